@@ -1,0 +1,166 @@
+/**
+ * The one catalogue of refusals: code, HTTP status, SMTP reply and public text. Failures are plain values (they cross
+ * threads and are stored); a private cause never becomes part of one, it is only logged. docs/errors.md is checked
+ * against this table.
+ */
+
+interface CatalogueEntry {
+  /** HTTP status of the answer. */
+  status: number;
+  /** Reply on the SMTP submission listener for the same refusal. */
+  smtp: string;
+  /** Public sentence used when the place that refuses has nothing more precise to say. */
+  text: string;
+}
+
+export const catalogue = {
+  INVALID_REQUEST: {
+    status: 400,
+    smtp: '550 5.6.0',
+    text: 'The request is not valid; mend the fields named in details and send it again.',
+  },
+  UNSUPPORTED_FILE_TYPE: {
+    status: 400,
+    smtp: '550 5.7.1',
+    text: 'Executable and script files cannot be sent; put the file into an archive or link to it instead.',
+  },
+  TEMPLATE_VARIABLE_MISSING: {
+    status: 400,
+    smtp: '550 5.6.0',
+    text: 'A variable has no value; give it one in templateVariables, or send the content literally with render: false.',
+  },
+  TEMPLATE_INVALID: {
+    status: 400,
+    smtp: '550 5.6.0',
+    text: 'The template does not parse; mend it at the line and column named in details.',
+  },
+  UNAUTHORIZED: {
+    status: 401,
+    smtp: '535 5.7.8',
+    text: 'The request needs a valid X-Api-Key and the X-Id of its account.',
+  },
+  FORBIDDEN: {
+    status: 403,
+    smtp: '550 5.7.1',
+    text: 'This API key may not make this call; use a key with scope full.',
+  },
+  ACCOUNT_SUSPENDED: {
+    status: 403,
+    smtp: '535 5.7.8',
+    text: 'The account is suspended; ask the operator of this service.',
+  },
+  PLAN_NOT_ELIGIBLE: {
+    status: 403,
+    smtp: '535 5.7.8',
+    text: 'SMTP is available on the plans paid and enterprise; change the plan of the account first.',
+  },
+  SENDER_NOT_VERIFIED: {
+    status: 403,
+    smtp: '550 5.7.1',
+    text: 'The domain of the sender is not verified for this account; add and verify it first.',
+  },
+  UPLOAD_URL_INVALID: {
+    status: 403,
+    smtp: '550 5.7.1',
+    text: 'The upload URL is not valid or has expired; ask for a fresh one with POST /attachments.',
+  },
+  NOT_FOUND: { status: 404, smtp: '550 5.1.1', text: 'There is nothing at this address.' },
+  SUBMISSION_NOT_FOUND: {
+    status: 404,
+    smtp: '550 5.6.0',
+    text: 'The attachmentSubmissionId matches no submission of this account.',
+  },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    smtp: '502 5.5.1',
+    text: 'This method is not allowed here; see the Allow header.',
+  },
+  DUPLICATE_REQUEST_IN_PROGRESS: {
+    status: 409,
+    smtp: '451 4.3.2',
+    text: 'A request with this Idempotency-Key is still being processed; repeat it in a moment.',
+  },
+  ATTACHMENT_UPLOAD_INCOMPLETE: {
+    status: 409,
+    smtp: '550 5.6.0',
+    text: 'An upload is missing or differs from its manifest; upload the files named in details again.',
+  },
+  SUBMISSION_ALREADY_USED: {
+    status: 409,
+    smtp: '550 5.6.0',
+    text: 'The attachment submission was sent before; make a new one with POST /attachments.',
+  },
+  CONFLICT: { status: 409, smtp: '550 5.5.0', text: 'The resource is not in a state that allows this.' },
+  EMAIL_SIZE_EXCEEDED: { status: 413, smtp: '552 5.3.4', text: 'The email is larger than the limit that applies.' },
+  PAYLOAD_TOO_LARGE: { status: 413, smtp: '552 5.3.4', text: 'The request body is larger than this call accepts.' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    smtp: '501 5.5.4',
+    text: 'The body must be JSON; send Content-Type: application/json and no Content-Encoding.',
+  },
+  IDEMPOTENCY_KEY_MISMATCH: {
+    status: 422,
+    smtp: '550 5.6.0',
+    text: 'The Idempotency-Key differs from that of the POST /attachments this send refers to; use the same key on both.',
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 422,
+    smtp: '550 5.6.0',
+    text: 'This Idempotency-Key was used with another body; use a new key for a new request.',
+  },
+  UPLOAD_MISMATCH: {
+    status: 422,
+    smtp: '550 5.6.0',
+    text: 'The bytes differ from the manifest in size or SHA-256; nothing was kept, upload the file again.',
+  },
+  RATE_LIMITED: { status: 429, smtp: '451 4.7.0', text: 'Too many requests; wait as long as Retry-After says.' },
+  INTERNAL_ERROR: {
+    status: 500,
+    smtp: '451 4.3.0',
+    text: 'Something broke on our side; repeat the request with the same Idempotency-Key, and quote the requestId.',
+  },
+  OVERLOADED: {
+    status: 503,
+    smtp: '451 4.3.2',
+    text: 'The service cannot take this on right now and has accepted nothing; repeat it as Retry-After says.',
+  },
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type FailureCode = keyof typeof catalogue;
+
+export interface Fault {
+  /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the whole body. */
+  field: string;
+  /** What is wrong and what is allowed, as the end of a sentence that starts with the field. */
+  message: string;
+  line?: number;
+  column?: number;
+}
+
+export interface Failure {
+  code: FailureCode;
+  message: string;
+  details: Fault[];
+  /** Seconds for a `Retry-After` header, where waiting helps. */
+  retryAfterSeconds?: number;
+  /** Methods for an `Allow` header. */
+  allow?: string[];
+}
+
+/** A refusal from the catalogue; `extra` makes it more precise. */
+export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
+  return { message: catalogue[code].text, details: [], ...extra, code };
+}
+
+/** INVALID_REQUEST with every fault that was found. */
+export function invalid(details: Fault[], message?: string): Failure {
+  return failure('INVALID_REQUEST', message === undefined ? { details } : { details, message });
+}
+
+/**
+ * Infrastructure that does not work at the moment (storage, disk). Thrown, not returned: callers cannot do anything but
+ * answer OVERLOADED (HTTP 503, SMTP 451 4.3.2) and keep what they hold.
+ */
+export class Unavailable extends Error {
+  override name = 'Unavailable';
+}

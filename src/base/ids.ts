@@ -1,0 +1,70 @@
+/**
+ * Identifiers: a prefix, eight characters of time and thirteen random ones, all of [0-9A-Za-z]. They sort by the
+ * millisecond they were made in and cannot be guessed: each carries 77 fresh bits of the CSPRNG and no counter.
+ */
+import { randomFillSync } from 'node:crypto';
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+export type IdPrefix =
+  | 'acc'
+  | 'msg'
+  | 'sub'
+  | 'tpl'
+  | 'whk'
+  | 'del'
+  | 'evt'
+  | 'dom'
+  | 'key'
+  | 'smtp'
+  | 'apr'
+  | 'usr'
+  | 'req';
+
+const pool = Buffer.alloc(8192);
+let used = pool.length;
+
+/** `length` characters of [0-9A-Za-z], each uniformly random (5.95 bits). */
+export function randomText(length: number): string {
+  let text = '';
+  while (text.length < length) {
+    if (used === pool.length) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    const byte = pool[used]!;
+    pool[used] = 0;
+    used += 1;
+    // 248 is the largest multiple of 62 below 256: bytes above it would favour some characters.
+    if (byte < 248) text += ALPHABET[byte % 62];
+  }
+  return text;
+}
+
+let lastMs = -1;
+let lastTime = '';
+
+function timeText(ms: number): string {
+  if (ms === lastMs) return lastTime;
+  let rest = ms;
+  let text = '';
+  for (let i = 0; i < 8; i += 1) {
+    text = ALPHABET[rest % 62] + text;
+    rest = Math.floor(rest / 62);
+  }
+  lastMs = ms;
+  lastTime = text;
+  return text;
+}
+
+/** A new id such as `msg_0VnX3kQ9a…`; `nowMs` is Unix milliseconds. */
+export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
+  return `${prefix}_${timeText(nowMs)}${randomText(13)}`;
+}
+
+/** Whether `text` has the shape of an id with this prefix; says nothing of whether it exists. */
+export function isId(prefix: IdPrefix, text: string): boolean {
+  return (
+    text.length === prefix.length + 22 && text.startsWith(`${prefix}_`) && /^[0-9A-Za-z]{21}$/.test(text.slice(-21))
+  );
+}

@@ -1,0 +1,338 @@
+/**
+ * One table of settings: name, default, meaning, and how its text is read; the only reader of the environment. A wrong
+ * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
+ * generated from this table and checked against it.
+ */
+import os from 'node:os';
+import ipaddr from 'ipaddr.js';
+
+export interface Setting<T> {
+  name: string;
+  /** The default as documentation shows it. */
+  shown: string;
+  meaning: string;
+  fallback(): T;
+  /** Turns text into a value, or throws a sentence part that says what is allowed. */
+  read(text: string): T;
+}
+
+export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
+export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
+
+export interface RelayRoute {
+  host: string;
+  port: number;
+  /** TLS from the first byte (smtps), or STARTTLS when the relay offers it. */
+  implicitTls: boolean;
+  auth?: { user: string; pass: string };
+}
+
+export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
+export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; url: string };
+
+const port = (text: string): number => {
+  const value = Number(text);
+  if (!/^\d{1,5}$/.test(text) || value > 65535) throw new Error('a port from 0 to 65535 (0: any free one)');
+  return value;
+};
+
+const integer =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) throw new Error(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+
+const words =
+  <T extends string>(allowed: readonly T[]) =>
+  (text: string): T => {
+    const found = allowed.find((one) => one === text);
+    if (!found) throw new Error(`one of ${allowed.join(', ')}`);
+    return found;
+  };
+
+const cidrs = (text: string): string[] => {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  for (const one of list) {
+    if (!ipaddr.isValidCIDR(one)) throw new Error('a comma-separated list of CIDRs such as 10.0.0.0/8, ::1/128');
+  }
+  return list;
+};
+
+function httpAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
+    throw new Error('an address such as https://mail.example.com, without credentials, query or fragment');
+  }
+  return text.replace(/\/+$/, '');
+}
+
+function route(text: string): Route {
+  if (text === 'mx') return { kind: 'mx' };
+  const allowed = 'mx, or a relay such as smtp://user:pass@host:587 or smtps://host:465';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
+  if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
+  if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
+  const implicitTls = url.protocol === 'smtps:';
+  const relay: RelayRoute = {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
+    implicitTls,
+  };
+  if (url.username) relay.auth = { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+  return { kind: 'relay', relay };
+}
+
+function dnsServers(text: string): string[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  for (const one of list) {
+    const host = /^\[(.+)\](?::\d{1,5})?$/.exec(one)?.[1] ?? /^([^:]+)(?::\d{1,5})?$/.exec(one)?.[1] ?? one;
+    if (!ipaddr.isValid(host))
+      throw new Error('a comma-separated list of addresses such as 10.0.0.53 or 127.0.0.1:5353');
+  }
+  return list;
+}
+
+function secretKey(text: string): Buffer {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== 32 || key.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
+    throw new Error('32 bytes in Base64 (44 characters)');
+  }
+  return key;
+}
+
+function databaseUrl(text: string): string {
+  if (!/^postgres(ql)?:\/\/./.test(text))
+    throw new Error('postgres://user:password@host/database, or unset for SQLite');
+  throw new Error('unset: this version keeps its data in the embedded database only');
+}
+
+function blobPlace(text: string): BlobPlace {
+  if (text.startsWith('s3://')) throw new Error('file:///path, or unset: this version keeps files on disk only');
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'file:' || url.host) throw new Error('file:///path (a shared directory)');
+  return { kind: 'disk', folder: decodeURIComponent(url.pathname) };
+}
+
+function roles(text: string): Role[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0) throw new Error(`a comma-separated list of ${ROLES.join(', ')}`);
+  return list.map(words(ROLES));
+}
+
+const domainName = (text: string): string => {
+  if (!/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) {
+    throw new Error('a host name such as mail.example.com');
+  }
+  return text.toLowerCase();
+};
+
+const token = (text: string): string => {
+  if (text.length < 8 || /\s/.test(text)) throw new Error('at least 8 characters without white space');
+  return text;
+};
+
+function setting<T>(
+  name: string,
+  shown: string,
+  meaning: string,
+  read: (text: string) => T,
+  fallback: () => T,
+): Setting<T> {
+  return { name: `POSTRIDER_${name}`, shown, meaning, read, fallback };
+}
+
+const none = (): undefined => undefined;
+const emptyList = (): string[] => [];
+
+export const settings = {
+  dataDir: setting('DATA_DIR', './data', 'embedded database, files, generated keys', String, () => './data'),
+  databaseUrl: setting<string | undefined>('DATABASE_URL', 'embedded SQLite', 'or `postgres://…`', databaseUrl, none),
+  blobs: setting<BlobPlace>(
+    'BLOB_URL',
+    'files in the data dir',
+    'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…`',
+    blobPlace,
+    () => ({ kind: 'disk', folder: undefined }),
+  ),
+  httpPort: setting('HTTP_PORT', '3000', 'API, uploads, portal', port, () => 3000),
+  httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', String, () => '0.0.0.0'),
+  baseUrl: setting<string | undefined>(
+    'BASE_URL',
+    'http://localhost:PORT',
+    'public address, used in upload URLs and links',
+    httpAddress,
+    none,
+  ),
+  smtpPort: setting<number | undefined>(
+    'SMTP_PORT',
+    '587, or 2587 where 587 may not be bound and none was asked for',
+    'submission',
+    port,
+    none,
+  ),
+  smtpHostname: setting('SMTP_HOSTNAME', "the host's name", 'banner, HELO, Received', domainName, hostName),
+  smtpTlsCert: setting<string | undefined>(
+    'SMTP_TLS_CERT',
+    'self-signed, generated',
+    'PEM file, reloaded when it changes',
+    String,
+    none,
+  ),
+  smtpTlsKey: setting<string | undefined>(
+    'SMTP_TLS_KEY',
+    'self-signed, generated',
+    'PEM file, reloaded when it changes',
+    String,
+    none,
+  ),
+  smtpMaxConnectionsPerAddress: setting(
+    'SMTP_MAX_CONNECTIONS_PER_ADDRESS',
+    '50',
+    'submission connections from one address at a time',
+    integer(1, 100_000),
+    () => 50,
+  ),
+  inboundPort: setting<number | undefined>(
+    'INBOUND_PORT',
+    'off',
+    'receives bounces and feedback reports (25 in production)',
+    port,
+    none,
+  ),
+  bounceDomain: setting<string | undefined>(
+    'BOUNCE_DOMAIN',
+    'none',
+    'domain of the return path; without it, MAIL FROM is the sender',
+    domainName,
+    none,
+  ),
+  route: setting<Route>(
+    'ROUTE',
+    'mx',
+    'or `smtp://[user:pass@]host:port` / `smtps://…`: all live mail goes to that relay',
+    route,
+    () => ({ kind: 'mx' }),
+  ),
+  mxPort: setting('MX_PORT', '25', 'for tests', port, () => 25),
+  mxAllow: setting(
+    'MX_ALLOW',
+    'none',
+    'CIDRs of private addresses that MX delivery may connect to (refused by default)',
+    cidrs,
+    emptyList,
+  ),
+  dnsServers: setting(
+    'DNS_SERVERS',
+    "the system's",
+    'comma-separated, `address` or `address:port`',
+    dnsServers,
+    emptyList,
+  ),
+  secretKey: setting<Buffer | undefined>(
+    'SECRET_KEY',
+    'generated in the data dir',
+    '32 bytes in Base64; encrypts webhook secrets and DKIM keys at rest',
+    secretKey,
+    none,
+  ),
+  webhookAllow: setting(
+    'WEBHOOK_ALLOW',
+    'none',
+    'CIDRs of private addresses that webhooks may go to',
+    cidrs,
+    emptyList,
+  ),
+  metricsToken: setting<string | undefined>(
+    'METRICS_TOKEN',
+    'none',
+    'bearer token for `/metrics` from elsewhere than loopback',
+    token,
+    none,
+  ),
+  rateLimit: setting<number | undefined>(
+    'RATE_LIMIT',
+    'off',
+    'requests per second and key',
+    (text) => (text === 'off' ? undefined : integer(1, 1_000_000)(text)),
+    none,
+  ),
+  minFreeBytes: setting(
+    'MIN_FREE_BYTES',
+    '500,000,000',
+    'intake stops when less than the smaller of this and 10 % of the disk is free',
+    integer(0, Number.MAX_SAFE_INTEGER),
+    () => 500_000_000,
+  ),
+  roles: setting<Role[]>(
+    'ROLES',
+    ROLES.join(','),
+    'which roles this process runs (housekeeping runs with delivery)',
+    roles,
+    () => [...ROLES],
+  ),
+  uploadTtlSeconds: setting('UPLOAD_TTL_SECONDS', '900', 'how long upload URLs live', integer(1, 86_400), () => 900),
+  logLevel: setting(
+    'LOG_LEVEL',
+    'info',
+    'fatal, error, warn, info, debug, trace or silent',
+    words(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const),
+    () => 'info' as const,
+  ),
+} as const satisfies Record<string, Setting<unknown>>;
+
+type Values = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['fallback']> };
+export type Config = Values;
+
+/** A wrong or unknown variable; its message is the one line for the operator. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+/** Reads all settings from an environment; throws ConfigError for the first wrong value. */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const values: Record<string, unknown> = {};
+  for (const [key, one] of Object.entries(settings)) {
+    const text = environment[one.name];
+    if (text === undefined || text === '') {
+      values[key] = one.fallback();
+      continue;
+    }
+    try {
+      values[key] = one.read(text.trim());
+    } catch (error) {
+      const shown = /SECRET|TOKEN|ROUTE|DATABASE/.test(one.name) ? '(not shown)' : JSON.stringify(text);
+      throw new ConfigError(`${one.name}=${shown} is not valid; allowed: ${(error as Error).message}`);
+    }
+  }
+  const config = values as Config;
+  if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
+    throw new ConfigError('POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY go together; set both or neither');
+  }
+  return config;
+}
+
+/** Variables of the command line's own (address, account and key of the API it talks to). */
+export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
+
+/** Names that look like settings and are none: most likely misspelt, and worth a warning at start. */
+export function unknownSettings(environment: Record<string, string | undefined>): string[] {
+  const known = new Set<string>([...Object.values(settings).map((one) => one.name), ...CLIENT_VARIABLES]);
+  return Object.keys(environment).filter((name) => name.startsWith('POSTRIDER_') && !known.has(name));
+}
+
+function hostName(): string {
+  const name = os.hostname().toLowerCase();
+  return /^[a-z0-9.-]+$/.test(name) && name.length > 0 ? name : 'localhost';
+}
