@@ -1,0 +1,48 @@
+/**
+ * The one way to touch the database: an operation, a named function of a transaction and of plain (cloneable) data.
+ * SQLite runs it in the thread that owns the file; a server database runs the same function on a pooled connection.
+ * Operations of one commit group share one transaction and one sync; each is all or nothing for itself.
+ *
+ * Rules for the functions: no I/O, no clock, no randomness of their own (all of it comes in as arguments), no state
+ * kept between calls, SQL with `?` placeholders that both dialects understand. Refusals are returned, not thrown; a
+ * throw rolls back this operation alone.
+ */
+
+export type SqlValue = string | number | bigint | null | Uint8Array;
+export type Row = Record<string, unknown>;
+
+export interface Transaction {
+  readonly dialect: 'sqlite' | 'postgres';
+  /** All rows. Numbers come as numbers (64-bit integers within 2^53), blobs as Uint8Array. */
+  all<T = Row>(sql: string, ...params: SqlValue[]): Promise<T[]> | T[];
+  /** The first row or undefined. */
+  get<T = Row>(sql: string, ...params: SqlValue[]): Promise<T | undefined> | T | undefined;
+  /** Number of rows changed. */
+  run(sql: string, ...params: SqlValue[]): Promise<number> | number;
+}
+
+export interface Operation<A, R> {
+  readonly name: string;
+  readonly mode: 'read' | 'write';
+  run(tx: Transaction, args: A): Promise<R> | R;
+}
+
+const registry = new Map<string, Operation<never, unknown>>();
+
+/** Defines and registers an operation; the name is `<folder>.<verb>` and unique. */
+export function operation<A, R>(
+  name: string,
+  mode: 'read' | 'write',
+  run: (tx: Transaction, args: A) => Promise<R> | R,
+): Operation<A, R> {
+  if (registry.has(name)) throw new Error(`operation ${name} is defined twice`);
+  const defined: Operation<A, R> = { name, mode, run };
+  registry.set(name, defined as Operation<never, unknown>);
+  return defined;
+}
+
+export function findOperation(name: string): Operation<unknown, unknown> {
+  const found = registry.get(name);
+  if (!found) throw new Error(`operation ${name} is not registered; import its store in roles/operations.ts`);
+  return found as unknown as Operation<unknown, unknown>;
+}

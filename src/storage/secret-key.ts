@@ -1,0 +1,56 @@
+/**
+ * The key that seals secrets at rest: from the configuration, or generated once into the data directory (`secret.key`, mode
+ * 0600, never in a backup). The database keeps a check value (an HMAC, which tells nothing of the key), so that a wrong
+ * or lost key stops the start with a sentence instead of failing at the first signature.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { SECRET_KEY_BYTES } from '../base/seal.ts';
+import type { DataDirectory } from './data-directory.ts';
+import type { Database } from './database.ts';
+import { createDurableFile } from './durable-file.ts';
+import { metaOnceOperation, metaOperation } from './meta-store.ts';
+
+const CHECK_KEY = 'secret-key-check';
+
+export interface SecretKeyPlace {
+  directory: DataDirectory;
+  database: Database;
+  /** From POSTRIDER_SECRET_KEY. */
+  configured: Buffer | undefined;
+}
+
+export function secretKeyFile(directory: DataDirectory): string {
+  return path.join(directory.path, 'secret.key');
+}
+
+/** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
+export async function loadSecretKey(place: SecretKeyPlace): Promise<Buffer> {
+  const file = secretKeyFile(place.directory);
+  const key = place.configured ?? (await fileKey(file, place.database));
+  const check = createHmac('sha256', key).update('postrider secret key check').digest('base64');
+  const known = await place.database.execute(metaOperation, CHECK_KEY);
+  const standing = known ?? (await place.database.execute(metaOnceOperation, { key: CHECK_KEY, value: check }));
+  if (standing !== check) {
+    const named = place.configured ? 'POSTRIDER_SECRET_KEY' : file;
+    throw new Error(
+      `${named} is not the key that the secrets of this database were sealed with; put the right key back, it is kept apart from backups`,
+    );
+  }
+  return key;
+}
+
+async function fileKey(file: string, database: Database): Promise<Buffer> {
+  if (!existsSync(file)) {
+    if ((await database.execute(metaOperation, CHECK_KEY)) !== null) {
+      throw new Error(
+        `the secrets of this database are sealed, but there is no key: put it into ${file} or set POSTRIDER_SECRET_KEY`,
+      );
+    }
+    createDurableFile(file, `${randomBytes(SECRET_KEY_BYTES).toString('base64')}\n`);
+  }
+  const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
+  if (key.length !== SECRET_KEY_BYTES) throw new Error(`${file} does not hold 32 bytes in Base64`);
+  return key;
+}

@@ -1,0 +1,154 @@
+/**
+ * The embedded database: one writer thread with group commit, one reader thread, one checkpointer. Operations that wait
+ * while a commit runs form the next group, so that under load many share one sync and the serving thread never waits
+ * for the disk. Refuses to open a directory that another serving process holds.
+ */
+import { Worker } from 'node:worker_threads';
+import { Unavailable } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import type { Database, DatabaseState } from './database.ts';
+import type { Operation } from './operation.ts';
+import { startCheckpointer } from './sqlite-checkpoint.ts';
+import type { OperationAnswer, ThreadRequest, ThreadSetup } from './sqlite-thread.ts';
+
+/** Operations in one commit group at most: bounds how long the last one waits for the first. */
+const GROUP_LIMIT = 128;
+
+interface Waiting {
+  name: string;
+  args: unknown;
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** One storage thread and the queue in front of it: one batch is under way at a time, the rest waits here. */
+class ThreadQueue {
+  readonly #worker: Worker;
+  readonly #opened: Promise<void>;
+  readonly #onBroken: (reason: string) => void;
+  #waiting: Waiting[] = [];
+  #flying: Waiting[] = [];
+  #scheduled = false;
+  #ended: string | undefined;
+  #drained: (() => void) | undefined;
+
+  constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
+    this.#onBroken = onBroken;
+    this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), { workerData: setup });
+    this.#opened = new Promise((resolve, reject) => {
+      this.#worker.once('message', () => {
+        this.#worker.on('message', (answers: OperationAnswer[]) => this.#settle(answers));
+        resolve();
+      });
+      this.#worker.once('error', reject);
+    });
+    this.#worker.on('error', (error) => this.#end(`storage thread failed: ${(error as Error).message}`));
+    this.#worker.on('exit', () => this.#end('storage thread has ended'));
+  }
+
+  opened(): Promise<void> {
+    return this.#opened;
+  }
+
+  push(name: string, args: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended) {
+        reject(new Unavailable(this.#ended));
+        return;
+      }
+      this.#waiting.push({ name, args, resolve, reject });
+      if (this.#flying.length === 0 && !this.#scheduled) {
+        this.#scheduled = true;
+        // Requests read in the same turn of the event loop join the same group.
+        setImmediate(() => this.#pump());
+      }
+    });
+  }
+
+  /** Has the thread move the rest of the write-ahead log before its next batch. */
+  checkpoint(): void {
+    if (!this.#ended) this.#worker.postMessage('checkpoint');
+  }
+
+  #pump(): void {
+    this.#scheduled = false;
+    if (this.#flying.length > 0 || this.#waiting.length === 0 || this.#ended) return;
+    this.#flying = this.#waiting.splice(0, GROUP_LIMIT);
+    const request: ThreadRequest = this.#flying.map((one) => [one.name, one.args]);
+    this.#worker.postMessage(request);
+  }
+
+  #settle(answers: OperationAnswer[]): void {
+    const done = this.#flying;
+    this.#flying = [];
+    this.#pump();
+    for (let i = 0; i < done.length; i += 1) {
+      const answer = answers[i]!;
+      if ('value' in answer) done[i]!.resolve(answer.value);
+      else if (answer.kind === 'bug') done[i]!.reject(new Error(`${done[i]!.name}: ${answer.error}`));
+      else {
+        if (answer.kind === 'io') this.#onBroken(answer.error);
+        done[i]!.reject(new Unavailable(`${done[i]!.name}: ${answer.error}`));
+      }
+    }
+    if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
+  }
+
+  #end(reason: string): void {
+    this.#ended ??= reason;
+    for (const one of [...this.#flying.splice(0), ...this.#waiting.splice(0)]) one.reject(new Unavailable(reason));
+    this.#drained?.();
+  }
+
+  async close(): Promise<void> {
+    if (this.#flying.length > 0 || this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    if (this.#ended) return;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.#worker.postMessage('close');
+    await exited;
+  }
+}
+
+export interface SqliteOptions {
+  /** Path of the database file; migrated already. */
+  file: string;
+  operationsModule: string;
+  log: Log;
+  /** Called once when storage can no longer be trusted (an I/O error); the process should end. */
+  onBroken(reason: string): void;
+}
+
+/** Opens both threads; throws when the file cannot be opened as required. */
+export async function openSqliteDatabase(options: SqliteOptions): Promise<Database> {
+  let state: DatabaseState = { ready: true };
+  const broken = (reason: string): void => {
+    if (!state.ready) return;
+    state = { ready: false, reason: `storage is broken: ${reason}` };
+    options.onBroken(reason);
+  };
+  const setup = { file: options.file, operationsModule: options.operationsModule };
+  const writer = new ThreadQueue({ ...setup, mode: 'write' }, broken);
+  await writer.opened();
+  const reader = new ThreadQueue({ ...setup, mode: 'read' }, broken);
+  await reader.opened();
+  const checkpointer = startCheckpointer({
+    file: options.file,
+    log: options.log,
+    finish: () => writer.checkpoint(),
+  });
+  return {
+    dialect: 'sqlite',
+    execute: <A, R>(op: Operation<A, R>, args: A) =>
+      (op.mode === 'write' ? writer : reader).push(op.name, args) as Promise<R>,
+    state: () => state,
+    close: async () => {
+      await checkpointer.stop();
+      await reader.close();
+      await writer.close();
+    },
+  };
+}

@@ -1,0 +1,17 @@
+/**
+ * Waits for a condition instead of for a time: polls every few milliseconds and fails with what it was waiting for.
+ */
+
+export async function waitUntil<T>(
+  what: string,
+  condition: () => T | undefined | false | Promise<T | undefined | false>,
+  timeoutMs = 10_000,
+): Promise<T> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
