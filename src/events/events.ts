@@ -1,0 +1,12 @@
+/**
+ * The log of what became of messages. An event is written in the transaction that changes the state it tells of, and is
+ * never changed afterwards; the same row is the outbox of the webhooks.
+ */
+export {
+  EVENT_TYPES,
+  type EventType,
+  type EventRow,
+  eventBody,
+  isEventType,
+} from './event.ts';
+export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';

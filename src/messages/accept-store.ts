@@ -1,0 +1,283 @@
+/**
+ * The transaction of an accepted send: emails, messages, their events, their work, and the idempotency record, all or
+ * nothing. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
+ */
+import type { Mode } from '../base/mode.ts';
+import { appendEvent } from '../events/events.ts';
+import { enqueue } from '../queue/queue.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { DELIVERY_WORK, type Retain, type Role } from './message.ts';
+
+export interface AcceptedRecipient {
+  messageId: string;
+  /** Ids for the Send event and, where it comes to that, the Reject event. */
+  sendEventId: string;
+  rejectEventId: string;
+  /** Bare address as it is delivered to and shown. */
+  email: string;
+  /** Lower-case key of the address for the suppression list. */
+  suppressionKey: string;
+  role: Role;
+  lane: string;
+  /** Sandbox: the outcome `suppressed` was asked for; no suppression is looked up then. */
+  simulateSuppressed: boolean;
+}
+
+export interface AcceptedEmail {
+  headerFrom: string;
+  /** JSON of what the header shows: `{"to":[…],"cc":[…]}`. */
+  headerTo: string;
+  envelopeFrom: string;
+  subject: string;
+  headerMessageId: string;
+  tags: string;
+  metadata: string;
+  /** JSON of EmailOptions. */
+  options: string;
+  templateId: string | null;
+  templateVersion: number | null;
+  sizeBytes: number;
+  content: Uint8Array | null;
+  blobKey: string | null;
+  recipients: AcceptedRecipient[];
+}
+
+export interface IdempotencyRecord {
+  endpoint: string;
+  key: string;
+  bodyHash: Uint8Array;
+  status: number;
+  expiresAtMs: number;
+}
+
+export interface Acceptance {
+  accountId: string;
+  mode: Mode;
+  source: 'http' | 'smtp';
+  nowMs: number;
+  /** Emails that differ per recipient (unsubscribe links) are several; otherwise there is one. */
+  emails: AcceptedEmail[];
+  retain: Retain;
+  contentUntilMs: number;
+  sendAtMs: number | null;
+  expiresAtMs: number;
+  /** The sender as the answer repeats it. */
+  from: string;
+  idempotency: IdempotencyRecord | null;
+  /** Lease for work that the caller's own delivery takes at once; null leaves it to the claims. */
+  leaseUntilMs: number | null;
+}
+
+export interface RecipientAnswer {
+  email: string;
+  role: Role;
+  status: 'queued' | 'scheduled' | 'suppressed';
+  messageId: string;
+}
+
+export interface AcceptanceResult {
+  /** False: a record with this key exists; nothing was stored. */
+  stored: boolean;
+  /** The whole answer body as text. */
+  answer: string;
+  recipients: RecipientAnswer[];
+  /** Work rows that were leased to the caller, by message id. */
+  leased: { messageId: string; seq: number; emailSeq: number }[];
+}
+
+/** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
+export function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
+  const status =
+    (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
+    'suppressed';
+  return JSON.stringify({
+    success: true,
+    data: {
+      message: status,
+      messageId: recipients[0]?.messageId,
+      from,
+      status,
+      totalRecipients: recipients.length,
+      recipients,
+    },
+  });
+}
+
+export const acceptOperation = operation(
+  'messages.accept',
+  'write',
+  async (tx, acceptance: Acceptance): Promise<AcceptanceResult> => {
+    const recipients: RecipientAnswer[] = [];
+    const leased: AcceptanceResult['leased'] = [];
+    if (acceptance.idempotency && (await recordExists(tx, acceptance, acceptance.idempotency))) {
+      return { stored: false, answer: '', recipients, leased };
+    }
+    let firstEmailSeq: number | null = null;
+    for (const email of acceptance.emails) {
+      const emailSeq = await insertEmail(tx, acceptance, email);
+      firstEmailSeq ??= emailSeq;
+      for (const recipient of email.recipients) {
+        const status = await insertMessage(tx, { acceptance, emailSeq, recipient, leased });
+        recipients.push({ email: recipient.email, role: recipient.role, status, messageId: recipient.messageId });
+      }
+    }
+    const answer = sendAnswer(acceptance.from, recipients);
+    if (acceptance.idempotency)
+      await insertRecord(tx, acceptance, { ...acceptance.idempotency, answer, firstEmailSeq });
+    return { stored: true, answer, recipients, leased };
+  },
+);
+
+async function insertEmail(tx: Transaction, acceptance: Acceptance, email: AcceptedEmail): Promise<number> {
+  const row = await tx.get<{ seq: number }>(
+    `INSERT INTO email (account_id, mode, source, header_from, header_to, envelope_from, subject, header_message_id,
+       tags, metadata, options, template_id, template_version, size_bytes, content, blob_key, created_at, retain,
+       content_until)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+    acceptance.accountId,
+    acceptance.mode,
+    acceptance.source,
+    email.headerFrom,
+    email.headerTo,
+    email.envelopeFrom,
+    email.subject,
+    email.headerMessageId,
+    email.tags,
+    email.metadata,
+    email.options,
+    email.templateId,
+    email.templateVersion,
+    email.sizeBytes,
+    email.content,
+    email.blobKey,
+    acceptance.nowMs,
+    acceptance.retain,
+    acceptance.contentUntilMs,
+  );
+  return (row as { seq: number }).seq;
+}
+
+interface MessageInsert {
+  acceptance: Acceptance;
+  emailSeq: number;
+  recipient: AcceptedRecipient;
+  leased: AcceptanceResult['leased'];
+}
+
+async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<RecipientAnswer['status']> {
+  const { acceptance, emailSeq, recipient } = insert;
+  const { accountId, mode, nowMs } = acceptance;
+  const suppressed = recipient.simulateSuppressed || (await isSuppressed(tx, acceptance, recipient.suppressionKey));
+  const scheduled = acceptance.sendAtMs !== null;
+  const status = suppressed ? 'suppressed' : scheduled ? 'scheduled' : 'queued';
+  const leaseUntilMs = scheduled ? null : acceptance.leaseUntilMs;
+  const dueMs = acceptance.sendAtMs ?? nowMs;
+  let workSeq: number | null = null;
+  if (!suppressed) {
+    workSeq = await enqueue(tx, {
+      kind: DELIVERY_WORK,
+      accountId,
+      mode,
+      subject: recipient.messageId,
+      ref: emailSeq,
+      lane: recipient.lane,
+      dueMs: leaseUntilMs ?? dueMs,
+      leased: leaseUntilMs !== null,
+    });
+    if (leaseUntilMs !== null) insert.leased.push({ messageId: recipient.messageId, seq: workSeq, emailSeq });
+  }
+  await tx.run(
+    `INSERT INTO message (account_id, mode, id, email_seq, recipient, role, status, attempts, work_seq, send_at,
+       next_attempt_at, expires_at, created_at, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)`,
+    accountId,
+    mode,
+    recipient.messageId,
+    emailSeq,
+    recipient.email,
+    recipient.role,
+    status,
+    workSeq,
+    acceptance.sendAtMs,
+    suppressed ? null : dueMs,
+    acceptance.expiresAtMs,
+    nowMs,
+    nowMs,
+  );
+  const event = { accountId, mode, messageId: recipient.messageId, at: nowMs };
+  await appendEvent(tx, { ...event, id: recipient.sendEventId, type: 'Send', detail: {} });
+  if (suppressed) {
+    await appendEvent(tx, {
+      ...event,
+      id: recipient.rejectEventId,
+      type: 'Reject',
+      detail: {
+        reject: {
+          reason: 'suppressed',
+          owner: 'recipient',
+          advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
+          suppressed: true,
+        },
+      },
+    });
+  }
+  if (mode === 'sandbox') await insertSandboxItem(tx, insert, suppressed ? 'Suppressed' : null);
+  return status;
+}
+
+async function insertSandboxItem(tx: Transaction, insert: MessageInsert, outcome: string | null): Promise<void> {
+  await tx.run(
+    `INSERT INTO sandbox_item (account_id, message_id, email_seq, recipient, outcome, created_at)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    insert.acceptance.accountId,
+    insert.recipient.messageId,
+    insert.emailSeq,
+    insert.recipient.email,
+    outcome,
+    insert.acceptance.nowMs,
+  );
+}
+
+async function isSuppressed(tx: Transaction, acceptance: Acceptance, key: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS found FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+       AND (expires_at IS NULL OR expires_at > ?)`,
+    acceptance.accountId,
+    acceptance.mode,
+    key,
+    acceptance.nowMs,
+  );
+  return row !== undefined;
+}
+
+async function recordExists(tx: Transaction, acceptance: Acceptance, record: IdempotencyRecord): Promise<boolean> {
+  const row = await tx.get(
+    'SELECT 1 AS found FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+    acceptance.accountId,
+    acceptance.mode,
+    record.endpoint,
+    record.key,
+  );
+  return row !== undefined;
+}
+
+async function insertRecord(
+  tx: Transaction,
+  acceptance: Acceptance,
+  record: IdempotencyRecord & { answer: string; firstEmailSeq: number | null },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    acceptance.accountId,
+    acceptance.mode,
+    record.endpoint,
+    record.key,
+    record.bodyHash,
+    record.status,
+    record.answer,
+    record.firstEmailSeq,
+    acceptance.nowMs,
+    record.expiresAtMs,
+  );
+}

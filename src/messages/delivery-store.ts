@@ -1,0 +1,263 @@
+/**
+ * The transactions of the delivery: claim due messages with all that an attempt needs, and settle what came of them.
+ * A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
+ */
+import type { Mode } from '../base/mode.ts';
+import * as queue from '../queue/queue.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { DELIVERY_WORK, type DeliveryJob, type EmailOptions, type MessageStatus, type Retain } from './message.ts';
+import { transition } from './state-machine.ts';
+
+export interface ClaimRequest {
+  nowMs: number;
+  leaseMs: number;
+  limit: number;
+  /** Whether one suspect (a message that was held when a worker died) may be among them. */
+  suspects: boolean;
+}
+
+interface JobRow {
+  status: MessageStatus;
+  recipient: string;
+  created_at: number;
+  expires_at: number;
+  envelope_from: string;
+  header_from: string;
+  header_message_id: string;
+  size_bytes: number;
+  options: string;
+  retain: Retain;
+  source: 'http' | 'smtp';
+  content: Uint8Array | null;
+  blob_key: string | null;
+}
+
+export const claimOperation = operation(
+  'messages.claim',
+  'write',
+  async (tx, request: ClaimRequest): Promise<DeliveryJob[]> => {
+    const jobs: DeliveryJob[] = [];
+    for (const work of await queue.claim(tx, { kind: DELIVERY_WORK, ...request })) {
+      const row = await tx.get<JobRow>(
+        `SELECT m.status, m.recipient, m.created_at, m.expires_at, e.envelope_from, e.header_from, e.header_message_id,
+           e.size_bytes, e.options, e.retain, e.source, e.content, e.blob_key
+         FROM message m JOIN email e ON e.seq = m.email_seq WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+        work.account_id,
+        work.mode,
+        work.subject,
+      );
+      if (!row) throw new Error(`work row ${work.seq} names message ${work.subject}, which does not exist`);
+      jobs.push(jobOf(work, row));
+    }
+    return jobs;
+  },
+);
+
+function jobOf(work: queue.Work, row: JobRow): DeliveryJob {
+  return {
+    seq: work.seq,
+    fence: work.fence,
+    attempts: work.attempts,
+    crashes: work.crashes,
+    lane: work.lane,
+    accountId: work.account_id,
+    mode: work.mode,
+    messageId: work.subject,
+    recipient: row.recipient,
+    status: row.status,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    emailSeq: work.ref,
+    envelopeFrom: row.envelope_from,
+    headerFrom: row.header_from,
+    headerMessageId: row.header_message_id,
+    sizeBytes: row.size_bytes,
+    options: JSON.parse(row.options) as EmailOptions,
+    retain: row.retain,
+    source: row.source,
+    content: row.content,
+    blobKey: row.blob_key,
+  };
+}
+
+/** One attempt as `GET /messages/{id}` shows it. */
+export interface AttemptRecord {
+  /** ISO time at which it began. */
+  time: string;
+  durationMs: number;
+  host: string | null;
+  address: string | null;
+  /** Such as `TLSv1.3`, or null when the mail went in the clear or no connection was made. */
+  tls: string | null;
+  dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
+  /** The reply that decided, or what happened instead of one. */
+  reply: string | null;
+  outcome: 'delivered' | 'delayed' | 'bounced';
+}
+
+export interface SettledEvent {
+  id: string;
+  type: 'Delivery' | 'DeliveryDelay' | 'Bounce' | 'Complaint' | 'Reject';
+  detail: Record<string, unknown>;
+}
+
+export interface Settlement {
+  seq: number;
+  fence: number;
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+  emailSeq: number;
+  retain: Retain;
+  atMs: number;
+  /** Attempts made in all, this one included. */
+  attempts: number;
+  attempt: AttemptRecord | null;
+  to: 'delivered' | 'delayed' | 'bounced';
+  /** For `delayed`: when to try again. */
+  nextAttemptAtMs: number | null;
+  /** None for a delay that was reported before. */
+  event: SettledEvent | null;
+  /** Address key to put on the suppression list. */
+  suppress: { email: string; untilMs: number | null } | null;
+  /** Sandbox: a further outcome that follows at once (a complaint after the delivery). */
+  then: { to: 'complained'; event: SettledEvent } | null;
+  /** Sandbox: what the virtual inbox shows. */
+  sandboxOutcome: string | null;
+}
+
+export interface SettleResult {
+  /** Rows whose lease had been lost: nothing of these was written. */
+  lost: number[];
+  /** Blobs that nothing refers to any more. */
+  blobKeys: string[];
+}
+
+export const settleOperation = operation(
+  'messages.settle',
+  'write',
+  async (tx, settlements: Settlement[]): Promise<SettleResult> => {
+    const result: SettleResult = { lost: [], blobKeys: [] };
+    for (const settlement of settlements) {
+      const lease = { seq: settlement.seq, fence: settlement.fence };
+      const held =
+        settlement.to === 'delayed'
+          ? await queue.reschedule(tx, lease, settlement.nextAttemptAtMs ?? settlement.atMs)
+          : await queue.finish(tx, lease);
+      if (held) await applySettlement(tx, settlement, result.blobKeys);
+      else result.lost.push(settlement.seq);
+    }
+    return result;
+  },
+);
+
+async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys: string[]): Promise<void> {
+  const { accountId, mode, messageId, atMs } = settlement;
+  const changed = await transition(tx, {
+    accountId,
+    mode,
+    messageId,
+    to: settlement.to,
+    atMs,
+    attempts: settlement.attempts,
+    nextAttemptAtMs: settlement.nextAttemptAtMs,
+    ...(settlement.event ? { event: settlement.event } : {}),
+  });
+  if (!changed) throw new Error(`message ${messageId} cannot become ${settlement.to}`);
+  if (settlement.then) {
+    await transition(tx, { accountId, mode, messageId, to: settlement.then.to, atMs, event: settlement.then.event });
+  }
+  if (settlement.attempt) {
+    await tx.run(
+      `INSERT INTO attempt (account_id, message_id, number, at, record) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (account_id, message_id, number) DO UPDATE SET at = excluded.at, record = excluded.record`,
+      accountId,
+      messageId,
+      settlement.attempts,
+      atMs,
+      JSON.stringify(settlement.attempt),
+    );
+  }
+  if (settlement.suppress) {
+    await tx.run(
+      `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
+       VALUES (?, ?, ?, 'bounce', ?, ?, ?) ON CONFLICT (account_id, mode, email) DO NOTHING`,
+      accountId,
+      mode,
+      settlement.suppress.email,
+      messageId,
+      settlement.suppress.untilMs,
+      atMs,
+    );
+  }
+  if (settlement.sandboxOutcome) {
+    await tx.run(
+      'UPDATE sandbox_item SET outcome = ? WHERE account_id = ? AND message_id = ?',
+      settlement.sandboxOutcome,
+      accountId,
+      messageId,
+    );
+  }
+  if (settlement.retain === 'none' && settlement.to !== 'delayed') {
+    blobKeys.push(...(await dropContent(tx, settlement.emailSeq)));
+  }
+}
+
+/** Removes the content of an email once none of its messages is unfinished; answers the blob to remove. */
+export async function dropContent(tx: Transaction, emailSeq: number): Promise<string[]> {
+  const row = await tx.get<{ blob_key: string | null }>(
+    `SELECT blob_key FROM email WHERE seq = ? AND NOT EXISTS
+       (SELECT 1 FROM message WHERE email_seq = ? AND status IN ('scheduled', 'queued', 'delayed'))`,
+    emailSeq,
+    emailSeq,
+  );
+  if (!row) return [];
+  await tx.run('UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ?', emailSeq);
+  return row.blob_key === null ? [] : [row.blob_key];
+}
+
+export interface LeaseChange {
+  leases: queue.Lease[];
+  /** Unix ms: the end of the lease, or when the row is due again. */
+  untilMs: number;
+}
+
+/** Keeps leases; answers the numbers of the rows that were lost. */
+export const extendOperation = operation('messages.extend', 'write', (tx, change: LeaseChange) =>
+  queue.extend(tx, change.leases, change.untilMs),
+);
+
+/** Gives untried messages back, due at `untilMs`. */
+export const releaseOperation = operation('messages.release', 'write', (tx, change: LeaseChange) =>
+  queue.release(tx, change.leases, change.untilMs),
+);
+
+/** Sets messages aside whose lane is full. */
+export const holdOperation = operation('messages.hold', 'write', (tx, change: LeaseChange) =>
+  queue.hold(tx, change.leases, change.untilMs),
+);
+
+/** Lets held messages of lanes with room be claimed again; answers how many. */
+export const unholdOperation = operation(
+  'messages.unhold',
+  'write',
+  async (tx, lanes: { lane: string; limit: number }[]): Promise<number> => {
+    let freed = 0;
+    for (const one of lanes) freed += await queue.unhold(tx, { kind: DELIVERY_WORK, ...one });
+    return freed;
+  },
+);
+
+export const heldLanesOperation = operation('messages.heldLanes', 'read', (tx, limit: number) =>
+  queue.heldLanes(tx, DELIVERY_WORK, limit),
+);
+
+/** Records that our own code failed over a message; answers false when the lease was lost. */
+export const crashOperation = operation('messages.crash', 'write', (tx, crash: queue.Lease & { dueMs: number }) =>
+  queue.recordCrash(tx, crash, crash.dueMs),
+);
+
+/** Depth and age of the delivery queue. */
+export const backlogOperation = operation('messages.backlog', 'read', (tx, _: null) =>
+  queue.backlog(tx, DELIVERY_WORK),
+);

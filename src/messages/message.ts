@@ -1,0 +1,131 @@
+/**
+ * The records of mail: an email is one composed text, a message is one recipient's copy of it. Shapes only; the
+ * database rows, the answers of the API, and what the delivery is handed.
+ */
+import { iso } from '../base/clock.ts';
+import type { Mode } from '../base/mode.ts';
+
+export type MessageStatus =
+  | 'scheduled'
+  | 'queued'
+  | 'sending'
+  | 'delayed'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'suppressed'
+  | 'cancelled';
+
+export type Role = 'to' | 'cc' | 'bcc';
+export type Retain = 'none' | '7d' | '30d';
+
+/** The kind of work rows that deliver: subject is the message id, ref the email's number. */
+export const DELIVERY_WORK = 'delivery';
+
+/** What the delivery needs to know of an email beside its bytes; stored as JSON. */
+export interface EmailOptions {
+  requireTls: boolean;
+  /** An address in the header is not ASCII: the next server must offer SMTPUTF8 (RFC 6531). */
+  smtpUtf8: boolean;
+  /** The content has bytes above 0x7F: the next server must offer 8BITMIME (RFC 6152). */
+  eightBit: boolean;
+  /** Lifetime in seconds, counted from the later of acceptance and sendAt. */
+  expiresAfterSeconds: number;
+  /** Host or name for the Received header, as the submitter showed itself. */
+  receivedFrom?: string;
+  /** Sandbox: the outcome asked for by X-Sandbox-Outcome. */
+  sandboxOutcome?: string;
+}
+
+/** One row of `message` joined with its `email`, as the API reads it. */
+export interface MessageRow {
+  id: string;
+  mode: Mode;
+  status: MessageStatus;
+  /** 1 while somebody holds the message's work row. */
+  leased: number | null;
+  recipient: string;
+  role: Role;
+  header_from: string;
+  subject: string;
+  tags: string;
+  metadata: string;
+  template_id: string | null;
+  template_version: number | null;
+  size_bytes: number;
+  header_message_id: string;
+  created_at: number;
+  send_at: number | null;
+  next_attempt_at: number | null;
+  expires_at: number;
+}
+
+const UNFINISHED: ReadonlySet<MessageStatus> = new Set(['scheduled', 'queued', 'sending', 'delayed']);
+
+/** Whether the message will still be tried. */
+export function isUnfinished(status: MessageStatus): boolean {
+  return UNFINISHED.has(status);
+}
+
+/** A message as `GET /messages` shows it. A message whose work is held by a worker right now is `sending`. */
+export function messageBody(row: MessageRow): Record<string, unknown> {
+  const sending = row.leased === 1 && isUnfinished(row.status);
+  const body: Record<string, unknown> = {
+    messageId: row.id,
+    status: sending ? 'sending' : row.status,
+    mode: row.mode,
+    from: row.header_from,
+    to: row.recipient,
+    role: row.role,
+    subject: row.subject,
+    tags: JSON.parse(row.tags),
+    metadata: JSON.parse(row.metadata),
+  };
+  if (row.template_id !== null) {
+    body.templateId = row.template_id;
+    body.templateVersion = row.template_version;
+  }
+  body.sizeBytes = row.size_bytes;
+  body.headerMessageId = row.header_message_id;
+  body.createdAt = iso(row.created_at);
+  if (row.send_at !== null) body.sendAt = iso(row.send_at);
+  if (row.next_attempt_at !== null && isUnfinished(row.status)) body.nextAttemptAt = iso(row.next_attempt_at);
+  body.expiresAt = iso(row.expires_at);
+  return body;
+}
+
+/** One message in the hands of the delivery, with all that an attempt needs. */
+export interface DeliveryJob {
+  seq: number;
+  fence: number;
+  /** Attempts settled so far; the next one has number attempts + 1. */
+  attempts: number;
+  crashes: number;
+  lane: string;
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+  recipient: string;
+  status: MessageStatus;
+  /** Unix ms. */
+  createdAt: number;
+  expiresAt: number;
+  emailSeq: number;
+  envelopeFrom: string;
+  headerFrom: string;
+  headerMessageId: string;
+  sizeBytes: number;
+  options: EmailOptions;
+  retain: Retain;
+  source: 'http' | 'smtp';
+  /** The bytes, or the key of the blob that holds them. */
+  content: Uint8Array | null;
+  blobKey: string | null;
+}
+
+/** Takes over jobs that were leased while they were made; jobs it has no room for are left to their lease. */
+export interface Handover {
+  /** How many jobs and bytes may be handed over right now; asked before the transaction that leases them. */
+  hasRoom(jobs: number, bytes: number): boolean;
+  offer(jobs: DeliveryJob[]): void;
+}
