@@ -1,0 +1,145 @@
+/**
+ * Row "relay with DKIM, HTTP in": from the first request to the moment the sink has counted the last message, every mail
+ * signed with RSA-2048, against Postfix with OpenDKIM and Haraka with two workers, interleaved in one run. The peers
+ * take the same size of mail over SMTP from Postfix's smtp-source.
+ *   node bench/relay-dkim.ts [--rounds 5] [--count 3000] [--sessions 10,50] [--systems postrider,postfix-dkim,haraka-x2-dkim]
+ */
+import net from 'node:net';
+import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';
+import { type Sink, startHarakaDkim, startPostfixDkim, startSink } from './peers.ts';
+import { startService } from './service.ts';
+
+const options = readArguments({
+  rounds: 5,
+  count: 3000,
+  sessions: '10,50',
+  size: 5120,
+  systems: 'postrider,postfix-dkim,haraka-x2-dkim',
+});
+
+/** Sends `count` requests over `connections` kept connections, each waiting for its answer; rejects on anything but 202. */
+function postMany(url: URL, headers: Record<string, string>, count: number, connections: number): Promise<void> {
+  const line = 'The quick brown fox jumps over the lazy dog. 0123456789 abcdefghijk\r\n';
+  const text = line.repeat(Math.ceil(options.size / line.length)).slice(0, options.size);
+  const body = JSON.stringify({ from: 'bench@bench.example', to: 'rcpt@sink.example', subject: 'bench', text });
+  const head = Object.entries({
+    ...headers,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+  });
+  const request = Buffer.from(
+    `POST /send HTTP/1.1\r\nHost: ${url.host}\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  );
+  let left = count;
+  const one = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect(Number(url.port), url.hostname);
+      socket.setNoDelay(true);
+      let pending = '';
+      const next = (): void => {
+        if (left === 0) {
+          socket.end();
+          resolve();
+          return;
+        }
+        left -= 1;
+        socket.write(request);
+      };
+      socket.on('connect', next);
+      socket.on('error', reject);
+      socket.on('data', (data) => {
+        pending += data.toString('latin1');
+        const headEnd = pending.indexOf('\r\n\r\n');
+        if (headEnd < 0) return;
+        const length = Number(/content-length: (\d+)/i.exec(pending)?.[1]);
+        if (pending.length < headEnd + 4 + length) return;
+        if (!pending.startsWith('HTTP/1.1 202')) {
+          reject(new Error(pending.slice(0, 500)));
+          return;
+        }
+        pending = pending.slice(headEnd + 4 + length);
+        next();
+      });
+    });
+  return Promise.all(Array.from({ length: connections }, one)).then(() => undefined);
+}
+
+type Load = (count: number, sessions: number) => Promise<void>;
+
+function smtpLoad(port: number): Load {
+  return async (count, sessions) => {
+    const args = ['-4', '-d', '-s', String(sessions), '-m', String(count), '-l', String(options.size)];
+    const done = await run('smtp-source', [
+      ...args,
+      '-M',
+      'bench.example',
+      '-f',
+      'bench@bench.example',
+      '-t',
+      'rcpt@sink.example',
+      `127.0.0.1:${port}`,
+    ]);
+    if (done.process.exitCode !== 0) throw new Error(`smtp-source: ${done.err}`);
+  };
+}
+
+async function measure(
+  load: Load,
+  sink: Sink,
+  count: number,
+  sessions: number,
+): Promise<{ rate: number; cpuMs: number }> {
+  const before = await sink.quiet();
+  const busy = machineBusySeconds();
+  const began = performance.now();
+  await load(count, sessions);
+  if (!(await sink.reached(before + count, 60_000)))
+    throw new Error(`the sink saw ${sink.seen() - before} of ${count}`);
+  const seconds = (performance.now() - began) / 1000;
+  return { rate: count / seconds, cpuMs: ((machineBusySeconds() - busy) / count) * 1000 };
+}
+
+await row('relay with DKIM (HTTP in)', 1500, async () => {
+  const sink = await startSink(await freePort());
+  const systems: Record<string, Load> = {};
+  for (const name of options.systems.split(',')) {
+    const port = await freePort();
+    if (name === 'postfix-dkim') {
+      await startPostfixDkim(port, sink.port);
+      systems[name] = smtpLoad(port);
+    } else if (name === 'haraka-x2-dkim') {
+      await startHarakaDkim(port, sink.port);
+      systems[name] = smtpLoad(port);
+    } else {
+      const service = await startService({ POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` });
+      systems[name] = (count, sessions) => postMany(new URL(service.url), service.headers, count, sessions);
+    }
+  }
+  const names = Object.keys(systems);
+  for (const name of names) await measure(systems[name]!, sink, 300, 10);
+  const rows: string[][] = [];
+  for (const sessions of options.sessions.split(',').map(Number)) {
+    const rates: Record<string, number[]> = Object.fromEntries(names.map((name) => [name, []]));
+    const cpu: Record<string, number[]> = Object.fromEntries(names.map((name) => [name, []]));
+    for (let round = 0; round < options.rounds; round += 1) {
+      for (const name of round % 2 ? [...names].reverse() : names) {
+        const result = await measure(systems[name]!, sink, options.count, sessions);
+        rates[name]!.push(result.rate);
+        cpu[name]!.push(result.cpuMs);
+        await pause(500);
+      }
+    }
+    const ours = rates.postrider ?? [];
+    for (const name of names) {
+      const ratios = rates[name]!.map((rate, i) => (ours[i] ?? Number.NaN) / rate);
+      rows.push([
+        name,
+        String(sessions),
+        spread(rates[name]!),
+        name === 'postrider' ? '1' : spread(ratios),
+        shown(median(cpu[name]!)),
+      ]);
+    }
+  }
+  table(['system', 'sessions', 'relayed/s', 'postrider is x', 'cpu ms/msg'], rows);
+});

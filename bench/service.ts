@@ -1,0 +1,82 @@
+/**
+ * The service as the benchmarks run it: the real command in a process and data directory of its own, set up over its
+ * own command line.
+ */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+
+export interface BenchService {
+  child: Child;
+  url: string;
+  folder: string;
+  headers: Record<string, string>;
+  startedMs: number;
+  stop(): Promise<void>;
+}
+
+/** Starts `postrider serve` on free ports with a fresh account whose domain bench.example is verified. */
+export async function startService(environment: Record<string, string>, folder?: string): Promise<BenchService> {
+  mkdirSync(WORK, { recursive: true });
+  const data = folder ?? mkdtempSync(path.join(WORK, 'data-'));
+  const env = {
+    PATH: process.env.PATH,
+    POSTRIDER_DATA_DIR: data,
+    POSTRIDER_HTTP_PORT: '0',
+    POSTRIDER_HTTP_HOST: '127.0.0.1',
+    POSTRIDER_SMTP_PORT: '0',
+    POSTRIDER_SMTP_HOSTNAME: 'mail.bench.example',
+    POSTRIDER_LOG_LEVEL: 'error',
+    POSTRIDER_MIN_FREE_BYTES: '0',
+    ...environment,
+  };
+  const announced = path.join(data, 'serving.json');
+  rmSync(announced, { force: true });
+  const began = performance.now();
+  const child = start(process.execPath, [MAIN, 'serve'], { env });
+  const serving = await waitForFile(announced, child);
+  const startedMs = performance.now() - began;
+  const service: BenchService = {
+    child,
+    url: `http://127.0.0.1:${serving.httpPort}`,
+    folder: data,
+    headers: {},
+    startedMs,
+    stop: () => stop(child, 35_000),
+  };
+  onEnd(async () => {
+    await service.stop();
+    if (!folder) rmSync(data, { recursive: true, force: true });
+  });
+  const first = JSON.parse(readFileSync(path.join(data, 'first-run.json'), 'utf8')) as Record<string, string>;
+  service.headers = { 'x-api-key': first.apiKey!, 'x-id': first.accountId! };
+  const added = await run(process.execPath, [MAIN, 'domain', 'add', first.accountId!, 'bench.example', '--verified'], {
+    env,
+  });
+  if (added.process.exitCode !== 0 && !/already|taken|conflict/i.test(added.err + added.out))
+    throw new Error(added.err);
+  return service;
+}
+
+async function waitForFile(file: string, child: Child): Promise<{ httpPort: number }> {
+  for (;;) {
+    if (child.process.exitCode !== null) throw new Error(`the service ended: ${child.err}`);
+    if (existsSync(file)) {
+      try {
+        return JSON.parse(readFileSync(file, 'utf8')) as { httpPort: number };
+      } catch {
+        // Being written at this moment; read again.
+      }
+    }
+    await pause(5);
+  }
+}
+
+/** Resident memory of a process and its threads in MB. */
+export function residentMegabytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1000;
+}
