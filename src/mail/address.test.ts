@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  domainToAscii,
+  needsSmtpUtf8,
+  parseAddress,
+  parseAddressList,
+  sameAddressKey,
+  wireAddress,
+} from './address.ts';
+
+function accepted(text: string) {
+  const result = parseAddress(text);
+  assert.ok(result.ok, `${text}: ${result.ok ? '' : result.reason}`);
+  return result.value;
+}
+
+function reason(text: string): string {
+  const result = parseAddress(text);
+  assert.ok(!result.ok, `${JSON.stringify(text)} was accepted as ${JSON.stringify(result.ok && result.value)}`);
+  return result.reason;
+}
+
+test('accepts bare addresses and keeps the local part as typed, the domain in lower case', () => {
+  assert.deepEqual(accepted('John.Doe+tag@Example.COM'), {
+    name: '',
+    local: 'John.Doe+tag',
+    domain: 'example.com',
+    address: 'John.Doe+tag@example.com',
+  });
+  for (const text of [
+    'a@b.example',
+    "o'brien@example.com",
+    'x!#$%&*/=?^_`{|}~-@example.co',
+    ' a@b.example\t',
+    '<a@b.example>',
+  ]) {
+    accepted(text);
+  }
+});
+
+test('accepts display names, quoted or not', () => {
+  const cases: [string, string, string][] = [
+    ['Ann <ann@example.com>', 'Ann', 'ann@example.com'],
+    ['Ann  B. Lee<ann@example.com>', 'Ann B. Lee', 'ann@example.com'],
+    ['"Lee, Ann" <ann@example.com>', 'Lee, Ann', 'ann@example.com'],
+    ['"say \\"hi\\" \\\\" < ann@example.com >', 'say "hi" \\', 'ann@example.com'],
+    ['"ann@example.org" <ann@example.com>', 'ann@example.org', 'ann@example.com'],
+    ['"<a>" <ann@example.com>', '<a>', 'ann@example.com'],
+    ['Zoë Müller <zoe@example.com>', 'Zoë Müller', 'zoe@example.com'],
+    ['" " <ann@example.com>', '', 'ann@example.com'],
+    ['🚀 Ship <a@b.example>', '🚀 Ship', 'a@b.example'],
+  ];
+  for (const [text, name, address] of cases) {
+    assert.deepEqual([accepted(text).name, accepted(text).address], [name, address], text);
+  }
+});
+
+test('accepts quoted local parts, UTF-8 local parts and internationalised domains', () => {
+  assert.equal(accepted('"john doe"@example.com').local, '"john doe"');
+  assert.equal(accepted('"a@b..c"@example.com').address, '"a@b..c"@example.com');
+  assert.equal(accepted('Ann <"very \\" odd"@example.com>').local, '"very \\" odd"');
+  const utf8 = accepted('用户@例え.jp');
+  assert.deepEqual(
+    [utf8.local, utf8.domain, needsSmtpUtf8(utf8), wireAddress(utf8)],
+    ['用户', '例え.jp', true, '用户@例え.jp'],
+  );
+  const idn = accepted('info@Müller.example');
+  assert.deepEqual(
+    [idn.domain, needsSmtpUtf8(idn), wireAddress(idn)],
+    ['müller.example', false, 'info@xn--mller-kva.example'],
+  );
+  assert.equal(accepted('a@例え。jp').domain, '例え.jp');
+  accepted('a@xn--mller-kva.example');
+});
+
+test('refuses what SMTP cannot carry', () => {
+  const cases: [string, RegExp][] = [
+    ['', /is empty/],
+    ['   ', /is empty/],
+    ['ann', /no @/],
+    ['@example.com', /nothing before/],
+    ['ann@', /no domain/],
+    ['ann@localhost', /without a dot/],
+    ['ann@[192.0.2.1]', /literal/],
+    ['ann@192.0.2.1', /number/],
+    ['ann@example.123', /number/],
+    ['ann@-example.com', /not allowed/],
+    ['ann@example-.com', /not allowed/],
+    ['ann@exa_mple.com', /not (allowed|valid)/],
+    ['ann@example..com', /empty label/],
+    ['ann@.example.com', /empty label/],
+    ['ann@example.com.', /empty label/],
+    ['.ann@example.com', /dot/],
+    ['ann.@example.com', /dot/],
+    ['a..b@example.com', /two in a row/],
+    ['a b@example.com', /space/],
+    ['a(comment)@example.com', /quotes/],
+    ['ann@example.com (Ann)', /not|space/],
+    ['"open@example.com', /quoted/],
+    ['""@example.com', /empty quoted/],
+    ['a@b@example.com', /more than one @/],
+    ['a@example.com, b@example.com', /more than one @/],
+    ['a@b.example;', /semicolon/],
+    ['Friends: a@b.example, c@d.example;', /group|semicolon/],
+    ['@relay.example:ann@example.com', /source route/],
+    ['<@relay.example:ann@example.com>', /source route/],
+    [`${'a'.repeat(65)}@example.com`, /64 bytes/],
+    [`${'ü'.repeat(33)}@example.com`, /64 bytes/],
+    [`a@${'b'.repeat(64)}.example`, /63/],
+    [`a@${'b.'.repeat(130)}example`, /longer/],
+    [`${'a'.repeat(60)}@${`${'b'.repeat(60)}.`.repeat(3)}${'c'.repeat(20)}.example`, /254/],
+    ['ann@exam\u200bple.com', /invisible/],
+    ['an\u202en@example.com', /invisible/],
+    ['ann@xn--ü.example', /not valid/],
+    ['ann@exa%2emple.com', /not/],
+  ];
+  for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
+});
+
+test('refuses header injection and names that deceive', () => {
+  for (const control of ['\r\n', '\n', '\r', '\0', '\u0001', '\u007f', '\u0085', '\u2028', '\u2029', '\ud800']) {
+    for (const text of [
+      `a${control}@b.example`,
+      `Ann${control}Bcc: x <a@b.example>`,
+      `a@b.example${control}`,
+      `"${control}"@b.example`,
+    ]) {
+      assert.match(reason(text), /control character/, JSON.stringify(text));
+    }
+  }
+  const cases: [string, RegExp][] = [
+    ['ceo@bank.example <a@evil.example>', /@.*double quotes/],
+    ['Ann <a@b.example> <c@d.example>', /more than one/],
+    ['Ann <<a@b.example>>', /./],
+    ['Ann <a@b.example', /</],
+    ['Ann a@b.example>', />/],
+    ['Ann (work) <a@b.example>', /\(/],
+    ['Lee, Ann <a@b.example>', /,/],
+    ['"Ann <a@b.example>', /quote|<|>/],
+    ['Ann <>', /no address/],
+  ];
+  for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
+});
+
+test('lists: commas separate outside quotes, and every fault is told with its place', () => {
+  const list = parseAddressList('a@b.example, "Lee, \\"Ann\\"" <c@d.example> ,Zoë <e@f.example>');
+  assert.ok(list.ok);
+  assert.deepEqual(
+    list.value.map((address) => `${address.name}|${address.address}`),
+    ['|a@b.example', 'Lee, "Ann"|c@d.example', 'Zoë|e@f.example'],
+  );
+  const faulty = parseAddressList('a@b.example,,nobody, c@d.example');
+  assert.ok(!faulty.ok);
+  assert.deepEqual(
+    faulty.faults.map(({ index, text }) => [index, text]),
+    [
+      [1, ''],
+      [2, 'nobody'],
+    ],
+  );
+});
+
+test('domainToAscii and sameAddressKey', () => {
+  assert.equal(domainToAscii('Example.COM'), 'example.com');
+  assert.equal(domainToAscii('bücher.example'), 'xn--bcher-kva.example');
+  assert.equal(domainToAscii('exa mple.ü'), undefined);
+  assert.equal(sameAddressKey('Ann@Example.com'), 'ann@example.com');
+  assert.equal(sameAddressKey('Ann@BÜCHER.example'), 'ann@xn--bcher-kva.example');
+  assert.equal(sameAddressKey('ann@xn--bcher-kva.example'), sameAddressKey(accepted('Ann <ANN@bücher.example>')));
+  assert.equal(sameAddressKey('Zoe\u0308@x.example'), sameAddressKey('zoë@x.example'));
+});

@@ -1,0 +1,254 @@
+/**
+ * Mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists of them separated by commas
+ * (RFC 5322 §3.4, with the UTF-8 of RFC 6531/6532 and internationalised domains). Refuses what SMTP cannot carry or what is
+ * used to deceive: controls, comments, groups, source routes, address literals, single-label domains, names with an
+ * unquoted `@`. An `Address` that left this file is always safe to put into a header or an SMTP command.
+ */
+import { domainToASCII } from 'node:url';
+
+export interface Address {
+  /** Display name, decoded; empty when there is none. */
+  name: string;
+  /** Local part as it goes on the wire: a dot-atom, or a quoted string with its quotes. */
+  local: string;
+  /** Lower case; U-labels stay as typed. */
+  domain: string;
+  /** `local@domain`. */
+  address: string;
+}
+
+export type AddressResult = { ok: true; value: Address } | { ok: false; reason: string };
+
+export interface AddressFault {
+  /** Position in the list, from 0. */
+  index: number;
+  text: string;
+  reason: string;
+}
+
+export type AddressListResult = { ok: true; value: Address[] } | { ok: false; faults: AddressFault[] };
+
+const MAX_LOCAL_BYTES = 64;
+const MAX_DOMAIN_BYTES = 255;
+const MAX_ADDRESS_BYTES = 254;
+const MAX_TEXT_LENGTH = 1000;
+
+const PLAIN_ADDRESS =
+  /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
+// Controls, line and paragraph separators, and the invisible characters that make two addresses look alike.
+const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\u034f/u;
+const DOT_ATOM =
+  /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
+const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
+const ASCII_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const NON_ASCII = /[^\x00-\x7f]/;
+
+function refused(reason: string): { ok: false; reason: string } {
+  return { ok: false, reason };
+}
+
+/**
+ * The domain with every label in ASCII (IDNA A-labels), lower case; undefined when it has no such form. Says nothing of
+ * whether the domain may stand in an address.
+ */
+export function domainToAscii(domain: string): string | undefined {
+  if (!NON_ASCII.test(domain) && !/xn--/i.test(domain)) return domain.toLowerCase();
+  // The URL parser would percent-decode and strip; only letters, digits, hyphens and dots may reach it.
+  if (/[\x00-\x2c\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]/.test(domain)) return undefined;
+  const ascii = domainToASCII(domain);
+  return ascii === '' ? undefined : ascii;
+}
+
+/** Whether the address can only be sent with SMTPUTF8 (RFC 6531): a domain alone can always go as A-labels. */
+export function needsSmtpUtf8(address: Address | string): boolean {
+  return NON_ASCII.test(typeof address === 'string' ? address.slice(0, address.lastIndexOf('@')) : address.local);
+}
+
+/** Key under which two spellings of one address are the same: lower case, NFC, the domain as A-labels. */
+export function sameAddressKey(address: Address | string): string {
+  const text = typeof address === 'string' ? address : address.address;
+  const key = text.toLowerCase();
+  if (!NON_ASCII.test(key)) return key;
+  const at = key.lastIndexOf('@');
+  const domain = key.slice(at + 1).normalize('NFC');
+  return `${key.slice(0, at).normalize('NFC')}@${domainToAscii(domain) ?? domain}`;
+}
+
+/** The address with an ASCII domain where the local part allows it: what goes on the wire and into headers. */
+export function wireAddress(address: Address): string {
+  if (!NON_ASCII.test(address.address) || NON_ASCII.test(address.local)) return address.address;
+  return `${address.local}@${domainToAscii(address.domain) ?? address.domain}`;
+}
+
+function domainFault(domain: string): string | undefined {
+  if (domain === '') return 'has no domain after the @';
+  if (domain.startsWith('[')) return 'has an address literal; use a domain name';
+  if (CONTROL.test(domain) || INVISIBLE.test(domain)) return 'has a space or an invisible character in its domain';
+  const ascii = domainToAscii(domain);
+  if (ascii === undefined) return `has a domain that is not valid (${domain})`;
+  if (ascii.length > MAX_DOMAIN_BYTES - 2) return `has a domain longer than ${MAX_DOMAIN_BYTES - 2} characters`;
+  const labels = ascii.split('.');
+  if (labels.length < 2) return `has a domain without a dot (${domain}); give the full domain name`;
+  for (const label of labels) {
+    if (label === '') return 'has an empty label in its domain (two dots, or a dot at an end)';
+    if (label.length > 63) return 'has a label longer than 63 characters in its domain';
+    if (!ASCII_LABEL.test(label)) return `has a domain label with characters that are not allowed (${label})`;
+  }
+  if (/^\d+$/.test(labels[labels.length - 1]!)) return 'has a domain that ends in a number; use a domain name';
+  return undefined;
+}
+
+function localFault(local: string): string | undefined {
+  if (local === '') return 'has nothing before the @';
+  if (Buffer.byteLength(local) > MAX_LOCAL_BYTES) return `has more than ${MAX_LOCAL_BYTES} bytes before the @`;
+  if (local.startsWith('"')) {
+    if (!QUOTED_STRING.test(local)) return 'has a quoted part before the @ that is not closed properly';
+    if (local.length === 2) return 'has an empty quoted part before the @';
+    return /[^\x20-\x7e\u00a0-\u{10ffff}]/u.test(local) ? 'has a control character before the @' : undefined;
+  }
+  if (INVISIBLE.test(local)) return 'has a space or an invisible character before the @';
+  if (DOT_ATOM.test(local)) return undefined;
+  if (/^\.|\.\.|\.$/.test(local)) return 'has a dot at an end of the part before the @, or two in a row';
+  return 'has characters before the @ that are only allowed in quotes';
+}
+
+/** An address without name or angle brackets. */
+function parseAddrSpec(text: string, name: string): AddressResult {
+  if (text.startsWith('@')) {
+    return refused(text.includes(':') ? 'has a source route, which is not allowed' : 'has nothing before the @');
+  }
+  const at = text.startsWith('"') ? closingQuote(text) + 1 : text.indexOf('@');
+  if (at < 0 || text[at] !== '@') return refused(missingAt(text));
+  const local = text.slice(0, at);
+  const typed = text.slice(at + 1);
+  if (typed.includes('@')) return refused('has more than one @; separate addresses with commas');
+  const fault = localFault(local);
+  if (fault !== undefined) return refused(fault);
+  const domain = typed
+    .replace(/[\u3002\uff0e\uff61]/g, '.')
+    .toLowerCase()
+    .normalize('NFC');
+  const badDomain = domainFault(domain);
+  if (badDomain !== undefined) return refused(badDomain);
+  const address = `${local}@${domain}`;
+  const asciiBytes = Buffer.byteLength(local) + 1 + (domainToAscii(domain) ?? '').length;
+  if (Math.max(asciiBytes, Buffer.byteLength(address)) > MAX_ADDRESS_BYTES) {
+    return refused(`is longer than ${MAX_ADDRESS_BYTES} bytes`);
+  }
+  return { ok: true, value: { name, local, domain, address } };
+}
+
+function missingAt(text: string): string {
+  if (/[()]/.test(text)) return 'has a comment in parentheses, which is not supported';
+  return text.startsWith('"') ? 'has a quoted part that is not followed by @ and a domain' : 'has no @ and domain';
+}
+
+/** Index of the quote that closes the one at the start; the last index when there is none. */
+function closingQuote(text: string): number {
+  for (let i = 1; i < text.length; i += 1) {
+    if (text[i] === '\\') i += 1;
+    else if (text[i] === '"') return i;
+  }
+  return text.length - 1;
+}
+
+/** Display name: words and quoted strings (RFC 5322 phrase, with the dots of §4.1). Undefined when it is not one. */
+function parseName(text: string): { name: string } | { reason: string } {
+  if (!/["\\()<>[\]:;@,]/.test(text)) return { name: text.replace(/[ \t]+/g, ' ') };
+  let name = '';
+  let rest = text;
+  while (rest !== '') {
+    if (rest.startsWith('"')) {
+      const end = closingQuote(rest);
+      const quoted = rest.slice(0, end + 1);
+      if (!QUOTED_STRING.test(quoted)) return { reason: 'has a quoted display name that is not closed' };
+      name += quoted.slice(1, -1).replace(/\\(.)/gsu, '$1');
+      rest = rest.slice(end + 1);
+      continue;
+    }
+    const word = /^[^"]+/.exec(rest)![0];
+    const special = /[\\()<>[\]:;@,]/.exec(word);
+    if (special !== null) {
+      return { reason: `has the character ${special[0]} in its display name; put the display name in double quotes` };
+    }
+    name += word.replace(/[ \t]+/g, ' ');
+    rest = rest.slice(word.length);
+  }
+  return { name: name.trim() };
+}
+
+/**
+ * One mailbox. The reason of a refusal continues a sentence that begins with the field or the address, for example
+ * `has no @ and domain`.
+ */
+export function parseAddress(text: string): AddressResult {
+  if (text.length < MAX_ADDRESS_BYTES && PLAIN_ADDRESS.test(text) && !/xn--/i.test(text)) {
+    const at = text.indexOf('@');
+    const domain = text.slice(at + 1).toLowerCase();
+    if (at <= MAX_LOCAL_BYTES && domain.length <= MAX_DOMAIN_BYTES - 2) {
+      const local = text.slice(0, at);
+      return { ok: true, value: { name: '', local, domain, address: `${local}@${domain}` } };
+    }
+  }
+  if (text.length > MAX_TEXT_LENGTH) return refused(`is longer than ${MAX_TEXT_LENGTH} characters`);
+  if (CONTROL.test(text.replaceAll('\t', ' '))) return refused('has a line break or another control character');
+  const trimmed = text.replace(/^[ \t]+|[ \t]+$/g, '');
+  if (trimmed === '') return refused('is empty');
+  if (!trimmed.endsWith('>')) return withoutBrackets(trimmed);
+  const open = openingBracket(trimmed);
+  if (open < 0) return refused('has a > without the < before it');
+  const inside = trimmed.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
+  const name = parseName(trimmed.slice(0, open).replace(/[ \t]+$/, ''));
+  if ('reason' in name) return refused(name.reason);
+  if (inside === '') return refused('has no address between < and >');
+  return parseAddrSpec(inside, name.name);
+}
+
+function withoutBrackets(text: string): AddressResult {
+  if (text.endsWith(';')) return refused('is a group or ends in a semicolon; give addresses separated by commas');
+  if (!text.startsWith('"') && text.includes('<')) return refused('has a < without the > that closes it');
+  return parseAddrSpec(text, '');
+}
+
+/** Index of the first `<` outside quotes; -1 when there is none. */
+function openingBracket(text: string): number {
+  if (!text.includes('"')) return text.indexOf('<');
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text[i];
+    if (c === '<') return i;
+    if (c === '"') i += closingQuote(text.slice(i));
+  }
+  return -1;
+}
+
+function splitList(text: string): string[] {
+  if (!text.includes('"')) return text.split(',');
+  const items: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i);
+    if (c === 0x22) quoted = !quoted;
+    else if (c === 0x5c && quoted) i += 1;
+    else if (c === 0x2c && !quoted) {
+      items.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  items.push(text.slice(start));
+  return items;
+}
+
+/** Several mailboxes separated by commas; commas in quotes do not separate. Every fault is reported, not only the first. */
+export function parseAddressList(text: string): AddressListResult {
+  const value: Address[] = [];
+  const faults: AddressFault[] = [];
+  const items = splitList(text);
+  for (let index = 0; index < items.length; index += 1) {
+    const result = parseAddress(items[index]!);
+    if (result.ok) value.push(result.value);
+    else faults.push({ index, text: items[index]!.trim().slice(0, 200), reason: result.reason });
+  }
+  return faults.length === 0 ? { ok: true, value } : { ok: false, faults };
+}

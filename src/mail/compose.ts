@@ -1,0 +1,260 @@
+/**
+ * Composes a message (RFC 5322, RFC 2045–2049): header, text and html as alternatives, inline files beside the html, other
+ * files behind. The result is 7-bit with CRLF line ends and lines of at most 998, except for header addresses whose local
+ * part is UTF-8 (RFC 6532; `smtpUtf8` is then true). There is never a Bcc. Throws only for what its caller had to refuse:
+ * control characters in a header-bound value.
+ *
+ * Files travel in Base64. A `message/rfc822` file may not (RFC 2046 §5.2.1): it travels as it is when it is 7-bit with CRLF line
+ * ends; otherwise, and whenever only its size is known, it travels in Base64 as `application/octet-stream`, so that its
+ * bytes arrive unchanged. Other composite types in Base64 are relabelled for the same reason.
+ */
+import { randomText } from '../base/ids.ts';
+import { type Address, needsSmtpUtf8 } from './address.ts';
+import {
+  addressField,
+  extraField,
+  formatDate,
+  hasForbiddenControl,
+  isHeaderName,
+  legacyNameParameter,
+  parameter,
+  textField,
+} from './header.ts';
+import { base64SizeBytes, encodeText, isSevenBit, resetScratch, writeBase64 } from './transfer-encoding.ts';
+
+/** Everything of a mail but its files. */
+interface MailWithoutFiles {
+  from: Address;
+  sender?: Address;
+  to: readonly Address[];
+  cc: readonly Address[];
+  replyTo: readonly Address[];
+  subject: string;
+  text?: string;
+  html?: string;
+  /** Extra fields in their order; structural fields are the caller's to refuse. */
+  headers: readonly (readonly [name: string, value: string])[];
+  /** With or without angle brackets. */
+  messageId: string;
+  dateMs: number;
+}
+
+export interface FileToCompose {
+  name: string;
+  contentType: string;
+  content: Uint8Array;
+  /** Makes the file inline, referred to as `cid:` from the html; without angle brackets. */
+  contentId?: string;
+}
+
+/** A file whose bytes are elsewhere. With `content` it is treated exactly as `compose` treats it. */
+export interface FileBySize {
+  name: string;
+  contentType: string;
+  sizeBytes: number;
+  contentId?: string;
+  content?: Uint8Array;
+}
+
+export interface MailToCompose extends MailWithoutFiles {
+  attachments: readonly FileToCompose[];
+}
+
+export interface MailFrame extends MailWithoutFiles {
+  attachments: readonly FileBySize[];
+}
+
+export interface ComposedMail {
+  /** The whole message, alone in its ArrayBuffer, so that it can be transferred to a thread. */
+  content: Buffer;
+  sizeBytes: number;
+  /** Whether a header address needs SMTPUTF8. */
+  smtpUtf8: boolean;
+}
+
+/** A message with holes: file `order[i]` goes in Base64 lines (`writeBase64`) between `pieces[i]` and `pieces[i + 1]`. */
+export interface ComposedFrame {
+  pieces: Buffer[];
+  /** Indexes into `attachments`, one for each hole. */
+  order: number[];
+  /** Of the whole message, with the files. */
+  sizeBytes: number;
+  smtpUtf8: boolean;
+}
+
+/** What a message is made of, in order: ASCII text, bytes as they are, or the number of a file to be put in as Base64. */
+type Chunk = string | Uint8Array | number;
+
+/**
+ * How a body ends: in a line end that may be taken for that of the delimiter behind it (`free`), in one that belongs to the
+ * text (`own`), or in none (`open`).
+ */
+type Ending = 'free' | 'own' | 'open';
+
+/** One MIME entity: its header fields (with CRLF, without the empty line) and its body. */
+interface Entity {
+  fields: string;
+  body: Chunk[];
+  ending: Ending;
+}
+
+function textEntity(subtype: 'plain' | 'html', text: string): Entity {
+  const { encoding, data } = encodeText(text);
+  const last = typeof data === 'string' ? data.charCodeAt(data.length - 1) : data[data.length - 1];
+  let ending: Ending = last === 10 || data.length === 0 ? 'own' : 'open';
+  if (encoding === 'base64') ending = 'free';
+  return {
+    fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`,
+    body: [data],
+    ending,
+  };
+}
+
+function fileEntity(file: FileBySize, index: number): Entity {
+  if (hasForbiddenControl(file.contentType) || /[^\x20-\x7e]/.test(file.contentType)) {
+    throw new TypeError('control character in the content type of a file');
+  }
+  const composite = /^(?:message|multipart)\//i.test(file.contentType);
+  const asItIs =
+    composite && file.content !== undefined && /^message\/rfc822\b/i.test(file.contentType) && isSevenBit(file.content);
+  const type = composite && !asItIs ? 'application/octet-stream' : file.contentType;
+  const disposition = file.contentId === undefined ? 'attachment' : 'inline';
+  let fields =
+    `Content-Type: ${type}${legacyNameParameter(file.name)}\r\n` +
+    `Content-Transfer-Encoding: ${asItIs ? '7bit' : 'base64'}\r\n` +
+    `Content-Disposition: ${disposition}${parameter('filename', file.name)}\r\n`;
+  if (file.contentId !== undefined) {
+    if (/[^\x21-\x7e]|[<>]/.test(file.contentId)) throw new TypeError('character in a content id that is not allowed');
+    fields += `Content-ID: <${file.contentId}>\r\n`;
+  }
+  return asItIs ? { fields, body: [file.content!], ending: 'own' } : { fields, body: [index], ending: 'free' };
+}
+
+function multipart(subtype: string, boundary: string, parts: readonly Entity[]): Entity {
+  const body: Chunk[] = [];
+  let before = `--${boundary}\r\n`;
+  for (const part of parts) {
+    body.push(`${before}${part.fields}\r\n`, ...part.body);
+    before = `${part.ending === 'free' ? '' : '\r\n'}--${boundary}\r\n`;
+  }
+  body.push(`${before.slice(0, -2)}--\r\n`);
+  const type = subtype === 'related' ? 'related; type="text/html"' : subtype;
+  return { fields: `Content-Type: multipart/${type};\r\n boundary="${boundary}"\r\n`, body, ending: 'free' };
+}
+
+/** Boundary with `=_`, which neither Base64 nor quoted-printable can contain; only 7bit bodies have to be searched. */
+function boundaryOutside(bodies: readonly Entity[]): string {
+  for (;;) {
+    const token = randomText(22);
+    const found = bodies.some((entity) => {
+      const data = entity.body[0];
+      if (typeof data === 'number' || data === undefined) return false;
+      return typeof data === 'string'
+        ? data.includes(token)
+        : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
+    });
+    if (!found) return token;
+  }
+}
+
+/** Puts text, html and files together in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ) ), file… ). */
+function bodyEntity(mail: MailFrame): Entity {
+  const plain = mail.text !== undefined || mail.html === undefined ? textEntity('plain', mail.text ?? '') : undefined;
+  const html = mail.html === undefined ? undefined : textEntity('html', mail.html);
+  if (mail.attachments.length === 0 && (plain === undefined || html === undefined)) return (plain ?? html)!;
+  const files = mail.attachments.map(fileEntity);
+  const token = boundaryOutside([...(plain ? [plain] : []), ...(html ? [html] : []), ...files]);
+  const isInline = (index: number): boolean => html !== undefined && mail.attachments[index]!.contentId !== undefined;
+  const inline = files.filter((_, index) => isInline(index));
+  const behind = files.filter((_, index) => !isInline(index));
+  let top = html;
+  if (html !== undefined && inline.length > 0) top = multipart('related', `=_r.${token}`, [html, ...inline]);
+  if (plain !== undefined) top = top === undefined ? plain : multipart('alternative', `=_a.${token}`, [plain, top]);
+  return behind.length === 0 ? top! : multipart('mixed', `=_m.${token}`, [top!, ...behind]);
+}
+
+function headerBlock(mail: MailFrame): string {
+  let out = addressField('From', [mail.from]);
+  if (mail.sender !== undefined) out += addressField('Sender', [mail.sender]);
+  if (mail.to.length > 0) out += addressField('To', mail.to);
+  else if (mail.cc.length === 0) out += 'To: undisclosed-recipients:;\r\n';
+  if (mail.cc.length > 0) out += addressField('Cc', mail.cc);
+  if (mail.replyTo.length > 0) out += addressField('Reply-To', mail.replyTo);
+  const id = mail.messageId.startsWith('<') ? mail.messageId : `<${mail.messageId}>`;
+  if (!/^<[\x21-\x7e]{1,900}>$/.test(id)) throw new TypeError('not a Message-ID');
+  out += `${textField('Subject', mail.subject)}Date: ${formatDate(mail.dateMs)}\r\nMessage-ID: ${id}\r\nMIME-Version: 1.0\r\n`;
+  for (const [name, value] of mail.headers) {
+    if (!isHeaderName(name)) throw new TypeError('not the name of a header field');
+    out += extraField(name, value);
+  }
+  return out;
+}
+
+interface Assembly {
+  /** Header as UTF-8 text with the empty line; everything else as chunks. */
+  header: string;
+  headerBytes: number;
+  body: Chunk[];
+  sizeBytes: number;
+  smtpUtf8: boolean;
+}
+
+function assemble(mail: MailFrame): Assembly {
+  resetScratch();
+  const entity = bodyEntity(mail);
+  const header = `${headerBlock(mail)}${entity.fields}\r\n`;
+  const body = entity.ending === 'open' ? [...entity.body, '\r\n'] : entity.body;
+  const headerBytes = Buffer.byteLength(header, 'utf8');
+  let sizeBytes = headerBytes;
+  for (const chunk of body) {
+    sizeBytes += typeof chunk === 'number' ? base64SizeBytes(mail.attachments[chunk]!.sizeBytes) : chunk.length;
+  }
+  const smtpUtf8 = headerBytes !== header.length && addressesOf(mail).some(needsSmtpUtf8);
+  return { header, headerBytes, body, sizeBytes, smtpUtf8 };
+}
+
+function addressesOf(mail: MailWithoutFiles): Address[] {
+  return [mail.from, ...(mail.sender ? [mail.sender] : []), ...mail.to, ...mail.cc, ...mail.replyTo];
+}
+
+function writeChunk(chunk: string | Uint8Array, target: Buffer, offset: number): number {
+  if (typeof chunk === 'string') return offset + target.write(chunk, offset, 'latin1');
+  target.set(chunk, offset);
+  return offset + chunk.length;
+}
+
+/** The whole message in memory. */
+export function compose(mail: MailToCompose): ComposedMail {
+  const files = mail.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
+  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble({ ...mail, attachments: files });
+  const content = Buffer.allocUnsafeSlow(sizeBytes);
+  content.write(header, 0, headerBytes === header.length ? 'latin1' : 'utf8');
+  let offset = headerBytes;
+  for (const chunk of body) {
+    if (typeof chunk === 'number') offset = writeBase64(files[chunk]!.content, content, offset);
+    else offset = writeChunk(chunk, content, offset);
+  }
+  if (offset !== sizeBytes) throw new Error(`composed ${offset} bytes where ${sizeBytes} were computed`);
+  return { content, sizeBytes, smtpUtf8 };
+}
+
+/** The message around files that are not in memory; see `ComposedFrame`. */
+export function composeFrame(mail: MailFrame): ComposedFrame {
+  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail);
+  const order: number[] = [];
+  const groups: (string | Uint8Array)[][] = [[]];
+  for (const chunk of body) {
+    if (typeof chunk === 'number') {
+      order.push(chunk);
+      groups.push([]);
+    } else groups[groups.length - 1]!.push(chunk);
+  }
+  const pieces = groups.map((group, i) => {
+    const start = i === 0 ? headerBytes : 0;
+    const piece = Buffer.allocUnsafeSlow(group.reduce((sum, chunk) => sum + chunk.length, start));
+    if (i === 0) piece.write(header, 0, 'utf8');
+    group.reduce((offset, chunk) => writeChunk(chunk, piece, offset), start);
+    return piece;
+  });
+  return { pieces, order, sizeBytes, smtpUtf8 };
+}

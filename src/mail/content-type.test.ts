@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { baseType, isContentType, refusedFileType } from './content-type.ts';
+
+test('content types', () => {
+  for (const text of [
+    'text/plain',
+    'application/vnd.ms-excel',
+    'image/svg+xml',
+    'text/csv; charset=utf-8',
+    'text/x; name="a b"; q=1',
+  ]) {
+    assert.ok(isContentType(text), text);
+  }
+  for (const text of [
+    '',
+    'text',
+    'text/',
+    '/plain',
+    'text/plain;',
+    'te xt/plain',
+    'text/plain\r\nX: y',
+    'text/plain; a="\n"',
+    'text/plain; a',
+    'text/ü',
+    `text/${'x'.repeat(300)}`,
+  ]) {
+    assert.ok(!isContentType(text), text);
+  }
+  assert.equal(baseType('Text/HTML ; charset=x'), 'text/html');
+});
+
+test('refuses executables and scripts by extension, whatever the type says', () => {
+  for (const name of [
+    'a.exe',
+    'A.EXE',
+    'invoice.pdf.exe',
+    'a.js',
+    'a.bat',
+    'a.ps1',
+    'a.sh',
+    'a.jar',
+    'a.iso',
+    'a.dll',
+    'a.vbs',
+    'a.msi',
+    'a.exe.',
+    'a.exe ',
+    'a.ｅｘｅ',
+    'a.exe\u202e',
+    '.cmd',
+  ]) {
+    assert.match(refusedFileType({ name, contentType: 'application/pdf' }) ?? '', /executable or script file/, name);
+  }
+});
+
+test('refuses them by content type, whatever the name says', () => {
+  for (const contentType of [
+    'application/x-msdownload',
+    'Application/JavaScript',
+    'text/javascript; charset=utf-8',
+    'application/x-sh',
+    'application/hta',
+    'application/java-archive',
+  ]) {
+    assert.match(refusedFileType({ name: 'a.pdf', contentType }) ?? '', /content type/, contentType);
+  }
+});
+
+test('lets documents, images and archives through', () => {
+  for (const name of [
+    'a.pdf',
+    'exe',
+    'js',
+    'a.docx',
+    'a.xlsm',
+    'a.zip',
+    'report.js.pdf',
+    'a.csv',
+    'a.ics',
+    'a.eml',
+    'logo.svg',
+    'a.json',
+    'a.com.pdf',
+    'a.html',
+    'a.p7s',
+  ]) {
+    assert.equal(refusedFileType({ name, contentType: 'application/octet-stream' }), undefined, name);
+  }
+});

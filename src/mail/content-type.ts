@@ -1,0 +1,100 @@
+/**
+ * Types of files: which text is a content type that may go into a header, and which files are refused because opening them
+ * runs a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces
+ * there) and what sending services refuse. Archives and office documents with macros are not in it.
+ */
+
+/**
+ * Extensions of programs, scripts, shortcuts, installers and disk images, which a double click runs or mounts; lower case. Certificates,
+ * databases and other data that single products refuse (cer, crt, mdb, pst, tmp) are not executable and are let through.
+ */
+const REFUSED_EXTENSIONS = new Set(
+  `ade adp apk app appcontent-ms application appref-ms appx appxbundle asp aspx bas bat cab chm cmd com command cpl csh dll
+  dmg elf ex ex_ exe fxp gadget hlp hpj hta inf ins ipa iso isp its jar jnlp js jse ksh lib lnk mad maf mag mam maq mar mas
+  mat mau mav maw mda mde mdt mdw mdz msc msh msh1 msh1xml msh2 msh2xml mshxml msi msix msixbundle msp mst msu nsh ocx ops
+  osd pcd pif pl plg prg ps1 ps1xml ps2 ps2xml psc1 psc2 psd1 psdm1 psm1 py pyc pyo pyw pyz pyzw reg run scf scr sct
+  settingcontent-ms sh shb shs so sys theme url vb vbe vbp vbs vhd vhdx vps vsmacros vsw vxd webpnp website ws wsb wsc wsf
+  wsh xbap xll xnk`.split(/\s+/),
+);
+
+const REFUSED_TYPES = new Set([
+  'application/bat',
+  'application/ecmascript',
+  'application/hta',
+  'application/java-archive',
+  'application/java-vm',
+  'application/javascript',
+  'application/vnd.android.package-archive',
+  'application/vnd.apple.installer+xml',
+  'application/vnd.microsoft.portable-executable',
+  'application/vnd.ms-htmlhelp',
+  'application/x-apple-diskimage',
+  'application/x-bat',
+  'application/x-csh',
+  'application/x-dosexec',
+  'application/x-elf',
+  'application/x-exe',
+  'application/x-executable',
+  'application/x-httpd-php',
+  'application/x-iso9660-image',
+  'application/x-java-archive',
+  'application/x-java-jnlp-file',
+  'application/x-javascript',
+  'application/x-mach-binary',
+  'application/x-ms-application',
+  'application/x-ms-installer',
+  'application/x-ms-shortcut',
+  'application/x-ms-dos-executable',
+  'application/x-msdos-program',
+  'application/x-msdownload',
+  'application/x-msi',
+  'application/x-perl',
+  'application/x-powershell',
+  'application/x-python',
+  'application/x-python-code',
+  'application/x-sh',
+  'application/x-sharedlib',
+  'application/x-shellscript',
+  'application/x-vbs',
+  'application/x-winexe',
+  'application/exe',
+  'text/ecmascript',
+  'text/javascript',
+  'text/jscript',
+  'text/vbs',
+  'text/vbscript',
+  'text/x-javascript',
+  'text/x-perl',
+  'text/x-python',
+  'text/x-script.python',
+  'text/x-sh',
+  'text/x-shellscript',
+]);
+
+const TOKEN = "[A-Za-z0-9!#$%&'*+.^_`|~-]+";
+const CONTENT_TYPE = new RegExp(
+  `^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(?: *; *${TOKEN}=(?:${TOKEN}|"(?:[^"\\\\\\x00-\\x1f\\x7f-\\uffff]|\\\\[\\x20-\\x7e])*"))*$`,
+);
+
+/** Whether the text is a content type as of RFC 2045 §5.1 (type/subtype of RFC 6838 §4.2, parameters), at most 255 characters. */
+export function isContentType(text: string): boolean {
+  return text.length <= 255 && CONTENT_TYPE.test(text);
+}
+
+/** `type/subtype` in lower case, without parameters. */
+export function baseType(contentType: string): string {
+  const semicolon = contentType.indexOf(';');
+  return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
+}
+
+/**
+ * Why a file may not be sent, as the end of a sentence that starts with the file or its field; undefined when it may. Looks at
+ * the last extension, as an operating system does: dots and spaces behind it are ignored there, and so here.
+ */
+export function refusedFileType(file: { name: string; contentType: string }): string | undefined {
+  const name = file.name.replace(/[. \u00a0\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+$/u, '').normalize('NFKC');
+  const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+  if (name.includes('.') && REFUSED_EXTENSIONS.has(extension)) return `is an executable or script file (.${extension})`;
+  const type = baseType(file.contentType);
+  return REFUSED_TYPES.has(type) ? `has an executable or script content type (${type})` : undefined;
+}

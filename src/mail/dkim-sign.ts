@@ -1,0 +1,256 @@
+/**
+ * DKIM signatures (RFC 6376), relaxed/relaxed, with RSA-SHA256 and Ed25519-SHA256 (RFC 8463). The message is read once,
+ * whatever the number of keys. Header fields that a forger could add to a signed mail are signed once more than they
+ * occur, which makes an added one break the signature (§8.15). RSA runs in the thread pool, off the event loop.
+ */
+import { createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
+import { promisify } from 'node:util';
+import { RelaxedBodyHash } from './dkim-body.ts';
+
+export interface DkimKey {
+  algorithm: 'rsa' | 'ed25519';
+  selector: string;
+  privateKey: KeyObject;
+}
+
+/** What the signatures of one message share. Plain data, so that it can be kept or cross threads. */
+export interface PreparedDkim {
+  /** Value of the `h=` tag. */
+  signedFields: string;
+  /** Canonical form of the signed fields, each with its CRLF. */
+  canonicalHeader: string;
+  /** Base64 of the SHA-256 of the canonical body. */
+  bodyHash: string;
+}
+
+/** Signed whether they occur or not, and once more than they occur: nobody adds these to a mail honestly. */
+const OVERSIGNED = [
+  'from',
+  'to',
+  'cc',
+  'reply-to',
+  'subject',
+  'date',
+  'message-id',
+  'mime-version',
+  'content-type',
+  'content-transfer-encoding',
+];
+/** Signed as often as they occur; mailing lists add some of them. One-click unsubscribe requires it (RFC 8058 §4). */
+const SIGNED_IF_PRESENT = [
+  'sender',
+  'in-reply-to',
+  'references',
+  'list-unsubscribe',
+  'list-unsubscribe-post',
+  'list-id',
+  'list-help',
+  'list-subscribe',
+  'list-post',
+  'list-owner',
+  'list-archive',
+  'feedback-id',
+  'auto-submitted',
+  'content-id',
+  'content-description',
+  'content-disposition',
+  'resent-date',
+  'resent-from',
+  'resent-sender',
+  'resent-to',
+  'resent-cc',
+  'resent-message-id',
+];
+const SIGNED = new Set([...OVERSIGNED, ...SIGNED_IF_PRESENT]);
+const FOLD_COLUMN = 76;
+
+const signInThreadPool = promisify(sign) as (algorithm: string, data: Uint8Array, key: KeyObject) => Promise<Buffer>;
+
+/** Canonical fields by lower-case name, in their order of occurrence (RFC 6376 §3.4.2). */
+function canonicalFields(header: string): Map<string, string[]> {
+  const fields = new Map<string, string[]>();
+  for (let start = 0; start < header.length; ) {
+    let end = header.indexOf('\r\n', start);
+    while (end >= 0 && (header[end + 2] === ' ' || header[end + 2] === '\t')) end = header.indexOf('\r\n', end + 2);
+    if (end < 0) end = header.length;
+    const colon = header.indexOf(':', start);
+    if (colon > start && colon < end) {
+      const name = header.slice(start, colon).trimEnd().toLowerCase();
+      if (SIGNED.has(name)) {
+        const line = `${name}:${canonicalValue(header.slice(colon + 1, end))}\r\n`;
+        const same = fields.get(name);
+        if (same === undefined) fields.set(name, [line]);
+        else same.push(line);
+      }
+    }
+    start = end + 2;
+  }
+  return fields;
+}
+
+// Not \s and trim(): in text read as Latin-1 they would take byte A0, half of a UTF-8 character, for a space.
+function canonicalValue(value: string): string {
+  const unfolded = value.includes('\r\n') ? value.replaceAll('\r\n', '') : value;
+  const text = /\t| {2}/.test(unfolded) ? unfolded.replace(/[ \t]+/g, ' ') : unfolded;
+  const start = text.charCodeAt(0) === 32 ? 1 : 0;
+  const end = text.length > start && text.charCodeAt(text.length - 1) === 32 ? text.length - 1 : text.length;
+  return text.slice(start, end);
+}
+
+/** Canonicalises a header (fields with CRLF, with or without the empty line) for a body hashed elsewhere. */
+export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDkim {
+  const fields = canonicalFields(header.toString('latin1'));
+  const names: string[] = [];
+  let canonicalHeader = '';
+  for (const name of SIGNED) {
+    const lines = fields.get(name) ?? [];
+    // Repeated fields are signed from the last one up (§5.4.2).
+    for (let i = lines.length - 1; i >= 0; i -= 1) {
+      names.push(name);
+      canonicalHeader += lines[i];
+    }
+  }
+  return { signedFields: [...names, ...OVERSIGNED].join(':'), canonicalHeader, bodyHash };
+}
+
+function endOfHeader(message: Buffer): number {
+  if (message[0] === 13 && message[1] === 10) return 0;
+  const empty = message.indexOf('\r\n\r\n', 0, 'latin1');
+  return empty < 0 ? -1 : empty + 2;
+}
+
+/**
+ * Reads a message (CRLF line ends; one buffer, or several whose first holds the whole header) once for all its signatures.
+ */
+export function prepareDkim(content: Buffer | readonly Buffer[]): PreparedDkim {
+  const [first, ...rest] = Buffer.isBuffer(content) ? [content] : content;
+  if (first === undefined) throw new TypeError('a message has at least one buffer');
+  const end = endOfHeader(first);
+  const body = new RelaxedBodyHash();
+  if (end >= 0) body.update(first.subarray(end + 2));
+  for (const chunk of rest) body.update(chunk);
+  return prepareDkimHeader(end < 0 ? first : first.subarray(0, end), body.digest());
+}
+
+/** Folds the field at the spaces between its tags, and h= at its colons. */
+function foldTags(tags: readonly string[]): string {
+  let out = 'DKIM-Signature:';
+  let column = out.length;
+  for (const tag of tags) {
+    const pieces = tag.startsWith('h=') ? tag.split(/(?<=:)/) : [tag];
+    for (let i = 0; i < pieces.length; i += 1) {
+      const piece = pieces[i]!;
+      const room = column + 1 + piece.length <= FOLD_COLUMN;
+      if (!room) {
+        out += '\r\n';
+        column = 0;
+      }
+      const space = i === 0 || !room;
+      out += space ? ` ${piece}` : piece;
+      column += piece.length + (space ? 1 : 0);
+    }
+  }
+  return out;
+}
+
+export interface DkimSigners {
+  /** A-labels. */
+  domain: string;
+  keys: readonly DkimKey[];
+  nowMs: number;
+}
+
+/** The field up to `b=`, folded, and the bytes that its signature covers. */
+function unsignedField(prepared: PreparedDkim, signers: DkimSigners, key: DkimKey): { field: string; data: Buffer } {
+  const field = foldTags([
+    'v=1;',
+    `a=${key.algorithm}-sha256;`,
+    'c=relaxed/relaxed;',
+    `d=${signers.domain};`,
+    `s=${key.selector};`,
+    `t=${Math.floor(signers.nowMs / 1000)};`,
+    `h=${prepared.signedFields};`,
+    `bh=${prepared.bodyHash};`,
+    'b=',
+  ]);
+  const own = `dkim-signature:${canonicalValue(field.slice('DKIM-Signature:'.length))}`;
+  return { field, data: Buffer.from(prepared.canonicalHeader + own, 'latin1') };
+}
+
+function signedField(field: string, signature: Buffer): string {
+  const text = signature.toString('base64');
+  let out = field;
+  for (let i = 0; i < text.length; i += 72) out += `\r\n ${text.slice(i, i + 72)}`;
+  return `${out}\r\n`;
+}
+
+function signHere(key: DkimKey, data: Buffer): Buffer {
+  if (key.algorithm === 'rsa') return sign('sha256', data, key.privateKey);
+  return sign(null, hash('sha256', data, 'buffer'), key.privateKey);
+}
+
+async function signOne(prepared: PreparedDkim, signers: DkimSigners, key: DkimKey): Promise<string> {
+  const { field, data } = unsignedField(prepared, signers, key);
+  // Ed25519 takes 40 µs, about what the way to the thread pool and back costs.
+  const signature =
+    key.algorithm === 'rsa' ? await signInThreadPool('sha256', data, key.privateKey) : signHere(key, data);
+  return signedField(field, signature);
+}
+
+/** Signs what `prepareDkim` read: one folded `DKIM-Signature` field for each key, to be put in front of the message. */
+export async function signPrepared(prepared: PreparedDkim, signers: DkimSigners): Promise<string> {
+  if (signers.keys.length === 1) return signOne(prepared, signers, signers.keys[0]!);
+  return (await Promise.all(signers.keys.map((key) => signOne(prepared, signers, key)))).join('');
+}
+
+/** Signs a message that is in memory; see `prepareDkim` and `signPrepared`. */
+export function signDkim({
+  content,
+  ...signers
+}: DkimSigners & { content: Buffer | readonly Buffer[] }): Promise<string> {
+  return signPrepared(prepareDkim(content), signers);
+}
+
+/**
+ * The same in the calling thread, which stands still for about 0.22 ms a key: for a thread that does nothing else. The way through
+ * the thread pool costs 30 µs more.
+ */
+export function signDkimHere({ content, ...signers }: DkimSigners & { content: Buffer | readonly Buffer[] }): string {
+  const prepared = prepareDkim(content);
+  let out = '';
+  for (const key of signers.keys) {
+    const { field, data } = unsignedField(prepared, signers, key);
+    out += signedField(field, signHere(key, data));
+  }
+  return out;
+}
+
+export interface GeneratedDkimKey {
+  algorithm: 'rsa' | 'ed25519';
+  /** PKCS #8. */
+  privateKeyPem: string;
+  /** Value of the TXT record at `<selector>._domainkey.<domain>`. */
+  dnsValue: string;
+}
+
+/** Value of the TXT record for a key: SPKI for RSA (RFC 6376 §3.6.1), the bare 32 bytes for Ed25519 (RFC 8463 §4). */
+export function dkimDnsValue(key: KeyObject): string {
+  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
+  if (key.asymmetricKeyType === 'rsa') return `v=DKIM1; k=rsa; p=${spki.toString('base64')}`;
+  return `v=DKIM1; k=ed25519; p=${spki.subarray(-32).toString('base64')}`;
+}
+
+/** A new pair of keys, RSA-2048 and Ed25519. */
+export async function generateDkimKeys(): Promise<{ rsa: GeneratedDkimKey; ed25519: GeneratedDkimKey }> {
+  const generate = promisify(generateKeyPair);
+  const [rsa, ed25519] = await Promise.all([generate('rsa', { modulusLength: 2048 }), generate('ed25519')]);
+  const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return {
+    rsa: { algorithm: 'rsa', privateKeyPem: pem(rsa.privateKey), dnsValue: dkimDnsValue(rsa.privateKey) },
+    ed25519: {
+      algorithm: 'ed25519',
+      privateKeyPem: pem(ed25519.privateKey),
+      dnsValue: dkimDnsValue(ed25519.privateKey),
+    },
+  };
+}

@@ -1,0 +1,229 @@
+/**
+ * Header fields of a message we write: names, folding (RFC 5322 §2.2.3), encoded-words (RFC 2047), parameters (RFC 2231),
+ * dates and Message-IDs. Everything returned is ASCII, lines end in CRLF and are at most 78 characters where the content
+ * has a place to fold, never more than 998. Values with line breaks or other controls are refused by throwing:
+ * `hasForbiddenControl` lets callers say so to their user first.
+ */
+import { randomText } from '../base/ids.ts';
+import { type Address, domainToAscii, wireAddress } from './address.ts';
+
+const FORBIDDEN = /[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]/;
+const PRINTABLE = /^[\t\x20-\x7e]*$/;
+const ATOMS = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*$/;
+const PREFERRED_LINE = 78;
+const ENCODED_WORD = 75;
+const ENCODED_WORD_OVERHEAD = '=?UTF-8?B??='.length;
+/** A word longer than this has no place to fold and would come near the limit of 998. */
+const LONG_WORD = /[^ \t]{900}/;
+
+/** Whether the value holds CR, LF, NUL or another control (TAB is allowed), or a Unicode line separator. */
+export function hasForbiddenControl(value: string): boolean {
+  return FORBIDDEN.test(value);
+}
+
+/** Whether the text may be the name of a header field (RFC 5322 §3.6.8), at most 76 characters. */
+export function isHeaderName(name: string): boolean {
+  return name.length <= 76 && /^[!-9;-~]+$/.test(name);
+}
+
+function assertClean(name: string, value: string): void {
+  if (FORBIDDEN.test(value)) throw new TypeError(`control character in the value of ${name}`);
+}
+
+/** Folds ASCII text at its spaces; `column` is where the first line already stands. */
+function fold(text: string, column: number): string {
+  if (column + text.length <= PREFERRED_LINE) return text;
+  const words = text.match(/[ \t]*[^ \t]+/g) ?? [];
+  let out = '';
+  let width = column;
+  for (const word of words) {
+    const first = word.charCodeAt(0);
+    if (width + word.length > PREFERRED_LINE && width > 1 && (first === 0x20 || first === 9)) {
+      out += '\r\n';
+      width = 0;
+    }
+    out += word;
+    width += word.length;
+  }
+  return out;
+}
+
+/** Bytes that RFC 2047 §5 (3) allows unencoded in a Q word wherever it stands: the strictest set, that of a phrase. */
+const Q_SAFE = new Uint8Array(128);
+for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!*+-/ ') Q_SAFE[c.charCodeAt(0)] = 1;
+
+function utf8Length(codePoint: number): number {
+  if (codePoint < 0x80) return 1;
+  if (codePoint < 0x800) return 2;
+  return codePoint < 0x10000 ? 3 : 4;
+}
+
+function qEncode(text: string): string {
+  let out = '';
+  for (const byte of Buffer.from(text, 'utf8')) {
+    if (byte === 0x20) out += '_';
+    else if (byte < 0x80 && Q_SAFE[byte] === 1) out += String.fromCharCode(byte);
+    else out += `=${byte < 16 ? '0' : ''}${byte.toString(16).toUpperCase()}`;
+  }
+  return out;
+}
+
+/**
+ * Encoded-words, separated by one space, each at most 75 characters and each whole in its code points; B or Q, whichever
+ * is shorter over the whole value. The first one leaves room for `column` characters before it.
+ */
+export function encodedWords(value: string, column: number): string {
+  const text = value.toWellFormed();
+  let bytes = 0;
+  let quoted = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0)!;
+    const length = utf8Length(code);
+    bytes += length;
+    quoted += code < 0x80 && Q_SAFE[code] === 1 ? 1 : 3 * length;
+  }
+  const q = quoted <= Math.ceil(bytes / 3) * 4;
+  const words: string[] = [];
+  let room = Math.max(24, Math.min(ENCODED_WORD, 76 - column) - ENCODED_WORD_OVERHEAD);
+  let chunk = '';
+  let used = 0;
+  const flush = () => {
+    words.push(q ? `=?UTF-8?Q?${qEncode(chunk)}?=` : `=?UTF-8?B?${Buffer.from(chunk, 'utf8').toString('base64')}?=`);
+    chunk = '';
+    used = 0;
+    room = ENCODED_WORD - ENCODED_WORD_OVERHEAD;
+  };
+  for (const character of text) {
+    const code = character.codePointAt(0)!;
+    const cost = q ? (code < 0x80 && Q_SAFE[code] === 1 ? 1 : 3 * utf8Length(code)) : utf8Length(code);
+    if (used > 0 && used + cost > (q ? room : Math.floor(room / 4) * 3)) flush();
+    chunk += character;
+    used += cost;
+  }
+  if (chunk !== '') flush();
+  return words.join(' ');
+}
+
+/**
+ * A field whose value is text for people, such as Subject: shown by mail clients exactly as given, even when it looks
+ * like an encoded-word. Returns the folded line with its CRLF.
+ */
+export function textField(name: string, value: string): string {
+  assertClean(name, value);
+  const column = name.length + 2;
+  if (
+    PRINTABLE.test(value) &&
+    !value.includes('=?') &&
+    (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))
+  ) {
+    return `${name}: ${fold(value, column)}\r\n`;
+  }
+  return `${name}: ${fold(encodedWords(value, column), column)}\r\n`;
+}
+
+/**
+ * A field that the caller composed, such as List-Unsubscribe: ASCII goes through as it is (folded), and only the words from
+ * the first to the last one that is not ASCII are encoded. Returns the folded line with its CRLF.
+ */
+export function extraField(name: string, value: string): string {
+  assertClean(name, value);
+  const column = name.length + 2;
+  if (PRINTABLE.test(value) && (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))) {
+    return `${name}: ${fold(value, column)}\r\n`;
+  }
+  const run = LONG_WORD.test(value)
+    ? null
+    : /(?:[\x21-\x7e]*[^\x00-\x7f][^ \t]*)(?:.*[^\x00-\x7f][^ \t]*)?/su.exec(value);
+  if (run === null) return textField(name, value);
+  const before = value.slice(0, run.index);
+  const after = value.slice(run.index + run[0].length);
+  return `${name}: ${fold(before + encodedWords(run[0], 20) + after, column)}\r\n`;
+}
+
+/** A display name as RFC 5322 phrase: bare words, a quoted string, or encoded-words. Not folded. */
+export function encodePhrase(name: string): string {
+  if (name === '' || (ATOMS.test(name) && !name.includes('=?'))) return name;
+  assertClean('a display name', name);
+  if (PRINTABLE.test(name) && !name.includes('=?') && !LONG_WORD.test(name)) {
+    return `"${name.replace(/["\\]/g, '\\$&')}"`;
+  }
+  return encodedWords(name, 12);
+}
+
+/** A mailbox as it stands in From, To, Cc: `Name <address>` or the bare address. Not folded. */
+export function mailboxText(address: Address): string {
+  assertClean('an address', address.address);
+  const wire = wireAddress(address);
+  return address.name === '' ? wire : `${encodePhrase(address.name)} <${wire}>`;
+}
+
+/** An address field, folded after its commas where possible. Returns the line with its CRLF; `addresses` is not empty. */
+export function addressField(name: string, addresses: readonly Address[]): string {
+  let out = `${name}:`;
+  let column = out.length;
+  for (let i = 0; i < addresses.length; i += 1) {
+    const text = mailboxText(addresses[i]!) + (i < addresses.length - 1 ? ',' : '');
+    if (column + 1 + text.length > PREFERRED_LINE && i > 0) {
+      out += '\r\n';
+      column = 0;
+    }
+    const folded = fold(text, column + 1);
+    out += ` ${folded}`;
+    column = folded === text ? column + 1 + text.length : folded.length - folded.lastIndexOf('\n') - 1;
+  }
+  return `${out}\r\n`;
+}
+
+/**
+ * A parameter of Content-Type or Content-Disposition with its leading `;` and fold. ASCII values are a quoted string;
+ * others are RFC 2231 (`filename*=UTF-8''…`), in numbered continuations where they are long.
+ */
+export function parameter(name: string, value: string): string {
+  assertClean(name, value);
+  const quoted = PRINTABLE.test(value) ? value.replace(/["\\]/g, '\\$&') : undefined;
+  if (quoted !== undefined && quoted.length <= 900) return `;\r\n ${name}="${quoted}"`;
+  const pieces: string[] = [];
+  let piece = "UTF-8''";
+  for (const character of value.toWellFormed()) {
+    const encoded = encodeURIComponent(character).replace(
+      /[*'()]/g,
+      (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+    );
+    if (piece.length + encoded.length > 60) {
+      pieces.push(piece);
+      piece = '';
+    }
+    piece += encoded;
+  }
+  pieces.push(piece);
+  if (pieces.length === 1) return `;\r\n ${name}*=${piece}`;
+  return pieces.map((text, i) => `;\r\n ${name}*${i}*=${text}`).join('');
+}
+
+/**
+ * The `name` parameter of Content-Type, which older clients read instead of `filename`: encoded-words in quotes when it
+ * is not ASCII (against RFC 2047 §5, as every client writes and reads it).
+ */
+export function legacyNameParameter(value: string): string {
+  if (PRINTABLE.test(value) && !value.includes('=?')) return parameter('name', value);
+  assertClean('name', value);
+  return `;\r\n name="${fold(encodedWords(value, 12), 8)}"`;
+}
+
+let cachedSecond = -1;
+let cachedDate = '';
+
+/** Date and time of RFC 5322 §3.3 in UTC, for example `Fri, 20 Nov 2026 09:44:00 +0000`. */
+export function formatDate(ms: number): string {
+  const second = Math.floor(ms / 1000);
+  if (second !== cachedSecond) {
+    cachedDate = new Date(second * 1000).toUTCString().replace('GMT', '+0000');
+    cachedSecond = second;
+  }
+  return cachedDate;
+}
+
+/** A new Message-ID with its angle brackets: time and 95 random bits at the domain, which is written as A-labels. */
+export function newMessageId(domain: string, nowMs: number): string {
+  return `<${nowMs.toString(36)}.${randomText(16)}@${domainToAscii(domain) ?? 'invalid'}>`;
+}

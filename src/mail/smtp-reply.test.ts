@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseReply, replyClass, SmtpReplyParser } from './smtp-reply.ts';
+
+const feed = (text: string, parser = new SmtpReplyParser()) => parser.feed(Buffer.from(text, 'latin1'));
+
+test('single and multi-line replies, pipelined', () => {
+  const { replies, fault } = feed('250 2.1.0 Ok\r\n250-mx.example.com\r\n250-SIZE 1000\r\n250 HELP\r\n354\r\n');
+  assert.equal(fault, undefined);
+  assert.deepEqual(replies, [
+    { code: 250, enhanced: '2.1.0', text: '2.1.0 Ok', lines: ['2.1.0 Ok'] },
+    { code: 250, text: 'mx.example.com SIZE 1000 HELP', lines: ['mx.example.com', 'SIZE 1000', 'HELP'] },
+    { code: 354, text: '', lines: [''] },
+  ]);
+});
+
+test('enhanced codes: repeated ones are written once, ones of another class do not count', () => {
+  assert.deepEqual(parseReply('550-5.1.1 The account\r\n550-5.1.1 does not exist.\r\n550 5.1.1'), {
+    code: 550,
+    enhanced: '5.1.1',
+    text: '5.1.1 The account does not exist.',
+    lines: ['5.1.1 The account', '5.1.1 does not exist.', '5.1.1'],
+  });
+  assert.equal(parseReply('452 4.2.2 mailbox full')?.enhanced, '4.2.2');
+  assert.equal(parseReply('550 2.0.0 odd')?.enhanced, undefined);
+  assert.equal(parseReply('550 5.1 odd')?.enhanced, undefined);
+  assert.equal(parseReply('550 5.1.1000 odd')?.enhanced, undefined);
+});
+
+test('bytes may come in any pieces', () => {
+  const text = '220-mx.example.com\r\n220 ESMTP ready\r\n250 ok\r\n';
+  for (let size = 1; size <= text.length; size += 1) {
+    const parser = new SmtpReplyParser();
+    const codes: number[] = [];
+    for (let i = 0; i < text.length; i += size)
+      codes.push(...feed(text.slice(i, i + size), parser).replies.map((r) => r.code));
+    assert.deepEqual(codes, [220, 250], `pieces of ${size}`);
+    assert.ok(!parser.hasPending());
+  }
+});
+
+test('tells what is pending, so that nothing injected before STARTTLS is believed', () => {
+  const parser = new SmtpReplyParser();
+  assert.ok(!parser.hasPending());
+  feed('250-a\r\n', parser);
+  assert.ok(parser.hasPending());
+  feed('250 b\r\n2', parser);
+  assert.ok(parser.hasPending());
+});
+
+test('text is safe to store and show', () => {
+  const reply = feed('550 a\x00b\x1b[31m\tc\xff\x85\r\n').replies[0]!;
+  assert.doesNotMatch(reply.text, /\p{Cc}/u);
+  assert.ok(reply.text.isWellFormed());
+  const long = feed(`550-${'x'.repeat(900)}\r\n550 ${'y'.repeat(900)}\r\n`).replies[0]!;
+  assert.equal(long.text.length, 1000);
+});
+
+test('refuses what is no reply, and stays refused', () => {
+  for (const text of [
+    'HTTP/1.1 400 Bad\r\n',
+    '25 x\r\n',
+    '2500 x\r\n',
+    '150 x\r\n',
+    '650 x\r\n',
+    '250_x\r\n',
+    '\r\n',
+    'x\r\n',
+    '250-a\r\n251 b\r\n',
+  ]) {
+    const parser = new SmtpReplyParser();
+    assert.ok(feed(text, parser).fault, JSON.stringify(text));
+    assert.ok(feed('250 ok\r\n', parser).fault);
+    assert.deepEqual(feed('250 ok\r\n', parser).replies, []);
+  }
+});
+
+test('refuses replies without end, in lines and in bytes', () => {
+  assert.match(feed('250-x\r\n'.repeat(600)).fault ?? '', /512 lines/);
+  assert.match(feed(`250 ${'x'.repeat(70_000)}`).fault ?? '', /bytes/);
+  assert.match(feed(`250-${'x'.repeat(600)}\r\n`.repeat(120)).fault ?? '', /bytes/);
+  // The bounds are for one reply, not for a connection.
+  const parser = new SmtpReplyParser();
+  for (let i = 0; i < 3000; i += 1) assert.equal(feed(`250 ${'x'.repeat(100)}\r\n`, parser).fault, undefined);
+});
+
+test('classes, and stored replies', () => {
+  assert.deepEqual([250, 354, 421, 550].map(replyClass), ['positive', 'intermediate', 'transient', 'permanent']);
+  assert.equal(parseReply('550 5.1.1 no such user')?.code, 550);
+  for (const text of ['', 'bounced', '250 a\r\n250 b', '250-a']) assert.equal(parseReply(text), undefined);
+});

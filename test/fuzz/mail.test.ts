@@ -1,0 +1,213 @@
+/**
+ * Arbitrary input for the formats of src/mail: parsers answer, whatever they are given, and composed mail never carries a
+ * byte that a mail may not carry. Bounded to about two seconds; a failure prints its seed.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../../src/mail/address.ts';
+import { compose } from '../../src/mail/compose.ts';
+import { isContentType, refusedFileType } from '../../src/mail/content-type.ts';
+import { prepareDkim } from '../../src/mail/dkim-sign.ts';
+import { hasForbiddenControl } from '../../src/mail/header.ts';
+import { htmlToText } from '../../src/mail/html-text.ts';
+import { composedSizeBytes } from '../../src/mail/size.ts';
+import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
+
+const anything = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 80 }),
+  fc
+    .array(
+      fc.constantFrom(
+        'a',
+        '@',
+        '.',
+        '"',
+        '\\',
+        '<',
+        '>',
+        ',',
+        ';',
+        ':',
+        '(',
+        ')',
+        '[',
+        ' ',
+        '\t',
+        'ü',
+        'b.example',
+        '\r',
+        '\n',
+        '\0',
+        '\ud800',
+        '-',
+        'xn--',
+      ),
+      { maxLength: 30 },
+    )
+    .map((parts) => parts.join('')),
+);
+
+test('address parsers answer, and what they accept is safe and stable', () => {
+  fc.assert(
+    fc.property(anything, (text) => {
+      const list = parseAddressList(text);
+      if (!list.ok) assert.ok(list.faults.length > 0);
+      for (const address of list.ok ? list.value : []) {
+        assert.ok(!hasForbiddenControl(address.address + address.name) && address.address.isWellFormed());
+        assert.ok(Buffer.byteLength(address.address) <= 254);
+        const again = parseAddress(address.address);
+        assert.ok(again.ok && again.value.address === address.address, address.address);
+        assert.equal(sameAddressKey(address), sameAddressKey(address.address));
+      }
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test('long and repetitive addresses take no time', () => {
+  const start = performance.now();
+  for (const piece of [
+    'a',
+    '.',
+    'a.',
+    '"',
+    '\\',
+    '"\\',
+    '<',
+    '@',
+    ' ',
+    ',',
+    'a@b.example,',
+    '"a" ',
+    '(',
+    'ü',
+    'xn--a.',
+    '-',
+  ]) {
+    for (const end of ['', '@b.example', '>', '"']) parseAddressList(piece.repeat(20_000) + end);
+  }
+  assert.ok(performance.now() - start < 1500, `${performance.now() - start} ms`);
+});
+
+test('the reply parser answers any bytes in any pieces, the same however they are cut', () => {
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 100 }),
+    fc
+      .array(fc.constantFrom('250', '-', ' ', '\r\n', '\n', '5.1.1', 'x', '550 ', '250-a\r\n', '\xff'), {
+        maxLength: 20,
+      })
+      .map((parts) => Buffer.from(parts.join(''), 'latin1')),
+  );
+  fc.assert(
+    fc.property(bytes, fc.integer({ min: 1, max: 9 }), (input, size) => {
+      const whole = new SmtpReplyParser().feed(input);
+      const parser = new SmtpReplyParser();
+      const replies = [];
+      let fault: string | undefined;
+      for (let i = 0; i < input.length; i += size) {
+        const part = parser.feed(input.subarray(i, i + size));
+        replies.push(...part.replies);
+        fault = part.fault;
+      }
+      assert.deepEqual(replies, whole.replies);
+      assert.equal(fault, whole.fault);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+const mailbox = fc
+  .tuple(anything, fc.constantFrom('a@b.example', 'ü@b.example', '"a b"@bücher.example'))
+  .map(([name, address]): Address | undefined => {
+    const parsed = parseAddress(address);
+    return parsed.ok && !hasForbiddenControl(name) ? { ...parsed.value, name } : undefined;
+  })
+  .filter((address) => address !== undefined);
+const value = anything.filter((text) => !hasForbiddenControl(text));
+
+const mail = fc.record({
+  from: mailbox,
+  to: fc.array(mailbox, { maxLength: 3 }),
+  cc: fc.array(mailbox, { maxLength: 2 }),
+  replyTo: fc.array(mailbox, { maxLength: 1 }),
+  subject: value,
+  text: anything,
+  html: fc.oneof(
+    anything,
+    anything.map((text) => text.repeat(40)),
+  ),
+  headers: fc.array(fc.tuple(fc.constantFrom('X-A', 'List-Id'), value), { maxLength: 3 }),
+  attachments: fc.array(
+    fc.record({
+      name: value,
+      contentType: fc.constantFrom('text/plain', 'message/rfc822'),
+      content: fc.uint8Array({ maxLength: 200 }),
+    }),
+    { maxLength: 2 },
+  ),
+  messageId: fc.constant('<1@b.example>'),
+  dateMs: fc.integer({ min: 0, max: 4e12 }),
+});
+
+test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bit bytes in header addresses only', () => {
+  fc.assert(
+    fc.property(mail, (input) => {
+      const { content, smtpUtf8, sizeBytes } = compose(input);
+      const text = content.toString('latin1');
+      assert.equal(sizeBytes, content.length);
+      assert.doesNotMatch(text, /\0|\r(?!\n)|(?<!\r)\n/);
+      for (const line of text.split('\r\n')) assert.ok(line.length <= 998);
+      const header = text.slice(0, text.indexOf('\r\n\r\n'));
+      assert.doesNotMatch(text.slice(header.length), /[^\x00-\x7f]/);
+      for (const field of header.split(/\r\n(?![ \t])/)) {
+        if (/[^\x00-\x7f]/.test(field)) assert.ok(smtpUtf8 && /^(?:From|To|Cc|Reply-To):/.test(field), field);
+      }
+      // Fields cannot be added: every line of the header is one of ours or a continuation.
+      for (const line of header.split('\r\n')) {
+        assert.match(
+          line,
+          /^(?:[ \t]|(?:From|To|Cc|Reply-To|Subject|Date|Message-ID|MIME-Version|X-A|List-Id|Content-(?:Type|Transfer-Encoding)):)/,
+        );
+      }
+      const attachments = input.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
+      assert.equal(composedSizeBytes({ ...input, attachments }), sizeBytes);
+      prepareDkim(content);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('html to text, content types and file types answer anything', () => {
+  const markup = fc.array(
+    fc.constantFrom(
+      '<',
+      '>',
+      '/',
+      'p',
+      'a href="',
+      '"',
+      '&',
+      ';',
+      '<td>',
+      '<table>',
+      '</div>',
+      '<!--',
+      '-->',
+      '<br',
+      ' ',
+      '\n',
+      'ü',
+      '=',
+    ),
+    { maxLength: 40 },
+  );
+  fc.assert(
+    fc.property(markup, anything, (parts, text) => {
+      assert.equal(typeof htmlToText(parts.join('')), 'string');
+      isContentType(text);
+      refusedFileType({ name: text, contentType: text });
+    }),
+    { numRuns: 1000 },
+  );
+});
