@@ -1,0 +1,175 @@
+/** The DNS matrix against a real server on loopback. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { openDns, toQueryName } from './dns.ts';
+import { dnsCache } from './dns-cache.ts';
+
+const many: [number, string][] = Array.from({ length: 500 }, (_, index) => [500 - index, `mx${index}.example.com`]);
+const zone: FakeZone = {
+  'example.com': {
+    MX: [
+      [20, 'b.example.com'],
+      [10, 'a.example.com'],
+    ],
+    TXT: ['v=spf1 -all', 'x'.repeat(600)],
+  },
+  'equal.example': { MX: Array.from({ length: 8 }, (_, index) => [10, `m${index}.example.com`]) },
+  'a.example.com': { A: ['192.0.2.1', '192.0.2.2'], AAAA: ['2001:db8::1'] },
+  'six.example.com': { AAAA: ['2001:db8::2'] },
+  'nomx.example': { A: ['192.0.2.3'] },
+  'null.example': { MX: [[0, '.']] },
+  'literal.example': { MX: [[10, '127.0.0.1']] },
+  'many.example': { MX: many },
+  'loop.example': { CNAME: 'pool.example' },
+  'pool.example': { CNAME: 'loop.example' },
+  'alias.example': { CNAME: 'example.com' },
+  'alias-a.example': { CNAME: 'a.example.com' },
+  'servfail.example': { fail: 'SERVFAIL' },
+  'refused.example': { fail: 'REFUSED' },
+  'silent.example': { fail: 'timeout' },
+  'garbage.example': { fail: 'garbage' },
+  'xn--mller-kva.example': { MX: [[10, 'a.example.com']] },
+};
+
+const server = await fakeDns(zone);
+const dns = openDns({ servers: [server.server], timeoutMs: 120, tries: 1 });
+after(async () => {
+  dns.close();
+  await server.close();
+});
+
+test('MX: best first, in lower case', async () => {
+  const answer = await dns.resolveMx('Example.COM.');
+  assert.deepEqual(answer, {
+    status: 'found',
+    value: {
+      nullMx: false,
+      hosts: [
+        { host: 'a.example.com', preference: 10 },
+        { host: 'b.example.com', preference: 20 },
+      ],
+    },
+  });
+});
+
+test('MX of one preference come in random order', async () => {
+  const orders = new Set<string>();
+  for (let i = 0; i < 12; i += 1) {
+    const fresh = openDns({ servers: [server.server] });
+    const answer = await fresh.resolveMx('equal.example');
+    assert.ok(answer.status === 'found');
+    orders.add(answer.value.hosts.map((one) => one.host).join());
+    fresh.close();
+  }
+  assert.ok(orders.size > 1);
+});
+
+test('500 MX are cut to the best 20, over TCP', async () => {
+  const answer = await dns.resolveMx('many.example');
+  assert.ok(answer.status === 'found');
+  assert.deepEqual(
+    answer.value.hosts.map((one) => one.preference),
+    Array.from({ length: 20 }, (_, index) => index + 1),
+  );
+});
+
+test('null MX, no MX, no domain, an MX that is an address', async () => {
+  assert.deepEqual(await dns.resolveMx('null.example'), { status: 'found', value: { nullMx: true, hosts: [] } });
+  assert.deepEqual(await dns.resolveMx('nomx.example'), { status: 'no-data' });
+  assert.deepEqual(await dns.resolveMx('missing.example'), { status: 'no-such-domain' });
+  assert.deepEqual(await dns.resolveMx('literal.example'), { status: 'no-such-domain' });
+});
+
+test('temporary failures are told apart from answers', async () => {
+  assert.deepEqual(await dns.resolveMx('servfail.example'), { status: 'temporary', cause: 'ESERVFAIL' });
+  assert.deepEqual(await dns.resolveMx('refused.example'), { status: 'temporary', cause: 'EREFUSED' });
+  assert.deepEqual(await dns.resolveMx('silent.example'), { status: 'temporary', cause: 'ETIMEOUT' });
+  assert.equal((await dns.resolveMx('garbage.example')).status, 'temporary');
+  assert.equal((await dns.resolveAddresses('silent.example')).status, 'temporary');
+});
+
+test('a CNAME is followed; a loop of them has no data', async () => {
+  assert.equal((await dns.resolveMx('alias.example')).status, 'found');
+  assert.equal((await dns.resolveAddresses('alias-a.example')).status, 'found');
+  assert.deepEqual(await dns.resolveCname('alias.example'), { status: 'found', value: 'example.com' });
+  assert.deepEqual(await dns.resolveMx('loop.example'), { status: 'no-data' });
+  assert.deepEqual(await dns.resolveAddresses('loop.example'), { status: 'no-data' });
+});
+
+test('addresses: IPv4 before IPv6, one family alone, none', async () => {
+  assert.deepEqual(await dns.resolveAddresses('a.example.com'), {
+    status: 'found',
+    value: ['192.0.2.1', '192.0.2.2', '2001:db8::1'],
+  });
+  assert.deepEqual(await dns.resolveAddresses('six.example.com'), { status: 'found', value: ['2001:db8::2'] });
+  assert.deepEqual(await dns.resolveAddresses('example.com'), { status: 'no-data' });
+  assert.deepEqual(await dns.resolveAddresses('missing.example'), { status: 'no-such-domain' });
+});
+
+test('TXT strings are joined', async () => {
+  const answer = await dns.resolveTxt('example.com');
+  assert.deepEqual(answer, { status: 'found', value: ['v=spf1 -all', 'x'.repeat(600)] });
+});
+
+test('names are asked in A-labels, and impossible ones not at all', async () => {
+  assert.equal((await dns.resolveMx('müller.example')).status, 'found');
+  const before = server.questions.length;
+  for (const bad of [
+    '',
+    'a..b',
+    `${'x'.repeat(64)}.example`,
+    '127.0.0.1',
+    '0x7f.1',
+    '[::1]',
+    'a b.example',
+    `${'x.'.repeat(130)}y`,
+  ]) {
+    assert.deepEqual(await dns.resolveMx(bad), { status: 'no-such-domain' }, bad);
+  }
+  assert.equal(server.questions.length, before);
+  assert.equal(toQueryName('_dmarc.example.com.'), '_dmarc.example.com');
+});
+
+test('an answer is remembered, and questions at the same time are one', async () => {
+  const fresh = openDns({ servers: [server.server] });
+  const before = server.questions.length;
+  await Promise.all([fresh.resolveMx('example.com'), fresh.resolveMx('example.com')]);
+  await fresh.resolveMx('EXAMPLE.com');
+  await fresh.resolveMx('nothing.example');
+  await fresh.resolveMx('nothing.example');
+  assert.deepEqual(server.questions.slice(before), ['MX example.com', 'MX nothing.example']);
+  fresh.close();
+});
+
+test('lookupHost also takes literals and localhost, without a question', async () => {
+  const before = server.questions.length;
+  assert.deepEqual(await dns.lookupHost('127.0.0.1'), { status: 'found', value: ['127.0.0.1'] });
+  assert.deepEqual(await dns.lookupHost('[::1]'), { status: 'found', value: ['::1'] });
+  assert.deepEqual(await dns.lookupHost('localhost'), { status: 'found', value: ['127.0.0.1', '::1'] });
+  assert.equal(server.questions.length, before);
+  assert.equal((await dns.lookupHost('a.example.com')).status, 'found');
+  assert.deepEqual(await dns.lookupHost('missing.example'), { status: 'no-such-domain' });
+});
+
+test('the cache forgets by age and by number', async () => {
+  let nowMs = 0;
+  let asked = 0;
+  const cache = dnsCache({ maxEntries: 2, now: () => nowMs });
+  const get = (key: string, ttlMs = 100) =>
+    cache.get(key, async () => {
+      asked += 1;
+      return { value: asked, ttlMs };
+    });
+  await get('a');
+  assert.equal(await get('a'), 1);
+  nowMs = 100;
+  assert.equal(await get('a'), 2);
+  await get('b');
+  await get('a');
+  await get('c');
+  assert.equal(await get('a'), 2, 'used last, so kept');
+  assert.equal(await get('b'), 5, 'used longest ago, so dropped');
+  assert.equal(await get('d', 0), 6);
+  assert.equal(await get('d', 0), 7, 'not remembered');
+});

@@ -1,0 +1,73 @@
+/**
+ * Connects undici only to addresses the guard has passed. The host is resolved once; when any of its addresses is refused,
+ * none is used; the connection goes to exactly the address that was tested, so a second answer of the DNS cannot change it.
+ * IP literals take the same way. TLS is verified against the name in the URL.
+ */
+import { isIP } from 'node:net';
+import { buildConnector } from 'undici';
+import { addressRefusal, type Cidr } from './address-guard.ts';
+import type { DnsAnswer } from './dns.ts';
+
+export type Lookup = (host: string) => Promise<DnsAnswer<string[]>>;
+
+/** Why no connection was tried; its message may be shown to the owner of the URL. */
+export class NotConnected extends Error {
+  override name = 'NotConnected';
+  readonly kind: 'refused-address' | 'dns';
+
+  constructor(kind: 'refused-address' | 'dns', message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** The addresses of a host, every one of them tested; throws NotConnected. */
+export async function guardedAddresses(
+  host: string,
+  options: { lookup: Lookup; allow: readonly Cidr[] },
+): Promise<string[]> {
+  const answer = await options.lookup(host);
+  if (answer.status === 'temporary') throw new NotConnected('dns', `the name ${host} does not resolve at the moment`);
+  if (answer.status !== 'found' || answer.value.length === 0) {
+    throw new NotConnected('dns', `the name ${host} has no address`);
+  }
+  for (const address of answer.value) {
+    const reason = addressRefusal(address, options.allow);
+    if (reason !== undefined) {
+      throw new NotConnected(
+        'refused-address',
+        `${host} leads to ${address}, which is not a public address (${reason})`,
+      );
+    }
+  }
+  return answer.value;
+}
+
+export function guardedConnector(options: {
+  lookup: Lookup;
+  allow: readonly Cidr[];
+  /** For one address. */
+  connectMs: number;
+  ca?: string;
+}): buildConnector.connector {
+  const { lookup, allow, connectMs, ca } = options;
+  const connect = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
+
+  return (target, callback) => {
+    const dial = (addresses: readonly string[], index: number): void => {
+      const address = addresses[index]!;
+      const { servername: _, ...rest } = target;
+      const secure = target.protocol === 'https:' && isIP(target.hostname) === 0;
+      const named = secure ? { servername: target.servername || target.hostname } : {};
+      connect({ ...rest, ...named, hostname: address }, (error, socket) => {
+        if (error && index + 1 < addresses.length) dial(addresses, index + 1);
+        else if (error) callback(error, null);
+        else callback(null, socket!);
+      });
+    };
+    guardedAddresses(target.hostname, { lookup, allow }).then(
+      (addresses) => dial(addresses, 0),
+      (error: Error) => callback(error, null),
+    );
+  };
+}

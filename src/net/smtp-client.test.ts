@@ -1,0 +1,299 @@
+/** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { after, test } from 'node:test';
+import tls from 'node:tls';
+import { Worker } from 'node:worker_threads';
+import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
+import { testCertificate } from '../../test/kit/test-certificate.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import {
+  type OpenSmtpOptions,
+  openSmtpSession,
+  type SmtpError,
+  type SmtpMessage,
+  type SmtpSession,
+} from './smtp-client.ts';
+
+// Before the first verified connection: the authorities are read once.
+const trusted = testCertificate(['localhost']);
+tls.setDefaultCACertificates([...tls.getCACertificates(), trusted.cert]);
+
+const sinks: SmtpSink[] = [];
+const sessions: SmtpSession[] = [];
+
+after(async () => {
+  for (const session of sessions) session.destroy();
+  for (const sink of sinks) await sink.close();
+});
+
+async function start(options: SinkOptions = {}): Promise<SmtpSink> {
+  const sink = await smtpSink(options);
+  sinks.push(sink);
+  return sink;
+}
+
+function dial(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}) {
+  const fast = { bannerMs: 2000, greetingMs: 2000, tlsMs: 2000, envelopeMs: 2000, dotMs: 2000, ...options.timeouts };
+  return openSmtpSession({
+    host: 'localhost',
+    addresses: ['127.0.0.1'],
+    port: sink.port,
+    helo: 'mail.example.com',
+    tls: 'opportunistic',
+    verifyCertificate: false,
+    ...options,
+    timeouts: fast,
+  });
+}
+
+async function opened(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}): Promise<SmtpSession> {
+  const result = await dial(sink, options);
+  assert.ok(result.ok, JSON.stringify(result));
+  sessions.push(result.session);
+  return result.session;
+}
+
+async function refused(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}): Promise<SmtpError> {
+  const result = await dial(sink, options);
+  if (result.ok) sessions.push(result.session);
+  assert.ok(!result.ok, 'the session opened');
+  return result.error;
+}
+
+const mail: SmtpMessage = {
+  mailFrom: 'a@example.com',
+  recipients: ['b@example.net'],
+  content: Buffer.from('Subject: x\r\n\r\nhello\r\n'),
+  sizeBytes: 21,
+  smtpUtf8: false,
+  eightBit: false,
+};
+
+test('opens in the clear when TLS is not offered, and tells what the peer can do', async () => {
+  const sink = await start();
+  const session = await opened(sink);
+  assert.equal(session.tls, undefined);
+  assert.equal(session.extensions.get('SIZE'), '50000000');
+  assert.ok(session.extensions.has('PIPELINING'));
+  assert.deepEqual(sink.commands, ['EHLO mail.example.com']);
+  assert.deepEqual(
+    session.opening.slice(0, 2).map((line) => [line.direction, line.text]),
+    [
+      ['S', '220 sink ESMTP'],
+      ['C', 'EHLO mail.example.com'],
+    ],
+  );
+  await session.quit();
+  assert.equal(session.usable, false);
+  assert.equal(sink.commands.at(-1), 'QUIT');
+});
+
+test('falls back to HELO when EHLO is unknown', async () => {
+  const sink = await start({ script: { ehlo: '502 5.5.1 what' } });
+  const session = await opened(sink);
+  assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'HELO mail.example.com']);
+  assert.equal(session.extensions.size, 0);
+  const result = await session.send(mail);
+  assert.equal(result.recipients[0]?.accepted, true);
+  assert.ok(sink.commands.includes('MAIL FROM:<a@example.com>'), 'no parameter may be sent to a HELO server');
+});
+
+test('a refusing banner is the error, with its reply', async () => {
+  const error = await refused(await start({ script: { banner: '554 5.7.1 go away' } }));
+  assert.equal(error.stage, 'banner');
+  assert.equal(error.reply?.code, 554);
+  assert.equal(error.reply?.enhanced, '5.7.1');
+  assert.equal(error.dialogue[0]?.text, '554 5.7.1 go away');
+});
+
+test('STARTTLS: encrypted, EHLO said again, the earlier extensions forgotten', async () => {
+  const sink = await start({
+    tls: 'starttls',
+    script: { ehlo: (context) => (context.tls ? '250-sink\r\n250 8BITMIME' : undefined) },
+  });
+  const session = await opened(sink, { tls: 'required' });
+  assert.equal(session.tls, 'TLSv1.3');
+  assert.deepEqual([...session.extensions.keys()], ['8BITMIME']);
+  const result = await session.send(mail);
+  assert.equal(result.recipients[0]?.accepted, true);
+  assert.equal(sink.messages[0]?.tls, 'TLSv1.3');
+});
+
+test('verification: name and issuer must be right, with STARTTLS and with implicit TLS', async () => {
+  for (const tls of ['starttls', 'implicit'] as const) {
+    const mode = { tls: tls === 'implicit' ? ('implicit' as const) : ('required' as const), verifyCertificate: true };
+    const sink = await start({ tls, certificate: trusted });
+    assert.equal((await opened(sink, mode)).tls, 'TLSv1.3');
+    const otherName = await refused(sink, { ...mode, host: 'mx.example.net' });
+    assert.deepEqual([otherName.stage, otherName.cause], ['tls', 'ERR_TLS_CERT_ALTNAME_INVALID']);
+    const selfMade = await start({ tls, certificate: testCertificate(['localhost', 'unknown.example']) });
+    const otherIssuer = await refused(selfMade, mode);
+    assert.deepEqual([otherIssuer.stage, otherIssuer.cause], ['tls', 'DEPTH_ZERO_SELF_SIGNED_CERT']);
+    assert.equal((await opened(selfMade, { ...mode, verifyCertificate: false })).tls, 'TLSv1.3');
+    assert.ok(!selfMade.commands.includes('MAIL'));
+  }
+});
+
+test('TLS required and not offered is a refusal of ours', async () => {
+  const error = await refused(await start(), { tls: 'required' });
+  assert.equal(error.stage, 'starttls');
+  assert.equal(error.local?.enhanced, '5.7.10');
+});
+
+test('bytes in the clear behind the 220 of STARTTLS: dropped, and never used as a reply', async () => {
+  const sink = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250 injected\r\n' } } });
+  const error = await refused(sink);
+  assert.equal(error.stage, 'tls');
+  assert.equal(error.cause, 'EPROTOCOL');
+  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
+  const half = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250-half' } } });
+  assert.equal((await refused(half)).stage, 'tls');
+});
+
+test('a broken handshake ends the attempt: no command in the clear follows', async () => {
+  const sink = await start({ tls: 'starttls', script: { starttls: { brokenHandshake: true } } });
+  const error = await refused(sink);
+  assert.equal(error.stage, 'tls');
+  assert.match(error.cause ?? '', /SSL|EPROTO|ECONNRESET/);
+  await waitUntil('the connection to be gone', () => sink.connections.now === 0);
+  assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
+});
+
+test('a refused STARTTLS ends the attempt with its reply', async () => {
+  const error = await refused(await start({ tls: 'starttls', script: { starttls: '454 4.7.0 not now' } }));
+  assert.equal(error.stage, 'starttls');
+  assert.equal(error.reply?.code, 454);
+});
+
+for (const mechanism of ['PLAIN', 'LOGIN']) {
+  test(`AUTH ${mechanism} inside TLS; the dialogue hides it`, async () => {
+    const sink = await start({
+      tls: 'starttls',
+      auth: { user: 'relay', pass: 'sécret' },
+      script: { ehlo: (context) => (context.tls ? `250-sink\r\n250 AUTH ${mechanism}` : undefined) },
+    });
+    const session = await opened(sink, { tls: 'required', auth: { user: 'relay', pass: 'sécret' } });
+    const result = await session.send(mail);
+    assert.equal(result.recipients[0]?.accepted, true);
+    assert.equal(sink.messages[0]?.auth, 'relay');
+    const said = session.opening.map((line) => line.text).join('\n');
+    assert.ok(said.includes('***'));
+    for (const secret of ['relay', 'sécret', '\0relay\0sécret']) {
+      assert.ok(!said.includes(Buffer.from(secret).toString('base64')), said);
+    }
+    const wrong = await refused(sink, { tls: 'required', auth: { user: 'relay', pass: 'wrong' } });
+    assert.equal(wrong.stage, 'auth');
+    assert.equal(wrong.reply?.code, 535);
+  });
+}
+
+test('a password goes to this machine in the clear, but to no other', async (t) => {
+  const sink = await start({ auth: { user: 'relay', pass: 'secret' } });
+  const session = await opened(sink, { auth: { user: 'relay', pass: 'secret' } });
+  assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
+  const address = Object.values((await import('node:os')).networkInterfaces())
+    .flat()
+    .find((one) => one && !one.internal && one.family === 'IPv4')?.address;
+  if (!address) {
+    t.diagnostic('no address besides loopback: the refusal is not tested here');
+    return;
+  }
+  const remote = await start({ auth: { user: 'relay', pass: 'secret' }, host: address });
+  const error = await refused(remote, { addresses: [address], auth: { user: 'relay', pass: 'secret' } });
+  assert.equal(error.local?.enhanced, '5.7.11');
+  assert.deepEqual(remote.commands, ['EHLO mail.example.com']);
+});
+
+test('addresses are tried in order, and a refused one is not the end', async () => {
+  const sink = await start();
+  const session = await opened(sink, { addresses: ['127.0.0.2', '::1', '127.0.0.1'] });
+  assert.equal(session.remoteAddress, '127.0.0.1');
+});
+
+test('an address behind a black hole costs its own deadline, not the attempt', {
+  skip: process.platform !== 'linux',
+}, async () => {
+  const sink = await start();
+  // A listener that never accepts: once its queue is full the kernel answers no further SYN.
+  const hole = new Worker(
+    `const { workerData, parentPort } = require('node:worker_threads');
+     const server = require('node:net').createServer().listen({ host: '127.0.0.2', port: workerData, backlog: 1 }, () => {
+       parentPort.postMessage('listening');
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+     });`,
+    { eval: true, workerData: sink.port },
+  );
+  await new Promise((resolve) => hole.once('message', resolve));
+  const fillers = Array.from({ length: 4 }, () => net.connect(sink.port, '127.0.0.2').on('error', () => {}));
+  await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
+  const timeouts = { connectAddressMs: 100 };
+  const begun = performance.now();
+  const session = await opened(sink, { addresses: ['127.0.0.2', '127.0.0.1'], timeouts });
+  assert.equal(session.remoteAddress, '127.0.0.1');
+  assert.ok(performance.now() - begun >= 95, 'the hole was dialled first');
+  const error = await refused(sink, {
+    addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
+    timeouts: { ...timeouts, connectMs: 150 },
+  });
+  assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
+  for (const filler of fillers) filler.destroy();
+  await hole.terminate();
+});
+
+test('nobody listens, no address, an unknown name: stage and cause', async () => {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  const error = await refused({ port });
+  assert.deepEqual([error.stage, error.cause], ['connect', 'ECONNREFUSED']);
+  const none = await refused({ port }, { addresses: [] });
+  assert.deepEqual([none.stage, none.cause], ['dns', 'ENOADDRESS']);
+});
+
+test('deadlines hold for the whole reply, whether the peer is silent, drips or never ends', async () => {
+  const silent = await refused(await start({ script: { banner: { silent: true } } }), { timeouts: { bannerMs: 60 } });
+  assert.deepEqual([silent.stage, silent.cause], ['banner', 'ETIMEDOUT']);
+  const begun = performance.now();
+  const drip = await refused(await start({ script: { ehlo: { dripMs: 20, reply: `250 ${'x'.repeat(500)}` } } }), {
+    timeouts: { greetingMs: 120 },
+  });
+  assert.deepEqual([drip.stage, drip.cause], ['ehlo', 'ETIMEDOUT']);
+  assert.ok(performance.now() - begun < 1500);
+  const endless = await refused(await start({ script: { ehlo: { endless: true } } }));
+  assert.deepEqual([endless.stage, endless.cause], ['ehlo', 'EPROTOCOL']);
+  assert.ok(endless.dialogue.length <= 60);
+});
+
+test('what is no SMTP reply is a protocol error', async () => {
+  const error = await refused(await start({ script: { banner: 'HTTP/1.1 400 Bad Request' } }));
+  assert.deepEqual([error.stage, error.cause], ['banner', 'EPROTOCOL']);
+});
+
+test('a signal cancels the opening', async () => {
+  const controller = new AbortController();
+  const sink = await start({ script: { banner: { silent: true } } });
+  const pending = dial(sink, { signal: controller.signal });
+  await waitUntil('the connection', () => sink.connections.now === 1);
+  controller.abort();
+  const result = await pending;
+  assert.ok(!result.ok);
+  assert.equal(result.error.cause, 'ECANCELLED');
+});
+
+test('a peer that leaves while idle is noticed, with a 421 or without', async () => {
+  const sink = await start();
+  const session = await opened(sink);
+  let closed = 0;
+  session.onClose(() => {
+    closed += 1;
+  });
+  assert.equal(session.usable, true);
+  sink.dropAll();
+  await waitUntil('the session to know', () => !session.usable);
+  assert.equal(closed, 1);
+  const result = await session.send(mail);
+  assert.deepEqual([result.recipients[0]?.stage, result.recipients[0]?.accepted], ['mail', false]);
+});

@@ -1,0 +1,158 @@
+/**
+ * Door of the outbound SMTP client. Opens one session with one peer and sends messages over it one after the other. It
+ * speaks to the addresses it is given: whether they may be spoken to is judged before (address-guard.ts), what an
+ * answer means is judged after (the delivery room). A message that was under way when the connection broke says at
+ * which stage; from `dot` on the peer may have it.
+ */
+import { connectTcp } from './smtp-connect.ts';
+import { type SmtpConnection, smtpConnection } from './smtp-connection.ts';
+import { startDialogue } from './smtp-dialogue.ts';
+import { greet } from './smtp-greeting.ts';
+import { runTransaction } from './smtp-transaction.ts';
+import type {
+  OpenSmtpOptions,
+  OpenSmtpResult,
+  SendResult,
+  SmtpMessage,
+  SmtpSession,
+  SmtpTimeouts,
+} from './smtp-types.ts';
+
+export type {
+  DialogueLine,
+  LocalRefusal,
+  OpenSmtpOptions,
+  OpenSmtpResult,
+  RecipientResult,
+  SendResult,
+  SmtpContent,
+  SmtpError,
+  SmtpMessage,
+  SmtpSession,
+  SmtpStage,
+  SmtpTimeouts,
+} from './smtp-types.ts';
+
+const DEFAULT_TIMEOUTS: SmtpTimeouts = {
+  connectMs: 30_000,
+  connectAddressMs: 10_000,
+  bannerMs: 60_000,
+  greetingMs: 60_000,
+  tlsMs: 30_000,
+  envelopeMs: 300_000,
+  contentMs: 180_000,
+  dotMs: 600_000,
+};
+
+const QUIT_MS = 2_000;
+
+function makeSession(
+  connection: SmtpConnection,
+  options: { host: string; extensions: Map<string, string>; timeouts: SmtpTimeouts },
+): SmtpSession {
+  const { host, extensions, timeouts } = options;
+  const opening = connection.dialogue.lines;
+  const tls = connection.tls;
+  let needsReset = false;
+  let sentCount = 0;
+  let busy = false;
+
+  /** Whether MAIL may follow. */
+  const reset = async (): Promise<SendResult['recipients'][number] | undefined> => {
+    if (!needsReset) return undefined;
+    const answers = await connection.ask('RSET\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
+    const reply = answers.replies[0];
+    if (reply?.code === 250) {
+      needsReset = false;
+      return undefined;
+    }
+    connection.breakOff('EPROTOCOL', 'the peer refused RSET');
+    const failed = { recipient: '', accepted: false, stage: 'reset' as const };
+    if (reply) return { ...failed, reply };
+    const { cause, message } = answers.broken ?? { cause: 'EPROTOCOL', message: 'no reply to RSET' };
+    return { ...failed, cause, message };
+  };
+
+  const send = async (message: SmtpMessage): Promise<SendResult> => {
+    const dialogue = startDialogue();
+    connection.dialogue = dialogue;
+    const failed = await reset();
+    if (failed) {
+      return {
+        recipients: message.recipients.map((recipient) => ({ ...failed, recipient })),
+        dialogue: dialogue.lines,
+      };
+    }
+    const result = await runTransaction({ connection, extensions, timeouts, host }, message);
+    needsReset = result.needsReset;
+    if (result.completed) sentCount += 1;
+    // RFC 5321 §3.8: after a 421 the server closes, whatever it answered before.
+    if (result.recipients.some((one) => one.reply?.code === 421)) {
+      connection.breakOff('ECONNRESET', 'the peer closes the session (421)');
+    }
+    return { recipients: result.recipients, dialogue: dialogue.lines };
+  };
+
+  return {
+    remoteHost: host,
+    remoteAddress: connection.remoteAddress,
+    tls,
+    extensions,
+    opening,
+    get usable() {
+      return connection.broken === undefined;
+    },
+    get sentCount() {
+      return sentCount;
+    },
+    send: async (message) => {
+      if (busy) throw new Error('a message is under way on this SMTP session');
+      busy = true;
+      try {
+        return await send(message);
+      } finally {
+        busy = false;
+      }
+    },
+    quit: async () => {
+      if (!busy && !connection.broken) await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
+      connection.breakOff('ECANCELLED', 'the session was closed');
+    },
+    destroy: () => connection.breakOff('ECANCELLED', 'the session was closed'),
+    onClose: connection.onBreak,
+  };
+}
+
+/**
+ * Connects and greets. The result holds a session that may send, or an error with stage, reply or cause, and the
+ * dialogue so far. `signal` cancels the opening only; an open session is ended with quit() or destroy(). Throws only for
+ * a `helo` or credentials that would break a command.
+ */
+export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmtpResult> {
+  if (!/^[\x21-\x7e]+$/.test(options.helo)) throw new Error('helo must be printable ASCII without spaces');
+  if (options.auth && /\0/.test(options.auth.user + options.auth.pass))
+    throw new Error('credentials must not hold NUL');
+  const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
+  const dialogue = startDialogue();
+  const reached = await connectTcp({ ...options, ...timeouts });
+  if (!reached.ok) {
+    const { stage, cause, message, address } = reached;
+    const dialled = address === undefined ? {} : { remoteAddress: address };
+    return { ok: false, error: { stage, cause, message, ...dialled, dialogue: dialogue.lines } };
+  }
+  const connection = smtpConnection(reached.socket, dialogue);
+  const onAbort = (): void => connection.breakOff('ECANCELLED', 'the attempt was cancelled');
+  options.signal?.addEventListener('abort', onAbort, { once: true });
+  const greeting = await greet(connection, options, timeouts);
+  options.signal?.removeEventListener('abort', onAbort);
+  if (greeting.ok) {
+    return {
+      ok: true,
+      session: makeSession(connection, { host: options.host, extensions: greeting.extensions, timeouts }),
+    };
+  }
+  const tlsVersion = connection.tls;
+  connection.breakOff('ECANCELLED', 'the session could not be opened');
+  const error = { ...greeting.error, remoteAddress: reached.address, dialogue: dialogue.lines };
+  return { ok: false, error: tlsVersion === undefined ? error : { ...error, tlsVersion } };
+}

@@ -1,0 +1,112 @@
+/**
+ * Writes a message's content and the final dot. A small message leaves in one write with its dot; a large one goes out
+ * as fast as the peer takes it, with little of it in memory. A peer that answers before the dot is believed, and the
+ * connection ended, because the rest of the content would be read as commands.
+ */
+import { isAscii } from 'node:buffer';
+import type { SmtpReply } from '../mail/smtp-reply.ts';
+import { dotStuffer } from './dot-stuffing.ts';
+import type { SmtpConnection } from './smtp-connection.ts';
+import type { LocalRefusal, SmtpContent, SmtpTimeouts } from './smtp-types.ts';
+
+const ONE_WRITE_BYTES = 262_144;
+/** A peer slower than this over the whole of a large message is given up. */
+const SLOWEST_BYTES_PER_SECOND = 32_000;
+
+interface ContentOptions {
+  sizeBytes: number;
+  timeouts: SmtpTimeouts;
+  /** The peer lacks 8BITMIME: a byte above 0x7f in a stream ends the connection. */
+  sevenBit: boolean;
+}
+
+export interface ContentResult {
+  stage: 'data' | 'dot';
+  reply?: SmtpReply;
+  local?: LocalRefusal;
+}
+
+function* slices(chunks: Iterable<Buffer>): Generator<Buffer> {
+  for (const chunk of chunks) {
+    for (let from = 0; from < chunk.length; from += ONE_WRITE_BYTES) yield chunk.subarray(from, from + ONE_WRITE_BYTES);
+  }
+}
+
+async function writeSmall(
+  connection: SmtpConnection,
+  chunks: Buffer[],
+  options: ContentOptions,
+): Promise<ContentResult> {
+  const stuffer = dotStuffer();
+  const answers = connection.expect(1, options.timeouts.dotMs);
+  connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
+  connection.cork();
+  for (const chunk of chunks) {
+    for (const piece of stuffer.push(chunk) ?? []) connection.write(piece);
+  }
+  connection.write(stuffer.end());
+  connection.uncork();
+  const reply = (await answers).replies[0];
+  return reply ? { stage: 'dot', reply } : { stage: 'dot' };
+}
+
+/** Undefined once everything is handed over, or why it stopped. */
+async function pump(
+  connection: SmtpConnection,
+  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
+  options: { sevenBit: boolean; stuffer: ReturnType<typeof dotStuffer> },
+): Promise<LocalRefusal | 'stopped' | undefined> {
+  for await (const chunk of chunks) {
+    if (options.sevenBit && !isAscii(chunk)) {
+      return { code: 554, enhanced: '5.6.3', text: 'the peer does not take 8-bit content (8BITMIME)' };
+    }
+    const pieces = options.stuffer.push(chunk);
+    if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot behind a bare CR or LF' };
+    let room = true;
+    for (const piece of pieces) room = connection.write(piece);
+    if (!room) await connection.drained();
+    if (connection.broken || connection.settled) return 'stopped';
+  }
+  return undefined;
+}
+
+async function writeLarge(
+  connection: SmtpConnection,
+  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
+  options: ContentOptions,
+): Promise<ContentResult> {
+  const stuffer = dotStuffer();
+  const transferMs = options.timeouts.contentMs + (options.sizeBytes / SLOWEST_BYTES_PER_SECOND) * 1000;
+  const answers = connection.expect(1, transferMs);
+  connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
+  let stopped: LocalRefusal | 'stopped' | undefined;
+  try {
+    stopped = await pump(connection, chunks, { sevenBit: options.sevenBit, stuffer });
+  } catch (error) {
+    connection.breakOff('ECONTENT', `the content could not be read: ${(error as Error).message}`);
+    stopped = 'stopped';
+  }
+  if (stopped !== undefined) {
+    connection.breakOff('EPROTOCOL', 'the content was not sent to its end');
+    const reply = (await answers).replies[0];
+    if (stopped !== 'stopped') return { stage: 'data', local: stopped };
+    return reply ? { stage: 'data', reply } : { stage: 'data' };
+  }
+  connection.write(stuffer.end());
+  connection.redeadline(options.timeouts.dotMs);
+  const reply = (await answers).replies[0];
+  return reply ? { stage: 'dot', reply } : { stage: 'dot' };
+}
+
+/** Resolves with the reply to the final dot, or how far it came. */
+export function writeContent(
+  connection: SmtpConnection,
+  content: SmtpContent,
+  options: ContentOptions,
+): Promise<ContentResult> {
+  if (connection.broken) return Promise.resolve({ stage: 'data' });
+  const chunks = Buffer.isBuffer(content) ? [content] : content;
+  if (!Array.isArray(chunks)) return writeLarge(connection, chunks, options);
+  const small = chunks.reduce((sum, chunk) => sum + chunk.length, 0) <= ONE_WRITE_BYTES;
+  return small ? writeSmall(connection, chunks, options) : writeLarge(connection, slices(chunks), options);
+}

@@ -1,0 +1,147 @@
+/**
+ * From a fresh connection to a session that may send: banner, EHLO (or HELO), STARTTLS, EHLO again, AUTH.
+ *
+ *   banner → ehlo → [starttls → tls → ehlo] → [auth] → ready
+ *
+ * Rules that are never bent: what was learnt before TLS is forgotten after it (RFC 3207 §4.2); bytes that came in the clear
+ * behind the 220 end the connection; after any failure of STARTTLS or the handshake nothing more is said in the clear;
+ * a password goes only through TLS or to this very machine.
+ */
+import { addressRefusal } from './address-guard.ts';
+import type { Answers, SmtpConnection } from './smtp-connection.ts';
+import type { LocalRefusal, OpenSmtpOptions, SmtpError, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
+import { clientTlsOptions } from './tls.ts';
+
+type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress'>;
+
+type Greeting = { ok: true; extensions: Map<string, string> } | { ok: false; error: GreetingError };
+
+function fail(error: GreetingError): { ok: false; error: GreetingError } {
+  return { ok: false, error };
+}
+
+function refused(stage: SmtpStage, local: LocalRefusal): { ok: false; error: GreetingError } {
+  return fail({ stage, local, message: local.text });
+}
+
+/** The error of a wait that did not end as it should have. */
+function failed(stage: SmtpStage, answers: Answers): { ok: false; error: GreetingError } {
+  const reply = answers.replies.at(-1);
+  if (reply) return fail({ stage, reply, message: `the peer answered ${reply.code} ${reply.text}` });
+  const { cause, message } = answers.broken ?? { cause: 'EPROTOCOL', message: 'no reply' };
+  return fail({ stage, cause, message });
+}
+
+/** Keywords in upper case with their parameters; the old form `AUTH=PLAIN` counts as `AUTH PLAIN`. */
+function parseExtensions(lines: readonly string[]): Map<string, string> {
+  const extensions = new Map<string, string>();
+  for (const line of lines.slice(1)) {
+    const space = line.search(/[ =]/);
+    const name = (space === -1 ? line : line.slice(0, space)).toUpperCase();
+    const parameters = space === -1 ? '' : line.slice(space + 1).trim();
+    if (name !== '' && !extensions.has(name)) extensions.set(name, parameters);
+  }
+  return extensions;
+}
+
+async function sayHello(connection: SmtpConnection, helo: string, deadlineMs: number): Promise<Greeting> {
+  const ehlo = await connection.ask(`EHLO ${helo}\r\n`, { count: 1, deadlineMs });
+  const reply = ehlo.replies[0];
+  if (reply && reply.code >= 200 && reply.code < 300) return { ok: true, extensions: parseExtensions(reply.lines) };
+  if (!reply || reply.code < 500 || ehlo.broken) return failed('ehlo', ehlo);
+  // RFC 5321 §3.2: a server that does not know EHLO is greeted with HELO.
+  const plain = await connection.ask(`HELO ${helo}\r\n`, { count: 1, deadlineMs });
+  const code = plain.replies[0]?.code ?? 0;
+  return code >= 200 && code < 300 ? { ok: true, extensions: new Map() } : failed('ehlo', plain);
+}
+
+async function upgrade(
+  connection: SmtpConnection,
+  options: OpenSmtpOptions,
+  timeouts: SmtpTimeouts,
+): Promise<Greeting> {
+  const answers = await connection.ask('STARTTLS\r\n', { count: 1, deadlineMs: timeouts.greetingMs });
+  if (answers.replies[0]?.code !== 220) return failed('starttls', answers);
+  if (connection.broken || connection.hasSurplus) {
+    connection.breakOff('EPROTOCOL', 'bytes followed in the clear behind the reply to STARTTLS');
+    return fail({
+      stage: 'tls',
+      cause: 'EPROTOCOL',
+      message: 'the peer, or somebody on the way, sent bytes in the clear behind its reply to STARTTLS',
+    });
+  }
+  return handshake(connection, options, timeouts);
+}
+
+async function handshake(
+  connection: SmtpConnection,
+  options: OpenSmtpOptions,
+  timeouts: SmtpTimeouts,
+): Promise<Greeting> {
+  const tlsOptions = clientTlsOptions(options.host, { verify: options.verifyCertificate });
+  const broken = await connection.startTls(tlsOptions, timeouts.tlsMs);
+  return broken ? fail({ stage: 'tls', ...broken }) : { ok: true, extensions: new Map() };
+}
+
+function mechanismOf(extensions: ReadonlyMap<string, string>): 'PLAIN' | 'LOGIN' | undefined {
+  const offered = (extensions.get('AUTH') ?? '').toUpperCase().split(' ');
+  if (offered.includes('PLAIN')) return 'PLAIN';
+  return offered.includes('LOGIN') ? 'LOGIN' : undefined;
+}
+
+async function authenticate(
+  connection: SmtpConnection,
+  extensions: ReadonlyMap<string, string>,
+  options: { user: string; pass: string; host: string; deadlineMs: number },
+): Promise<GreetingError | undefined> {
+  const { user, pass, deadlineMs } = options;
+  if (connection.tls === undefined && addressRefusal(connection.remoteAddress, []) !== 'loopback') {
+    const text = `${options.host} does not offer TLS; the password is not sent in the clear`;
+    return refused('auth', { code: 538, enhanced: '5.7.11', text }).error;
+  }
+  const mechanism = mechanismOf(extensions);
+  if (!mechanism) {
+    const text = `${options.host} offers neither AUTH PLAIN nor AUTH LOGIN; remove user and password from the route`;
+    return refused('auth', { code: 504, enhanced: '5.5.4', text }).error;
+  }
+  const encode = (text: string): string => Buffer.from(text).toString('base64');
+  const steps =
+    mechanism === 'PLAIN' ? [`AUTH PLAIN ${encode(`\0${user}\0${pass}`)}`] : ['AUTH LOGIN', encode(user), encode(pass)];
+  for (const [index, step] of steps.entries()) {
+    const shown = index === 0 ? `AUTH ${mechanism}${mechanism === 'PLAIN' ? ' ***' : ''}` : '***';
+    const answers = await connection.ask(`${step}\r\n`, { count: 1, deadlineMs, shown });
+    const wanted = index === steps.length - 1 ? 235 : 334;
+    if (answers.replies[0]?.code !== wanted) return failed('auth', answers).error;
+  }
+  return undefined;
+}
+
+/** Brings a connection to the point where MAIL may follow; the extensions are those of the EHLO in force. */
+export async function greet(
+  connection: SmtpConnection,
+  options: OpenSmtpOptions,
+  timeouts: SmtpTimeouts,
+): Promise<Greeting> {
+  if (options.tls === 'implicit') {
+    const secured = await handshake(connection, options, timeouts);
+    if (!secured.ok) return secured;
+  }
+  const banner = await connection.expect(1, timeouts.bannerMs);
+  if (banner.replies[0]?.code !== 220) return failed('banner', banner);
+  let hello = await sayHello(connection, options.helo, timeouts.greetingMs);
+  if (!hello.ok) return hello;
+  const wantsStartTls = options.tls === 'opportunistic' || options.tls === 'required';
+  if (wantsStartTls && hello.extensions.has('STARTTLS')) {
+    const secured = await upgrade(connection, options, timeouts);
+    if (!secured.ok) return secured;
+    hello = await sayHello(connection, options.helo, timeouts.greetingMs);
+    if (!hello.ok) return hello;
+  } else if (options.tls === 'required') {
+    const text = `${options.host} does not offer STARTTLS, and TLS is required`;
+    return refused('starttls', { code: 550, enhanced: '5.7.10', text });
+  }
+  if (!options.auth) return hello;
+  const { auth, host } = options;
+  const error = await authenticate(connection, hello.extensions, { ...auth, host, deadlineMs: timeouts.greetingMs });
+  return error ? fail(error) : hello;
+}

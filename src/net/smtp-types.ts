@@ -1,0 +1,152 @@
+/**
+ * The words of the outbound SMTP client: what a session is asked for and what it answers. Everything that can go wrong
+ * with a peer is a value here; nothing in this file decides whether a failure is temporary.
+ */
+import type { SmtpReply } from '../mail/smtp-reply.ts';
+
+/** Where in the exchange something happened. `dot` means that the final dot was written: the peer may have the mail. */
+export type SmtpStage =
+  | 'dns'
+  | 'connect'
+  | 'banner'
+  | 'ehlo'
+  | 'starttls'
+  | 'tls'
+  | 'auth'
+  | 'mail'
+  | 'rcpt'
+  | 'data'
+  | 'dot'
+  | 'reset';
+
+/** One line as it was said: `C` is us, `S` the peer; `atMs` counts from the start of the opening or of the message. */
+export interface DialogueLine {
+  atMs: number;
+  direction: 'C' | 'S';
+  text: string;
+}
+
+/** A refusal that we make ourselves because sending would break the protocol or a promise; nothing was transmitted. */
+export interface LocalRefusal {
+  code: number;
+  enhanced: string;
+  text: string;
+}
+
+export interface SmtpError {
+  stage: SmtpStage;
+  /** What the peer answered, when it was an answer that ended the attempt. */
+  reply?: SmtpReply;
+  /** Error code: ECONNREFUSED, ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, ENOADDRESS, a TLS code, …. */
+  cause?: string;
+  /** Set instead of `reply` when we refused, e.g. TLS required and not offered. */
+  local?: LocalRefusal;
+  /** One sentence for the log and the attempt's record. */
+  message: string;
+  /** The address that was dialled last. */
+  remoteAddress?: string;
+  /** `TLSv1.3` and the like, when the failure came after a handshake. */
+  tlsVersion?: string;
+  dialogue: DialogueLine[];
+}
+
+/** Deadlines in milliseconds, each for a whole command and its whole reply, never for idle time. RFC 5321 §4.5.3.2. */
+export interface SmtpTimeouts {
+  /** All addresses together; default 30,000. */
+  connectMs: number;
+  /** One address; default 10,000. */
+  connectAddressMs: number;
+  /** Default 60,000. */
+  bannerMs: number;
+  /** EHLO, STARTTLS, AUTH and RSET, each; default 60,000. */
+  greetingMs: number;
+  /** The TLS handshake; default 30,000. */
+  tlsMs: number;
+  /** MAIL, each RCPT, DATA, or all of them when pipelined; default 300,000. */
+  envelopeMs: number;
+  /** Writing the content, to which one second per 32,000 bytes is added; default 180,000. */
+  contentMs: number;
+  /** From the final dot to its reply; default 600,000. */
+  dotMs: number;
+}
+
+export interface OpenSmtpOptions {
+  /** Name of the peer: for TLS, the dialogue and error texts. */
+  host: string;
+  /** IP addresses tried in this order; without them `host` is looked up by the system. The caller has guarded them. */
+  addresses?: string[];
+  port: number;
+  /** The name given in EHLO. */
+  helo: string;
+  /** `opportunistic` uses STARTTLS when offered; `implicit` starts with the handshake (port 465). */
+  tls: 'never' | 'opportunistic' | 'required' | 'implicit';
+  /** Check the certificate against `host`; a failure ends the attempt at stage `tls`. */
+  verifyCertificate: boolean;
+  auth?: { user: string; pass: string };
+  /** Local source address to bind to. */
+  localAddress?: string;
+  timeouts?: Partial<SmtpTimeouts>;
+  signal?: AbortSignal;
+}
+
+/** Content with CRLF lines, not dot-stuffed; a stream is pulled as fast as the peer takes it. */
+export type SmtpContent = Buffer | Buffer[] | AsyncIterable<Buffer>;
+
+export interface SmtpMessage {
+  /** Empty for the null reverse-path. */
+  mailFrom: string;
+  recipients: string[];
+  content: SmtpContent;
+  /** Bytes of the content, for SIZE= and the deadline of its transfer. */
+  sizeBytes: number;
+  /** Header fields hold raw UTF-8: SMTPUTF8 is needed. */
+  smtpUtf8: boolean;
+  /** The content has bytes above 0x7f: 8BITMIME is needed. */
+  eightBit: boolean;
+  /** Refuse to send over a connection that is not encrypted. */
+  requireTls?: boolean;
+}
+
+/** What became of one recipient: accepted (reply is the one to the final dot), or refused or failed at `stage`. */
+export interface RecipientResult {
+  recipient: string;
+  accepted: boolean;
+  stage: SmtpStage;
+  reply?: SmtpReply;
+  cause?: string;
+  local?: LocalRefusal;
+  /** One sentence, present whenever `reply` is not. */
+  message?: string;
+}
+
+export interface SendResult {
+  /** In the order of the recipients asked for. */
+  recipients: RecipientResult[];
+  /** Only this message's lines; `session.opening` has those before it. */
+  dialogue: DialogueLine[];
+}
+
+export interface SmtpSession {
+  readonly remoteHost: string;
+  readonly remoteAddress: string;
+  /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
+  readonly tls: string | undefined;
+  /** Names in upper case with their parameters, of the EHLO in force. */
+  readonly extensions: ReadonlyMap<string, string>;
+  /** The dialogue from the banner to the last reply before the first message. */
+  readonly opening: DialogueLine[];
+  /** False once the connection is closed, broken, or in a state nobody knows. */
+  readonly usable: boolean;
+  /** Messages for which the final dot was answered. */
+  readonly sentCount: number;
+  /** One message at a time; a second call while one runs throws. Never rejects because of the peer. */
+  send(message: SmtpMessage): Promise<SendResult>;
+  /** QUIT, a short wait for the answer, then close. Never rejects. */
+  quit(): Promise<void>;
+  /** Closes at once; a message under way ends with the cause ECANCELLED. */
+  destroy(): void;
+  /** Called once when the connection is gone, also by the peer while idle. Called at once when it is gone already. */
+  onClose(listener: () => void): void;
+}
+
+export type OpenSmtpResult = { ok: true; session: SmtpSession } | { ok: false; error: SmtpError };
