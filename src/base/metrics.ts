@@ -1,0 +1,215 @@
+/**
+ * What the service counts and measures, as Prometheus reads it at /metrics. The hot paths only add to plain numbers (prom-client
+ * spends about a microsecond on the labels of each increment); they are put into its text format when someone asks.
+ * Names start with postrider_ and end with their unit.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
+import type { Mode } from './mode.ts';
+
+export interface Counter {
+  inc(by?: number): void;
+}
+
+export interface Histogram {
+  /** One observation, in seconds. */
+  observe(seconds: number): void;
+}
+
+export interface QueueState {
+  /** Messages that wait or are being sent. */
+  depth: number;
+  /** Age of the message that has been due for longest, 0 when none is. */
+  oldestAgeSeconds: number;
+}
+
+export interface Metrics {
+  accepted: Record<Mode, Counter>;
+  delivered: Record<Mode, Counter>;
+  bounced: Record<Mode, Counter>;
+  delayed: Record<Mode, Counter>;
+  suppressed: Record<Mode, Counter>;
+  webhookAttempts: Record<'succeeded' | 'failed', Counter>;
+  /** From the request's arrival to its answer after the commit. */
+  acceptSeconds: Histogram;
+  /** From acceptance to the remote server's 250. */
+  deliverySeconds: Histogram;
+  /** One attempt: from dialling (or taking a connection) to its outcome. */
+  attemptSeconds: Histogram;
+  /** From an event's time to its first successful webhook delivery. */
+  webhookLagSeconds: Histogram;
+  /** Counts one answer of the HTTP surface; route is the pattern, never the path. */
+  countHttp(route: string, status: number): void;
+  /** Says where queue depth and age are read from; asked at each scrape, a failure leaves them out. */
+  readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
+  /** The whole registry in Prometheus' text format. */
+  text(): Promise<string>;
+  readonly contentType: string;
+  /** Stops measuring the event loop. */
+  stop(): void;
+}
+
+type Labels = Record<string, string | number>;
+interface Sample {
+  labels: Labels;
+  value: number;
+  metricName?: string;
+}
+
+/** Registers samples of ours beside prom-client's own metrics; the registry only ever calls get(). */
+function register(registry: Registry, type: string, name: string, help: string, read: () => Sample[]): void {
+  const metric = {
+    name,
+    help,
+    type,
+    aggregator: 'sum',
+    get: () => ({ name, help, type, aggregator: 'sum', values: read() }),
+  };
+  registry.registerMetric(metric as unknown as Metric);
+}
+
+interface PlainCounter extends Counter {
+  value: number;
+}
+
+function plainCounter(): PlainCounter {
+  const counter: PlainCounter = {
+    value: 0,
+    inc: (by = 1) => {
+      counter.value += by;
+    },
+  };
+  return counter;
+}
+
+function counters<K extends string>(
+  registry: Registry,
+  about: { name: string; help: string; label: string },
+  keys: readonly K[],
+): Record<K, Counter> {
+  const all = Object.fromEntries(keys.map((key) => [key, plainCounter()])) as Record<K, PlainCounter>;
+  register(registry, 'counter', about.name, about.help, () =>
+    keys.map((key) => ({ labels: { [about.label]: key }, value: all[key].value })),
+  );
+  return all;
+}
+
+const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
+
+function histogram(registry: Registry, name: string, help: string, bounds: readonly number[]): Histogram {
+  const counts = new Array<number>(bounds.length + 1).fill(0);
+  let sum = 0;
+  register(registry, 'histogram', name, help, () => {
+    const samples: Sample[] = [];
+    let total = 0;
+    counts.forEach((count, index) => {
+      total += count;
+      samples.push({ metricName: `${name}_bucket`, labels: { le: bounds[index] ?? '+Inf' }, value: total });
+    });
+    samples.push({ metricName: `${name}_sum`, labels: {}, value: sum });
+    samples.push({ metricName: `${name}_count`, labels: {}, value: total });
+    return samples;
+  });
+  return {
+    observe: (seconds) => {
+      let index = 0;
+      while (index < bounds.length && seconds > bounds[index]!) index += 1;
+      counts[index]! += 1;
+      sum += seconds;
+    },
+  };
+}
+
+const LOOP_RESOLUTION_MS = 20;
+
+/** Event-loop lag since the last scrape: what a timer came too late, without the timer's own interval. */
+function eventLoopGauges(registry: Registry): { stop(): void } {
+  const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  delay.enable();
+  const lagSeconds = (ns: number) => Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
+  register(registry, 'gauge', 'postrider_event_loop_lag_seconds', 'Event-loop lag since the last scrape.', () => {
+    const samples = [
+      { labels: { quantile: '0.5' }, value: lagSeconds(delay.percentile(50)) },
+      { labels: { quantile: '0.99' }, value: lagSeconds(delay.percentile(99)) },
+      { labels: { quantile: '1' }, value: lagSeconds(delay.max) },
+    ];
+    delay.reset();
+    return samples;
+  });
+  return { stop: () => void delay.disable() };
+}
+
+function queueGauges(registry: Registry): (read: () => QueueState | Promise<QueueState>) => void {
+  let read: (() => QueueState | Promise<QueueState>) | undefined;
+  const age = new Gauge({
+    name: 'postrider_queue_oldest_age_seconds',
+    help: 'Age of the message that has been due for longest.',
+    registers: [registry],
+  });
+  const depth: Gauge = new Gauge({
+    name: 'postrider_queue_depth_messages',
+    help: 'Messages that wait or are being sent.',
+    registers: [],
+    async collect() {
+      try {
+        const state = await read?.();
+        if (state === undefined) return;
+        this.set(state.depth);
+        age.set(state.oldestAgeSeconds);
+      } catch {
+        // A scrape during an outage shows the last known numbers; the outage itself is logged where it happens.
+      }
+    },
+  });
+  registry.registerMetric(depth);
+  return (source) => {
+    read = source;
+  };
+}
+
+const MODES = ['live', 'sandbox'] as const satisfies readonly Mode[];
+
+/** A fresh set of metrics with a registry of its own. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const byMode = (what: string, help: string) =>
+    counters(registry, { name: `postrider_messages_${what}_total`, help, label: 'mode' }, MODES);
+  const http = new Map<string, Map<number, number>>();
+  register(registry, 'counter', 'postrider_http_answers_total', 'Answers of the HTTP surface.', () =>
+    [...http].flatMap(([route, byStatus]) =>
+      [...byStatus].map(([status, value]) => ({ labels: { route, status }, value })),
+    ),
+  );
+  const accepted = byMode('accepted', 'Messages accepted, one per recipient.');
+  const delivered = byMode('delivered', 'Messages that the remote server took.');
+  const bounced = byMode('bounced', 'Messages that were refused for good or expired.');
+  const delayed = byMode('delayed', 'Attempts that were put off.');
+  const suppressed = byMode('suppressed', 'Messages that never left because their address is suppressed.');
+  const webhookAttempts = counters(
+    registry,
+    { name: 'postrider_webhook_attempts_total', help: 'Webhook deliveries tried.', label: 'result' },
+    ['succeeded', 'failed'] as const,
+  );
+  const seconds = (what: string, help: string, bounds: readonly number[]) =>
+    histogram(registry, `postrider_${what}_seconds`, help, bounds);
+  const acceptSeconds = seconds('accept_duration', 'From request to the answer after the commit.', FAST_BUCKETS);
+  const deliverySeconds = seconds('delivery_duration', "From acceptance to the remote server's 250.", SLOW_BUCKETS);
+  const attemptSeconds = seconds('attempt_duration', 'One delivery attempt.', SLOW_BUCKETS);
+  const webhookLagSeconds = seconds('webhook_lag', 'From event to its webhook delivery.', SLOW_BUCKETS);
+  const readQueueFrom = queueGauges(registry);
+  const loop = eventLoopGauges(registry);
+  collectDefaultMetrics({ register: registry, prefix: 'postrider_' });
+  return {
+    ...{ accepted, delivered, bounced, delayed, suppressed, webhookAttempts },
+    ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
+    countHttp: (route, status) => {
+      const byStatus = http.get(route) ?? new Map<number, number>();
+      if (byStatus.size === 0) http.set(route, byStatus);
+      byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
+    },
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+    stop: loop.stop,
+  };
+}

@@ -1,0 +1,261 @@
+/**
+ * The HTTP server: one node:http server in front of one pipeline for every route of ours, and a handler for pages (documentation,
+ * portal) that have prefixes of their own. It owns request ids, limits on size, time and number, the last catch of what
+ * handlers throw, and the graceful stop: after stop() begins nothing new is accepted and everything begun is answered.
+ *
+ * Always true: every request that reached us whole gets exactly one answer, unless its client has gone.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Failure, failure } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import { refusalAnswer, thrownFailure } from './answer.ts';
+import type { BodyBudget } from './body.ts';
+import { Exchange } from './exchange.ts';
+import { type Authenticate, createPipeline } from './pipeline.ts';
+import { judgeForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
+import { createRateLimiter } from './rate-limit.ts';
+import type { CallerKey, RouteDefinition } from './route.ts';
+import { writeAnswer } from './write.ts';
+
+export interface HttpLimits {
+  /** Requests worked on at once; long polls and streams of events do not count. */
+  maxInWork: number;
+  /** Memory for request bodies, all together. */
+  bodyBudgetBytes: number;
+  /** From the first byte to the end of the headers. */
+  headersTimeoutMs: number;
+  /** From the end of the headers to the end of a body that is read whole. */
+  bodyTimeoutMs: number;
+  /** The whole request, streamed uploads included. */
+  requestTimeoutMs: number;
+  keepAliveTimeoutMs: number;
+}
+
+export const defaultLimits: HttpLimits = {
+  maxInWork: 1_000,
+  bodyBudgetBytes: 256_000_000,
+  headersTimeoutMs: 30_000,
+  bodyTimeoutMs: 60_000,
+  requestTimeoutMs: 900_000,
+  keepAliveTimeoutMs: 65_000,
+};
+
+/** Something that answers requests below some paths by itself; no key is asked for. */
+export interface Pages {
+  /** '/docs' stands for /docs and everything below it. */
+  prefixes: readonly string[];
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+export interface HttpAppOptions<C extends CallerKey> {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  log: Log;
+  metrics?: Metrics;
+  routes: readonly RouteDefinition<C>[];
+  authenticate: Authenticate<C>;
+  pages?: readonly Pages[];
+  /** Back-pressure on intake: a reason refuses routes that take on mail with OVERLOADED; the others go on. */
+  intakeClosed?: () => string | undefined;
+  /** Requests per second and key; off when absent. */
+  rateLimitPerSecond?: number;
+  limits?: Partial<HttpLimits>;
+}
+
+export interface HttpApp {
+  readonly server: Server;
+  /** Resolves with the port once connections are accepted; rejects when the address is taken. */
+  listen(): Promise<{ port: number }>;
+  /** True from the moment stop() was called. */
+  draining(): boolean;
+  /** Answers what is in work, refuses the rest, and cuts what is left after the deadline. Safe to call twice. */
+  stop(options?: { deadlineMs: number }): Promise<void>;
+}
+
+const DEFAULT_STOP_MS = 20_000;
+const SWEEP_MS = 1_000;
+
+/** What is going on, for limits, deadlines and the stop. */
+interface Traffic {
+  live: Set<Exchange>;
+  inWork: number;
+  budget: BodyBudget;
+  draining: boolean;
+}
+
+function leave(traffic: Traffic, exchange: Exchange): void {
+  traffic.live.delete(exchange);
+  traffic.budget.heldBytes -= exchange.heldBytes;
+  exchange.heldBytes = 0;
+  if (exchange.counted) traffic.inWork -= 1;
+  exchange.counted = false;
+}
+
+function judgeLoad(
+  traffic: Traffic,
+  maxInWork: number,
+): (exchange: Exchange) => Failure | undefined {
+  return (exchange) => {
+    if (traffic.draining) {
+      return failure('OVERLOADED', {
+        message: 'The service is stopping and has accepted nothing; repeat the request.',
+        retryAfterSeconds: 1,
+      });
+    }
+    if (!exchange.waits) {
+      if (traffic.inWork >= maxInWork) return failure('OVERLOADED', { retryAfterSeconds: 1 });
+      traffic.inWork += 1;
+      exchange.counted = true;
+    }
+    return undefined;
+  };
+}
+
+function pagesOf(pages: readonly Pages[], url: string): Pages | undefined {
+  if (pages.length === 0) return undefined;
+  const path = url.split('?', 1)[0]!;
+  return pages.find((page) => page.prefixes.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)));
+}
+
+/** Ends bodies that take too long; looked at once a second, so that no request pays for a timer of its own. */
+function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeout {
+  const timer = setInterval(() => {
+    const latest = performance.now() - bodyTimeoutMs;
+    for (const exchange of traffic.live) {
+      if (exchange.failReading !== undefined && exchange.startedMs < latest) {
+        exchange.mustClose = true;
+        exchange.broken = tooSlow;
+        exchange.failReading(tooSlow);
+      }
+    }
+  }, SWEEP_MS);
+  return timer.unref();
+}
+
+function serverOf(limits: HttpLimits): Server {
+  return createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    insecureHTTPParser: false,
+    // Judged by judgeForm, which answers in the one shape.
+    requireHostHeader: false,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(5_000, Math.max(50, limits.headersTimeoutMs / 4)),
+  });
+}
+
+/** Builds the server; nothing listens until listen(). */
+export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
+  const limits = { ...defaultLimits, ...options.limits };
+  const { log, metrics, pages = [] } = options;
+  const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
+  const traffic: Traffic = { live: new Set(), inWork: 0, budget, draining: false };
+  const rate = options.rateLimitPerSecond;
+  const pipeline = createPipeline({
+    routes: options.routes,
+    authenticate: options.authenticate,
+    rateLimiter: rate === undefined ? undefined : createRateLimiter(rate),
+    budget,
+    overloaded: judgeLoad(traffic, limits.maxInWork),
+    intakeClosed: options.intakeClosed,
+  });
+  const server = serverOf(limits);
+  // Counted by judgeForm instead: Node would drop the headers beyond its own limit without a word.
+  server.maxHeadersCount = 0;
+
+  async function answerExchange(exchange: Exchange): Promise<void> {
+    try {
+      const answer = await pipeline(exchange).catch((error: unknown) =>
+        refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId),
+      );
+      if (answer === undefined) return;
+      metrics?.countHttp(exchange.routeName, answer.status);
+      await writeAnswer(exchange, answer, traffic.draining);
+    } catch (error) {
+      exchange.log.error({ err: error }, 'an answer could not be written');
+      exchange.response.destroy();
+    } finally {
+      leave(traffic, exchange);
+    }
+  }
+
+  async function answerPage(page: Pages, exchange: Exchange): Promise<void> {
+    exchange.response.setHeader('X-Request-Id', exchange.requestId);
+    try {
+      await page.handle(exchange.request, exchange.response);
+    } catch (error) {
+      const refusal = refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId);
+      if (exchange.response.headersSent) exchange.response.destroy();
+      else await writeAnswer(exchange, refusal, traffic.draining);
+    } finally {
+      leave(traffic, exchange);
+    }
+  }
+
+  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const exchange = new Exchange(request, response, log);
+    traffic.live.add(exchange);
+    const malformed = judgeForm(request);
+    if (malformed !== undefined) {
+      exchange.mustClose = true;
+      const answer = refusalAnswer(malformed, exchange.requestId);
+      void writeAnswer(exchange, answer, traffic.draining).finally(() => leave(traffic, exchange));
+      return;
+    }
+    const page = pagesOf(pages, request.url ?? '');
+    if (page === undefined) void answerExchange(exchange);
+    else void answerPage(page, exchange);
+  }
+
+  server.on('request', onRequest);
+  server.on('checkContinue', onRequest);
+  server.on('checkExpectation', onRequest);
+  server.on('connect', (_request, socket) => refuseTunnel(socket as Socket));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const exchanges = [...traffic.live].filter((exchange) => exchange.request.socket === socket);
+    refuseBytes(error, socket as Socket, exchanges);
+  });
+  let stopped: Promise<void> | undefined;
+  const sweep = sweepSlowBodies(traffic, limits.bodyTimeoutMs);
+
+  return {
+    server,
+    draining: () => traffic.draining,
+    listen: () => listenOn(server, options),
+    stop: ({ deadlineMs } = { deadlineMs: DEFAULT_STOP_MS }) => {
+      traffic.draining = true;
+      for (const exchange of traffic.live) if (exchange.waits) exchange.abort();
+      stopped ??= closeServer(server, deadlineMs).finally(() => clearInterval(sweep));
+      return stopped;
+    },
+  };
+}
+
+function listenOn(server: Server, where: { host: string; port: number }): Promise<{ port: number }> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where.port, where.host, 1024, () => {
+      server.removeListener('error', reject);
+      resolve({ port: (server.address() as AddressInfo).port });
+    });
+  });
+}
+
+/** Stops listening, closes idle connections at once (Node does with close()), and the others when they are answered. */
+function closeServer(server: Server, deadlineMs: number): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs);
+    // A kept connection becomes idle when its answer was under way as close() came.
+    const idle = setInterval(() => server.closeIdleConnections(), 100);
+    server.close(() => {
+      clearTimeout(deadline);
+      clearInterval(idle);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * Load and the graceful stop: what is in work is answered, what is idle is closed at once, what comes too late or too
+ * much is refused with 503 and Retry-After, and nothing outlives the deadline.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { httpShell, KEY_HEADERS, readAnswers, speak } from '../../test/kit/http-shell.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+
+const HELD = 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n';
+
+function closed(port: number, bytes: string): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('error', () => {});
+    socket.on('close', () => resolve());
+    socket.resume();
+  });
+}
+
+test('a stop answers what is in work, refuses what follows on the same connection, and takes no other', async (t) => {
+  const shell = await httpShell();
+  t.after(() => shell.close());
+  const first = speak(shell.port, HELD);
+  const second = speak(shell.port, `${HELD}${HELD}`);
+  await waitUntil('both held requests', () => shell.held.started >= 2);
+  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  assert.equal(shell.app.draining(), true);
+  await assert.rejects(fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS }), 'no new connection');
+  shell.held.release();
+  await stopping;
+  const [answer] = readAnswers(await first);
+  assert.equal(answer?.status, 200);
+  assert.equal(answer?.headers.connection, 'close');
+  assert.equal(readAnswers(await second)[0]?.status, 200);
+  await shell.app.stop();
+});
+
+test('while stopping, a request on a connection still in use gets 503 with Retry-After', async (t) => {
+  const shell = await httpShell();
+  t.after(() => shell.close());
+  let finish: () => unknown = () => undefined;
+  const accepted = once(shell.app.server, 'connection') as Promise<[Socket]>;
+  // Begun before the stop and complete after it: such a connection is not idle.
+  const answering = new Promise<string>((resolve) => {
+    let text = '';
+    const socket = connect(shell.port, '127.0.0.1', () => socket.write('POST /held HTTP/1.1\r\nHost: a\r\n'));
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('close', () => resolve(text));
+    finish = () => socket.write('Content-Length: 0\r\n\r\n');
+  });
+  const [peer] = await accepted;
+  await waitUntil('the first half', () => peer.bytesRead > 0);
+  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  finish();
+  await stopping;
+  const [answer] = readAnswers(await answering);
+  assert.equal(answer?.status, 503);
+  assert.equal((JSON.parse(answer?.body ?? '') as { reasonCode: string }).reasonCode, 'OVERLOADED');
+  assert.equal(answer?.headers['retry-after'], '1');
+  assert.equal(answer?.headers.connection, 'close');
+  assert.equal(shell.held.started, 0, 'nothing was accepted');
+});
+
+test('idle and silent connections do not hold a stop, long polls end with it', async (t) => {
+  const shell = await httpShell();
+  t.after(() => shell.close());
+  const silent = closed(shell.port, '');
+  const idle = closed(shell.port, 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n');
+  const follow = fetch(`${shell.url}/follow`);
+  await waitUntil('the long poll', () => shell.held.started === 1);
+  const before = performance.now();
+  await shell.app.stop({ deadlineMs: 4_000 });
+  await Promise.all([silent, idle]);
+  assert.equal((await follow).status, 200);
+  assert.ok(performance.now() - before < 2_000, `${performance.now() - before} ms`);
+});
+
+test('the deadline cuts what does not end', async (t) => {
+  const shell = await httpShell();
+  t.after(() => shell.close());
+  const held = closed(shell.port, HELD);
+  await waitUntil('the held request', () => shell.held.started === 1);
+  await shell.app.stop({ deadlineMs: 50 });
+  await held;
+  shell.held.release();
+});
+
+test('a long poll learns that its client has gone', async (t) => {
+  const shell = await httpShell();
+  t.after(() => shell.close());
+  const controller = new AbortController();
+  const follow = fetch(`${shell.url}/follow`, { signal: controller.signal });
+  await waitUntil('the long poll', () => shell.held.started === 1);
+  controller.abort();
+  await assert.rejects(follow);
+  await waitUntil('its signal', () => shell.held.aborted === 1);
+});
+
+test('more than the requests in work are refused, and counted down again', async (t) => {
+  const shell = await httpShell({ limits: { maxInWork: 2 } });
+  t.after(() => shell.close());
+  const work = [fetch(`${shell.url}/held`, { method: 'POST' }), fetch(`${shell.url}/held`, { method: 'POST' })];
+  await waitUntil('both', () => shell.held.started === 2);
+  const refused = await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS });
+  assert.equal(refused.status, 503);
+  assert.equal(refused.headers.get('retry-after'), '1');
+  shell.held.release();
+  await Promise.all(work);
+  for (let round = 0; round < 5; round += 1) {
+    assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
+    assert.equal((await fetch(`${shell.url}/broken/bug`)).status, 500);
+  }
+});
+
+test('back-pressure refuses routes that take on mail with its reason, and no others', async (t) => {
+  const shell = await httpShell({ intakeClosed: () => 'the disk is nearly full' });
+  t.after(() => shell.close());
+  const refused = await fetch(`${shell.url}/intake`, { method: 'POST', headers: KEY_HEADERS });
+  assert.equal(refused.status, 503);
+  assert.ok(refused.headers.has('retry-after'));
+  assert.match(await refused.text(), /nearly full/);
+  const stranger = await fetch(`${shell.url}/intake`, { method: 'POST' });
+  assert.equal(stranger.status, 401);
+  assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
+});
+
+test('requests per second and key', async (t) => {
+  const shell = await httpShell({ rateLimitPerSecond: 2 });
+  t.after(() => shell.close());
+  const ask = (key: string) => fetch(`${shell.url}/notes/1`, { headers: { ...KEY_HEADERS, 'X-Api-Key': key } });
+  const answers = [await ask('good'), await ask('good'), await ask('good')];
+  const limited = answers[2]!;
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [200, 200, 429],
+  );
+  assert.deepEqual(
+    answers.map((answer) => answer.headers.get('ratelimit-remaining')),
+    ['1', '0', '0'],
+  );
+  assert.equal(limited.headers.get('retry-after'), '1');
+  assert.equal(limited.headers.get('ratelimit-limit'), '2');
+  assert.equal(((await limited.json()) as { reasonCode: string }).reasonCode, 'RATE_LIMITED');
+  assert.equal((await ask('small')).status, 200, 'another key is not held up');
+});

@@ -1,0 +1,129 @@
+/**
+ * One request and its answer, from the first header to the last byte. It is what a handler sees as RouteRequest. Parts
+ * that few handlers ask for (abort signal, child log) are made when asked for: a class with getters, because one of these is made per
+ * request and a literal with closures costs three times as much.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Failure } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { Result } from '../base/result.ts';
+import type { RouteRequest } from './route.ts';
+
+const NO_BYTES = Buffer.alloc(0);
+const NO_QUERY = Object.freeze({});
+
+/** Why reading a body ended without one. */
+export interface ReadFault {
+  failure: Failure;
+  status?: number;
+}
+
+export class Exchange implements RouteRequest<unknown, unknown, unknown> {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string = newId('req');
+  /** performance.now() of the arrival. */
+  readonly startedMs: number = performance.now();
+  readonly parentLog: Log;
+  caller: unknown = undefined;
+  params: Readonly<Record<string, string>> = NO_QUERY;
+  query: unknown = NO_QUERY;
+  body: unknown = undefined;
+  rawBody: Buffer = NO_BYTES;
+  /** The route's strict parser; set by the pipeline. */
+  parser: ((bytes: Buffer) => Result<unknown>) | undefined = undefined;
+  /** Headers that go on this answer whatever it is (rate limits). */
+  extraHeaders: Record<string, string> | undefined = undefined;
+  /** Pattern of the route, for metrics; never the path. */
+  routeName = 'unknown';
+  /** Set while the body is being read: ends the reading with a refusal. */
+  failReading: ((fault: ReadFault) => void) | undefined = undefined;
+  /** The bytes behind the headers turned out not to be HTTP; nothing more can be read from this connection. */
+  broken: ReadFault | undefined = undefined;
+  /** The client waits for 100 Continue before it sends a body, and was not told to. */
+  waitsForContinue: boolean;
+  /** Bytes of this body that count against the budget of all. */
+  heldBytes = 0;
+  counted = false;
+  waits = false;
+  /** The connection must end with this answer. */
+  mustClose = false;
+  private detached: Readable | undefined = undefined;
+  private controller: AbortController | undefined = undefined;
+  private childLog: Log | undefined = undefined;
+
+  constructor(request: IncomingMessage, response: ServerResponse, log: Log) {
+    this.request = request;
+    this.response = response;
+    this.parentLog = log;
+    this.waitsForContinue = request.headers.expect !== undefined;
+  }
+
+  /** Apart from the request: a handler that gives up destroys this stream, and the connection must live for the answer. */
+  get stream(): Readable {
+    this.detached ??= Readable.from(this.request.iterator({ destroyOnReturn: false }), { objectMode: false });
+    return this.detached;
+  }
+
+  /** A handler consumes this body; nobody else may wait for its end. */
+  get isStreamed(): boolean {
+    return this.detached !== undefined;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.request.headers;
+  }
+
+  get method(): string {
+    return this.request.method ?? '';
+  }
+
+  get url(): string {
+    return this.request.url ?? '';
+  }
+
+  get remoteAddress(): string {
+    return this.request.socket.remoteAddress ?? '';
+  }
+
+  get log(): Log {
+    this.childLog ??= this.parentLog.child({ requestId: this.requestId });
+    return this.childLog;
+  }
+
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      const controller = new AbortController();
+      this.controller = controller;
+      if (this.response.destroyed || this.request.socket.destroyed) controller.abort();
+      else {
+        this.response.once('close', () => {
+          if (!this.response.writableFinished) controller.abort();
+        });
+      }
+    }
+    return this.controller.signal;
+  }
+
+  /** Aborts the signal if anybody has asked for it. */
+  abort(): void {
+    this.controller?.abort();
+  }
+
+  headerValues(name: string): string[] {
+    const wanted = name.toLowerCase();
+    const raw = this.request.rawHeaders;
+    const values: string[] = [];
+    for (let index = 0; index < raw.length; index += 2) {
+      if (raw[index]!.length === wanted.length && raw[index]!.toLowerCase() === wanted) values.push(raw[index + 1]!);
+    }
+    return values;
+  }
+
+  parse(): Result<never> {
+    if (this.parser === undefined) throw new Error('this route has no body to parse');
+    return this.parser(this.rawBody) as Result<never>;
+  }
+}

@@ -1,0 +1,71 @@
+/** Pages: limits, cursors that lead exactly on, and cursors that are not ours. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cursorOf, type Page, pageAnswer, readPage } from './paging.ts';
+
+const ROWS = Array.from({ length: 60 }, (_, index) => ({ at: 1_000 - Math.floor(index / 7), id: `msg_${99 - index}` }));
+
+/** What a store does with a page: newest first, strictly after the key, one row more than asked. */
+function fetchRows({ limit, after }: Page): typeof ROWS {
+  const start = after === undefined ? 0 : ROWS.findIndex((row) => row.id === after[1]) + 1;
+  return ROWS.slice(start, start + limit + 1);
+}
+
+function ask(url: string, query: { limit?: number; cursor?: string }) {
+  const read = readPage(query, ['number', 'string']);
+  assert.ok(read.ok);
+  return pageAnswer(
+    { url },
+    { page: read.value, rows: fetchRows(read.value), keyOf: (row) => [row.at, row.id], show: (row) => row.id },
+  );
+}
+
+test('following the pages shows every row once, and the last page has no next', () => {
+  const seen: unknown[] = [];
+  let cursor: string | undefined;
+  let pages = 0;
+  do {
+    const page = ask('/messages?tag=a%20b', cursor === undefined ? { limit: 20 } : { limit: 20, cursor });
+    seen.push(...(page.body as unknown[]));
+    cursor = page.headers?.['X-Next-Cursor'];
+    assert.equal(page.headers?.Link, cursor && `</messages?tag=a+b&cursor=${cursor}>; rel="next"`);
+    pages += 1;
+  } while (cursor !== undefined);
+  assert.equal(pages, 3);
+  assert.deepEqual(
+    seen,
+    ROWS.map((row) => row.id),
+  );
+});
+
+test('25 unless told', () => {
+  assert.equal((ask('/messages', {}).body as unknown[]).length, 25);
+});
+
+test('a log to follow keeps its place at the end', () => {
+  const read = readPage({ cursor: cursorOf([1, 'x']) }, ['number', 'string']);
+  assert.ok(read.ok);
+  const empty = pageAnswer(
+    { url: '/events' },
+    { page: read.value, rows: [], keyOf: () => [], show: String, follow: true },
+  );
+  assert.deepEqual(empty, { ok: true, body: [], headers: { 'X-Next-Cursor': cursorOf([1, 'x']) } });
+});
+
+test('a cursor that this list did not give out is a 400 that names it', () => {
+  const foreign = [
+    'x',
+    '!!',
+    'bm90IGpzb24',
+    cursorOf([1]),
+    cursorOf(['a', 'b']),
+    cursorOf([1, 'a', 2]),
+    Buffer.from('{"a":1}').toString('base64url'),
+  ];
+  for (const cursor of foreign) {
+    const read = readPage({ cursor }, ['number', 'string']);
+    assert.ok(!read.ok, cursor);
+    assert.equal(read.failure.code, 'INVALID_REQUEST');
+    assert.equal(read.failure.details[0]?.field, 'cursor');
+  }
+});

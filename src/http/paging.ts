@@ -1,0 +1,92 @@
+/**
+ * Lists come in pages: `?limit=` and an opaque `?cursor=`; the next page is in Link and its cursor in X-Next-Cursor. A cursor holds the
+ * sort key of the last row shown, so that rows which come or go meanwhile shift nothing. One that is not ours is a 400; one that is
+ * altered into another valid key only shows another part of the caller's own list.
+ */
+import { Type } from 'typebox';
+import { invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { JsonAnswer } from './route.ts';
+
+const DEFAULT_LIMIT = 25;
+const MAX_LIMIT = 100;
+
+/** To spread into the query schema of a list. */
+export const pageFields = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, description: `How many to show, ${DEFAULT_LIMIT} unless told.` }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the page before.' }),
+  ),
+};
+
+/** Sort key of a row, most significant part first. */
+export type PageKey = readonly (string | number)[];
+
+export interface Page {
+  /** How many rows to show; fetch one more to learn whether there is a next page. */
+  limit: number;
+  /** Rows come strictly after this key in the order of the list. */
+  after: PageKey | undefined;
+}
+
+function readCursor(cursor: string, shape: readonly ('string' | 'number')[]): PageKey | undefined {
+  if (!/^[A-Za-z0-9_-]+$/.test(cursor)) return undefined;
+  try {
+    const key: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+    if (!Array.isArray(key) || key.length !== shape.length) return undefined;
+    return key.every((part, index) => typeof part === shape[index]) ? (key as PageKey) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The page that a validated query asks for; `shape` is the type of each part of the sort key. */
+export function readPage(
+  query: { limit?: number; cursor?: string },
+  shape: readonly ('string' | 'number')[],
+): Result<Page> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  if (query.cursor === undefined) return ok({ limit, after: undefined });
+  const after = readCursor(query.cursor, shape);
+  if (after !== undefined) return ok({ limit, after });
+  return refuse(invalid([{ field: 'cursor', message: 'is not one that this list gave out; start without it' }]));
+}
+
+export function cursorOf(key: PageKey): string {
+  return Buffer.from(JSON.stringify(key)).toString('base64url');
+}
+
+function nextUrl(url: string, cursor: string): string {
+  const mark = url.indexOf('?');
+  const path = mark === -1 ? url : url.slice(0, mark);
+  const query = new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1));
+  query.set('cursor', cursor);
+  return `${path}?${query}`;
+}
+
+export interface PageOf<T> {
+  page: Page;
+  /** Up to page.limit + 1 rows, in the order of the list. */
+  rows: readonly T[];
+  keyOf: (row: T) => PageKey;
+  show: (row: T) => unknown;
+  /** A log to follow: a cursor is given even at its end, to ask again with later. */
+  follow?: boolean;
+}
+
+/** The answer of a list; `request` is only asked for its URL. */
+export function pageAnswer<T>(request: { readonly url: string }, list: PageOf<T>): JsonAnswer {
+  const { page, rows, keyOf, show } = list;
+  const shown = rows.slice(0, page.limit);
+  const body = shown.map(show);
+  const last = shown.at(-1);
+  const more = rows.length > page.limit;
+  const key = last === undefined ? page.after : keyOf(last);
+  if (key === undefined || !(more || list.follow)) return { ok: true, body };
+  const cursor = cursorOf(key);
+  const headers: Record<string, string> = { 'X-Next-Cursor': cursor };
+  if (more) headers.Link = `<${nextUrl(request.url, cursor)}>; rel="next"`;
+  return { ok: true, body, headers };
+}

@@ -1,0 +1,192 @@
+/**
+ * Bytes that no client library sends, over raw sockets: ambiguous framing is refused once and ends the connection, limits hold
+ * for headers, bodies and time, and whatever happens the answer has the one shape.
+ */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, test } from 'node:test';
+import { httpShell, type RawAnswer, readAnswers, type Shell, speak } from '../../test/kit/http-shell.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+
+let shell: Shell;
+before(async () => {
+  shell = await httpShell({ limits: { headersTimeoutMs: 400, bodyTimeoutMs: 300, bodyBudgetBytes: 100_000 } });
+});
+after(() => shell.close());
+
+const KEY = 'Host: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\nContent-Type: application/json\r\n';
+const SMUGGLED = 'GET /notes/smuggled HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n';
+
+function assertRefusal(answer: RawAnswer | undefined, status: number, code: string): void {
+  assert.ok(answer, 'there is an answer');
+  assert.equal(answer.status, status, answer.body);
+  const body = JSON.parse(answer.body) as {
+    success: boolean;
+    reasonCode: string;
+    error: { code: string; details: unknown };
+    requestId: string;
+  };
+  assert.equal(body.success, false);
+  assert.equal(body.error.code, code);
+  assert.equal(body.reasonCode, code);
+  assert.ok(Array.isArray(body.error.details));
+  assert.equal(answer.headers['x-request-id'], body.requestId);
+}
+
+async function assertRefusedOnce(bytes: string, status: number, code = 'INVALID_REQUEST'): Promise<void> {
+  const answers = readAnswers(await speak(shell.port, bytes));
+  assert.equal(answers.length, 1, `one answer: ${JSON.stringify(answers)}`);
+  assertRefusal(answers[0], status, code);
+  assert.equal(answers[0]?.headers.connection, 'close');
+}
+
+const ambiguous: Record<string, string> = {
+  'Content-Length and Transfer-Encoding': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'two Content-Lengths': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 2\r\nContent-Length: 30\r\n\r\n{}${SMUGGLED}`,
+  'two equal Content-Lengths': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}${SMUGGLED}`,
+  'a list as Content-Length': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 2, 2\r\n\r\n{}${SMUGGLED}`,
+  'a signed Content-Length': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: +2\r\n\r\n{}${SMUGGLED}`,
+  'an unknown Transfer-Encoding': `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'gzip before chunked': `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'chunked twice': `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`,
+  'a folded header': `GET /notes/1 HTTP/1.1\r\n${KEY}X-Folded: a\r\n b\r\n\r\n${SMUGGLED}`,
+  'a space before the colon': `POST /parsed HTTP/1.1\r\n${KEY}Content-Length : 2\r\n\r\n{}${SMUGGLED}`,
+  'a bare line feed': `GET /notes/1 HTTP/1.1\nHost: a\nX-Api-Key: good\nX-Id: acc_1\n\n${SMUGGLED}`,
+  'a bare line feed after a header': `GET /notes/1 HTTP/1.1\r\nHost: a\nX-Api-Key: good\r\n\r\n${SMUGGLED}`,
+  'a bare carriage return': `GET /notes/1 HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n${SMUGGLED}`,
+  'NUL in a header': `GET /notes/1 HTTP/1.1\r\nHost: a\r\nX-A: b\0c\r\n\r\n${SMUGGLED}`,
+  'the absolute form': `GET http://a/notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the asterisk form': `OPTIONS * HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'no Host': `GET /notes/1 HTTP/1.1\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n${SMUGGLED}`,
+  'two Hosts': `GET /notes/1 HTTP/1.1\r\n${KEY}Host: b\r\n\r\n${SMUGGLED}`,
+  'a chunk size that is no number': `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n${SMUGGLED}`,
+  'a chunk longer than announced': `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n${SMUGGLED}`,
+  'an unknown method': `SMUGGLE /notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'another protocol': 'EHLO client.example\r\nMAIL FROM:<a@b>\r\n',
+  'HTTP/2 without asking': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+};
+
+for (const [what, bytes] of Object.entries(ambiguous)) {
+  test(`400, once, and the connection ends: ${what}`, () => assertRefusedOnce(bytes, 400));
+}
+
+test('the same bytes without the fault get both answers (the control)', async () => {
+  const first = `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\na\r\n{"name":"a\r\n2\r\n"}\r\n0\r\n\r\n`;
+  const answers = readAnswers(await speak(shell.port, first + SMUGGLED, (text) => text.includes('smuggled')));
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [201, 200],
+  );
+});
+
+test('garbage behind a good request waits for its answer', async () => {
+  const good = `POST /held HTTP/1.1\r\n${KEY}Content-Length: 0\r\n\r\n`;
+  const speaking = speak(shell.port, `${good}garbage\r\n\r\n`);
+  await waitUntil('the held request', () => shell.held.started === 1);
+  shell.held.release();
+  const answers = readAnswers(await speaking);
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [200, 400],
+  );
+  assertRefusal(answers[1], 400, 'INVALID_REQUEST');
+});
+
+test('CONNECT is refused', () => assertRefusedOnce(`CONNECT a:80 HTTP/1.1\r\n${KEY}\r\n`, 405, 'METHOD_NOT_ALLOWED'));
+
+test('an Upgrade is ignored and the request answered', async () => {
+  const bytes = `GET /notes/1 HTTP/1.1\r\n${KEY}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
+  assert.equal(readAnswers(await speak(shell.port, bytes, (text) => text.includes('limit')))[0]?.status, 200);
+});
+
+test('431 for 64 KB of headers and for 3,000 of them', async () => {
+  await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}X-Long: ${'x'.repeat(65_536)}\r\n\r\n`, 431);
+  await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}${'a:b\r\n'.repeat(3_000)}\r\n`, 431);
+  await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}${'a:b\r\n'.repeat(100)}\r\n`, 431);
+  await assertRefusedOnce(`GET /${'x'.repeat(65_536)} HTTP/1.1\r\n${KEY}\r\n`, 431);
+});
+
+test('a body announced over the cap is refused before it is sent, a chunked one as it passes the cap', async () => {
+  await assertRefusedOnce(
+    `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 100000000\r\n\r\n{`,
+    413,
+    'PAYLOAD_TOO_LARGE',
+  );
+  const chunk = `400\r\n${'x'.repeat(1_024)}\r\n`;
+  await assertRefusedOnce(
+    `POST /parsed HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(50)}`,
+    413,
+    'PAYLOAD_TOO_LARGE',
+  );
+});
+
+test('a client that insists on sending all of a refused body still reads its answer', async () => {
+  const response = await fetch(`${shell.url}/parsed`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'application/json' },
+    body: Buffer.alloc(20_000_000, 0x20),
+  });
+  assert.equal(response.status, 413);
+  assert.equal(((await response.json()) as { reasonCode: string }).reasonCode, 'PAYLOAD_TOO_LARGE');
+});
+
+test('the connection survives a refusal whose request was whole', async () => {
+  const refused = `POST /parsed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
+  const answers = readAnswers(await speak(shell.port, refused + SMUGGLED, (text) => text.includes('smuggled')));
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [401, 200],
+  );
+});
+
+test('all bodies together stay within their budget', async () => {
+  const more = await httpShell({ limits: { bodyBudgetBytes: 100_000 } });
+  const headers = { 'X-Api-Key': 'good', 'X-Id': 'acc_1', 'Content-Type': 'text/csv' };
+  const send = (sizeBytes: number) =>
+    fetch(`${more.url}/import`, { method: 'POST', headers, body: Buffer.alloc(sizeBytes, 0x61) });
+  const refused = await send(150_000);
+  assert.equal(refused.status, 503);
+  assert.ok(refused.headers.get('retry-after'));
+  for (let round = 0; round < 3; round += 1)
+    assert.equal((await send(90_000)).status, 200, 'what was held is given back');
+  await more.close();
+});
+
+test('100-continue is said only where the body is wanted', async () => {
+  const body = '{"name":"a"}';
+  const head = `POST /parsed HTTP/1.1\r\n${KEY}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const answers = readAnswers(await speak(shell.port, head + body, (text) => text.includes('"name"')));
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [100, 201],
+  );
+  await assertRefusedOnce(
+    `POST /parsed HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n`,
+    401,
+    'UNAUTHORIZED',
+  );
+  await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Expect: 200-ok\r\nContent-Length: 5\r\n\r\n`, 417);
+});
+
+test('408 for headers or a body that do not come to an end', async () => {
+  await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}`, 408);
+  await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"name"`, 408);
+});
+
+test('a client that leaves in the middle harms nobody', async () => {
+  for (const bytes of [
+    `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"na`,
+    `POST /parsed HTTP/1.1\r\n${KEY}`,
+    SMUGGLED,
+  ]) {
+    await new Promise<void>((resolve) => {
+      const socket = connect(shell.port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()));
+      socket.on('close', () => resolve());
+    });
+  }
+  assert.equal(readAnswers(await speak(shell.port, SMUGGLED, (text) => text.includes('smuggled')))[0]?.status, 200);
+  assert.deepEqual(
+    shell.log.filter((line) => line.includes('"error"')),
+    [],
+  );
+});

@@ -1,0 +1,160 @@
+/**
+ * What a feature writes to appear on the HTTP surface: one RouteDefinition per call, with the schemas that validate it and
+ * describe it in /openapi.json. Nothing here knows a web framework. Expected refusals come back as values; a throw is an
+ * outage (Unavailable, 503) or a bug (500).
+ *
+ * Every call is judged in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
+ * of query and body, and then the handler. A rawFirst route gets its handler before the 400s of the body and calls
+ * request.parse() when it is ready for them.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Static, TSchema } from 'typebox';
+import type { Failure, FailureCode } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import type { Result } from '../base/result.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+export type Scope = 'send' | 'full';
+
+/** What the shell itself needs to know of whoever calls; accounts add their own fields. */
+export interface CallerKey {
+  /** Identifies the key for rate limiting. */
+  keyId: string;
+  scope: Scope;
+}
+
+type Typed<S> = S extends TSchema ? Static<S> : undefined;
+
+export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
+  /** Who calls; only on routes with auth 'key'. */
+  readonly caller: C;
+  /** Decoded path parameters, by the name after the colon. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Validated query; numbers and booleans are converted as the schema says. Empty object when the route takes none. */
+  readonly query: Q;
+  /**
+   * Validated body: the JSON value, the text of a text/csv body, the Buffer of a raw one. undefined on rawFirst and stream
+   * routes, and when the route takes no body.
+   */
+  readonly body: B;
+  /** The body's bytes as they came; empty on stream routes. */
+  readonly rawBody: Buffer;
+  /** Only on routes with bodyType 'stream': the body as it arrives, unlimited. The handler counts, checks and consumes. */
+  readonly stream: Readable;
+  readonly headers: IncomingHttpHeaders;
+  readonly method: string;
+  /** Path and query as they came. */
+  readonly url: string;
+  readonly requestId: string;
+  /** Address of the peer. */
+  readonly remoteAddress: string;
+  /** Aborted when the client is gone, and on routes that wait also when the service stops. */
+  readonly signal: AbortSignal;
+  /** Carries the request id on every line. */
+  readonly log: Log;
+  /** Every value this header was sent with: more than one element means that it was doubled. */
+  headerValues(name: string): string[];
+  /** Strict JSON and schema of the route over rawBody; for rawFirst routes. */
+  parse(): Result<B>;
+}
+
+/** An answer's headers; a value must not come from a caller unchecked. */
+export type AnswerHeaders = Readonly<Record<string, string>>;
+
+/** A JSON body. status defaults to the definition's. */
+export interface JsonAnswer {
+  ok: true;
+  status?: number;
+  headers?: AnswerHeaders;
+  body: unknown;
+}
+
+/** JSON text that is sent as it is, byte for byte (stored answers, text made elsewhere). */
+export interface RawJsonAnswer {
+  ok: true;
+  status?: number;
+  headers?: AnswerHeaders;
+  json: string;
+}
+
+/** Any other content: whole, or as a stream that is destroyed when the client goes away. */
+export interface ContentAnswer {
+  ok: true;
+  status?: number;
+  headers?: AnswerHeaders;
+  contentType: string;
+  content: string | Buffer | Readable;
+}
+
+export interface RefusalAnswer {
+  ok: false;
+  failure: Failure;
+  headers?: AnswerHeaders;
+  /** Further top-level members of the error body; never success, error, reasonCode or requestId. */
+  extra?: Readonly<Record<string, unknown>>;
+}
+
+export type RouteAnswer = JsonAnswer | RawJsonAnswer | ContentAnswer | RefusalAnswer;
+
+export interface RouteDefinition<
+  C = unknown,
+  B extends TSchema | undefined = TSchema | undefined,
+  Q extends TSchema | undefined = TSchema | undefined,
+> {
+  method: Method;
+  /** '/messages/:id': a parameter is a whole segment. A fixed segment wins over a parameter. No trailing slash. */
+  path: string;
+  /** One line for /openapi.json; also makes the operation id. */
+  summary: string;
+  description?: string;
+  tag: string;
+  auth: 'key' | 'none';
+  /** What the key must be allowed; default full. */
+  scope?: Scope;
+  body?: B;
+  /** An empty body is read as {}. */
+  bodyOptional?: boolean;
+  /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
+  query?: Q;
+  /** Object schema of the path parameters, for /openapi.json and for refusals (400). */
+  params?: TSchema;
+  /** What success looks like. contentType defaults to application/json; schema may be left out for other content. */
+  response: { status: number; schema?: TSchema; contentType?: string; description?: string };
+  /** Refusals beyond those that every route has, for /openapi.json. */
+  refusals?: readonly FailureCode[];
+  /** Default 1,000,000. */
+  maxBodyBytes?: number;
+  /** Default PAYLOAD_TOO_LARGE. */
+  bodyTooLarge?: FailureCode;
+  /** Default json. 'raw' takes any Content-Type into rawBody, 'stream' leaves the body unread in request.stream. */
+  bodyType?: 'json' | 'text/csv' | 'raw' | 'stream';
+  /** The handler runs before the body is parsed and query faults are still judged before it. */
+  rawFirst?: boolean;
+  /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
+  waits?: boolean;
+  /** Takes on mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403. */
+  intake?: boolean;
+  /** Answered also under overload and while the service stops (/health, /ready, /metrics). */
+  always?: boolean;
+  /** Left out of /openapi.json. */
+  hidden?: boolean;
+  handle(request: RouteRequest<C, Typed<B>, Typed<Q>>): Promise<RouteAnswer> | RouteAnswer;
+}
+
+/** Infers the types of body and query from their schemas; otherwise it returns what it is given. */
+export function defineRoute<C, B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
+  definition: RouteDefinition<C, B, Q>,
+): RouteDefinition<C> {
+  return definition as unknown as RouteDefinition<C>;
+}
+
+/** A JSON answer with the definition's status. */
+export function answer(body: unknown, headers?: AnswerHeaders): JsonAnswer {
+  return headers === undefined ? { ok: true, body } : { ok: true, body, headers };
+}
+
+/** Turns an expected outcome into an answer: the value as JSON, the failure as the refusal. */
+export function fromResult(result: Result<unknown>): RouteAnswer {
+  return result.ok ? { ok: true, body: result.value } : result;
+}

@@ -1,0 +1,58 @@
+/** Paths to routes: fixed before parameter, per method, decoded once, and definitions that contradict each other. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Method } from './route.ts';
+import { createRouter } from './router.ts';
+
+function route(call: string): { method: Method; path: string } {
+  const [method, path] = call.split(' ');
+  return { method: method as Method, path: path! };
+}
+
+const router = createRouter(
+  [
+    'GET /templates',
+    'GET /templates/:id',
+    'PUT /templates/:id',
+    'POST /templates/render',
+    'POST /templates/:id/render',
+    'GET /a/:x/c',
+    'GET /a/b/:y',
+  ].map(route),
+);
+
+function found(method: string, path: string): string {
+  const match = router(method, path);
+  if (!match.found) return match.allow.join(',');
+  return `${match.route.path} ${JSON.stringify(match.params)}`;
+}
+
+test('the most specific route that has the method', () => {
+  assert.equal(found('POST', '/templates/render'), '/templates/render {}');
+  assert.equal(found('GET', '/templates/render'), '/templates/:id {"id":"render"}');
+  assert.equal(found('HEAD', '/templates/x'), '/templates/:id {"id":"x"}');
+  assert.equal(found('GET', '/a/b/c'), '/a/b/:y {"y":"c"}');
+  assert.equal(found('GET', '/a/%62/c'), '/a/:x/c {"x":"b"}');
+  assert.equal(found('GET', '/templates/a%2Fb%25'), '/templates/:id {"id":"a/b%"}');
+});
+
+test('what is not there names the methods that are', () => {
+  assert.equal(found('DELETE', '/templates/render'), 'GET,HEAD,POST,PUT');
+  assert.equal(found('HEAD', '/templates/x/render'), 'POST');
+  for (const path of [
+    '/templates/',
+    '/templates//render',
+    '/Templates',
+    '',
+    '/__proto__',
+    '/templates/%ff',
+    '/a/b/c/d',
+  ]) {
+    assert.equal(found('GET', path), '', path);
+  }
+});
+
+test('contradicting definitions do not start', () => {
+  assert.throws(() => createRouter([route('GET /a/:x'), route('GET /a/:y')]), /two routes answer GET/);
+  assert.throws(() => createRouter([route('GET /a/')]), /slash/);
+});

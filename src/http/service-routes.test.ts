@@ -1,0 +1,148 @@
+/** Health, readiness, metrics, the OpenAPI document and its pages: who may see what, and in which shape. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Type } from 'typebox';
+import { httpShell } from '../../test/kit/http-shell.ts';
+import { createMetrics } from '../base/metrics.ts';
+import { docsPages } from './docs.ts';
+import { createOpenapi } from './openapi.ts';
+import type { CallerKey } from './route.ts';
+import { defineRoute } from './route.ts';
+import { type NotReady, serviceRoutes } from './service-routes.ts';
+import { closed } from './validate.ts';
+
+const noteRoute = defineRoute({
+  ...{ method: 'PUT', path: '/notes/:id', summary: 'Replaces a note', tag: 'notes', auth: 'key' },
+  body: closed({ text: Type.String({ maxLength: 5 }) }),
+  query: closed({ dryRun: Type.Optional(Type.Boolean()) }),
+  response: { status: 200, schema: closed({ id: Type.String() }) },
+  refusals: ['CONFLICT'],
+  handle: () => ({ ok: true, body: {} }),
+});
+
+async function service(notReady: () => NotReady[], more: { metricsToken?: string } = {}) {
+  const metrics = createMetrics();
+  const document = () => createOpenapi([noteRoute], { title: 'Postrider', version: '1.0.0' });
+  const routes = serviceRoutes<CallerKey>({ metrics, notReady, openapi: document, ...more });
+  const shell = await httpShell({ metrics, more: routes, pages: [docsPages(document)] });
+  return {
+    ...shell,
+    metrics,
+    close: async () => {
+      metrics.stop();
+      await shell.close();
+    },
+  };
+}
+
+test('health is always ok, readiness names every reason', async (t) => {
+  const reasons: NotReady[] = [];
+  const shell = await service(() => reasons);
+  t.after(() => shell.close());
+  assert.deepEqual(await (await fetch(`${shell.url}/health`)).json(), { status: 'ok' });
+  const ready = await fetch(`${shell.url}/ready`);
+  assert.equal(ready.status, 200);
+  assert.deepEqual(await ready.json(), { status: 'ready' });
+  reasons.push({ field: 'disk', message: 'is nearly full' }, { field: 'storage', message: 'does not answer' });
+  const not = await fetch(`${shell.url}/ready`);
+  assert.equal(not.status, 503);
+  assert.ok(not.headers.get('retry-after'));
+  const body = (await not.json()) as Record<string, unknown> & { error: { code: string; details: unknown } };
+  assert.equal(body.status, 'not ready');
+  assert.deepEqual(body.reasons, ['disk: is nearly full', 'storage: does not answer']);
+  assert.equal(body.error.code, 'OVERLOADED');
+  assert.deepEqual(body.error.details, reasons);
+});
+
+test('metrics are for loopback or the token, and a proxy is not loopback', async (t) => {
+  const shell = await service(() => [], { metricsToken: 'secret-token' });
+  t.after(() => shell.close());
+  shell.metrics.accepted.live.inc(3);
+  shell.metrics.acceptSeconds.observe(0.002);
+  await fetch(`${shell.url}/notes/secret-id`);
+  const text = await (await fetch(`${shell.url}/metrics`)).text();
+  assert.match(text, /^postrider_messages_accepted_total\{mode="live"\} 3$/m);
+  assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.0025"\} 1$/m);
+  assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.001"\} 0$/m);
+  assert.match(text, /^postrider_http_answers_total\{route="GET \/notes\/:id",status="401"\} 1$/m);
+  assert.match(text, /^postrider_event_loop_lag_seconds\{quantile="0.99"\} /m);
+  assert.doesNotMatch(text, /secret-id/);
+  const proxied = { 'X-Forwarded-For': '203.0.113.9' };
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${shell.url}/metrics`, { headers: { ...proxied, ...headers } });
+  assert.equal((await ask({})).status, 401);
+  assert.equal((await ask({ Authorization: 'Bearer secret-tokem' })).status, 401);
+  assert.equal((await ask({ Authorization: 'Bearer secret-token' })).status, 200);
+});
+
+test('queue gauges are read at the scrape and survive an outage of their source', async () => {
+  const metrics = createMetrics();
+  metrics.readQueueFrom(async () => ({ depth: 7, oldestAgeSeconds: 1.5 }));
+  assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
+  metrics.readQueueFrom(() => {
+    throw new Error('gone');
+  });
+  assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
+  metrics.stop();
+});
+
+test('the OpenAPI document comes from the definitions, with the schemas that validate', async (t) => {
+  const shell = await service(() => []);
+  t.after(() => shell.close());
+  const document = (await (await fetch(`${shell.url}/openapi.json`)).json()) as {
+    openapi: string;
+    paths: Record<string, Record<string, Record<string, object>>>;
+  };
+  assert.equal(document.openapi, '3.1.0');
+  const operation = document.paths['/notes/{id}']?.put;
+  assert.equal(operation?.operationId, 'putNotesById');
+  assert.deepEqual(operation?.security, [{ apiKey: [], accountId: [] }]);
+  assert.deepEqual(operation?.requestBody, {
+    required: true,
+    content: { 'application/json': { schema: JSON.parse(JSON.stringify(noteRoute.body)) } },
+  });
+  assert.deepEqual(operation?.parameters, [
+    { name: 'id', in: 'path', required: true, schema: { type: 'string' } },
+    { name: 'dryRun', in: 'query', required: false, schema: { type: 'boolean' } },
+  ]);
+  assert.deepEqual(Object.keys(operation?.responses ?? {}), [
+    '200',
+    '400',
+    '401',
+    '403',
+    '404',
+    '409',
+    '413',
+    '415',
+    '429',
+    '500',
+    '503',
+  ]);
+});
+
+test('the pages work under a strict policy and load nothing from elsewhere', async (t) => {
+  const shell = await service(() => []);
+  t.after(() => shell.close());
+  const page = await fetch(`${shell.url}/docs`);
+  assert.equal(page.status, 200);
+  const html = await page.text();
+  const policy = page.headers.get('content-security-policy') ?? '';
+  assert.match(policy, /default-src 'none'/);
+  assert.match(policy, /script-src 'self';/);
+  assert.match(page.headers.get('x-request-id') ?? '', /^req_/);
+  assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+  const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+  assert.ok(assets.length >= 4);
+  assert.doesNotMatch(html, /<script(?![^>]*src=)[^>]*>\s*\S/, 'no inline script');
+  for (const asset of assets) {
+    assert.doesNotMatch(asset, /^(https?:)?\/\//);
+    const response = await fetch(new URL(asset, `${shell.url}/docs/`));
+    assert.equal(response.status, 200, asset);
+    await response.arrayBuffer();
+  }
+  const json = (await (await fetch(`${shell.url}/docs/json`)).json()) as { info: { title: string } };
+  assert.equal(json.info.title, 'Postrider');
+  const nothing = await fetch(`${shell.url}/docs/nothing`);
+  assert.equal(nothing.status, 404);
+  assert.equal(((await nothing.json()) as { reasonCode?: string }).reasonCode, 'NOT_FOUND');
+});

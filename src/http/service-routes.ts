@@ -1,0 +1,101 @@
+/**
+ * What operators and their machines ask: is it alive (/health), may it get traffic (/ready, with every reason why not), what does it
+ * count (/metrics), what does it offer (/openapi.json). None needs an API key; /metrics needs a loopback socket or the token.
+ * They answer also under overload and while the service stops.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Type } from 'typebox';
+import { failure } from '../base/failure.ts';
+import type { Metrics } from '../base/metrics.ts';
+import { defineRoute, type RouteDefinition } from './route.ts';
+import { closed } from './validate.ts';
+
+export interface NotReady {
+  /** What is in the way: storage, disk, queue, draining… */
+  field: string;
+  /** Why, and what would help; never a path or an SQL text. */
+  message: string;
+}
+
+export interface ServiceOptions {
+  metrics: Metrics;
+  metricsToken?: string;
+  /** Every reason not to get traffic; an empty list is ready. A throw counts as a reason. */
+  notReady: () => NotReady[] | Promise<NotReady[]>;
+  /** Asked once, at the first request. */
+  openapi: () => unknown;
+}
+
+function isLoopback(request: { remoteAddress: string; headers: Record<string, unknown> }): boolean {
+  // A proxy on this machine speaks from loopback for the whole world, and says so.
+  if (request.headers['x-forwarded-for'] !== undefined || request.headers.forwarded !== undefined) return false;
+  const address = request.remoteAddress.replace(/^::ffff:/, '');
+  return address === '::1' || address.startsWith('127.');
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function bearsToken(authorization: string | undefined, token: string | undefined): boolean {
+  if (token === undefined || authorization === undefined) return false;
+  const match = /^Bearer +(\S+)$/i.exec(authorization);
+  return match !== null && timingSafeEqual(digest(match[1]!), digest(token));
+}
+
+async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
+  try {
+    return await options.notReady();
+  } catch {
+    return [{ field: 'service', message: 'its state cannot be told at the moment' }];
+  }
+}
+
+export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] {
+  let openapi: string | undefined;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true },
+      summary: 'Whether the process lives',
+      response: { status: 200, schema: closed({ status: Type.Literal('ok') }) },
+      handle: () => ({ ok: true, body: { status: 'ok' } }),
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true },
+      summary: 'Whether it can take traffic, or why not',
+      response: { status: 200, schema: closed({ status: Type.Literal('ready') }) },
+      async handle() {
+        const reasons = await reasonsOf(options);
+        if (reasons.length === 0) return { ok: true, body: { status: 'ready' } };
+        const message = 'The service is not ready; details names each reason.';
+        return {
+          ok: false,
+          failure: failure('OVERLOADED', { message, details: reasons }),
+          extra: { status: 'not ready', reasons: reasons.map((reason) => `${reason.field}: ${reason.message}`) },
+        };
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true },
+      summary: 'Counters and measurements for Prometheus',
+      refusals: ['UNAUTHORIZED'],
+      response: { status: 200, contentType: options.metrics.contentType },
+      async handle(request) {
+        if (!isLoopback(request) && !bearsToken(request.headers.authorization, options.metricsToken)) {
+          const message = 'Metrics are shown on loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.';
+          return { ok: false, failure: failure('UNAUTHORIZED', { message }) };
+        }
+        return { ok: true, contentType: options.metrics.contentType, content: await options.metrics.text() };
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true },
+      summary: 'This API as an OpenAPI 3.1 document',
+      response: { status: 200 },
+      handle() {
+        openapi ??= JSON.stringify(options.openapi());
+        return { ok: true, json: openapi };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,124 @@
+/**
+ * Strict JSON: what is refused and how it is told, that everything else is exactly what JSON.parse makes of it, and that a
+ * hostile body is cheap.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { MAX_DEPTH, parseStrictJson } from './strict-json.ts';
+import { syntaxErrorAt } from './strict-json-explain.ts';
+
+function faults(body: string | Buffer): string[] {
+  const result = parseStrictJson(Buffer.from(body as string));
+  if (result.ok) return [];
+  assert.equal(result.failure.code, 'INVALID_REQUEST');
+  return result.failure.details.map((fault) => `${fault.field}|${fault.message}`);
+}
+
+test('refusals name the field or the place', () => {
+  const cases: [string | Buffer, string[]][] = [
+    ['', ['|is empty; send a JSON object']],
+    ['{"a":1,"a":2}', ['a|is given twice']],
+    ['{"a":1,"\\u0061":2}', ['a|is given twice']],
+    ['{"x":[{"b":1},{"b":1,"c":{},"b":"}{"}]}', ['x[1].b|is given twice']],
+    ['{"__proto__":{"a":1}}', ['__proto__|is not an allowed key']],
+    ['{"a":[{"\\u005f_proto__":1}]}', ['a[0].__proto__|is not an allowed key']],
+    ['{"m":{"constructor":{"prototype":{"a":1}}}}', ['m.constructor|is not an allowed key']],
+    ['{"a":"\\ud800"}', ['a|contains half of a surrogate pair']],
+    ['{"a":"\\udc00\\ud800"}', ['a|contains half of a surrogate pair']],
+    ['{"a":["x","\\u0000"]}', ['a[1]|contains the NUL character']],
+    ['{"a\\u0000":1}', ['a\0|as a key contains the NUL character']],
+    ['{"a":1e400,"b":-1e999}', ['a|is a number that is too large', 'b|is a number that is too large']],
+    [Buffer.from([0x22, 0xff, 0x22]), ['|is not valid UTF-8']],
+    [Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), ['|is not valid UTF-8']],
+    [Buffer.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d]), ['|starts with a byte order mark; send UTF-8 without one']],
+    ['{"a":1,\n "b":tru}', ['|is not valid JSON (line 2, column 6)']],
+    ['{"a":1', ['|ends before its JSON is complete (line 1, column 7)']],
+    ["{'a':1}", ['|is not valid JSON (line 1, column 2)']],
+    ['{"a":1,}', ['|is not valid JSON (line 1, column 8)']],
+    ['{"a":"\n"}', ['|is not valid JSON (line 1, column 7)']],
+    ['{"a":01}', ['|is not valid JSON (line 1, column 7)']],
+    ['{} {}', ['|is not valid JSON (line 1, column 4)']],
+    ['NaN', ['|is not valid JSON (line 1, column 1)']],
+    [`${'['.repeat(33)}${']'.repeat(33)}`, ['|is nested deeper than 32 levels (line 1, column 33)']],
+  ];
+  for (const [body, expected] of cases) assert.deepEqual(faults(body), expected, String(body));
+});
+
+test('what only looks odd is accepted', () => {
+  const bodies = [
+    '{"a":"{\\"a\\":1}","b":"\\\\"}',
+    '{"a":"\\ud83d\\ude00","constructor":"Bob & Sons"}',
+    '[{"a":1},{"a":1}]',
+    `${'['.repeat(MAX_DEPTH)}${']'.repeat(MAX_DEPTH)}`,
+    ' \t\r\n{"é":"ü\\n"} ',
+  ];
+  for (const body of bodies) {
+    const result = parseStrictJson(Buffer.from(body));
+    assert.deepEqual(result, { ok: true, value: JSON.parse(body) }, body);
+  }
+});
+
+test('any JSON value comes out as JSON.parse has it', () => {
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 6, stringUnit: 'grapheme' }), (text) => {
+      const result = parseStrictJson(Buffer.from(text));
+      // The generator may make keys that are refused on purpose.
+      if (!result.ok) assert.match(text, /__proto__|\\u0000|\\u[dD]|e\+?\d{3}/);
+      else assert.deepEqual(result.value, JSON.parse(text));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('the place of a syntax error is where the engine also stops', () => {
+  fc.assert(
+    fc.property(
+      fc.json({ maxDepth: 3 }),
+      fc.nat(),
+      fc.constantFrom('', '"', '}', ',', ':', '\\', 'x', '\u0001'),
+      (text, at, junk) => {
+        const cut = at % (text.length + 1);
+        const broken = text.slice(0, cut) + junk + text.slice(cut + 1);
+        let valid = true;
+        try {
+          JSON.parse(broken);
+        } catch {
+          valid = false;
+        }
+        assert.equal(valid, isWholeJson(broken), broken);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+/** syntaxErrorAt is only asked about broken texts; for a whole one it reaches the end with nothing left to want. */
+function isWholeJson(text: string): boolean {
+  if (text.trim() === '') return false;
+  // A text that is whole stays whole with a blank behind it and breaks with a bracket behind it, at that bracket.
+  return syntaxErrorAt(`${text} ]`) === text.length + 1 && syntaxErrorAt(`[${text}\n]x`) === text.length + 3;
+}
+
+test('sixteen hostile megabytes cost less than a second and pollute nothing', () => {
+  const bodies = [
+    '['.repeat(16e6),
+    `{${Array.from({ length: 1e6 }, (_, index) => `"k${index}":1`).join(',')}}`,
+    `["${'\\"'.repeat(8e6 - 2)}"`,
+    `"${'\\'.repeat(16e6 - 1)}"`,
+    `[${'"",'.repeat(5e6)}""]`,
+    `{${'"a":1,'.repeat(90_000)}"b":2}`,
+    '\n'.repeat(16e6),
+    '1'.repeat(16e6),
+  ].map((text) => Buffer.from(text));
+  for (const body of bodies) {
+    const before = performance.now();
+    const result = parseStrictJson(body);
+    const ms = performance.now() - before;
+    assert.equal(result.ok, false);
+    assert.ok(ms < 1_000, `${ms} ms for ${body.subarray(0, 20)}`);
+    assert.ok(result.ok || result.failure.details.length <= 100);
+  }
+  parseStrictJson(Buffer.from('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'));
+  assert.equal(({} as Record<string, unknown>).polluted, undefined);
+});

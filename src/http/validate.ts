@@ -1,0 +1,254 @@
+/**
+ * One schema per body, query and set of parameters: it validates here (Ajv, strict, every fault found) and describes the
+ * call in /openapi.json. Nothing is coerced, removed or filled in: what a caller sent is accepted as it is or refused with a
+ * sentence per field. Regular expressions and sizes are the schema's own business: every string and array there needs a bound.
+ */
+import { _, Ajv, type Code, type ErrorObject, type ValidateFunction } from 'ajv';
+import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
+import { type Fault, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { fieldPath } from './strict-json-explain.ts';
+
+const MAX_FAULTS = 100;
+
+const ISO_TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** Whether `text` is an ISO 8601 time with a zone that exists in the calendar (RFC 3339, seconds optional). */
+export function isIsoTime(text: string): boolean {
+  const match = ISO_TIME.exec(text);
+  if (match === null || Number.isNaN(Date.parse(text))) return false;
+  // Date.parse takes 31 February for 3 March; a date that exists survives the round trip.
+  const day = new Date(`${match[1]}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(match[1]!);
+}
+
+const ajv = new Ajv({
+  strict: true,
+  allErrors: true,
+  verbose: true,
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+  // "string or array of strings" is how the API writes one or many.
+  allowUnionTypes: true,
+  formats: { 'date-time': isIsoTime },
+});
+// Annotations of OpenAPI, which validate nothing.
+ajv.addVocabulary(['example']);
+
+function codePoints(text: string): number {
+  let count = 0;
+  for (const point of text) if (point !== '') count += 1;
+  return count;
+}
+
+const tooLong = (text: string, limit: number) => text.length > 2 * limit || codePoints(text) > limit;
+const tooShort = (text: string, limit: number) => text.length < limit || codePoints(text) < limit;
+
+/**
+ * Ajv counts the code points of every text it bounds, 1.2 µs of a usual send. A text never has more of them than UTF-16
+ * units, and at least half as many: `suspect` asks whether its length alone does not decide, and only then they are counted.
+ */
+function boundLength(
+  keyword: 'minLength' | 'maxLength',
+  suspect: (length: Code, limit: Code) => Code,
+  fails: typeof tooLong,
+): void {
+  ajv.removeKeyword(keyword);
+  ajv.addKeyword({
+    keyword,
+    type: 'string',
+    schemaType: 'number',
+    error: { message: keyword, params: ({ schemaCode }) => _`{limit: ${schemaCode}}` },
+    code: (context) => {
+      const { gen, data, schema } = context;
+      const judge = gen.scopeValue('func', { ref: fails });
+      const limit = _`${Number(schema)}`;
+      context.fail(_`${suspect(_`${data}.length`, limit)} && ${judge}(${data}, ${limit})`);
+    },
+  });
+}
+boundLength('maxLength', (length, limit) => _`${length} > ${limit}`, tooLong);
+boundLength('minLength', (length, limit) => _`${length} < 2 * ${limit}`, tooShort);
+
+/** An object of exactly these fields: any other is refused and named. */
+export function closed<P extends TProperties>(properties: P, options: Record<string, unknown> = {}): TObject<P> {
+  return Type.Object(properties, { additionalProperties: false, ...options });
+}
+
+/**
+ * An object of free names with values of one kind. Type.Record is not used for it: its pattern does not match names
+ * that hold a line break, whose values would go unchecked.
+ */
+export function mapOf<S extends TSchema>(
+  schema: S,
+  options: { maxProperties: number } & Record<string, unknown>,
+): TUnsafe<Record<string, Static<S>>> {
+  return Type.Unsafe<Record<string, Static<S>>>({ type: 'object', additionalProperties: schema, ...options });
+}
+
+/** One of these words. */
+export function oneOf<const T extends string[]>(values: T, options: Record<string, unknown> = {}): TUnsafe<T[number]> {
+  return Type.Unsafe<T[number]>({ type: 'string', enum: values, ...options });
+}
+
+/** `attachments[0].sha256` for the JSON pointer `/attachments/0/sha256`, told apart from a key 0 by the value itself. */
+function fieldOf(pointer: string, root: unknown): string {
+  let field = '';
+  let value = root;
+  for (const raw of pointer.split('/').slice(1)) {
+    const key = raw.replaceAll('~1', '/').replaceAll('~0', '~');
+    field = fieldPath(field, Array.isArray(value) ? Number(key) : key);
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+  }
+  return field;
+}
+
+const TYPE_NAMES: Record<string, string> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'an array',
+  null: 'null',
+};
+
+function listOf(words: readonly string[]): string {
+  if (words.length < 2) return words.join('');
+  return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
+function typeNames(type: unknown): string {
+  const types = Array.isArray(type) ? type : [type];
+  return listOf(types.map((name) => TYPE_NAMES[String(name)] ?? String(name)));
+}
+
+type Schema = Record<string, unknown>;
+
+/** What the branches of a union allow, as one phrase: `a string or an array`, or `one of: a, b`. */
+function unionPhrase(branches: readonly Schema[]): string {
+  if (branches.every((branch) => 'const' in branch)) {
+    return `one of: ${branches.map((branch) => String(branch.const)).join(', ')}`;
+  }
+  const phrases = branches.map((branch) => {
+    if (typeof branch.description === 'string') return branch.description;
+    if (branch.type === 'array' && typeof branch.items === 'object' && branch.items !== null) {
+      const items = (branch.items as Schema).type;
+      return items === undefined ? 'an array' : `an array of ${String(items)}s`;
+    }
+    if ('const' in branch) return JSON.stringify(branch.const);
+    if (Array.isArray(branch.enum)) return listOf(branch.enum.map(String));
+    return typeNames(branch.type);
+  });
+  return listOf([...new Set(phrases)]);
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** The sentence for one error of Ajv; `message` of the schema, where it has one, says it better for patterns and formats. */
+function sentence(error: ErrorObject): string {
+  const params = error.params as Record<string, unknown>;
+  const schema = (error.parentSchema ?? {}) as Schema;
+  const limit = Number(params.limit);
+  switch (error.keyword) {
+    case 'type':
+      return `must be ${typeNames(params.type)}`;
+    case 'enum':
+      return `must be one of: ${(params.allowedValues as unknown[]).map(String).join(', ')}`;
+    case 'const':
+      return `must be ${JSON.stringify(params.allowedValue)}`;
+    case 'anyOf':
+    case 'oneOf':
+      return `must be ${unionPhrase((error.schema ?? []) as Schema[])}`;
+    case 'minLength':
+      return limit === 1 ? 'must not be empty' : `must be at least ${plural(limit, 'character')} long`;
+    case 'maxLength':
+      return `must be at most ${plural(limit, 'character')} long`;
+    case 'minItems':
+      return limit === 1 ? 'must not be empty' : `must have at least ${limit} elements`;
+    case 'maxItems':
+      return `must have at most ${plural(limit, 'element')}`;
+    case 'minProperties':
+      return limit === 1 ? 'must not be empty' : `must have at least ${limit} entries`;
+    case 'maxProperties':
+      return `must have at most ${limit} entries`;
+    case 'minimum':
+      return `must be at least ${limit}`;
+    case 'maximum':
+      return `must be at most ${limit}`;
+    case 'format':
+      return params.format === 'date-time'
+        ? 'must be an ISO 8601 time such as 2026-11-20T09:44:00.000Z'
+        : `must be a ${params.format}`;
+    case 'pattern':
+      return typeof schema.description === 'string' ? `must be ${schema.description}` : `must match ${schema.pattern}`;
+    case 'uniqueItems':
+      return 'must not repeat an element';
+    default:
+      return error.message ?? 'is not valid';
+  }
+}
+
+function faultOf(error: ErrorObject, root: unknown): Fault {
+  const params = error.params as Record<string, unknown>;
+  const field = fieldOf(error.instancePath, root);
+  if (error.keyword === 'additionalProperties') {
+    return { field: fieldPath(field, String(params.additionalProperty)), message: 'is not a known field' };
+  }
+  if (error.keyword === 'required')
+    return { field: fieldPath(field, String(params.missingProperty)), message: 'is required' };
+  return { field, message: sentence(error) };
+}
+
+/**
+ * A value inside one branch of a union counts for itself when that branch was clearly meant (its type fits), as in
+ * `to[3]`; otherwise the union as a whole says what it allows.
+ */
+function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
+  const unions = errors.filter((error) => error.keyword === 'anyOf' || error.keyword === 'oneOf');
+  let kept = [...errors];
+  for (const union of unions) {
+    const inside = kept.filter(
+      (error) =>
+        error.schemaPath.startsWith(`${union.schemaPath}/`) && error.instancePath.startsWith(union.instancePath),
+    );
+    const meant = inside.filter(
+      (error) => error.instancePath !== union.instancePath || !['type', 'const', 'enum'].includes(error.keyword),
+    );
+    const dropped = new Set<ErrorObject>(
+      meant.length > 0 ? [union, ...inside.filter((error) => !meant.includes(error))] : inside,
+    );
+    kept = kept.filter((error) => !dropped.has(error));
+  }
+  return kept;
+}
+
+/** Ajv's errors about `root` as faults, at most 100. */
+export function faultsOf(errors: readonly ErrorObject[], root: unknown): Fault[] {
+  const faults: Fault[] = [];
+  for (const error of withoutUnionNoise(errors.slice(0, 5 * MAX_FAULTS))) {
+    const fault = faultOf(error, root);
+    if (
+      faults.length < MAX_FAULTS &&
+      !faults.some((one) => one.field === fault.field && one.message === fault.message)
+    ) {
+      faults.push(fault);
+    }
+  }
+  return faults;
+}
+
+/** Judges a value; the Result carries the value itself, unchanged. */
+export type Validator<T = unknown> = (value: unknown) => Result<T>;
+
+/** Compiles a schema once; throws when the schema itself is wrong. */
+export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
+  const validate: ValidateFunction = ajv.compile(schema);
+  return (value) => {
+    if (validate(value)) return ok(value as Static<S>);
+    return refuse(invalid(faultsOf(validate.errors ?? [], value)));
+  };
+}
