@@ -14,6 +14,8 @@
 import type { Mode } from '../base/mode.ts';
 import type { Transaction } from '../storage/operation.ts';
 
+export { recoverOperation } from './store.ts';
+
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
 

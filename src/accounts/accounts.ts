@@ -1,0 +1,17 @@
+/**
+ * Accounts and who acts for them: API keys, SMTP credentials, users, and the authentication of callers on both
+ * protocols. Secrets are stored as hashes only.
+ */
+export {
+  type Account,
+  type AccountSettings,
+  type Caller,
+  MAXIMUM_EMAIL_BYTES,
+  type MissingVariables,
+  STANDARD_EMAIL_BYTES,
+} from './account.ts';
+export { createAuthenticator } from './authenticate.ts';
+export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
+export { type FirstRun, firstRun } from './first-run.ts';
+export { revokeKeyOperation } from './key-store.ts';
+export { accountOperation, accountsOperation, setAccountOperation } from './store.ts';

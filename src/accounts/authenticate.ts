@@ -1,0 +1,61 @@
+/**
+ * Who calls: the API key and the account id of a request against the database, through a cache that keeps the hot path
+ * free of it. What is cached is at most 700 ms old, so that a revoked key, a suspended account or another plan is felt
+ * within a second. Every reason for not knowing the caller gets the same refusal after the same work.
+ */
+import { hash } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Database } from '../storage/database.ts';
+import type { Caller } from './account.ts';
+import { findKeyOperation } from './key-store.ts';
+import { keyIdOf } from './keys.ts';
+
+/** Age of what an authentication may rest on. */
+export const FRESH_MS = 700;
+const KEYS_KEPT = 10_000;
+const UNKNOWN_KEPT = 1_000;
+/** Longer than any key; a longer text is judged by its beginning and is refused as every unknown key. */
+const LONGEST_KEY = 256;
+
+const unauthorized = refuse(failure('UNAUTHORIZED'));
+const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
+
+/** Answers at once for a key it has seen within the last moments; rejects with Unavailable as the database does. */
+export type Authenticator = (
+  apiKey: string | undefined,
+  accountId: string | undefined,
+) => Result<Caller> | Promise<Result<Caller>>;
+
+interface Known {
+  accountId: string;
+  result: Result<Caller>;
+}
+
+export function createAuthenticator(options: { database: Database; clock: Clock }): Authenticator {
+  const cache = createFreshCache<{ keyId: string; digest: string }, Known>({
+    clock: options.clock,
+    maxAgeMs: FRESH_MS,
+    limit: KEYS_KEPT,
+    absentLimit: UNKNOWN_KEPT,
+    read: async ({ keyId, digest }) => {
+      const secretHash = Buffer.from(digest, 'base64');
+      const caller = await options.database.execute(findKeyOperation, { keyId, secretHash });
+      if (!caller) return undefined;
+      const { account } = caller;
+      return { accountId: account.id, result: account.status === 'active' ? ok(caller) : suspended };
+    },
+  });
+
+  const judge = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
+    known !== undefined && known.accountId === accountId ? known.result : unauthorized;
+
+  return (apiKey, accountId) => {
+    const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
+    const digest = hash('sha256', presented, 'base64');
+    const known = cache.get(digest, { keyId: keyIdOf(presented), digest });
+    return known instanceof Promise ? known.then((late) => judge(late, accountId)) : judge(known, accountId);
+  };
+}

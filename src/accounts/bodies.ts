@@ -1,0 +1,104 @@
+/** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
+import { Type } from 'typebox';
+import { iso } from '../base/clock.ts';
+import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { type Account, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
+import type { CredentialRecord } from './credential-store.ts';
+import type { ApiKeyRecord } from './key-store.ts';
+import type { Usage } from './usage.ts';
+
+const RECIPIENTS_PER_EMAIL = 50;
+const time = Type.String({ format: 'date-time' });
+const mode = oneOf(['live', 'sandbox']);
+const scope = oneOf(['send', 'full']);
+
+export const accountSchema = closed({
+  accountId: Type.String(),
+  name: Type.String(),
+  plan: oneOf(['free', 'paid', 'enterprise']),
+  status: oneOf(['active', 'suspended']),
+  approvedEmailBytes: Type.Integer(),
+  limits: closed({
+    maximumEmailBytes: Type.Integer({ description: 'Of an email without the upload flow.' }),
+    approvedEmailBytes: Type.Integer({ description: 'Of an email with the upload flow.' }),
+    maximumFinalMimeBytes: Type.Integer({ description: 'Above which no approval goes.' }),
+    recipientsPerEmail: Type.Integer(),
+  }),
+  usage: closed({
+    messagesToday: Type.Integer({ description: "Since midnight UTC, in this key's mode." }),
+    messagesLast30Days: Type.Integer({ description: 'Counted up to 100,000.' }),
+    queued: Type.Integer(),
+  }),
+  settings: closed({
+    variables: mapOf(Type.String(), { maxProperties: 200 }),
+    missingVariables: oneOf(['error', 'empty', 'keep']),
+    retainContent: oneOf(['none', '7d', '30d']),
+    defaultFrom: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+  }),
+  createdAt: time,
+});
+
+export function accountBody(account: Account, usage: Usage): Record<string, unknown> {
+  return {
+    accountId: account.id,
+    name: account.name,
+    plan: account.plan,
+    status: account.status,
+    approvedEmailBytes: account.approvedEmailBytes,
+    limits: {
+      maximumEmailBytes: STANDARD_EMAIL_BYTES,
+      approvedEmailBytes: account.approvedEmailBytes,
+      maximumFinalMimeBytes: MAXIMUM_EMAIL_BYTES,
+      recipientsPerEmail: RECIPIENTS_PER_EMAIL,
+    },
+    usage,
+    settings: account.settings,
+    createdAt: iso(account.createdAt),
+  };
+}
+
+export const healthSchema = closed({
+  status: oneOf(['good', 'warning', 'critical']),
+  periodDays: Type.Integer(),
+  messages: Type.Integer(),
+  delivered: Type.Integer(),
+  bounced: Type.Integer(),
+  complained: Type.Integer(),
+  queued: Type.Integer(),
+  bounceRate: Type.Number({ description: 'Share of the messages delivered, bounced or complained about.' }),
+  complaintRate: Type.Number(),
+  advice: Type.Array(Type.String()),
+});
+
+const keyFields = {
+  keyId: Type.String(),
+  mode,
+  scope,
+  name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+  createdAt: time,
+};
+export const keySchema = closed(keyFields);
+export const newKeySchema = closed({ ...keyFields, apiKey: Type.String({ description: 'Shown this once.' }) });
+
+export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
+  return { keyId: key.id, mode: key.mode, scope: key.scope, name: key.name, createdAt: iso(key.createdAt) };
+}
+
+const credentialFields = { smtpCredentialId: Type.String(), username: Type.String(), mode, createdAt: time };
+export const credentialSchema = closed(credentialFields);
+export const newCredentialSchema = closed({
+  ...credentialFields,
+  password: Type.String({ description: 'Shown this once.' }),
+});
+
+export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record<string, unknown> {
+  return { smtpCredentialId: row.id, username: row.username, mode: row.mode, createdAt: iso(row.createdAt) };
+}
+
+export const messageSchema = closed({ message: Type.String() });
+export const newKeyRequest = closed({
+  mode: Type.Optional(mode),
+  scope: Type.Optional(scope),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
+});
+export const newCredentialRequest = closed({ mode: Type.Optional(mode) });

@@ -1,0 +1,139 @@
+/**
+ * Making accounts, keys, credentials and users: ids and secrets are drawn here, hashed, and stored. Each secret is
+ * answered once and cannot be read again.
+ */
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { newId, randomText } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Database } from '../storage/database.ts';
+import { type Account, type AccountSettings, type Plan, type Scope, STANDARD_EMAIL_BYTES } from './account.ts';
+import { createCredentialOperation, createUserOperation, setPasswordOperation } from './credential-store.ts';
+import { createKeyOperation, type NewKeyRow } from './key-store.ts';
+import { newApiKey } from './keys.ts';
+import { hashPassword } from './passwords.ts';
+import { createAccountOperation } from './store.ts';
+
+export interface Making {
+  database: Database;
+  clock: Clock;
+}
+
+const PASSWORD_CHARACTERS = 32;
+
+export const newPassword = (): string => randomText(PASSWORD_CHARACTERS);
+
+const DEFAULT_SETTINGS: AccountSettings = {
+  variables: {},
+  missingVariables: 'error',
+  retainContent: '30d',
+  defaultFrom: null,
+};
+
+export function newAccount(name: string, plan: Plan, nowMs: number): Account {
+  return {
+    id: newId('acc', nowMs),
+    name,
+    plan,
+    status: 'active',
+    approvedEmailBytes: STANDARD_EMAIL_BYTES,
+    settings: DEFAULT_SETTINGS,
+    createdAt: nowMs,
+  };
+}
+
+export interface KeyWish {
+  accountId: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+}
+
+export function newKeyRow(wish: KeyWish, nowMs: number): { row: NewKeyRow; apiKey: string } {
+  const { keyId, apiKey, secretHash } = newApiKey(wish.mode, nowMs);
+  return { apiKey, row: { ...wish, id: keyId, secretHash, createdAt: nowMs } };
+}
+
+/** An account with a live and a sandbox key of full scope. */
+export async function createAccount(
+  making: Making,
+  wish: { name: string; plan: Plan },
+): Promise<{ account: Account; apiKey: string; sandboxApiKey: string }> {
+  const nowMs = making.clock.now();
+  const account = newAccount(wish.name, wish.plan, nowMs);
+  const live = newKeyRow({ accountId: account.id, mode: 'live', scope: 'full', name: null }, nowMs);
+  const sandbox = newKeyRow({ accountId: account.id, mode: 'sandbox', scope: 'full', name: null }, nowMs);
+  await making.database.execute(createAccountOperation, { account, keys: [live.row, sandbox.row] });
+  return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
+}
+
+/** An API key; NOT_FOUND when there is no such account. */
+export async function createKey(
+  making: Making,
+  wish: KeyWish,
+): Promise<Result<{ keyId: string; apiKey: string; createdAt: number }>> {
+  const { row, apiKey } = newKeyRow(wish, making.clock.now());
+  if (!(await making.database.execute(createKeyOperation, row))) return refuse(failure('NOT_FOUND'));
+  return ok({ keyId: row.id, apiKey, createdAt: row.createdAt });
+}
+
+export interface CreatedCredential {
+  smtpCredentialId: string;
+  username: string;
+  password: string;
+  createdAt: number;
+}
+
+/** An SMTP credential, whose user name is its id; NOT_FOUND or PLAN_NOT_ELIGIBLE. */
+export async function createSmtpCredential(
+  making: Making,
+  wish: { accountId: string; mode: Mode },
+): Promise<Result<CreatedCredential>> {
+  const createdAt = making.clock.now();
+  const id = newId('smtp', createdAt);
+  const password = newPassword();
+  const passwordHash = await hashPassword(password);
+  const row = { ...wish, id, username: id, passwordHash, createdAt };
+  const outcome = await making.database.execute(createCredentialOperation, row);
+  if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
+  if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));
+  return ok({ smtpCredentialId: id, username: id, password, createdAt });
+}
+
+export interface CreatedUser {
+  userId: string;
+  email: string;
+  password: string;
+}
+
+/** Somebody who logs in to the portal, with a generated password; CONFLICT when the address is taken. */
+export async function createUser(
+  making: Making,
+  wish: { email: string; isOperator: boolean },
+): Promise<Result<CreatedUser>> {
+  const createdAt = making.clock.now();
+  const password = newPassword();
+  const user = {
+    id: newId('usr', createdAt),
+    email: wish.email.toLowerCase(),
+    accountId: null,
+    isOperator: wish.isOperator,
+    passwordHash: await hashPassword(password),
+    createdAt,
+  };
+  const outcome = await making.database.execute(createUserOperation, user);
+  if (outcome === 'email-taken') {
+    return refuse(failure('CONFLICT', { message: `There is a user ${user.email} already; use user reset-password.` }));
+  }
+  return ok({ userId: user.id, email: user.email, password });
+}
+
+/** A new generated password for a user; NOT_FOUND when nobody has this address. */
+export async function resetPassword(making: Making, email: string): Promise<Result<CreatedUser>> {
+  const password = newPassword();
+  const passwordHash = await hashPassword(password);
+  const userId = await making.database.execute(setPasswordOperation, { email: email.toLowerCase(), passwordHash });
+  if (userId === null) return refuse(failure('NOT_FOUND', { message: `There is no user ${email}.` }));
+  return ok({ userId, email: email.toLowerCase(), password });
+}

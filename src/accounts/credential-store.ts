@@ -1,0 +1,143 @@
+/** The rows of SMTP credentials and of the users of the portal. Passwords come here as argon2id hashes. */
+import type { Mode } from '../base/mode.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import type { Account } from './account.ts';
+import { type PageRequest, readAccount } from './account-row.ts';
+
+export interface NewCredentialRow {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  username: string;
+  passwordHash: string;
+  createdAt: number;
+}
+
+export interface NewUserRow {
+  id: string;
+  email: string;
+  accountId: string | null;
+  isOperator: boolean;
+  passwordHash: string;
+  createdAt: number;
+}
+
+export async function insertCredential(tx: Transaction, row: NewCredentialRow): Promise<void> {
+  await tx.run(
+    `INSERT INTO smtp_credential (id, account_id, mode, username, password_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    row.id,
+    row.accountId,
+    row.mode,
+    row.username,
+    row.passwordHash,
+    row.createdAt,
+  );
+}
+
+export async function insertUser(tx: Transaction, user: NewUserRow): Promise<boolean> {
+  const changed = await tx.run(
+    `INSERT INTO operator_user (id, email, account_id, is_operator, password_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING`,
+    user.id,
+    user.email,
+    user.accountId,
+    user.isOperator ? 1 : 0,
+    user.passwordHash,
+    user.createdAt,
+  );
+  return changed === 1;
+}
+
+export interface CredentialRecord {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  username: string;
+  createdAt: number;
+}
+
+export type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible';
+
+export const createCredentialOperation = operation(
+  'accounts.createCredential',
+  'write',
+  async (tx, row: NewCredentialRow): Promise<CredentialOutcome> => {
+    const account = await readAccount(tx, row.accountId);
+    if (!account) return 'unknown-account';
+    if (account.plan === 'free') return 'plan-not-eligible';
+    await insertCredential(tx, row);
+    return 'created';
+  },
+);
+
+export const credentialsOperation = operation(
+  'accounts.credentials',
+  'read',
+  async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> =>
+    tx.all<CredentialRecord>(
+      `SELECT id, account_id AS "accountId", mode, username, created_at AS "createdAt" FROM smtp_credential
+       WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
+      args.accountId,
+      args.before ?? 'smtp_~',
+      args.limit,
+    ),
+);
+
+export const revokeCredentialOperation = operation(
+  'accounts.revokeCredential',
+  'write',
+  async (tx, args: { id: string; accountId: string; nowMs: number }): Promise<boolean> => {
+    const changed = await tx.run(
+      'UPDATE smtp_credential SET revoked_at = ? WHERE id = ? AND account_id = ? AND revoked_at IS NULL',
+      args.nowMs,
+      args.id,
+      args.accountId,
+    );
+    return changed === 1;
+  },
+);
+
+/** A living credential with its account and the hash of its password. */
+export interface CredentialHolder {
+  credentialId: string;
+  mode: Mode;
+  passwordHash: string;
+  account: Account;
+}
+
+export const findCredentialOperation = operation(
+  'accounts.findCredential',
+  'read',
+  async (tx, username: string): Promise<CredentialHolder | null> => {
+    const row = await tx.get<{ id: string; account_id: string; mode: Mode; password_hash: string }>(
+      'SELECT id, account_id, mode, password_hash FROM smtp_credential WHERE username = ? AND revoked_at IS NULL',
+      username,
+    );
+    const account = row && (await readAccount(tx, row.account_id));
+    if (!row || !account) return null;
+    return { credentialId: row.id, mode: row.mode, passwordHash: row.password_hash, account };
+  },
+);
+
+export type UserOutcome = 'created' | 'email-taken';
+
+export const createUserOperation = operation(
+  'accounts.createUser',
+  'write',
+  async (tx, user: NewUserRow): Promise<UserOutcome> => ((await insertUser(tx, user)) ? 'created' : 'email-taken'),
+);
+
+/** Answers the user's id, or null when nobody has this address. */
+export const setPasswordOperation = operation(
+  'accounts.setPassword',
+  'write',
+  async (tx, args: { email: string; passwordHash: string }): Promise<string | null> => {
+    const row = await tx.get<{ id: string }>(
+      'UPDATE operator_user SET password_hash = ? WHERE email = ? RETURNING id',
+      args.passwordHash,
+      args.email,
+    );
+    return row?.id ?? null;
+  },
+);

@@ -1,0 +1,113 @@
+/** The rows of API keys. A key is revoked, never removed, so that what it did can still be told. */
+import { timingSafeEqual } from 'node:crypto';
+import type { Mode } from '../base/mode.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import type { Account, Scope } from './account.ts';
+import { type PageRequest, readAccount } from './account-row.ts';
+
+export interface NewKeyRow {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+  secretHash: Uint8Array;
+  createdAt: number;
+}
+
+export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> {
+  await tx.run(
+    'INSERT INTO api_key (id, account_id, mode, scope, name, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    key.id,
+    key.accountId,
+    key.mode,
+    key.scope,
+    key.name,
+    key.secretHash,
+    key.createdAt,
+  );
+}
+
+export interface ApiKeyRecord {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+  createdAt: number;
+}
+
+/** False when there is no such account. */
+export const createKeyOperation = operation(
+  'accounts.createKey',
+  'write',
+  async (tx, key: NewKeyRow): Promise<boolean> => {
+    if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', key.accountId))) return false;
+    await insertKey(tx, key);
+    return true;
+  },
+);
+
+export const keysOperation = operation(
+  'accounts.keys',
+  'read',
+  async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> =>
+    tx.all<ApiKeyRecord>(
+      `SELECT id, account_id AS "accountId", mode, scope, name, created_at AS "createdAt" FROM api_key
+       WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
+      args.accountId,
+      args.before ?? 'key_~',
+      args.limit,
+    ),
+);
+
+/** Revokes a key, of one account or (null) of any; answers false when there is no such living key. */
+export const revokeKeyOperation = operation(
+  'accounts.revokeKey',
+  'write',
+  async (tx, args: { id: string; accountId: string | null; nowMs: number }): Promise<boolean> => {
+    const changed = await tx.run(
+      'UPDATE api_key SET revoked_at = ? WHERE id = ? AND account_id = coalesce(?, account_id) AND revoked_at IS NULL',
+      args.nowMs,
+      args.id,
+      args.accountId,
+    );
+    return changed === 1;
+  },
+);
+
+/** The caller that a key stands for, read for authentication. */
+export interface KeyHolder {
+  account: Account;
+  mode: Mode;
+  scope: Scope;
+  keyId: string;
+}
+
+const DUMMY_HASH = new Uint8Array(32);
+
+/**
+ * The holder of a living key with this id and hash. A row is read and a hash compared whether the id exists or not (the
+ * nearest older key stands in), so that the time tells nothing of which ids exist.
+ */
+export const findKeyOperation = operation(
+  'accounts.findKey',
+  'read',
+  async (tx, args: { keyId: string; secretHash: Uint8Array }): Promise<KeyHolder | null> => {
+    const row = await tx.get<{
+      id: string;
+      account_id: string;
+      mode: Mode;
+      scope: Scope;
+      secret_hash: Uint8Array;
+      revoked_at: number | null;
+    }>(
+      'SELECT id, account_id, mode, scope, secret_hash, revoked_at FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1',
+      args.keyId,
+    );
+    const same = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
+    if (!row || row.id !== args.keyId || !same || row.revoked_at !== null) return null;
+    const account = await readAccount(tx, row.account_id);
+    return account ? { account, mode: row.mode, scope: row.scope, keyId: row.id } : null;
+  },
+);

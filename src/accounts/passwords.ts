@@ -1,0 +1,76 @@
+/**
+ * Passwords of SMTP credentials and of people: argon2id (RFC 9106) in the PHC string form, computed in the thread pool. At
+ * most two are computed at a time, since each takes 19 MiB and 30 ms of a core and the pool also serves the disk; those
+ * that wait beyond a bound are turned away rather than queued without end.
+ */
+import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { Unavailable } from '../base/failure.ts';
+
+/** OWASP's first choice for argon2id: 19 MiB, two passes, one lane. */
+const MEMORY_KIB = 19_456;
+const PASSES = 2;
+const LANES = 1;
+const SALT_BYTES = 16;
+const TAG_BYTES = 32;
+const AT_ONCE = 2;
+const WAITING_AT_MOST = 500;
+
+const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+const computeArgon2 = promisify(argon2);
+const waiting: (() => void)[] = [];
+let running = 0;
+
+async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  if (running >= AT_ONCE) {
+    if (waiting.length >= WAITING_AT_MOST) throw new Unavailable('too many log-ins are waiting');
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  } else running += 1;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else running -= 1;
+  }
+}
+
+const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
+
+/** The PHC string of a password, with a salt of its own. */
+export async function hashPassword(password: string): Promise<string> {
+  const nonce = randomBytes(SALT_BYTES);
+  const tag = await inTurn(() =>
+    computeArgon2('argon2id', {
+      message: password,
+      nonce,
+      parallelism: LANES,
+      tagLength: TAG_BYTES,
+      memory: MEMORY_KIB,
+      passes: PASSES,
+    }),
+  );
+  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${unpadded(nonce)}$${unpadded(tag)}`;
+}
+
+/** Whether the password is the one of the PHC string. Compared in constant time; throws when the string is none of ours. */
+export async function verifyPassword(password: string, phc: string): Promise<boolean> {
+  const match = PHC.exec(phc);
+  if (!match) throw new Error('a stored password has an unknown form');
+  const wanted = Buffer.from(match[5]!, 'base64');
+  const tag = await inTurn(() =>
+    computeArgon2('argon2id', {
+      message: password,
+      nonce: Buffer.from(match[4]!, 'base64'),
+      parallelism: Number(match[3]),
+      tagLength: wanted.length,
+      memory: Number(match[1]),
+      passes: Number(match[2]),
+    }),
+  );
+  return timingSafeEqual(tag, wanted);
+}
+
+/** Of no password: verified against when a user name is unknown, so that the answer takes as long. */
+export const NOBODYS_PASSWORD = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${'A'.repeat(22)}$${'A'.repeat(43)}`;

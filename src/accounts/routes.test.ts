@@ -1,0 +1,178 @@
+/** The account's HTTP surface through the real shell: settings, keys, credentials, and what is refused. */
+import assert from 'node:assert/strict';
+import test, { type TestContext } from 'node:test';
+import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import type { Plan } from './account.ts';
+import { createAccount } from './create.ts';
+import { accountRoutes } from './routes.ts';
+import { healthOf } from './usage.ts';
+
+async function setup(t: TestContext, plan: Plan = 'paid') {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const clock = fakeClock();
+  const making = { database: temp.database, clock };
+  const made = await createAccount(making, { name: 'One', plan });
+  const other = await createAccount(making, { name: 'Two', plan: 'paid' });
+  const server = await serveRoutes({ ...making, routes: accountRoutes(making) });
+  t.after(server.close);
+  const own = { key: made.apiKey, id: made.account.id };
+  const call = (method: string, path: string, json?: unknown) =>
+    server.call(method, path, json === undefined ? own : { ...own, json });
+  return { ...made, clock, call, server, foreign: { key: other.apiKey, id: other.account.id } };
+}
+
+const code = (called: Called): string => called.body.error?.code;
+const fields = (called: Called): string[] => called.body.error?.details.map((one: { field: string }) => one.field);
+
+test('GET /account shows plan, limits, usage and settings', async (t) => {
+  const { call, account } = await setup(t);
+  const shown = await call('GET', '/account');
+  assert.equal(shown.status, 200);
+  assert.deepEqual(shown.body, {
+    accountId: account.id,
+    name: 'One',
+    plan: 'paid',
+    status: 'active',
+    approvedEmailBytes: 2_000_000,
+    limits: {
+      maximumEmailBytes: 2_000_000,
+      approvedEmailBytes: 2_000_000,
+      maximumFinalMimeBytes: 40_000_000,
+      recipientsPerEmail: 50,
+    },
+    usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
+    settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
+    createdAt: new Date(account.createdAt).toISOString(),
+  });
+  const health = await call('GET', '/account/health');
+  assert.equal(health.body.status, 'good');
+});
+
+test('PATCH /account merges, removes by null, and answers the account', async (t) => {
+  const { call } = await setup(t);
+  await call('PATCH', '/account', {
+    variables: { a: '1', company_address_html: '<b>x</b>' },
+    missingVariables: 'keep',
+  });
+  const second = await call('PATCH', '/account', {
+    variables: { a: null, b: 'é' },
+    defaultFrom: 'Me <me@example.com>',
+  });
+  assert.equal(second.status, 200);
+  const settings = {
+    variables: { company_address_html: '<b>x</b>', b: 'é' },
+    missingVariables: 'keep',
+    retainContent: '30d',
+    defaultFrom: 'Me <me@example.com>',
+  };
+  assert.deepEqual(second.body.settings, settings);
+  assert.deepEqual((await call('GET', '/account')).body.settings, settings);
+  const cleared = await call('PATCH', '/account', { defaultFrom: null });
+  assert.equal(cleared.body.settings.defaultFrom, null);
+});
+
+test('PATCH /account refuses what is not its to change, and changes nothing then', async (t) => {
+  const { call } = await setup(t);
+  const refusals: [unknown, string[]][] = [
+    [{ plan: 'enterprise', approvedEmailBytes: 4e7, status: 'active' }, ['plan', 'approvedEmailBytes', 'status']],
+    [{ variables: { '1a': 'x', 'a-b': 'x', ok: 'x' } }, ['variables.1a', 'variables.a-b']],
+    [{ variables: { a: 'x\0' } }, ['variables.a']],
+    [{ variables: { a: 'é'.repeat(60_000) } }, ['variables.a']],
+    [{ variables: { a: 1 } }, ['variables.a']],
+    [{ variables: { a: 'x' }, defaultFrom: 'nobody' }, ['defaultFrom']],
+    [{ missingVariables: 'x', retainContent: '1y' }, ['missingVariables', 'retainContent']],
+    [[], ['']],
+  ];
+  for (const [json, named] of refusals) {
+    const refused = await call('PATCH', '/account', json);
+    assert.equal(refused.status, 400, JSON.stringify(json).slice(0, 80));
+    assert.equal(code(refused), 'INVALID_REQUEST');
+    for (const field of named) assert.ok(fields(refused).includes(field), `${field} in ${fields(refused)}`);
+  }
+  const long = 'x'.repeat(90_000);
+  for (const name of ['a', 'b', 'c', 'd', 'e'])
+    assert.equal((await call('PATCH', '/account', { variables: { [name]: long } })).status, 200);
+  const full = await call('PATCH', '/account', { variables: { f: long } });
+  assert.equal(full.status, 400);
+  assert.match(full.body.error.details[0].message, /in all/);
+  assert.deepEqual(Object.keys((await call('GET', '/account')).body.settings.variables), ['a', 'b', 'c', 'd', 'e']);
+});
+
+test('API keys: made, shown once, listed in pages, revoked, and never those of others', async (t) => {
+  const { call, clock, server, account, foreign } = await setup(t);
+  const made = await call('POST', '/api-keys', { mode: 'sandbox', scope: 'send', name: 'ci' });
+  assert.equal(made.status, 201);
+  assert.match(made.body.apiKey, /^pr_test_[0-9A-Za-z]{21}_[0-9A-Za-z]{32}$/);
+  const { apiKey, ...shown } = made.body;
+  assert.deepEqual(shown, {
+    keyId: made.body.keyId,
+    mode: 'sandbox',
+    scope: 'send',
+    name: 'ci',
+    createdAt: new Date(clock.now()).toISOString(),
+  });
+  const plain = await call('POST', '/api-keys');
+  assert.deepEqual([plain.status, plain.body.mode, plain.body.scope, plain.body.name], [201, 'live', 'full', null]);
+
+  const seen: string[] = [];
+  for (let path: string | null = '/api-keys?limit=3'; path; ) {
+    const page = await call('GET', path);
+    for (const one of page.body) seen.push(one.keyId);
+    assert.ok(!JSON.stringify(page.body).includes('apiKey'));
+    const cursor = page.headers.get('x-next-cursor');
+    path = cursor ? `/api-keys?limit=3&cursor=${cursor}` : null;
+  }
+  assert.equal(seen.length, 4);
+  assert.deepEqual(seen, [...seen].sort().reverse());
+
+  assert.equal((await server.call('GET', '/account', { key: apiKey, id: account.id })).status, 403, 'scope send');
+  assert.equal((await server.call('DELETE', `/api-keys/${shown.keyId}`, foreign)).status, 404);
+  assert.equal((await call('DELETE', `/api-keys/${shown.keyId}`)).status, 200);
+  assert.equal(code(await call('DELETE', `/api-keys/${shown.keyId}`)), 'NOT_FOUND');
+  clock.advance(1_000);
+  assert.equal((await server.call('GET', '/account', { key: apiKey, id: account.id })).status, 401);
+  assert.equal((await call('GET', '/api-keys')).body.length, 3);
+  const refused = await call('POST', '/api-keys', { mode: 'x', accountId: 'acc_1', name: 'a\nb' });
+  assert.deepEqual(fields(refused).sort(), ['accountId', 'mode', 'name']);
+});
+
+test('SMTP credentials: made, shown once, listed, revoked; none on a free plan', async (t) => {
+  const { call, server, foreign } = await setup(t);
+  const made = await call('POST', '/smtp-credentials', {});
+  assert.equal(made.status, 201);
+  assert.deepEqual(Object.keys(made.body).sort(), ['createdAt', 'mode', 'password', 'smtpCredentialId', 'username']);
+  assert.equal(made.body.mode, 'live');
+  const list = await call('GET', '/smtp-credentials');
+  const { password: _, ...shown } = made.body;
+  assert.deepEqual(list.body, [shown]);
+  assert.equal((await server.call('DELETE', `/smtp-credentials/${shown.smtpCredentialId}`, foreign)).status, 404);
+  assert.equal((await call('DELETE', `/smtp-credentials/${shown.smtpCredentialId}`)).status, 200);
+  assert.deepEqual((await call('GET', '/smtp-credentials')).body, []);
+});
+
+test('a free plan has no SMTP', async (t) => {
+  const { call } = await setup(t, 'free');
+  const refused = await call('POST', '/smtp-credentials', {});
+  assert.equal(refused.status, 403);
+  assert.equal(code(refused), 'PLAN_NOT_ELIGIBLE');
+});
+
+test('health judges by the published bounds', () => {
+  const judge = (delivered: number, bounced: number, complained: number) =>
+    healthOf([
+      { status: 'delivered', messages: delivered, sinceRecently: 0 },
+      { status: 'bounced', messages: bounced, sinceRecently: 0 },
+      { status: 'complained', messages: complained, sinceRecently: 0 },
+      { status: 'delayed', messages: 3, sinceRecently: 0 },
+    ]);
+  assert.equal(judge(0, 0, 0).status, 'good');
+  assert.equal(judge(990, 10, 0).status, 'good');
+  assert.deepEqual([judge(95, 5, 0).status, judge(95, 5, 0).bounceRate], ['warning', 0.05]);
+  assert.equal(judge(90, 10, 0).status, 'critical');
+  assert.equal(judge(998, 0, 2).status, 'warning');
+  assert.equal(judge(997, 0, 3).status, 'critical');
+  assert.equal(judge(1, 0, 0).queued, 3);
+});

@@ -1,0 +1,182 @@
+/**
+ * The account's own HTTP surface: the account and its settings, API keys, SMTP credentials. All of it concerns the caller's
+ * account alone; keys, credentials and settings are shared by both modes, usage and health are those of the key's mode.
+ */
+import { type TSchema, Type } from 'typebox';
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { type Page, pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { closed } from '../http/validate.ts';
+import type { Database } from '../storage/database.ts';
+import type { Account, Caller } from './account.ts';
+import type { PageRequest } from './account-row.ts';
+import * as bodies from './bodies.ts';
+import { createKey, createSmtpCredential } from './create.ts';
+import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
+import { keysOperation, revokeKeyOperation } from './key-store.ts';
+import { patchSettings, settingsPatchSchema } from './settings.ts';
+import { accountOperation } from './store.ts';
+import { createUsageReader } from './usage.ts';
+
+const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
+  definition: RouteDefinition<Caller, B, Q>,
+): RouteDefinition<Caller> => defineRoute(definition);
+
+const pageQuery = closed(pageFields);
+
+async function listAnswer<T extends { id: string }>(
+  request: { readonly url: string; readonly query: { limit?: number; cursor?: string } },
+  read: (page: PageRequest) => Promise<T[]>,
+  show: (row: T) => unknown,
+): Promise<RouteAnswer> {
+  const page = readPage(request.query, ['string']);
+  if (!page.ok) return page;
+  const rows = await read(pageRequest(page.value));
+  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show });
+}
+
+function pageRequest(page: Page): PageRequest {
+  return { before: (page.after?.[0] as string | undefined) ?? null, limit: page.limit + 1 };
+}
+
+const notFound = (what: string): RouteAnswer => ({
+  ok: false,
+  failure: failure('NOT_FOUND', { message: `There is no such ${what}.` }),
+});
+
+/** GET and PATCH /account, GET /account/health, /api-keys, /smtp-credentials. */
+export function accountRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
+}
+
+function settingsRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  const { database } = options;
+  const reader = createUsageReader(options);
+  const shown = async (account: Account, caller: Caller) =>
+    answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode)));
+  return [
+    route({
+      ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },
+      summary: 'The account: plan, limits, usage, settings',
+      response: { status: 200, schema: bodies.accountSchema },
+      // Read afresh: the caller's copy may be a moment old, and a setting just made is to be seen.
+      handle: async ({ caller }) =>
+        shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
+    }),
+    route({
+      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key' },
+      summary: "Change the account's settings",
+      body: settingsPatchSchema,
+      bodyOptional: true,
+      response: { status: 200, schema: bodies.accountSchema },
+      handle: async ({ caller, body }) => {
+        const patched = await patchSettings(database, caller.account.id, body);
+        return patched.ok ? shown(patched.value, caller) : patched;
+      },
+    }),
+    route({
+      ...{ method: 'GET', path: '/account/health', tag: 'account', auth: 'key' },
+      summary: 'How mail of the last seven days fared',
+      response: { status: 200, schema: bodies.healthSchema },
+      handle: async ({ caller }) => answer(await reader.health(caller.account.id, caller.mode)),
+    }),
+  ];
+}
+
+function keyRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  const { database, clock } = options;
+  return [
+    route({
+      ...{ method: 'GET', path: '/api-keys', tag: 'account', auth: 'key' },
+      summary: 'API keys that are in force, newest first',
+      query: pageQuery,
+      response: { status: 200, schema: Type.Array(bodies.keySchema) },
+      handle: (request) =>
+        listAnswer(
+          request,
+          (page) => database.execute(keysOperation, { ...page, accountId: request.caller.account.id }),
+          bodies.keyBody,
+        ),
+    }),
+    route({
+      ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key' },
+      summary: 'Make an API key',
+      description: 'The key itself is shown in this answer only. Without a choice it is live and of full scope.',
+      body: bodies.newKeyRequest,
+      bodyOptional: true,
+      response: { status: 201, schema: bodies.newKeySchema },
+      handle: async ({ caller, body }) => {
+        const { mode = 'live', scope = 'full', name = null } = body;
+        const made = await createKey({ database, clock }, { accountId: caller.account.id, mode, scope, name });
+        if (!made.ok) return made;
+        const { keyId, apiKey, createdAt } = made.value;
+        return answer({ ...bodies.keyBody({ id: keyId, mode, scope, name, createdAt }), apiKey });
+      },
+    }),
+    route({
+      ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key' },
+      summary: 'Revoke an API key',
+      description: 'It is refused within a second. A key may revoke itself.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: bodies.messageSchema },
+      handle: async ({ caller, params }) => {
+        const revoked = await database.execute(revokeKeyOperation, {
+          id: params.keyId ?? '',
+          accountId: caller.account.id,
+          nowMs: clock.now(),
+        });
+        return revoked ? answer({ message: 'The API key is revoked.' }) : notFound('API key');
+      },
+    }),
+  ];
+}
+
+function credentialRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  const { database, clock } = options;
+  return [
+    route({
+      ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      summary: 'SMTP credentials that are in force, newest first',
+      query: pageQuery,
+      response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
+      handle: (request) =>
+        listAnswer(
+          request,
+          (page) => database.execute(credentialsOperation, { ...page, accountId: request.caller.account.id }),
+          bodies.credentialBody,
+        ),
+    }),
+    route({
+      ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      summary: 'Make an SMTP credential',
+      description: 'The password is shown in this answer only.',
+      body: bodies.newCredentialRequest,
+      bodyOptional: true,
+      refusals: ['PLAN_NOT_ELIGIBLE'],
+      response: { status: 201, schema: bodies.newCredentialSchema },
+      handle: async ({ caller, body }) => {
+        const { mode = 'live' } = body;
+        const made = await createSmtpCredential({ database, clock }, { accountId: caller.account.id, mode });
+        if (!made.ok) return made;
+        const { smtpCredentialId: id, username, password, createdAt } = made.value;
+        return answer({ ...bodies.credentialBody({ id, username, mode, createdAt }), password });
+      },
+    }),
+    route({
+      ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key' },
+      summary: 'Revoke an SMTP credential',
+      description: 'Log-ins are refused within a second, and so is the next mail of an open session.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: bodies.messageSchema },
+      handle: async ({ caller, params }) => {
+        const revoked = await database.execute(revokeCredentialOperation, {
+          id: params.id ?? '',
+          accountId: caller.account.id,
+          nowMs: clock.now(),
+        });
+        return revoked ? answer({ message: 'The SMTP credential is revoked.' }) : notFound('SMTP credential');
+      },
+    }),
+  ];
+}

@@ -1,0 +1,82 @@
+/**
+ * PATCH /account: which settings may change and how. Variables are merged by name and removed by null; every fault is
+ * named. What only the operator changes (plan, status, limits) is an unknown field here.
+ */
+import { Type } from 'typebox';
+import { type Fault, failure, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { parseAddress } from '../mail/address.ts';
+import type { Database } from '../storage/database.ts';
+import type { Account } from './account.ts';
+import { patchSettingsOperation } from './store.ts';
+
+const MAXIMUM_VARIABLES = 200;
+const MAXIMUM_VALUE_BYTES = 100_000;
+const MAXIMUM_VARIABLE_BYTES = 500_000;
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+
+export const settingsPatchSchema = closed({
+  variables: Type.Optional(
+    mapOf(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: MAXIMUM_VALUE_BYTES }), {
+      maxProperties: MAXIMUM_VARIABLES,
+      description: 'Merged by name; null removes a variable.',
+    }),
+  ),
+  missingVariables: Type.Optional(oneOf(['error', 'empty', 'keep'])),
+  retainContent: Type.Optional(oneOf(['none', '7d', '30d'])),
+  defaultFrom: Type.Optional(
+    Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 1_000, description: 'An address, or null.' }),
+  ),
+});
+
+export interface SettingsRequest {
+  variables?: Record<string, string | null>;
+  missingVariables?: 'error' | 'empty' | 'keep';
+  retainContent?: 'none' | '7d' | '30d';
+  defaultFrom?: string | null;
+}
+
+function variableFaults(variables: Record<string, string | null>): Fault[] {
+  const faults: Fault[] = [];
+  for (const [name, value] of Object.entries(variables)) {
+    const field = `variables.${name.slice(0, 100)}`;
+    if (!NAME.test(name) || name === '__proto__') {
+      faults.push({ field, message: 'must be named by letters, digits and _, not beginning with a digit, at most 64' });
+    } else if (value?.includes('\0')) {
+      faults.push({ field, message: 'must not contain the NUL character' });
+    } else if (value !== null && Buffer.byteLength(value) > MAXIMUM_VALUE_BYTES) {
+      faults.push({ field, message: `must be at most ${MAXIMUM_VALUE_BYTES} bytes` });
+    }
+  }
+  return faults;
+}
+
+/** Merges a validated request into the settings; answers the account as it is then. */
+export async function patchSettings(
+  database: Database,
+  accountId: string,
+  request: SettingsRequest,
+): Promise<Result<Account>> {
+  const { variables = {}, ...settings } = request;
+  const faults = variableFaults(variables);
+  if (typeof settings.defaultFrom === 'string') {
+    const address = parseAddress(settings.defaultFrom);
+    if (!address.ok) faults.push({ field: 'defaultFrom', message: address.reason });
+  }
+  if (faults.length > 0) return refuse(invalid(faults));
+  const outcome = await database.execute(patchSettingsOperation, {
+    id: accountId,
+    variables,
+    settings,
+    maximumVariables: MAXIMUM_VARIABLES,
+    maximumVariableBytes: MAXIMUM_VARIABLE_BYTES,
+  });
+  if ('account' in outcome) return ok(outcome.account);
+  if (outcome.refused === 'unknown') return refuse(failure('NOT_FOUND'));
+  const message =
+    outcome.refused === 'too-many'
+      ? `must be at most ${MAXIMUM_VARIABLES} in all; remove some with null`
+      : `must be at most ${MAXIMUM_VARIABLE_BYTES} bytes in all; remove some with null`;
+  return refuse(invalid([{ field: 'variables', message }]));
+}

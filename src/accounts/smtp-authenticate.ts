@@ -1,0 +1,74 @@
+/**
+ * Who logs in over SMTP. A wrong password, an unknown or revoked credential, a suspended account and a plan without SMTP
+ * get the same refusal after the same work. A password that was right is remembered (as a keyed hash, in memory only), so that a client
+ * that connects for each mail does not cost an argon2 each time; the row behind it is still read again, at most 700 ms old.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Database } from '../storage/database.ts';
+import type { Caller } from './account.ts';
+import { FRESH_MS } from './authenticate.ts';
+import { type CredentialHolder, findCredentialOperation } from './credential-store.ts';
+import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+
+const CREDENTIALS_KEPT = 10_000;
+const UNKNOWN_KEPT = 1_000;
+const LONGEST = 256;
+
+const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed; check user name and password.' }));
+
+export interface SmtpAuthenticator {
+  /** The caller of a log-in (its keyId is the credential's id); the same refusal for every reason. */
+  logIn(username: string, password: string): Promise<Result<Caller>>;
+  /** The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. */
+  stillAllowed(username: string): Result<Caller> | Promise<Result<Caller>>;
+}
+
+function eligible(holder: CredentialHolder | undefined): holder is CredentialHolder {
+  return holder !== undefined && holder.account.status === 'active' && holder.account.plan !== 'free';
+}
+
+function callerOf(holder: CredentialHolder): Caller {
+  return { account: holder.account, mode: holder.mode, scope: 'send', keyId: holder.credentialId };
+}
+
+export function createSmtpAuthenticator(options: { database: Database; clock: Clock }): SmtpAuthenticator {
+  const processKey = randomBytes(32);
+  const proven = new Map<string, Buffer>();
+  const holders = createFreshCache<string, CredentialHolder>({
+    clock: options.clock,
+    maxAgeMs: FRESH_MS,
+    limit: CREDENTIALS_KEPT,
+    absentLimit: UNKNOWN_KEPT,
+    read: async (username) => (await options.database.execute(findCredentialOperation, username)) ?? undefined,
+  });
+
+  const proofOf = (password: string, holder: CredentialHolder): Buffer =>
+    createHmac('sha256', processKey).update(`${holder.passwordHash}\n${password}`).digest();
+
+  return {
+    logIn: async (username, password) => {
+      const holder = await holders.get(username.slice(0, LONGEST), username.slice(0, LONGEST));
+      const may = eligible(holder);
+      if (may) {
+        const known = proven.get(holder.credentialId);
+        if (known && timingSafeEqual(known, proofOf(password, holder))) return ok(callerOf(holder));
+      }
+      const right = await verifyPassword(password.slice(0, LONGEST), holder?.passwordHash ?? NOBODYS_PASSWORD);
+      if (!may || !right || password.length > LONGEST) return refused;
+      proven.delete(holder.credentialId);
+      proven.set(holder.credentialId, proofOf(password, holder));
+      if (proven.size > CREDENTIALS_KEPT) proven.delete(proven.keys().next().value as string);
+      return ok(callerOf(holder));
+    },
+    stillAllowed: (username) => {
+      const judge = (holder: CredentialHolder | undefined): Result<Caller> =>
+        eligible(holder) ? ok(callerOf(holder)) : refused;
+      const holder = holders.get(username, username);
+      return holder instanceof Promise ? holder.then(judge) : judge(holder);
+    },
+  };
+}

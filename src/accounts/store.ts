@@ -1,0 +1,161 @@
+/**
+ * The rows of accounts: making them (with their first keys), changing what the operator or the account itself may change,
+ * and counting what they sent.
+ */
+import type { Mode } from '../base/mode.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import type { Account, AccountSettings, AccountStatus, Plan } from './account.ts';
+import { ACCOUNT_COLUMNS, type AccountRow, accountOf, readAccount } from './account-row.ts';
+import { insertCredential, insertUser, type NewCredentialRow, type NewUserRow } from './credential-store.ts';
+import { insertKey, type NewKeyRow } from './key-store.ts';
+
+async function insertAccount(tx: Transaction, account: Account): Promise<void> {
+  await tx.run(
+    `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    account.id,
+    account.name,
+    account.plan,
+    account.status,
+    account.approvedEmailBytes,
+    JSON.stringify(account.settings),
+    account.createdAt,
+  );
+}
+
+export const createAccountOperation = operation(
+  'accounts.create',
+  'write',
+  async (tx, args: { account: Account; keys: NewKeyRow[] }): Promise<void> => {
+    await insertAccount(tx, args.account);
+    for (const key of args.keys) await insertKey(tx, key);
+  },
+);
+
+/** All of the first run, or nothing when the first run is done already (false). */
+export const firstRunOperation = operation(
+  'accounts.firstRun',
+  'write',
+  async (
+    tx,
+    args: {
+      marker: string;
+      account: Account;
+      keys: NewKeyRow[];
+      credential: NewCredentialRow;
+      user: NewUserRow;
+    },
+  ): Promise<boolean> => {
+    const fresh = await tx.run(
+      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING',
+      args.marker,
+      String(args.account.createdAt),
+    );
+    if (fresh === 0) return false;
+    await insertAccount(tx, args.account);
+    for (const key of args.keys) await insertKey(tx, key);
+    await insertCredential(tx, args.credential);
+    await insertUser(tx, args.user);
+    return true;
+  },
+);
+
+export const accountOperation = operation(
+  'accounts.get',
+  'read',
+  async (tx, id: string): Promise<Account | null> => (await readAccount(tx, id)) ?? null,
+);
+
+/** Newest first. */
+export const accountsOperation = operation('accounts.list', 'read', async (tx, _: null): Promise<Account[]> => {
+  const rows = await tx.all<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a ORDER BY a.id DESC`);
+  return rows.map(accountOf);
+});
+
+export interface AccountChange {
+  id: string;
+  plan: Plan | null;
+  status: AccountStatus | null;
+  approvedEmailBytes: number | null;
+}
+
+/** What only the operator changes; null leaves a field. Answers the account, or null when there is none. */
+export const setAccountOperation = operation(
+  'accounts.set',
+  'write',
+  async (tx, change: AccountChange): Promise<Account | null> => {
+    await tx.run(
+      `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
+         approved_email_bytes = coalesce(?, approved_email_bytes) WHERE id = ?`,
+      change.plan,
+      change.status,
+      change.approvedEmailBytes,
+      change.id,
+    );
+    return (await readAccount(tx, change.id)) ?? null;
+  },
+);
+
+export interface SettingsPatch {
+  id: string;
+  /** Merged into the variables; null removes one. */
+  variables: Record<string, string | null>;
+  /** The other settings that change. */
+  settings: Partial<Omit<AccountSettings, 'variables'>>;
+  /** Bounds on all variables together. */
+  maximumVariables: number;
+  maximumVariableBytes: number;
+}
+
+export type PatchOutcome = { account: Account } | { refused: 'unknown' | 'too-many' | 'too-large' };
+
+/** Merges a patch into the settings, or refuses and changes nothing. */
+export const patchSettingsOperation = operation(
+  'accounts.patchSettings',
+  'write',
+  async (tx, patch: SettingsPatch): Promise<PatchOutcome> => {
+    const account = await readAccount(tx, patch.id);
+    if (!account) return { refused: 'unknown' };
+    const variables = new Map(Object.entries(account.settings.variables));
+    for (const [name, value] of Object.entries(patch.variables)) {
+      if (value === null) variables.delete(name);
+      else variables.set(name, value);
+    }
+    if (variables.size > patch.maximumVariables) return { refused: 'too-many' };
+    let sizeBytes = 0;
+    for (const [name, value] of variables) sizeBytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (sizeBytes > patch.maximumVariableBytes) return { refused: 'too-large' };
+    const settings = { ...account.settings, ...patch.settings, variables: Object.fromEntries(variables) };
+    await tx.run('UPDATE account SET settings = ? WHERE id = ?', JSON.stringify(settings), patch.id);
+    return { account: { ...account, settings } };
+  },
+);
+
+export interface MessageCounts {
+  status: string;
+  messages: number;
+  sinceRecently: number;
+}
+
+/**
+ * Messages by status since a point in time, told by the time part of their ids (`fromId`), and how many of them are
+ * younger than `recentMs`. Looks at the newest `limit` only, so that a huge account does not hold up other readers.
+ */
+export const messageCountsOperation = operation(
+  'accounts.messageCounts',
+  'read',
+  async (
+    tx,
+    args: { accountId: string; mode: Mode; fromId: string; recentMs: number; limit: number },
+  ): Promise<MessageCounts[]> =>
+    tx.all<MessageCounts>(
+      `SELECT status, count(*) AS messages, sum(CASE WHEN created_at >= ? THEN 1 ELSE 0 END) AS "sinceRecently"
+       FROM (SELECT status, created_at FROM message WHERE account_id = ? AND mode = ? AND id >= ?
+             ORDER BY id DESC LIMIT ?) newest GROUP BY status`,
+      args.recentMs,
+      args.accountId,
+      args.mode,
+      args.fromId,
+      args.limit,
+    ),
+);

@@ -1,0 +1,121 @@
+/**
+ * What an account has sent and how it fared, counted over the newest messages of one mode. Counting stops at a bound, so
+ * that the figures of a huge account are a floor; they are kept for a few seconds.
+ */
+import type { Clock } from '../base/clock.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import { newId } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import type { Database } from '../storage/database.ts';
+import { type MessageCounts, messageCountsOperation } from './store.ts';
+
+const DAY_MS = 86_400_000;
+const USAGE_DAYS = 30;
+const HEALTH_DAYS = 7;
+const COUNTED_AT_MOST = 100_000;
+const KEPT_MS = 5_000;
+const ACCOUNTS_KEPT = 1_000;
+/** `msg_` and the time part of an id. */
+const TIME_PREFIX_LENGTH = 12;
+const WAITING = ['queued', 'scheduled', 'delayed'];
+
+export interface Usage {
+  messagesToday: number;
+  messagesLast30Days: number;
+  /** Waiting: queued, scheduled or delayed. */
+  queued: number;
+}
+
+export interface Health {
+  status: 'good' | 'warning' | 'critical';
+  periodDays: number;
+  messages: number;
+  delivered: number;
+  bounced: number;
+  complained: number;
+  queued: number;
+  /** Shares of the messages that were answered for: delivered, bounced or complained. */
+  bounceRate: number;
+  complaintRate: number;
+  advice: string[];
+}
+
+interface Period {
+  accountId: string;
+  mode: Mode;
+  days: number;
+}
+
+export interface UsageReader {
+  usage(accountId: string, mode: Mode): Promise<Usage>;
+  health(accountId: string, mode: Mode): Promise<Health>;
+}
+
+export function createUsageReader(options: { database: Database; clock: Clock }): UsageReader {
+  const { database, clock } = options;
+  const cache = createFreshCache<Period, MessageCounts[]>({
+    clock,
+    maxAgeMs: KEPT_MS,
+    limit: ACCOUNTS_KEPT,
+    absentLimit: 0,
+    read: (period) => {
+      const nowMs = clock.now();
+      return database.execute(messageCountsOperation, {
+        accountId: period.accountId,
+        mode: period.mode,
+        fromId: newId('msg', nowMs - period.days * DAY_MS).slice(0, TIME_PREFIX_LENGTH),
+        recentMs: nowMs - (nowMs % DAY_MS),
+        limit: COUNTED_AT_MOST,
+      });
+    },
+  });
+  const counts = async (period: Period): Promise<MessageCounts[]> =>
+    (await cache.get(`${period.accountId} ${period.mode} ${period.days}`, period)) ?? [];
+
+  return {
+    usage: async (accountId, mode) => {
+      const rows = await counts({ accountId, mode, days: USAGE_DAYS });
+      return {
+        messagesToday: rows.reduce((sum, row) => sum + row.sinceRecently, 0),
+        messagesLast30Days: total(rows, () => true),
+        queued: total(rows, (status) => WAITING.includes(status)),
+      };
+    },
+    health: async (accountId, mode) => healthOf(await counts({ accountId, mode, days: HEALTH_DAYS })),
+  };
+}
+
+function total(rows: MessageCounts[], wanted: (status: string) => boolean): number {
+  return rows.reduce((sum, row) => (wanted(row.status) ? sum + row.messages : sum), 0);
+}
+
+const rounded = (share: number): number => Math.round(share * 10_000) / 10_000;
+
+/** Bounds that the large mailbox providers publish: 0.1 % complaints is much, 0.3 % too much; 5 and 10 % for bounces. */
+export function healthOf(rows: MessageCounts[]): Health {
+  const of = (name: string): number => total(rows, (status) => status === name);
+  const [delivered, bounced, complained] = [of('delivered'), of('bounced'), of('complained')];
+  const settled = delivered + bounced + complained;
+  const bounceRate = settled === 0 ? 0 : bounced / settled;
+  const complaintRate = settled === 0 ? 0 : complained / settled;
+  const advice: string[] = [];
+  if (bounceRate >= 0.05) {
+    advice.push('Many addresses do not exist: confirm addresses when they are entered, and stop writing to old ones.');
+  }
+  if (complaintRate >= 0.001) {
+    advice.push('Many recipients report the mail as spam: send only what they asked for, and make it easy to stop.');
+  }
+  const critical = bounceRate >= 0.1 || complaintRate >= 0.003;
+  return {
+    status: critical ? 'critical' : advice.length > 0 ? 'warning' : 'good',
+    periodDays: HEALTH_DAYS,
+    messages: total(rows, () => true),
+    delivered,
+    bounced,
+    complained,
+    queued: total(rows, (status) => WAITING.includes(status)),
+    bounceRate: rounded(bounceRate),
+    complaintRate: rounded(complaintRate),
+    advice,
+  };
+}

@@ -1,0 +1,100 @@
+/** Age, coalescing, refresh ahead and bounds of the cache, with a clock that stands still until moved. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { createFreshCache } from './fresh-cache.ts';
+
+function setup(limit = 10, absentLimit = 10) {
+  const clock = fakeClock();
+  const source = new Map<string, number>();
+  const reads: string[] = [];
+  const cache = createFreshCache<string, number>({
+    clock,
+    maxAgeMs: 700,
+    limit,
+    absentLimit,
+    read: async (key) => {
+      reads.push(key);
+      return source.get(key);
+    },
+  });
+  return { clock, source, reads, get: (key: string) => cache.get(key, key), cache };
+}
+
+test('a hit is synchronous, and never older than the age allowed', async () => {
+  const { clock, source, reads, get } = setup();
+  source.set('a', 1);
+  assert.equal(await get('a'), 1);
+  source.set('a', 2);
+  assert.equal(get('a'), 1);
+  clock.advance(701);
+  assert.equal(await get('a'), 2);
+  clock.advance(-5_000);
+  source.set('a', 3);
+  assert.equal(await get('a'), 3);
+  assert.equal(reads.length, 3);
+});
+
+test('past half its age a value answers and is read again behind it', async () => {
+  const { clock, source, reads, get } = setup();
+  source.set('a', 1);
+  await get('a');
+  source.set('a', 2);
+  clock.advance(400);
+  assert.equal(get('a'), 1);
+  await new Promise(setImmediate);
+  assert.equal(get('a'), 2);
+  assert.equal(reads.length, 2);
+});
+
+test('reads of one key at one time are one read', async () => {
+  const { source, reads, get } = setup();
+  source.set('a', 1);
+  assert.deepEqual(await Promise.all([get('a'), get('a'), get('a')]), [1, 1, 1]);
+  assert.equal(reads.length, 1);
+});
+
+test('a flood of absent keys does not drive out what is known', async () => {
+  const { source, reads, get } = setup(2, 2);
+  source.set('a', 1);
+  await get('a');
+  for (let i = 0; i < 50; i += 1) await get(`x${i}`);
+  reads.length = 0;
+  assert.equal(get('a'), 1);
+  assert.equal(get('x49'), undefined);
+  assert.equal(reads.length, 0);
+  await get('x0');
+  assert.deepEqual(reads, ['x0']);
+});
+
+test('the oldest of too many goes, and forget makes the next get read', async () => {
+  const { source, reads, get, cache } = setup(2);
+  for (const key of ['a', 'b', 'c']) {
+    source.set(key, 1);
+    await get(key);
+  }
+  reads.length = 0;
+  assert.equal(get('c'), 1);
+  await get('a');
+  cache.forget('c');
+  await get('c');
+  assert.deepEqual(reads, ['a', 'c']);
+});
+
+test('a failed read is told and not remembered', async () => {
+  const clock = fakeClock();
+  let fail = true;
+  const cache = createFreshCache<null, number>({
+    clock,
+    maxAgeMs: 700,
+    limit: 2,
+    absentLimit: 0,
+    read: async () => {
+      if (fail) throw new Error('down');
+      return 1;
+    },
+  });
+  await assert.rejects(async () => cache.get('a', null), /down/);
+  fail = false;
+  assert.equal(await cache.get('a', null), 1);
+});

@@ -1,0 +1,42 @@
+/**
+ * Secrets at rest: AES-256-GCM under the service's secret key. The sealed form is a version byte, a random nonce, the
+ * ciphertext and the tag; the context (the id of the row and what the secret is for) is authenticated with it, so that a
+ * sealed value copied into another row does not open there. Refuses whatever was altered or sealed with another key.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+export const SECRET_KEY_BYTES = 32;
+
+/** Seals text or bytes; `context` names where the secret belongs, such as `dkim:dom_…:rsa`. */
+export function seal(key: Uint8Array, plaintext: Uint8Array | string, context: string): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(context));
+  const body = Buffer.concat([
+    typeof plaintext === 'string' ? cipher.update(plaintext, 'utf8') : cipher.update(plaintext),
+    cipher.final(),
+  ]);
+  return Buffer.concat([Buffer.of(VERSION), nonce, body, cipher.getAuthTag()]);
+}
+
+/** The plaintext; throws when the key or the context is another one or the bytes were altered. */
+export function open(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
+  if (sealed[0] !== VERSION || sealed.length < 1 + NONCE_BYTES + TAG_BYTES) {
+    throw new Error(`the sealed secret of ${context} has an unknown form; was it written by a newer version?`);
+  }
+  const nonce = sealed.subarray(1, 1 + NONCE_BYTES);
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context));
+  decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+  try {
+    return Buffer.concat([
+      decipher.update(sealed.subarray(1 + NONCE_BYTES, sealed.length - TAG_BYTES)),
+      decipher.final(),
+    ]);
+  } catch {
+    throw new Error(`the sealed secret of ${context} does not open: another secret key, or the row was altered`);
+  }
+}

@@ -1,0 +1,110 @@
+/** `postrider account create | list | show | set`. */
+import {
+  type Account,
+  accountOperation,
+  accountsOperation,
+  createAccount,
+  MAXIMUM_EMAIL_BYTES,
+  STANDARD_EMAIL_BYTES,
+  setAccountOperation,
+} from '../accounts/accounts.ts';
+import { type Command, CommandError, choice, columns, optional, required, UsageError } from './command.ts';
+import { withStore } from './store.ts';
+
+const PLANS = ['free', 'paid', 'enterprise'] as const;
+const STATUSES = ['active', 'suspended'] as const;
+const MAX_NAME_LENGTH = 200;
+
+function shown(account: Account): Record<string, unknown> {
+  return {
+    accountId: account.id,
+    name: account.name,
+    plan: account.plan,
+    status: account.status,
+    approvedEmailBytes: account.approvedEmailBytes,
+    createdAt: new Date(account.createdAt).toISOString(),
+  };
+}
+
+const asText = (account: Account): string => columns(Object.entries(shown(account)));
+
+function unknownAccount(id: string): CommandError {
+  return new CommandError('NOT_FOUND', `there is no account ${id}; see postrider account list`);
+}
+
+const create: Command = {
+  words: 'account create',
+  usage: '--name N [--plan free|paid|enterprise]',
+  summary: 'make an account with a live and a sandbox key (plan paid unless told)',
+  options: { name: { type: 'string' }, plan: { type: 'string' } },
+  positionals: [],
+  run: async ({ config, clock, options }) => {
+    const name = required(options, 'name').trim();
+    const plan = choice(options, 'plan', PLANS) ?? 'paid';
+    if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+      throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+    }
+    const made = await withStore({ config, clock, create: true }, (store) => createAccount(store, { name, plan }));
+    const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
+    return { data, text: `${columns(Object.entries(data))}\nThe keys are not shown again.` };
+  },
+};
+
+const list: Command = {
+  words: 'account list',
+  usage: '',
+  summary: 'all accounts, newest first',
+  options: {},
+  positionals: [],
+  run: async ({ config, clock }) => {
+    const accounts = await withStore({ config, clock }, (store) => store.database.execute(accountsOperation, null));
+    const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
+    return { data: { accounts: accounts.map(shown) }, text: text.join('\n') || 'no accounts' };
+  },
+};
+
+const show: Command = {
+  words: 'account show',
+  usage: 'ID',
+  summary: 'one account',
+  options: {},
+  positionals: ['ID'],
+  run: async ({ config, clock, positionals: [id = ''] }) => {
+    const account = await withStore({ config, clock }, (store) => store.database.execute(accountOperation, id));
+    if (!account) throw unknownAccount(id);
+    return { data: { ...shown(account), settings: account.settings }, text: asText(account) };
+  },
+};
+
+const set: Command = {
+  words: 'account set',
+  usage: 'ID [--plan P] [--email-limit BYTES] [--status active|suspended]',
+  summary: 'change plan, approved email size or status; felt by a running service within a second',
+  options: { plan: { type: 'string' }, 'email-limit': { type: 'string' }, status: { type: 'string' } },
+  positionals: ['ID'],
+  run: async ({ config, clock, options, positionals: [id = ''] }) => {
+    const plan = choice(options, 'plan', PLANS) ?? null;
+    const status = choice(options, 'status', STATUSES) ?? null;
+    const limit = optional(options, 'email-limit');
+    const approvedEmailBytes = limit === undefined ? null : Number(limit);
+    if (plan === null && status === null && approvedEmailBytes === null) {
+      throw new UsageError('give at least one of --plan, --email-limit, --status');
+    }
+    if (limit !== undefined && (!/^\d+$/.test(limit) || !isLimit(Number(limit)))) {
+      throw new UsageError(
+        `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+      );
+    }
+    const account = await withStore({ config, clock }, (store) =>
+      store.database.execute(setAccountOperation, { id, plan, status, approvedEmailBytes }),
+    );
+    if (!account) throw unknownAccount(id);
+    return { data: shown(account), text: asText(account) };
+  },
+};
+
+function isLimit(bytes: number): boolean {
+  return bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES;
+}
+
+export const accountCommands: Command[] = [create, list, show, set];

@@ -1,0 +1,40 @@
+/** `postrider backup` and `postrider restore`. The secret key is in neither: keep it apart from backups. */
+import path from 'node:path';
+import { backUp, restore } from '../storage/backup.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
+import type { Command } from './command.ts';
+import { withStore } from './store.ts';
+
+export const backupCommand: Command = {
+  words: 'backup',
+  usage: 'FILE',
+  summary: 'copy database and content into one file, beside a running service',
+  options: {},
+  positionals: ['FILE'],
+  run: async ({ config, clock, positionals: [file = ''] }) => {
+    const target = path.resolve(file);
+    const made = await withStore({ config, clock }, (store) =>
+      backUp({ connection: store.database.connection, blobs: store.blobs }, target),
+    );
+    return {
+      data: { file: target, ...made },
+      text: `${target}: ${made.sizeBytes} bytes, ${made.blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
+    };
+  },
+};
+
+export const restoreCommand: Command = {
+  words: 'restore',
+  usage: 'FILE',
+  summary: 'restore a backup into an empty data directory',
+  options: {},
+  positionals: ['FILE'],
+  run: async ({ config, clock, positionals: [file = ''] }) => {
+    const directory = dataDirectory(config.dataDir);
+    const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
+    return {
+      data: { dataDir: directory.path, blobs },
+      text: `restored into ${directory.path}, ${blobs} blobs\nPut the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY before the start.`,
+    };
+  },
+};

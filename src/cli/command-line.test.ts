@@ -1,0 +1,279 @@
+/** The command line as a process of its own on a directory of its own: answers, exit codes, and what stdout holds. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { acceptance } from '../../test/kit/seed-mail.ts';
+import { runCommand } from '../../test/kit/start-service.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { createAuthenticator } from '../accounts/accounts.ts';
+import { systemClock } from '../base/clock.ts';
+import { readConfig } from '../config.ts';
+import { acceptOperation } from '../messages/messages.ts';
+import { runCommandLine } from './command-line.ts';
+import { type CommandStore, withStore } from './store.ts';
+
+interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+function setup(t: TestContext) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-cli-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const dataDir = path.join(folder, 'data');
+  /** In this process, which is as good and spares the start of another. */
+  const run = async (args: string[], env: Record<string, string> = {}): Promise<Ran> => {
+    const ran: Ran = { code: 0, stdout: '', stderr: '' };
+    ran.code = await runCommandLine(
+      args,
+      { POSTRIDER_DATA_DIR: dataDir, ...env },
+      {
+        out: (text) => {
+          ran.stdout += text;
+        },
+        err: (text) => {
+          ran.stderr += text;
+        },
+      },
+    );
+    return ran;
+  };
+  const json = async (...args: string[]) => {
+    const ran = await run([...args, '--json']);
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.equal(ran.stdout.trimEnd().split('\n').length, 1);
+    return JSON.parse(ran.stdout);
+  };
+  const store = <T>(use: (opened: CommandStore) => Promise<T>) =>
+    withStore({ config: readConfig({ POSTRIDER_DATA_DIR: dataDir }), clock: systemClock }, use);
+  return { folder, dataDir, run, json, store };
+}
+
+test('as a process: one JSON object on stdout, and the exit code', async (t) => {
+  const { dataDir } = setup(t);
+  const made = await runCommand(['account', 'create', '--name', 'Acme', '--json'], { dataDir });
+  assert.equal(made.code, 0, made.stderr);
+  const keys = Object.keys(JSON.parse(made.stdout));
+  assert.deepEqual(keys, ['accountId', 'apiKey', 'sandboxApiKey']);
+  const refused = await runCommand(['account', 'show', 'acc_0', '--json'], { dataDir });
+  assert.equal(refused.code, 1);
+  assert.deepEqual(JSON.parse(refused.stdout).error.code, 'NOT_FOUND');
+  assert.match(refused.stderr, /^postrider: there is no account acc_0/);
+  const wrong = await runCommand(['account', 'create', '--nam', 'x'], { dataDir });
+  assert.equal(wrong.code, 2);
+  assert.equal(wrong.stdout, '');
+});
+
+test('accounts, keys, credentials, users and domains have the answers of the contract', async (t) => {
+  const { json, run, dataDir } = setup(t);
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  const second = await json('account', 'create', '--name', 'Free', '--plan', 'free');
+  const list = await json('account', 'list');
+  assert.deepEqual(
+    list.accounts.map((one: { accountId: string; plan: string }) => [one.accountId, one.plan]).sort(),
+    [
+      [accountId, 'paid'],
+      [second.accountId, 'free'],
+    ].sort(),
+  );
+  const set = await json(
+    'account',
+    'set',
+    accountId,
+    '--plan',
+    'enterprise',
+    '--email-limit',
+    '30000000',
+    '--status',
+    'suspended',
+  );
+  assert.deepEqual([set.plan, set.approvedEmailBytes, set.status], ['enterprise', 30_000_000, 'suspended']);
+  assert.equal((await json('account', 'show', accountId)).plan, 'enterprise');
+
+  const key = await json('key', 'create', accountId, '--mode', 'sandbox', '--scope', 'send');
+  assert.deepEqual(Object.keys(key), ['keyId', 'apiKey']);
+  assert.match(key.apiKey, /^pr_test_/);
+  assert.equal((await json('key', 'revoke', key.keyId)).keyId, key.keyId);
+  assert.equal((await run(['key', 'revoke', key.keyId])).code, 1);
+
+  const credential = await json('smtp-credential', 'create', accountId);
+  assert.deepEqual(Object.keys(credential), ['smtpCredentialId', 'username', 'password']);
+  const noSmtp = await run(['smtp-credential', 'create', second.accountId]);
+  assert.equal(noSmtp.code, 1);
+  assert.match(noSmtp.stderr, /paid and enterprise/);
+
+  const user = await json('user', 'create', '--email', 'Ada@Example.com', '--operator');
+  assert.deepEqual([user.email, user.operator], ['ada@example.com', true]);
+  assert.equal((await run(['user', 'create', '--email', 'ada@example.com'])).code, 1);
+  const reset = await json('user', 'reset-password', '--email', 'ada@example.com');
+  assert.ok(reset.password !== user.password && reset.userId === user.userId);
+  assert.equal((await run(['user', 'reset-password', '--email', 'no@example.com'])).code, 1);
+
+  const domain = await json('domain', 'add', accountId, 'Example.com', '--verified');
+  assert.deepEqual([domain.domain, domain.status], ['example.com', 'verified']);
+  assert.match(domain.domainId, /^dom_/);
+  assert.equal((await json('domain', 'add', accountId, 'example.com')).domainId, domain.domainId);
+  assert.equal((await run(['domain', 'add', accountId, 'localhost'])).code, 1);
+  assert.equal((await run(['domain', 'add', 'acc_0', 'example.net'])).code, 1);
+  assert.equal(statSync(path.join(dataDir, 'secret.key')).mode & 0o777, 0o600);
+});
+
+test('wrong usage is exit code 2 and names the mistake', async (t) => {
+  const { run } = setup(t);
+  const cases: [string[], RegExp][] = [
+    [[], /no command/],
+    [['approval', 'list'], /there is no command approval/],
+    [['account'], /account create, account list/],
+    [['account', 'create'], /--name is required/],
+    [['account', 'create', '--name', 'x', '--plan', 'gold'], /free, paid, enterprise/],
+    [['account', 'create', '--name', 'x\ny'], /control characters/],
+    [['account', 'show'], /ID is missing/],
+    [['account', 'show', 'a', 'b'], /unexpected argument b/],
+    [['account', 'set', 'a'], /at least one/],
+    [['account', 'set', 'a', '--email-limit', '50000000'], /2000000 to 40000000/],
+    [['queue', 'status', '--all'], /Unknown option '--all'/],
+    [['user', 'create', '--email', 'nobody'], /--email has no @/],
+    [['send', '--from', 'a@b.c'], /--subject is required/],
+  ];
+  for (const [args, wanted] of cases) {
+    const ran = await run(args);
+    assert.equal(ran.code, 2, `${args.join(' ')}: ${ran.stderr}`);
+    assert.match(ran.stderr, wanted);
+    assert.equal(ran.stdout, '');
+  }
+  const asJson = await run(['account', 'create', '--json']);
+  assert.deepEqual([asJson.code, JSON.parse(asJson.stdout).error.code], [2, 'USAGE']);
+  const wrongSetting = await run(['account', 'list'], { POSTRIDER_HTTP_PORT: 'x' });
+  assert.equal(wrongSetting.code, 1);
+  assert.match(wrongSetting.stderr, /POSTRIDER_HTTP_PORT="x" is not valid/);
+});
+
+test('help explains every command and changes nothing', async (t) => {
+  const { run, dataDir } = setup(t);
+  const all = await run(['--help']);
+  assert.equal(all.code, 0);
+  const commands = [...all.stdout.matchAll(/^ {2}postrider ([a-z-]+(?: [a-z][a-z-]*)?)/gm)].map(
+    (match) => match[1] ?? '',
+  );
+  assert.ok(commands.length >= 20);
+  for (const command of commands) {
+    const help = await run([...command.split(' '), '--help']);
+    assert.equal(help.code, 0, command);
+    assert.ok(help.stdout.startsWith(`postrider ${command}`), command);
+  }
+  assert.equal(existsSync(dataDir), false);
+});
+
+test('reading commands make no database; migrate does, once', async (t) => {
+  const { run, json, dataDir } = setup(t);
+  const none = await run(['account', 'list']);
+  assert.equal(none.code, 1);
+  assert.match(none.stderr, /there is no database/);
+  assert.equal(existsSync(dataDir), false);
+  assert.ok((await json('migrate')).applied.length > 0);
+  assert.deepEqual((await json('migrate')).applied, []);
+  assert.deepEqual(await json('account', 'list'), { accounts: [] });
+});
+
+test('the queue: status, retry now, cancel', async (t) => {
+  const { json, run, store } = setup(t);
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  const later = Date.now() + 3_600_000;
+  const ids = await store(async ({ database }) => {
+    const made = await database.execute(
+      acceptOperation,
+      acceptance({ accountId, recipients: ['a@x.test', 'b@x.test'], sendAtMs: later }),
+    );
+    return made.recipients.map((one) => one.messageId);
+  });
+  const [first = '', second = ''] = ids;
+  const before = await json('queue', 'status');
+  assert.deepEqual(before, { depth: 2, due: 0, leased: 0, held: 0, deferred: 0, oldestDueAt: null });
+  assert.equal((await json('queue', 'retry', first)).messageId, first);
+  const after = await json('queue', 'status');
+  assert.equal(after.due, 1);
+  assert.ok(Math.abs(Date.parse(after.oldestDueAt) - Date.now()) < 60_000);
+  assert.deepEqual(await json('queue', 'cancel', second), { messageId: second, status: 'cancelled' });
+  assert.equal((await json('queue', 'status')).depth, 1);
+  for (const command of ['retry', 'cancel']) {
+    const refused = await run(['queue', command, second]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /there is no message/);
+  }
+});
+
+test('a backup holds database and blobs, and restores into an empty directory only', async (t) => {
+  const { folder, dataDir, json, run, store } = setup(t);
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  await json('domain', 'add', accountId, 'example.com', '--verified');
+  const content = Buffer.alloc(100_000, 'blob');
+  const blobKey = await store(({ blobs }) => blobs.put(content));
+  writeFileSync(path.join(dataDir, 'first-run.json'), '{"apiKey":"pr_live_secret"}');
+  const file = path.join(folder, 'backup.db');
+  const made = await json('backup', file);
+  assert.deepEqual([made.file, made.blobs], [file, 1]);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const bytes = readFileSync(file);
+  const key = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
+  for (const secret of ['pr_live_secret', key, 'PRIVATE KEY']) assert.equal(bytes.includes(secret), false, secret);
+  assert.deepEqual(readdirSync(folder).sort(), ['backup.db', 'data']);
+  assert.match((await run(['backup', file])).stderr, /exists already/);
+  assert.match((await run(['restore', file])).stderr, /is not empty/);
+
+  const elsewhere = { POSTRIDER_DATA_DIR: path.join(folder, 'restored') };
+  const restored = await run(['restore', file, '--json'], elsewhere);
+  assert.equal(restored.code, 0, restored.stderr);
+  const listed = await run(['account', 'list', '--json'], elsewhere);
+  assert.deepEqual(JSON.parse(listed.stdout).accounts[0].accountId, accountId);
+  assert.deepEqual(readFileSync(path.join(elsewhere.POSTRIDER_DATA_DIR, 'blobs', blobKey)), content);
+  const withoutKey = await run(['domain', 'add', accountId, 'example.net'], elsewhere);
+  assert.match(withoutKey.stderr, /there is no key/);
+  const withKey = await run(['domain', 'add', accountId, 'example.net'], { ...elsewhere, POSTRIDER_SECRET_KEY: key });
+  assert.equal(withKey.code, 0, withKey.stderr);
+
+  const broken = path.join(folder, 'broken.db');
+  writeFileSync(broken, bytes.subarray(0, 60_000));
+  const third = { POSTRIDER_DATA_DIR: path.join(folder, 'third') };
+  assert.match((await run(['restore', broken], third)).stderr, /not a whole backup/);
+  assert.equal(existsSync(third.POSTRIDER_DATA_DIR), false);
+});
+
+test('what a command changes is felt by a running service within a second', async (t) => {
+  const { database, folder, close } = await tempDatabase();
+  t.after(close);
+  const environment = { POSTRIDER_DATA_DIR: folder };
+  const json = async (...args: string[]) => {
+    let stdout = '';
+    const out = (text: string): void => {
+      stdout += text;
+    };
+    assert.equal(await runCommandLine([...args, '--json'], environment, { out, err: () => undefined }), 0);
+    return JSON.parse(stdout);
+  };
+  const { accountId, apiKey } = await json('account', 'create', '--name', 'Acme');
+  const authenticate = createAuthenticator({ database, clock: systemClock });
+  const caller = await authenticate(apiKey, accountId);
+  assert.ok(caller.ok);
+  await json('key', 'revoke', caller.value.keyId);
+  await waitUntil('the key to be refused', async () => !(await authenticate(apiKey, accountId)).ok, 1_000);
+});
+
+test('doctor names what is missing and how to mend it', async (t) => {
+  const { run } = setup(t);
+  // A relay and a resolver on loopback that nobody listens on: refused at once, whatever the network outside.
+  const offline = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1', POSTRIDER_TYPO: 'x' };
+  const before = await run(['doctor', '--json'], offline);
+  assert.equal(before.code, 1);
+  const { healthy, checks } = JSON.parse(before.stdout);
+  assert.equal(healthy, false);
+  const of = (name: string) =>
+    checks.find((one: { name: string; status: string }) => one.name === name && one.status !== 'ok');
+  assert.match(of('configuration').message, /POSTRIDER_TYPO/);
+  assert.equal(of('data directory').status, 'fail');
+  assert.match(of('database').remedy, /migrate/);
+  assert.equal(of('relay').status, 'fail');
+});

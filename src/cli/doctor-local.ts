@@ -1,0 +1,144 @@
+/** What the doctor can tell without the network: settings, data directory, disk, database and secret key. */
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import path from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { type Config, unknownSettings } from '../config.ts';
+import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
+import { secretKeyFile } from '../storage/secret-key.ts';
+import type { Environment } from './command.ts';
+import { pendingMigrations, withStore } from './store.ts';
+
+export interface Check {
+  name: string;
+  status: 'ok' | 'warn' | 'fail';
+  message: string;
+  remedy?: string;
+}
+
+const DOMAINS_CHECKED = 20;
+const OLDEST_NODE = 26;
+
+export function checkConfiguration(environment: Environment): Check[] {
+  const checks: Check[] = [{ name: 'configuration', status: 'ok', message: 'every setting is valid' }];
+  for (const name of unknownSettings(environment)) {
+    checks.push({
+      name: 'configuration',
+      status: 'warn',
+      message: `${name} is not a setting of this version`,
+      remedy: 'Look for a misspelling; docs/config.md lists all settings.',
+    });
+  }
+  const major = Number(process.versions.node.split('.')[0]);
+  checks.push(
+    major >= OLDEST_NODE
+      ? { name: 'runtime', status: 'ok', message: `Node ${process.version}` }
+      : {
+          name: 'runtime',
+          status: 'fail',
+          message: `Node ${process.version}`,
+          remedy: `Install Node ${OLDEST_NODE} or newer.`,
+        },
+  );
+  return checks;
+}
+
+export function checkDataDirectory(config: Config): Check[] {
+  const name = 'data directory';
+  const { path: folder } = dataDirectory(config.dataDir);
+  if (!existsSync(folder)) {
+    const remedy = 'Start the service once, run postrider migrate, or set POSTRIDER_DATA_DIR.';
+    return [{ name, status: 'fail', message: `${folder} does not exist`, remedy }];
+  }
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    return [
+      {
+        name,
+        status: 'fail',
+        message: `${folder} is not writable for this user`,
+        remedy: 'Run as the user of the service.',
+      },
+    ];
+  }
+  const checks: Check[] = [];
+  const { mode, uid } = statSync(folder);
+  if ((mode & 0o077) !== 0) {
+    const message = `${folder} can be read by others (mode ${(mode & 0o777).toString(8)})`;
+    checks.push({ name, status: 'warn', message, remedy: `chmod 700 ${folder}` });
+  }
+  for (const one of ['postrider.db', 'postrider.db-wal', 'blobs', 'secret.key']) {
+    const file = path.join(folder, one);
+    if (existsSync(file) && statSync(file).uid !== uid) {
+      const message = `${file} belongs to another user than the directory`;
+      checks.push({ name, status: 'warn', message, remedy: `chown it to the user of the service (uid ${uid}).` });
+    }
+  }
+  return checks.length > 0 ? checks : [{ name, status: 'ok', message: folder }];
+}
+
+export async function checkDisk(config: Config): Promise<Check[]> {
+  const name = 'disk space';
+  const { path: folder } = dataDirectory(config.dataDir);
+  if (!existsSync(folder)) return [];
+  const { bavail, blocks, bsize } = await statfs(folder);
+  const freeBytes = bavail * bsize;
+  const markBytes = Math.min(config.minFreeBytes, (blocks * bsize) / 10);
+  const message = `${Math.round(freeBytes / 1e6)} MB free, intake stops below ${Math.round(markBytes / 1e6)} MB`;
+  if (freeBytes < markBytes) return [{ name, status: 'fail', message, remedy: 'Free space or use a larger disk.' }];
+  if (freeBytes < 2 * markBytes) return [{ name, status: 'warn', message, remedy: 'Free space before it runs out.' }];
+  return [{ name, status: 'ok', message }];
+}
+
+function checkServing(folder: string): Check {
+  const name = 'service';
+  try {
+    const { pid } = JSON.parse(readFileSync(path.join(folder, 'serving.json'), 'utf8')) as { pid: number };
+    process.kill(pid, 0);
+    return { name, status: 'ok', message: `serving as process ${pid}` };
+  } catch (error) {
+    // Somebody else's process answers EPERM: it is there.
+    if ((error as NodeJS.ErrnoException).code === 'EPERM') return { name, status: 'ok', message: 'serving' };
+    return { name, status: 'warn', message: 'no service runs on this data directory', remedy: 'postrider serve' };
+  }
+}
+
+/** Database, secret key and service; also the domains to look at, none when the database cannot be read. */
+export async function checkDatabase(
+  config: Config,
+  clock: Clock,
+): Promise<{ checks: Check[]; domains: SenderDomain[] }> {
+  const directory = dataDirectory(config.dataDir);
+  const name = 'database';
+  if (!existsSync(directory.databaseFile)) {
+    const remedy = 'postrider migrate, or start the service once.';
+    return { checks: [{ name, status: 'fail', message: 'there is none', remedy }], domains: [] };
+  }
+  try {
+    const pending = pendingMigrations(directory);
+    if (pending !== 0) {
+      const message = pending > 0 ? `${pending} migrations wait` : 'migrated by a newer version';
+      const remedy = pending > 0 ? 'postrider migrate' : 'Use the newer version.';
+      return { checks: [{ name, status: 'fail', message, remedy }], domains: [] };
+    }
+    return await withStore({ config, clock }, async (store) => {
+      const checks: Check[] = [{ name, status: 'ok', message: 'up to date' }, checkServing(directory.path)];
+      if (config.secretKey || existsSync(secretKeyFile(directory))) {
+        const problem = await store.secretKey().then(
+          () => undefined,
+          (error: Error) => error.message,
+        );
+        checks.push(
+          problem === undefined
+            ? { name: 'secret key', status: 'ok', message: 'fits the database' }
+            : { name: 'secret key', status: 'fail', message: problem },
+        );
+      }
+      return { checks, domains: await store.database.execute(domainsToCheckOperation, DOMAINS_CHECKED) };
+    });
+  } catch (error) {
+    return { checks: [{ name, status: 'fail', message: (error as Error).message }], domains: [] };
+  }
+}

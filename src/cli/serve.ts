@@ -1,0 +1,55 @@
+/**
+ * `postrider serve`: starts the service, prints the credentials of a first run once, and stays until a signal ends it
+ * (exit code 0) or its storage breaks (exit code 1). A second signal ends the process at once.
+ */
+import type { FirstRun } from '../accounts/accounts.ts';
+import { unknownSettings } from '../config.ts';
+import { type Command, columns } from './command.ts';
+
+function welcome(first: FirstRun, httpPort: number | undefined): string {
+  const rows: [string, unknown][] = [
+    ['account id', first.accountId],
+    ['live key', first.apiKey],
+    ['sandbox key', first.sandboxApiKey],
+    ['SMTP user', first.smtpUsername],
+    ['SMTP password', first.smtpPassword],
+    ['operator', first.operatorEmail],
+    ['password', first.operatorPassword],
+  ];
+  const where =
+    httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
+  return `\nFirst start: these credentials are printed once, and kept in first-run.json in the data directory.${where}\n\n${columns(rows)}\n\n`;
+}
+
+export const serveCommand: Command = {
+  words: 'serve',
+  usage: '',
+  summary: 'run the service',
+  options: {},
+  positionals: [],
+  run: async ({ config, environment, streams }) => {
+    // Loaded here alone, so that every other command starts without the weight of the service.
+    const { serve } = await import('../roles/serve.ts');
+    for (const name of unknownSettings(environment)) {
+      streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
+    }
+    let stopRequested: (reason: 'signal') => void = () => undefined;
+    const signalled = new Promise<'signal'>((resolve) => {
+      stopRequested = resolve;
+    });
+    const onSignal = (): void => {
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, onSignal);
+      stopRequested('signal');
+    };
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal);
+    const serving = await serve(config);
+    if (serving.firstRun) streams.out(welcome(serving.firstRun, serving.httpPort));
+    const ended = await Promise.race([signalled, serving.broken]);
+    if (ended === 'signal') {
+      await serving.stop();
+      return { exitCode: 0 };
+    }
+    streams.err(`postrider: the storage can no longer be trusted (${ended}); the process ends\n`);
+    return { exitCode: 1 };
+  },
+};

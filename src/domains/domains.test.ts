@@ -1,0 +1,205 @@
+/** Sender domains: names, records, verification against a scripted DNS, coverage of subdomains, sealed keys. */
+import assert from 'node:assert/strict';
+import { createPublicKey, randomBytes, sign, verify } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { createAccountOperation } from '../accounts/store.ts';
+import type { Dns, DnsAnswer } from '../net/dns.ts';
+import {
+  addDomain,
+  createDkimKeyring,
+  createSenderCheck,
+  knownRecords,
+  senderDomainName,
+  verifyDomain,
+} from './domains.ts';
+import { deleteDomainOperation, domainOperation } from './store.ts';
+
+const HOST = 'mail.sender.test';
+
+function scriptedDns(records: Map<string, DnsAnswer<string[]>>): Dns {
+  const none = async (): Promise<{ status: 'no-data' }> => ({ status: 'no-data' });
+  return {
+    resolveMx: none,
+    resolveAddresses: none,
+    lookupHost: none,
+    resolveCname: none,
+    resolveTxt: async (name) => records.get(name) ?? { status: 'no-such-domain' },
+    close: () => undefined,
+  };
+}
+
+async function setup(t: TestContext) {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const clock = fakeClock();
+  for (const id of ['acc_a', 'acc_b']) {
+    await temp.database.execute(createAccountOperation, {
+      account: {
+        id,
+        name: id,
+        plan: 'paid',
+        status: 'active',
+        approvedEmailBytes: 2_000_000,
+        settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
+        createdAt: clock.now(),
+      },
+      keys: [],
+    });
+  }
+  const secretKey = randomBytes(32);
+  const add = async (domain: string, verified = false, accountId = 'acc_a') => {
+    const added = await addDomain({ database: temp.database, clock, secretKey }, { accountId, domain, verified });
+    assert.ok(added.ok);
+    return added.value;
+  };
+  return { ...temp, clock, secretKey, add };
+}
+
+test('which names may be sender domains', () => {
+  const good: [string, string][] = [
+    ['Example.COM', 'example.com'],
+    ['example.com.', 'example.com'],
+    ['a.b-c.example', 'a.b-c.example'],
+    ['bücher.de', 'xn--bcher-kva.de'],
+    ['example.co.uk', 'example.co.uk'],
+  ];
+  for (const [typed, kept] of good) assert.deepEqual(senderDomainName(typed), { ok: true, domain: kept });
+  const bad = [
+    ...['', 'com', '.com', 'a..b', '-a.com', 'a-.com', 'a_b.com', 'co.uk', 'com.au', '127.0.0.1', '[::1]', '::1'],
+    ...['a@b.com', 'a b.com', 'a.com/x', 'a.1', `${'a'.repeat(64)}.com`, `${'a.'.repeat(120)}com`, 'a\n.com', 'x.c\0m'],
+  ];
+  for (const typed of bad) assert.equal(senderDomainName(typed).ok, false, JSON.stringify(typed));
+});
+
+test('adding makes two keys, is idempotent, and private keys are sealed on disk', async (t) => {
+  const { add, database, folder, secretKey, clock } = await setup(t);
+  const first = await add('Example.com');
+  assert.equal(first.created, true);
+  assert.equal(first.domain.status, 'pending');
+  assert.deepEqual(
+    first.domain.keys.map((key) => key.algorithm),
+    ['rsa', 'ed25519'],
+  );
+  const again = await add('example.com');
+  assert.equal(again.created, false);
+  assert.deepEqual(again.domain, first.domain);
+  const forced = await add('example.com', true);
+  assert.equal(forced.domain.status, 'verified');
+  assert.deepEqual(forced.domain.keys, first.domain.keys);
+  const foreign = await add('example.com', false, 'acc_b');
+  assert.equal(foreign.created, true);
+  assert.notEqual(foreign.domain.keys[0]?.selector, first.domain.keys[0]?.selector);
+  const unknown = await addDomain(
+    { database, clock, secretKey },
+    { accountId: 'acc_0', domain: 'x.com', verified: false },
+  );
+  assert.ok(!unknown.ok && unknown.failure.code === 'NOT_FOUND');
+  for (const name of ['postrider.db', 'postrider.db-wal']) {
+    assert.ok(!readFileSync(path.join(folder, name)).includes('PRIVATE KEY'));
+  }
+});
+
+test('the RSA record decides; a silent DNS changes nothing', async (t) => {
+  const { add, database, clock } = await setup(t);
+  const { domain } = await add('example.com');
+  const records = new Map<string, DnsAnswer<string[]>>();
+  const verifying = { database, clock, dns: scriptedDns(records), sendingHost: HOST };
+  const check = async () => {
+    const current = await database.execute(domainOperation, { id: domain.id, accountId: null });
+    assert.ok(current);
+    const result = await verifyDomain(verifying, current);
+    const stored = await database.execute(domainOperation, { id: domain.id, accountId: 'acc_a' });
+    assert.equal(stored?.status, result.status);
+    assert.equal(stored?.checkedAt, clock.now());
+    return result;
+  };
+  const [rsa, ed] = domain.keys;
+  assert.ok(rsa && ed);
+  const rsaName = `${rsa.selector}._domainkey.example.com`;
+
+  const missing = await check();
+  assert.deepEqual([missing.success, missing.status], [false, 'pending']);
+  assert.ok(missing.message.includes(rsaName));
+  assert.deepEqual(new Set(missing.records.map((record) => record.status)), new Set(['missing']));
+
+  records.set(rsaName, { status: 'found', value: [ed.publicKey] });
+  assert.match((await check()).message, /another key/);
+  records.set(rsaName, { status: 'found', value: [rsa.publicKey.slice(0, -20)] });
+  assert.equal((await check()).success, false);
+
+  records.set(rsaName, { status: 'found', value: ['unrelated', ` v=DKIM1;k=rsa ;p= ${rsa.publicKey.split('p=')[1]}`] });
+  records.set('example.com', { status: 'found', value: ['v=spf1 -all'] });
+  records.set('_dmarc.example.com', { status: 'found', value: ['v=DMARC1; p=reject'] });
+  const found = await check();
+  assert.deepEqual([found.success, found.status], [true, 'verified']);
+  assert.deepEqual(
+    found.records.map((record) => record.status),
+    ['verified', 'missing', 'different', 'verified'],
+  );
+
+  records.set(rsaName, { status: 'temporary', cause: 'ESERVFAIL' });
+  const silent = await check();
+  assert.deepEqual([silent.success, silent.status], [false, 'verified']);
+  records.delete(rsaName);
+  assert.equal((await check()).status, 'failing');
+  const failing = await database.execute(domainOperation, { id: domain.id, accountId: null });
+  assert.ok(failing);
+  assert.equal(knownRecords(failing, HOST)[0]?.status, 'missing');
+});
+
+test('a verified domain covers those below it, for its account alone, until it is deleted', async (t) => {
+  const { add, database, clock, secretKey } = await setup(t);
+  const sender = createSenderCheck({ database, clock });
+  const keyring = createDkimKeyring({ database, clock, secretKey });
+  assert.equal(await sender.isVerified('acc_a', 'example.com'), false);
+  const parent = await add('example.com', true);
+  const child = await add('deep.mail.example.com', true);
+  await add('pending.test');
+  const covered: [string, string, string | undefined][] = [
+    ['acc_a', 'example.com', 'example.com'],
+    ['acc_a', 'mail.example.com', 'example.com'],
+    ['acc_a', 'x.deep.mail.example.com', 'deep.mail.example.com'],
+    ['acc_a', 'notexample.com', undefined],
+    ['acc_a', 'com', undefined],
+    ['acc_a', '', undefined],
+    ['acc_a', 'pending.test', undefined],
+    ['acc_b', 'example.com', undefined],
+  ];
+  for (const [accountId, domain, expected] of covered) {
+    assert.equal(await sender.isVerified(accountId, domain), expected !== undefined, `${accountId} ${domain}`);
+    assert.equal((await keyring.keysFor(accountId, domain))?.domain, expected, `${accountId} ${domain}`);
+  }
+  assert.equal(sender.isVerified('acc_a', 'example.com'), true, 'a hit is synchronous');
+
+  const signing = await keyring.keysFor('acc_a', 'x.deep.mail.example.com');
+  assert.deepEqual(
+    signing?.keys.map((key) => [key.algorithm, key.selector]),
+    child.domain.keys.map((key) => [key.algorithm, key.selector]),
+  );
+  const [rsa] = signing?.keys ?? [];
+  assert.ok(rsa);
+  const published = `${child.domain.keys[0]?.publicKey.split('p=')[1]}`;
+  const publicKey = createPublicKey({ key: Buffer.from(published, 'base64'), format: 'der', type: 'spki' });
+  const text = Buffer.from('text');
+  assert.ok(verify('sha256', text, publicKey, sign('sha256', text, rsa.privateKey)));
+
+  await database.execute(deleteDomainOperation, { id: parent.domain.id, accountId: 'acc_b' });
+  clock.advance(5_000);
+  assert.equal(await sender.isVerified('acc_a', 'example.com'), true);
+  await database.execute(deleteDomainOperation, { id: parent.domain.id, accountId: 'acc_a' });
+  clock.advance(5_000);
+  assert.equal(await sender.isVerified('acc_a', 'example.com'), false);
+  assert.equal(await keyring.keysFor('acc_a', 'mail.example.com'), undefined);
+});
+
+test('international domains are one domain in either spelling', async (t) => {
+  const { add, database, clock } = await setup(t);
+  await add('bücher.example', true);
+  const sender = createSenderCheck({ database, clock });
+  assert.equal(await sender.isVerified('acc_a', 'bücher.example'), true);
+  assert.equal(await sender.isVerified('acc_a', 'shop.xn--bcher-kva.example'), true);
+});

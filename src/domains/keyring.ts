@@ -1,0 +1,103 @@
+/**
+ * The two questions that sending asks of domains, answered from memory: may this account send from this domain, and with
+ * which keys is its mail signed. A verified domain covers those below it; the longest one that matches signs. Answers
+ * are read again when they are older than a moment, so that verifying and deleting are felt.
+ */
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import { open } from '../base/seal.ts';
+import { domainToAscii } from '../mail/address.ts';
+import type { DkimKey } from '../mail/dkim-sign.ts';
+import type { Database } from '../storage/database.ts';
+import { sealContext } from './add.ts';
+import { coveringDomains } from './domain.ts';
+import { sealedKeysOperation, sendingDomainOperation } from './store.ts';
+
+const SENDER_FRESH_MS = 700;
+const KEYS_FRESH_MS = 3_000;
+const SENDERS_KEPT = 10_000;
+const DOMAINS_KEPT = 5_000;
+
+interface Asked {
+  accountId: string;
+  domain: string;
+}
+
+function findSending(database: Database, asked: Asked): Promise<{ id: string; domain: string } | null> {
+  const names = coveringDomains(domainToAscii(asked.domain) ?? '');
+  if (names.length === 0) return Promise.resolve(null);
+  return database.execute(sendingDomainOperation, { accountId: asked.accountId, names });
+}
+
+export interface SenderCheck {
+  /** At once for a domain asked for within the last moments; a refusal is asked again each time, so that it ends at once. */
+  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+}
+
+export function createSenderCheck(options: { database: Database; clock: Clock }): SenderCheck {
+  const cache = createFreshCache<Asked, true>({
+    clock: options.clock,
+    maxAgeMs: SENDER_FRESH_MS,
+    limit: SENDERS_KEPT,
+    absentLimit: 0,
+    read: async (asked) => ((await findSending(options.database, asked)) ? true : undefined),
+  });
+  return {
+    isVerified: (accountId, domain) => {
+      const known = cache.get(`${accountId} ${domain}`, { accountId, domain });
+      return known instanceof Promise ? known.then((late) => late === true) : known === true;
+    },
+  };
+}
+
+export interface SigningKeys {
+  /** The `d=` of the signatures: the verified domain, in A-labels. */
+  domain: string;
+  /** RSA first. */
+  keys: DkimKey[];
+}
+
+export interface DkimKeyring {
+  /** The keys that sign mail from this domain; undefined when the account has no verified domain that covers it. */
+  keysFor(accountId: string, fromDomain: string): Promise<SigningKeys | undefined>;
+}
+
+export function createDkimKeyring(options: { database: Database; clock: Clock; secretKey: Uint8Array }): DkimKeyring {
+  const { database, clock, secretKey } = options;
+  // Parsing a key costs more than reading it, so that parsed ones are kept by domain for as long as the domain exists.
+  const parsed = new Map<string, SigningKeys>();
+
+  const parse = async (domain: { id: string; domain: string }): Promise<SigningKeys> => {
+    const known = parsed.get(domain.id);
+    if (known) return known;
+    const sealed = await database.execute(sealedKeysOperation, domain.id);
+    const keys = sealed.map((key) => {
+      const pem = open(secretKey, key.privateKeySealed, sealContext(domain.id, key.algorithm));
+      const privateKey: KeyObject = createPrivateKey(pem);
+      pem.fill(0);
+      return { algorithm: key.algorithm, selector: key.selector, privateKey };
+    });
+    const signing = { domain: domain.domain, keys };
+    parsed.set(domain.id, signing);
+    if (parsed.size > DOMAINS_KEPT) parsed.delete(parsed.keys().next().value as string);
+    return signing;
+  };
+
+  // That there are none is never remembered: mail accepted just after the verification is to be signed.
+  const cache = createFreshCache<Asked, SigningKeys>({
+    clock,
+    maxAgeMs: KEYS_FRESH_MS,
+    limit: SENDERS_KEPT,
+    absentLimit: 0,
+    read: async (asked) => {
+      const domain = await findSending(database, asked);
+      return domain ? parse(domain) : undefined;
+    },
+  });
+
+  return {
+    keysFor: async (accountId, fromDomain) =>
+      cache.get(`${accountId} ${fromDomain}`, { accountId, domain: fromDomain }),
+  };
+}

@@ -1,0 +1,76 @@
+/** Sender domains through the real shell and a real resolver that asks a scripted DNS server. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { serveRoutes } from '../../test/kit/call-routes.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { fakeDns } from '../../test/kit/fake-dns.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { createAccount } from '../accounts/accounts.ts';
+import { openDns } from '../net/dns.ts';
+import { domainRoutes } from './routes.ts';
+
+test('a domain is added, published, verified, listed and removed', async (t) => {
+  const { database, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const dns = await fakeDns();
+  t.after(dns.close);
+  const { account, apiKey } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
+  const other = await createAccount({ database, clock }, { name: 'Two', plan: 'paid' });
+  const routes = domainRoutes({
+    ...{ database, clock, secretKey: new Uint8Array(32), sendingHost: 'mail.sender.test' },
+    freshDns: () => openDns({ servers: [dns.server] }),
+  });
+  const server = await serveRoutes({ database, clock, routes });
+  t.after(server.close);
+  const own = { key: apiKey, id: account.id };
+  const foreign = { key: other.apiKey, id: other.account.id };
+
+  const added = await server.call('POST', '/domains', { ...own, json: { domain: 'Example.com' } });
+  assert.equal(added.status, 201);
+  assert.deepEqual([added.body.domain, added.body.status], ['example.com', 'pending']);
+  const { domainId, dnsRecords } = added.body;
+  const again = await server.call('PUT', '/domains', { ...own, json: { domain: 'example.com' } });
+  assert.deepEqual([again.status, again.body], [200, added.body]);
+  const bad = await server.call('POST', '/domains', { ...own, json: { domain: '10.0.0.1', status: 'verified' } });
+  assert.equal(bad.status, 400);
+  const single = await server.call('POST', '/domains', { ...own, json: { domain: 'localhost' } });
+  assert.deepEqual(single.body.error.details[0].field, 'domain');
+
+  const path = `/domains/${domainId}`;
+  for (const [method, foreignPath] of [
+    ['GET', path],
+    ['DELETE', path],
+    ['GET', `${path}/dns-records`],
+    ['POST', `${path}/verify`],
+  ] as const) {
+    assert.equal((await server.call(method, foreignPath, foreign)).status, 404);
+  }
+
+  const early = await server.call('POST', `${path}/verify`, own);
+  assert.equal(early.status, 200);
+  assert.deepEqual(Object.keys(early.body), ['success', 'message']);
+  assert.equal(early.body.success, false);
+  // A record as long as an RSA key's comes in several strings.
+  const rsa = dnsRecords.find((one: { required: boolean }) => one.required);
+  dns.zone[rsa.name] = { TXT: [rsa.value] };
+  const verified = await server.call('POST', `${path}/verify`, own);
+  assert.deepEqual(verified.body, { success: true, message: 'example.com is verified.' });
+  const records = await server.call('GET', `${path}/dns-records`, own);
+  assert.deepEqual(
+    records.body.map((one: { purpose: string; status: string }) => [one.purpose, one.status]),
+    [
+      ['dkim', 'verified'],
+      ['dkim', 'missing'],
+      ['spf', 'missing'],
+      ['dmarc', 'missing'],
+    ],
+  );
+  const list = await server.call('GET', '/domains', own);
+  assert.deepEqual([list.body.length, list.body[0].status], [1, 'verified']);
+  assert.equal(list.body[0].checkedAt, new Date(clock.now()).toISOString());
+  assert.deepEqual((await server.call('GET', '/domains', foreign)).body, []);
+
+  assert.equal((await server.call('DELETE', path, own)).status, 200);
+  assert.equal((await server.call('GET', path, own)).status, 404);
+});

@@ -1,0 +1,159 @@
+/**
+ * Sender domains over HTTP. Domains are shared by both modes. A domain added twice is the same domain (200 instead of
+ * 201), with the keys it has.
+ */
+import { type TSchema, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import { knownRecords, lookUpRecords } from './dns-records.ts';
+import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
+import { deleteDomainOperation, domainOperation, domainsOperation } from './store.ts';
+
+const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
+  definition: RouteDefinition<Caller, B, Q>,
+): RouteDefinition<Caller> => defineRoute(definition);
+
+const recordSchema = closed({
+  purpose: oneOf(['dkim', 'spf', 'dmarc']),
+  type: Type.String(),
+  name: Type.String(),
+  value: Type.String(),
+  status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending'], {
+    description: 'unknown: the DNS did not answer; pending: not looked up for this answer.',
+  }),
+  required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
+});
+
+const domainSchema = closed({
+  domainId: Type.String(),
+  domain: Type.String(),
+  status: oneOf(['pending', 'verified', 'failing']),
+  dnsRecords: Type.Array(recordSchema),
+  createdAt: Type.String({ format: 'date-time' }),
+  checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
+});
+
+const domainRequest = closed({
+  domain: Type.String({ minLength: 1, maxLength: 253, description: 'A domain name such as example.com.' }),
+});
+
+export interface DomainRouteOptions {
+  database: Database;
+  clock: Clock;
+  /** A resolver without memory of what it found before: a record that was just mended is to be seen. Closed after use. */
+  freshDns(): Dns;
+  secretKey: Uint8Array;
+  /** The host that mail leaves from, as the suggested SPF record names it. */
+  sendingHost: string;
+}
+
+export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
+  const { database, sendingHost } = options;
+  const body = (domain: SenderDomain) => ({
+    domainId: domain.id,
+    domain: domain.domain,
+    status: domain.status,
+    dnsRecords: knownRecords(domain, sendingHost),
+    createdAt: new Date(domain.createdAt).toISOString(),
+    checkedAt: domain.checkedAt === null ? null : new Date(domain.checkedAt).toISOString(),
+  });
+  const notFound: RouteAnswer = { ok: false, failure: failure('NOT_FOUND', { message: 'There is no such domain.' }) };
+  const find = (caller: Caller, id: string | undefined) =>
+    database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id });
+
+  const withDns = async <T>(ask: (dns: Dns) => Promise<T>): Promise<T> => {
+    const dns = options.freshDns();
+    try {
+      return await ask(dns);
+    } finally {
+      dns.close();
+    }
+  };
+
+  const adding = (method: Method): RouteDefinition<Caller> =>
+    route({
+      ...{ method, path: '/domains', tag: 'domains', auth: 'key' },
+      summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
+      description:
+        'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
+      body: domainRequest,
+      response: { status: 201, schema: domainSchema },
+      handle: async (request): Promise<RouteAnswer> => {
+        const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
+        const added = await addDomain(options, wish);
+        if (!added.ok) return added;
+        return { ...answer(body(added.value.domain)), status: added.value.created ? 201 : 200 };
+      },
+    });
+
+  return [
+    adding('POST'),
+    adding('PUT'),
+    route({
+      ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
+      summary: 'Sender domains, newest first',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(domainSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['string']);
+        if (!page.ok) return page;
+        const rows = await database.execute(domainsOperation, {
+          accountId: request.caller.account.id,
+          before: (page.value.after?.[0] as string | undefined) ?? null,
+          limit: page.value.limit + 1,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
+      },
+    }),
+    route({
+      ...{ method: 'GET', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      summary: 'One sender domain',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: domainSchema },
+      handle: async ({ caller, params }) => {
+        const domain = await find(caller, params.id);
+        return domain ? answer(body(domain)) : notFound;
+      },
+    }),
+    route({
+      ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      summary: 'Remove a sender domain and its keys',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: closed({ message: Type.String() }) },
+      handle: async ({ caller, params }) => {
+        const args = { id: params.id ?? '', accountId: caller.account.id };
+        const removed = await database.execute(deleteDomainOperation, args);
+        return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
+      },
+    }),
+    route({
+      ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
+      summary: 'The DNS records to publish, looked up right now',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: Type.Array(recordSchema) },
+      handle: async ({ caller, params }) => {
+        const domain = await find(caller, params.id);
+        return domain ? answer(await withDns((dns) => lookUpRecords(domain, { dns, sendingHost }))) : notFound;
+      },
+    }),
+    route({
+      ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key' },
+      summary: 'Look for the DKIM record in the DNS',
+      description: 'success tells whether the domain is verified; message says what is missing.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: closed({ success: Type.Boolean(), message: Type.String() }) },
+      handle: async ({ caller, params }) => {
+        const domain = await find(caller, params.id);
+        if (!domain) return notFound;
+        const { success, message } = await withDns((dns) => verifyDomain({ ...options, dns }, domain));
+        return answer({ success, message });
+      },
+    }),
+  ];
+}

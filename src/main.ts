@@ -1,0 +1,14 @@
+/** The program: hands its arguments to the command line and ends with the exit code that comes back. */
+import { runCommandLine } from './cli/command-line.ts';
+
+const code = await runCommandLine(process.argv.slice(2), process.env, {
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+});
+// What was written to a pipe may still be on its way, and exit() would cut it off.
+await Promise.all(
+  [process.stdout, process.stderr].map(
+    (stream) => new Promise((resolve) => stream.write('', () => resolve(undefined))),
+  ),
+);
+process.exit(code);

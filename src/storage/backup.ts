@@ -1,0 +1,178 @@
+/**
+ * Backups of the embedded storage: one SQLite file that holds the database as of one moment and, in the table `blob_backup`,
+ * every blob. Made beside a running service without stopping it; written aside, synced, and put in place whole. The blobs
+ * are read after the database, so that none of those it names is missed; one that was swept meanwhile belonged to content that was
+ * being deleted. The secret key and first-run.json are not in it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
+ *
+ * A restored database sends what was waiting when the backup was made: mail that went out after it goes out again.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
+import { randomText } from '../base/ids.ts';
+import type { Blobs } from './blobs.ts';
+import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from './data-directory.ts';
+import { syncDirectory } from './durable-file.ts';
+import { migrateSqlite } from './migrate.ts';
+import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
+
+/** More pages than any database has: one step is one snapshot, which writers cannot make start again. */
+const ALL_PAGES = 2_147_483_647;
+const KEY = /^[0-9A-Za-z]{2}\/[0-9A-Za-z]{26}$/;
+/** What may lie in a directory that a backup is restored into: the key is put there first. */
+const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
+
+export interface BackupResult {
+  sizeBytes: number;
+  blobs: number;
+}
+
+function syncFile(file: string): void {
+  const handle = openSync(file, 'r+');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Writes a backup to a file that does not exist yet. */
+export async function backUp(
+  source: { connection: SqliteConnection; blobs: Blobs },
+  file: string,
+): Promise<BackupResult> {
+  if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
+  const part = `${file}.${randomText(8)}.part`;
+  // Made first, so that the copy is private from its first byte.
+  closeSync(openSync(part, 'wx', 0o600));
+  try {
+    await backup(source.connection.raw, part, { rate: ALL_PAGES });
+    const blobs = await addBlobs(part, source.blobs);
+    syncFile(part);
+    renameSync(part, file);
+    syncDirectory(path.dirname(path.resolve(file)));
+    return { sizeBytes: statSync(file).size, blobs };
+  } catch (error) {
+    for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+    throw error;
+  }
+}
+
+async function addBlobs(part: string, blobs: Blobs): Promise<number> {
+  const copy = new DatabaseSync(part);
+  try {
+    copy.exec('PRAGMA journal_mode=DELETE');
+    copy.exec('PRAGMA synchronous=OFF');
+    copy.exec('CREATE TABLE blob_backup (key TEXT PRIMARY KEY, content BLOB NOT NULL)');
+    const insert = copy.prepare('INSERT INTO blob_backup (key, content) VALUES (?, ?)');
+    let count = 0;
+    for await (const { key } of blobs.list()) {
+      const content = await blobs.get(key);
+      if (content === undefined) continue;
+      insert.run(key, content);
+      count += 1;
+    }
+    return count;
+  } finally {
+    copy.close();
+  }
+}
+
+/** Restores a backup into a data directory that holds nothing but, perhaps, its secret key. */
+export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
+  const { directory } = options;
+  assertBackup(file);
+  prepareDataDirectory(directory.path);
+  const release = holdDataDirectory(directory);
+  try {
+    assertEmpty(directory);
+    const part = `${directory.databaseFile}.restoring`;
+    try {
+      copyFileSync(file, part, constants.COPYFILE_EXCL);
+      chmodSync(part, 0o600);
+      const blobs = takeOutBlobs(part, directory.blobsFolder);
+      const connection = openSqlite(part, { readOnly: false });
+      try {
+        migrateSqlite(connection, options.nowMs);
+      } finally {
+        connection.close();
+      }
+      syncFile(part);
+      renameSync(part, directory.databaseFile);
+      syncDirectory(directory.path);
+      return { blobs };
+    } catch (error) {
+      for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+      for (const shard of readdirSync(directory.blobsFolder)) {
+        rmSync(path.join(directory.blobsFolder, shard), { recursive: true });
+      }
+      throw error;
+    }
+  } finally {
+    release();
+  }
+}
+
+function assertEmpty(directory: DataDirectory): void {
+  const there = readdirSync(directory.path).filter((name) => !MAY_BE_THERE.has(name));
+  if (there.length > 0 || readdirSync(directory.blobsFolder).length > 0) {
+    throw new Error(`${directory.path} is not empty; restore into a new directory, with nothing in it but secret.key`);
+  }
+}
+
+function assertBackup(file: string): void {
+  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  let tables: string[] = [];
+  try {
+    const copy = new DatabaseSync(file, { readOnly: true });
+    try {
+      const rows = copy.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();
+      tables = rows.map((row) => String(row.name));
+      const check = copy.prepare('PRAGMA quick_check(1)').get();
+      if (Object.values(check ?? {})[0] !== 'ok') tables = [];
+    } finally {
+      copy.close();
+    }
+  } catch {
+    // The sentence below says it.
+  }
+  if (tables.length !== 2) throw new Error(`${file} is not a whole backup made by postrider backup`);
+}
+
+function takeOutBlobs(part: string, folder: string): number {
+  const copy = new DatabaseSync(part);
+  try {
+    let count = 0;
+    const shards = new Set<string>();
+    for (const row of copy.prepare('SELECT key, content FROM blob_backup').iterate()) {
+      const key = String(row.key);
+      if (!KEY.test(key)) throw new Error('the backup holds a blob with a name that is not ours');
+      const target = path.join(folder, key);
+      mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
+      writeFileSync(target, row.content as Uint8Array, { flag: 'wx', mode: 0o600 });
+      syncFile(target);
+      shards.add(path.dirname(target));
+      count += 1;
+    }
+    for (const shard of [...shards, folder]) syncDirectory(shard);
+    copy.exec('DROP TABLE blob_backup');
+    copy.exec('VACUUM');
+    return count;
+  } finally {
+    copy.close();
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The suppression list as CSV (RFC 4180). The import takes what the export wrote, and plain lists: a first line that names
+ * its columns is optional, `email` is the only column needed, unknown columns are passed over. It refuses the whole file
+ * when one line is faulty, and names every faulty line.
+ */
+import { Readable } from 'node:stream';
+import { iso } from '../base/clock.ts';
+import { type Fault, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { parseAddress, sameAddressKey } from '../mail/address.ts';
+import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
+
+const MAX_FAULTS = 100;
+const MAX_LINES = 100_000;
+const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
+
+interface CsvLine {
+  number: number;
+  cells: string[];
+}
+
+/** Lines of cells; empty lines are left out. A fault when a quote is not closed. */
+function readCsv(text: string): { lines: CsvLine[] } | { unclosedAt: number } {
+  const lines: CsvLine[] = [];
+  let cells: string[] = [];
+  let cell = '';
+  let quoted = false;
+  let number = 1;
+  let startedAt = 1;
+  const endLine = (): void => {
+    cells.push(cell);
+    if (cells.length > 1 || cell.trim() !== '') lines.push({ number: startedAt, cells });
+    cells = [];
+    cell = '';
+  };
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text[i]!;
+    if (c === '\n') number += 1;
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (text[i + 1] === '"') {
+        cell += '"';
+        i += 1;
+      } else quoted = false;
+    } else if (c === '"' && cell === '') quoted = true;
+    else if (c === ',') {
+      cells.push(cell);
+      cell = '';
+    } else if (c === '\n') {
+      endLine();
+      startedAt = number;
+    } else if (c !== '\r' || text[i + 1] !== '\n') cell += c;
+  }
+  if (quoted) return { unclosedAt: startedAt };
+  endLine();
+  return { lines };
+}
+
+interface Columns {
+  email: number;
+  reason: number;
+  expiresAt: number;
+}
+
+/** Where the columns stand, and whether the first line says so. */
+function columnsOf(first: CsvLine): Columns & { named: boolean } {
+  const names = first.cells.map((cell) => cell.trim().toLowerCase());
+  if (!names.includes('email')) return { named: false, email: 0, reason: 1, expiresAt: -1 };
+  return {
+    named: true,
+    email: names.indexOf('email'),
+    reason: names.indexOf('reason'),
+    expiresAt: names.indexOf('expiresat'),
+  };
+}
+
+function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression | string {
+  const cell = (index: number): string => line.cells[index]?.trim() ?? '';
+  const address = parseAddress(cell(columns.email));
+  if (!address.ok) return `the address ${address.reason}`;
+  if (address.value.name !== '') return 'the address has a display name; give the bare address';
+  const reason = cell(columns.reason).toLowerCase() || 'manual';
+  if (!SUPPRESSION_REASONS.includes(reason as SuppressionReason)) {
+    return `the reason must be one of: ${SUPPRESSION_REASONS.join(', ')}`;
+  }
+  const expiry = cell(columns.expiresAt);
+  const expiresAt = expiry === '' ? null : Date.parse(expiry);
+  if (Number.isNaN(expiresAt)) return 'expiresAt must be an ISO 8601 time';
+  const email = sameAddressKey(address.value);
+  return { email, reason: reason as SuppressionReason, sourceMessageId: null, expiresAt, createdAt: nowMs };
+}
+
+/** The addresses of a file, each once, and how many lines repeat one or have expired. INVALID_REQUEST names every faulty line. */
+export function readSuppressions(
+  text: string,
+  nowMs: number,
+): Result<{ suppressions: Suppression[]; passedOver: number }> {
+  const read = readCsv(text.startsWith('\uFEFF') ? text.slice(1) : text);
+  if ('unclosedAt' in read) {
+    return refuse(invalid([{ field: `line ${read.unclosedAt}`, message: 'has a quote that is not closed' }]));
+  }
+  const [first, ...rest] = read.lines;
+  if (!first) return refuse(invalid([{ field: '', message: 'must hold at least one address' }]));
+  const columns = columnsOf(first);
+  const lines = columns.named ? rest : read.lines;
+  if (lines.length > MAX_LINES)
+    return refuse(invalid([{ field: '', message: `must hold at most ${MAX_LINES} lines` }]));
+  const faults: Fault[] = [];
+  const found = new Map<string, Suppression>();
+  let passedOver = 0;
+  for (const line of lines) {
+    const one = readLine(line, columns, nowMs);
+    if (typeof one === 'string') faults.push({ field: `line ${line.number}`, message: one });
+    else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) passedOver += 1;
+    else found.set(one.email, one);
+  }
+  if (faults.length > 0) {
+    const message = `${faults.length} of ${lines.length} lines are not valid; nothing was imported, mend the lines in details.`;
+    return refuse(invalid(faults.slice(0, MAX_FAULTS), message));
+  }
+  return ok({ suppressions: [...found.values()], passedOver });
+}
+
+function quote(cell: string): string {
+  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+function csvLine(one: Suppression): string {
+  const cells = [one.email, one.reason, one.sourceMessageId ?? '', one.expiresAt === null ? '' : iso(one.expiresAt)];
+  return `${[...cells, iso(one.createdAt)].map(quote).join(',')}\r\n`;
+}
+
+/** The list as a stream; `read` gives the rows after an address, none at the end. */
+export function suppressionsCsv(read: (after: string) => Promise<Suppression[]>): Readable {
+  async function* chunks(): AsyncGenerator<string> {
+    yield `${EXPORT_COLUMNS.join(',')}\r\n`;
+    let after = '';
+    for (;;) {
+      const rows = await read(after);
+      const last = rows.at(-1);
+      if (!last) return;
+      yield rows.map(csvLine).join('');
+      after = last.email;
+    }
+  }
+  return Readable.from(chunks(), { objectMode: false });
+}

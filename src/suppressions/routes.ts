@@ -1,0 +1,182 @@
+/** The suppression list over HTTP, for the account and the mode of the key. */
+import { type TSchema, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Fault, failure, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import { parseAddress, sameAddressKey } from '../mail/address.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  importOperation,
+  type ListOf,
+  readSuppressions,
+  SUPPRESSION_REASONS,
+  type Suppression,
+  suppressionsByEmailOperation,
+  suppressionsCsv,
+  suppressionsOperation,
+  suppressOperation,
+  unsuppressOperation,
+} from './suppressions.ts';
+
+const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
+  definition: RouteDefinition<Caller, B, Q>,
+): RouteDefinition<Caller> => defineRoute(definition);
+
+const IMPORT_MAX_BYTES = 5_000_000;
+/** Rows of one transaction, so that an import does not hold up those that send. */
+const IMPORT_BATCH = 500;
+const EXPORT_BATCH = 2_000;
+
+const reason = oneOf([...SUPPRESSION_REASONS]);
+const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
+const suppressionSchema = closed({
+  email: Type.String({ description: 'Lower case, as addresses are compared.' }),
+  reason,
+  sourceMessageId: nullableText,
+  expiresAt: nullableText,
+  createdAt: Type.String({ format: 'date-time' }),
+});
+
+const newSuppression = closed({
+  email: Type.String({ minLength: 1, maxLength: 320 }),
+  reason: Type.Optional(reason),
+  expiresAt: Type.Optional(Type.String({ format: 'date-time', maxLength: 64 })),
+});
+
+function body(one: Suppression): Record<string, unknown> {
+  return {
+    email: one.email,
+    reason: one.reason,
+    sourceMessageId: one.sourceMessageId,
+    expiresAt: one.expiresAt === null ? null : new Date(one.expiresAt).toISOString(),
+    createdAt: new Date(one.createdAt).toISOString(),
+  };
+}
+
+const listOf = (caller: Caller): ListOf => ({ accountId: caller.account.id, mode: caller.mode });
+
+function readNew(
+  request: { email: string; reason?: Suppression['reason']; expiresAt?: string },
+  nowMs: number,
+): Result<Suppression> {
+  const faults: Fault[] = [];
+  const address = parseAddress(request.email);
+  if (!address.ok) faults.push({ field: 'email', message: address.reason });
+  else if (address.value.name !== '')
+    faults.push({ field: 'email', message: 'has a display name; give the bare address' });
+  const expiresAt = request.expiresAt === undefined ? null : Date.parse(request.expiresAt);
+  if (expiresAt !== null && expiresAt <= nowMs) faults.push({ field: 'expiresAt', message: 'must lie in the future' });
+  if (!address.ok || faults.length > 0) return refuse(invalid(faults));
+  return ok({
+    email: sameAddressKey(address.value),
+    reason: request.reason ?? 'manual',
+    sourceMessageId: null,
+    expiresAt,
+    createdAt: nowMs,
+  });
+}
+
+/** /suppressions, /suppressions.csv and /suppressions/import. */
+export function suppressionRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  return [...listRoutes(options), ...csvRoutes(options)];
+}
+
+function listRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  return [
+    route({
+      ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      summary: 'Suppressed addresses, newest first',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(suppressionSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['number', 'string']);
+        if (!page.ok) return page;
+        const [createdAt, email] = (page.value.after ?? []) as [number?, string?];
+        const rows = await database.execute(suppressionsOperation, {
+          ...listOf(request.caller),
+          nowMs: clock.now(),
+          after: createdAt === undefined || email === undefined ? null : { createdAt, email },
+          limit: page.value.limit + 1,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.createdAt, row.email], show: body });
+      },
+    }),
+    route({
+      ...{ method: 'POST', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      summary: 'Suppress an address',
+      description: 'Replaces what was known of the address. Without expiresAt it holds until it is removed.',
+      body: newSuppression,
+      response: { status: 201, schema: suppressionSchema },
+      handle: async (request) => {
+        const read = readNew(request.body, clock.now());
+        if (!read.ok) return read;
+        await database.execute(suppressOperation, { ...listOf(request.caller), suppression: read.value });
+        return answer(body(read.value));
+      },
+    }),
+    route({
+      ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      summary: 'Let an address receive again',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: closed({ message: Type.String() }) },
+      handle: async ({ caller, params }) => {
+        const email = sameAddressKey((params.email ?? '').trim());
+        const removed = await database.execute(unsuppressOperation, { ...listOf(caller), email });
+        if (removed) return answer({ message: 'The address is no longer suppressed.' });
+        return { ok: false, failure: failure('NOT_FOUND', { message: 'This address is not suppressed.' }) };
+      },
+    }),
+  ];
+}
+
+function csvRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  return [
+    route({
+      ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },
+      summary: 'The whole list as CSV',
+      response: { status: 200, contentType: 'text/csv; charset=utf-8' },
+      handle: ({ caller }) => ({
+        ok: true,
+        contentType: 'text/csv; charset=utf-8',
+        headers: { 'Content-Disposition': 'attachment; filename="suppressions.csv"' },
+        content: suppressionsCsv((after) =>
+          database.execute(suppressionsByEmailOperation, {
+            ...listOf(caller),
+            nowMs: clock.now(),
+            after,
+            limit: EXPORT_BATCH,
+          }),
+        ),
+      }),
+    }),
+    route({
+      ...{ method: 'POST', path: '/suppressions/import', tag: 'suppressions', auth: 'key' },
+      summary: 'Add addresses from CSV',
+      description:
+        'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are judged before the first is stored. Addresses already on the list are skipped.',
+      bodyType: 'text/csv',
+      maxBodyBytes: IMPORT_MAX_BYTES,
+      response: { status: 200, schema: closed({ imported: Type.Integer(), skipped: Type.Integer() }) },
+      handle: async (request) => {
+        const nowMs = clock.now();
+        const read = readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);
+        if (!read.ok) return read;
+        const { suppressions, passedOver } = read.value;
+        let imported = 0;
+        for (let i = 0; i < suppressions.length; i += IMPORT_BATCH) {
+          const batch = suppressions.slice(i, i + IMPORT_BATCH);
+          imported += await database.execute(importOperation, {
+            ...listOf(request.caller),
+            nowMs,
+            suppressions: batch,
+          });
+        }
+        return answer({ imported, skipped: suppressions.length - imported + passedOver });
+      },
+    }),
+  ];
+}

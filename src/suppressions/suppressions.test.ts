@@ -1,0 +1,135 @@
+/** The suppression list through the real shell: per mode and account, without case, CSV in and out. */
+import assert from 'node:assert/strict';
+import test, { type TestContext } from 'node:test';
+import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { createAccount } from '../accounts/accounts.ts';
+import { readSuppressions } from './csv.ts';
+import { suppressionRoutes } from './routes.ts';
+
+async function setup(t: TestContext) {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const clock = fakeClock();
+  const making = { database: temp.database, clock };
+  const one = await createAccount(making, { name: 'One', plan: 'paid' });
+  const two = await createAccount(making, { name: 'Two', plan: 'paid' });
+  const server = await serveRoutes({ ...making, routes: suppressionRoutes(making) });
+  t.after(server.close);
+  const live = { key: one.apiKey, id: one.account.id };
+  const sandbox = { key: one.sandboxApiKey, id: one.account.id };
+  const foreign = { key: two.apiKey, id: two.account.id };
+  return { clock, call: server.call, live, sandbox, foreign };
+}
+
+const emails = (called: Called): string[] => called.body.map((one: { email: string }) => one.email);
+
+test('addresses are suppressed without case, per account and mode', async (t) => {
+  const { call, live, sandbox, foreign, clock } = await setup(t);
+  const made = await call('POST', '/suppressions', { ...live, json: { email: 'Some.One@Example.COM' } });
+  assert.equal(made.status, 201);
+  assert.deepEqual(made.body, {
+    email: 'some.one@example.com',
+    reason: 'manual',
+    sourceMessageId: null,
+    expiresAt: null,
+    createdAt: new Date(clock.now()).toISOString(),
+  });
+  clock.advance(1);
+  const again = {
+    email: 'some.one@example.com',
+    reason: 'complaint',
+    expiresAt: new Date(clock.now() + 60_000).toISOString(),
+  };
+  assert.equal((await call('POST', '/suppressions', { ...live, json: again })).status, 201);
+  const list = await call('GET', '/suppressions', live);
+  assert.deepEqual([list.body.length, list.body[0].reason, list.body[0].expiresAt], [1, 'complaint', again.expiresAt]);
+  assert.deepEqual((await call('GET', '/suppressions', sandbox)).body, []);
+  assert.deepEqual((await call('GET', '/suppressions', foreign)).body, []);
+  assert.equal((await call('DELETE', '/suppressions/some.one@example.com', foreign)).status, 404);
+  clock.advance(60_001);
+  assert.deepEqual((await call('GET', '/suppressions', live)).body, []);
+  assert.equal((await call('DELETE', '/suppressions/SOME.one%40example.com', live)).status, 200);
+  assert.equal((await call('DELETE', '/suppressions/some.one@example.com', live)).status, 404);
+});
+
+test('faults are all named', async (t) => {
+  const { call, live } = await setup(t);
+  const bad = { email: 'no address', expiresAt: '2020-01-01T00:00:00Z' };
+  const refused = await call('POST', '/suppressions', { ...live, json: bad });
+  assert.equal(refused.status, 400);
+  assert.deepEqual(
+    refused.body.error.details.map((one: { field: string }) => one.field),
+    ['email', 'expiresAt'],
+  );
+  const json = { email: 'A <a@example.com>' };
+  assert.equal((await call('POST', '/suppressions', { ...live, json })).status, 400);
+});
+
+test('pages lose and repeat nothing, also among equal times', async (t) => {
+  const { call, live, clock } = await setup(t);
+  const wanted: string[] = [];
+  for (let i = 0; i < 7; i += 1) {
+    const email = `a${i}@example.com`;
+    wanted.push(email);
+    await call('POST', '/suppressions', { ...live, json: { email } });
+    if (i % 3 === 0) clock.advance(1);
+  }
+  const seen: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = await call('GET', `/suppressions?limit=2${cursor && `&cursor=${cursor}`}`, live);
+    seen.push(...emails(page));
+    cursor = page.headers.get('x-next-cursor');
+  }
+  assert.deepEqual([...seen].sort(), wanted);
+});
+
+test('CSV goes out and comes back in', async (t) => {
+  const { call, live, sandbox, clock } = await setup(t);
+  const odd = '"a,b"@example.com';
+  await call('POST', '/suppressions', { ...live, json: { email: odd, reason: 'bounce' } });
+  const expiresAt = new Date(clock.now() + 60_000).toISOString();
+  await call('POST', '/suppressions', { ...live, json: { email: 'x@example.com', expiresAt } });
+  const exported = await call('GET', '/suppressions.csv', live);
+  assert.equal(exported.status, 200);
+  assert.match(exported.headers.get('content-type') ?? '', /^text\/csv/);
+  assert.ok(exported.body.startsWith('email,reason,sourceMessageId,expiresAt,createdAt\r\n'));
+  assert.ok(exported.body.includes('"""a,b""@example.com",bounce,'));
+  const first = await call('POST', '/suppressions/import', { ...sandbox, csv: exported.body });
+  assert.deepEqual(first.body, { imported: 2, skipped: 0 });
+  const second = await call('POST', '/suppressions/import', { ...sandbox, csv: exported.body });
+  assert.deepEqual(second.body, { imported: 0, skipped: 2 });
+  const list = await call('GET', '/suppressions', sandbox);
+  assert.deepEqual(emails(list).sort(), [odd, 'x@example.com']);
+  assert.equal(list.body.find((one: { email: string }) => one.email === 'x@example.com').expiresAt, expiresAt);
+});
+
+test('an import with faulty lines names them all and imports nothing', async (t) => {
+  const { call, live } = await setup(t);
+  const csv = 'Email,Reason\nok@example.com,manual\n\nnobody\nB@Example.com,because\n"multi\nline"\n';
+  const refused = await call('POST', '/suppressions/import', { ...live, csv });
+  assert.equal(refused.status, 400);
+  assert.deepEqual(
+    refused.body.error.details.map((one: { field: string }) => one.field),
+    ['line 4', 'line 5', 'line 6'],
+  );
+  assert.deepEqual((await call('GET', '/suppressions', live)).body, []);
+  assert.equal((await call('POST', '/suppressions/import', { ...live, json: {} })).status, 415);
+  const large = `${'a@example.com\n'.repeat(400_000)}`;
+  assert.equal((await call('POST', '/suppressions/import', { ...live, csv: large })).status, 413);
+});
+
+test('lists without a header, with a mark, quotes and repeats', () => {
+  const read = readSuppressions('\uFEFFA@x.com\r\n"b@x.com","BOUNCE"\r\na@X.com\n', 0);
+  assert.ok(read.ok);
+  assert.deepEqual(
+    read.value.suppressions.map((one) => [one.email, one.reason]),
+    [
+      ['a@x.com', 'manual'],
+      ['b@x.com', 'bounce'],
+    ],
+  );
+  assert.equal(read.value.passedOver, 1);
+  for (const text of ['', '\n\n', '"a@x.com', 'x'.repeat(100_000)]) assert.equal(readSuppressions(text, 0).ok, false);
+});
