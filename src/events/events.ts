@@ -4,9 +4,10 @@
  */
 export {
   EVENT_TYPES,
-  type EventType,
   type EventRow,
+  type EventType,
   eventBody,
   isEventType,
 } from './event.ts';
+export { timeline } from './read-store.ts';
 export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';

@@ -250,13 +250,32 @@ async function isSuppressed(tx: Transaction, acceptance: Acceptance, key: string
   return row !== undefined;
 }
 
+/** A record past its time no longer counts once its messages are settled; it makes way for the new one then. */
 async function recordExists(tx: Transaction, acceptance: Acceptance, record: IdempotencyRecord): Promise<boolean> {
+  const place = [acceptance.accountId, acceptance.mode, record.endpoint, record.key];
+  const row = await tx.get<{ email_seq: number | null; expires_at: number }>(
+    'SELECT email_seq, expires_at FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+    ...place,
+  );
+  if (row === undefined) return false;
+  if (row.expires_at > acceptance.nowMs || (await hasUnfinishedCopies(tx, row.email_seq))) return true;
+  await tx.run('DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?', ...place);
+  return false;
+}
+
+/**
+ * Whether a message of the acceptance that began with this email is still to be tried. Emails of one acceptance that differ
+ * per recipient share the Message-ID and have numbers close behind the first one's.
+ */
+export async function hasUnfinishedCopies(tx: Transaction, firstEmailSeq: number | null): Promise<boolean> {
+  if (firstEmailSeq === null) return false;
   const row = await tx.get(
-    'SELECT 1 AS found FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
-    acceptance.accountId,
-    acceptance.mode,
-    record.endpoint,
-    record.key,
+    `SELECT 1 AS found FROM email e JOIN message m ON m.email_seq = e.seq
+     WHERE e.seq >= ? AND e.seq < ? AND m.status IN ('scheduled', 'queued', 'sending', 'delayed')
+       AND e.header_message_id = (SELECT header_message_id FROM email WHERE seq = ?) LIMIT 1`,
+    firstEmailSeq,
+    firstEmailSeq + 1000,
+    firstEmailSeq,
   );
   return row !== undefined;
 }

@@ -5,16 +5,18 @@
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
 
-export type MessageStatus =
-  | 'scheduled'
-  | 'queued'
-  | 'sending'
-  | 'delayed'
-  | 'delivered'
-  | 'bounced'
-  | 'complained'
-  | 'suppressed'
-  | 'cancelled';
+export const MESSAGE_STATUSES = [
+  'scheduled',
+  'queued',
+  'sending',
+  'delayed',
+  'delivered',
+  'bounced',
+  'complained',
+  'suppressed',
+  'cancelled',
+] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 
 export type Role = 'to' | 'cc' | 'bcc';
 export type Retain = 'none' | '7d' | '30d';

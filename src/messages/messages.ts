@@ -8,10 +8,21 @@ export {
   type AcceptedEmail,
   type AcceptedRecipient,
   acceptOperation,
+  hasUnfinishedCopies,
   type IdempotencyRecord,
   type RecipientAnswer,
   sendAnswer,
 } from './accept-store.ts';
+export { type Cancellation, type Change, cancelMessageOperation, type MessageKey } from './api-store.ts';
+export {
+  findQueuedOperation,
+  type QueuedMessage,
+  type QueueStatus,
+  queueStatusOperation,
+  type RetryOutcome,
+  retryOperation,
+} from './control-store.ts';
+export { type ClampDue, clampDueOperation } from './clock-store.ts';
 export {
   type AttemptRecord,
   backlogOperation,
@@ -41,4 +52,14 @@ export {
   type Retain,
   type Role,
 } from './message.ts';
+export {
+  namedBlobsOperation,
+  type Removed,
+  type RetentionBatch,
+  removeContentOperation,
+  removeEmailsOperation,
+  removeIdempotencyOperation,
+  removeSandboxItemsOperation,
+  removeWebhookDeliveriesOperation,
+} from './retention-store.ts';
 export { type Transition, transition } from './state-machine.ts';

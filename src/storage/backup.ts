@@ -96,7 +96,7 @@ async function addBlobs(part: string, blobs: Blobs): Promise<number> {
 export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
   const { directory } = options;
   assertBackup(file);
-  prepareDataDirectory(directory.path);
+  prepareDataDirectory(directory.path, directory.blobsFolder);
   const release = holdDataDirectory(directory);
   try {
     assertEmpty(directory);

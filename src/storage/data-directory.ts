@@ -12,18 +12,19 @@ export interface DataDirectory {
   blobsFolder: string;
 }
 
-export function dataDirectory(folder: string): DataDirectory {
+/** The places in a data directory; blobs are in it unless a folder of their own is configured. */
+export function dataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const absolute = path.resolve(folder);
   return {
     path: absolute,
     databaseFile: path.join(absolute, 'postrider.db'),
-    blobsFolder: path.join(absolute, 'blobs'),
+    blobsFolder: blobsFolder === undefined ? path.join(absolute, 'blobs') : path.resolve(blobsFolder),
   };
 }
 
 /** Makes the directory if it is missing. Throws with the system's reason when it cannot be used. */
-export function prepareDataDirectory(folder: string): DataDirectory {
-  const directory = dataDirectory(folder);
+export function prepareDataDirectory(folder: string, blobsFolder?: string): DataDirectory {
+  const directory = dataDirectory(folder, blobsFolder);
   mkdirSync(directory.path, { recursive: true, mode: 0o700 });
   mkdirSync(directory.blobsFolder, { recursive: true, mode: 0o700 });
   return directory;

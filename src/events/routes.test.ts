@@ -1,0 +1,107 @@
+/** GET /events: filters, pages that are exact while events are written, and the log that is followed. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Api } from '../../test/kit/api.ts';
+import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { eventRoutes } from './routes.ts';
+
+let app: FeatureApp;
+before(async () => {
+  app = await featureApp(({ database }) => eventRoutes({ database }));
+});
+after(() => app.close());
+
+const seed = (accountId: string, count: number, nowMs = Date.now()) =>
+  Promise.all(Array.from({ length: count }, () => seedMail(app.temp.database, { accountId, nowMs })));
+
+async function pages(api: Api, query: string, between?: () => Promise<unknown>): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor = '';
+  for (;;) {
+    const page = await api.get(`/events?${query}${cursor}`);
+    assert.equal(page.status, 200, page.text);
+    ids.push(...page.body.map((event: { eventId: string }) => event.eventId));
+    if (!page.headers.link) return ids;
+    cursor = `&cursor=${page.headers['x-next-cursor']}`;
+    await between?.();
+  }
+}
+
+test('events come newest first, with the fields of the published body, of one account and mode alone', async () => {
+  const api = app.api('acc_a');
+  const mail = await seedMail(app.temp.database, { accountId: 'acc_a', subject: 'Grüße', tags: ['x'] });
+  await seed('acc_b', 3);
+  const list = await api.get('/events');
+  assert.equal(list.body.length, 1);
+  const { eventId, timestamp, ...rest } = list.body[0];
+  assert.match(eventId, /^evt_/);
+  assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  assert.deepEqual(rest, {
+    ...{ eventType: 'Send', messageId: mail.recipients[0]!.messageId, mode: 'live', recipient: 'ada@example.com' },
+    ...{ from: 'Shop <shop@example.org>', subject: 'Grüße', tags: ['x'], metadata: {} },
+  });
+  assert.deepEqual((await app.api('acc_a', 'sandbox').get('/events')).body, []);
+  assert.equal((await api.get(`/events?messageId=${rest.messageId}&eventType=Send`)).body.length, 1);
+  assert.equal((await api.get(`/events?messageId=${rest.messageId}&eventType=Bounce`)).body.length, 0);
+  const foreign = (await app.api('acc_b').get(`/events?messageId=${rest.messageId}`)).body;
+  assert.deepEqual(foreign, []);
+});
+
+test('pages are exact while events are written', async () => {
+  await seed('acc_p', 60);
+  const api = app.api('acc_p');
+  const whole = (await api.get('/events?limit=100')).body.map((event: { eventId: string }) => event.eventId);
+  const paged = await pages(api, 'limit=7', () => seed('acc_p', 3));
+  assert.deepEqual(paged, whole);
+});
+
+test('a followed log skips and repeats nothing, and gives a cursor at its end', async () => {
+  const api = app.api('acc_f');
+  const begin = await api.get('/events?order=asc');
+  assert.deepEqual([begin.body, begin.headers['x-next-cursor']], [[], undefined]);
+  const writers = [1, 2, 3, 4].map(async () => {
+    for (let i = 0; i < 20; i += 1) await seed('acc_f', 1);
+  });
+  let done = false;
+  const finished = Promise.all(writers).then(() => {
+    done = true;
+  });
+  const seen: string[] = [];
+  let cursor = '';
+  for (let idle = 0; idle < 2; ) {
+    const last = done;
+    const page = await api.get(`/events?order=asc&limit=9${cursor}`);
+    seen.push(...page.body.map((event: { eventId: string }) => event.eventId));
+    const next = page.headers['x-next-cursor'];
+    if (next) cursor = `&cursor=${next}`;
+    idle = last && page.body.length === 0 ? idle + 1 : 0;
+  }
+  await finished;
+  assert.equal(seen.length, 80);
+  assert.equal(new Set(seen).size, 80);
+  assert.deepEqual(seen, (await pages(api, 'limit=50')).reverse());
+});
+
+test('since and until are inclusive; wrong values are named', async () => {
+  const at = Date.UTC(2026, 0, 2);
+  for (const shift of [-1, 0, 1]) await seed('acc_t', 1, at + shift);
+  const api = app.api('acc_t');
+  const iso = new Date(at).toISOString();
+  assert.equal((await api.get(`/events?since=${iso}`)).body.length, 2);
+  assert.equal((await api.get(`/events?until=${iso}`)).body.length, 2);
+  assert.equal((await api.get(`/events?since=${iso}&until=${iso}`)).body.length, 1);
+  for (const [query, field] of [
+    ['since=yesterday', 'since'],
+    ['until=2026-02-31T00:00:00Z', 'until'],
+    ['eventType=Delivered', 'eventType'],
+    ['order=up', 'order'],
+    ['limit=0', 'limit'],
+    ['cursor=x', 'cursor'],
+    ['color=red', 'color'],
+  ] as const) {
+    const refused = await api.get(`/events?${query}`);
+    assert.equal(refused.status, 400, query);
+    assert.equal(refused.body.error.details[0].field, field);
+  }
+});

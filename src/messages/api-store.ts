@@ -1,0 +1,257 @@
+/**
+ * What the API reads and changes of messages: lists, one with its attempts and timeline, content, and the changes a user
+ * may make before a message leaves (cancel, move). A message that a worker holds right now cannot be changed any more.
+ */
+import type { Mode } from '../base/mode.ts';
+import { type EventRow, timeline } from '../events/events.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { dropContent } from './delivery-store.ts';
+import type { EmailOptions, MessageRow, MessageStatus, Retain, Role } from './message.ts';
+import { transition } from './state-machine.ts';
+
+export interface MessageKey {
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+}
+
+const COLUMNS = `m.id, m.mode, m.status, w.leased, m.recipient, m.role, e.header_from, e.subject, e.tags, e.metadata,
+   e.template_id, e.template_version, e.size_bytes, e.header_message_id, m.created_at, m.send_at, m.next_attempt_at,
+   m.expires_at`;
+const JOINED = 'FROM message m JOIN email e ON e.seq = m.email_seq LEFT JOIN work w ON w.seq = m.work_seq';
+
+export interface MessagePage {
+  accountId: string;
+  mode: Mode;
+  /** Id of the last message seen. */
+  before: string | null;
+  limit: number;
+  status: MessageStatus | null;
+  messageId: string | null;
+  /** Exact address, without case. */
+  to: string | null;
+  /** Parts of the text, without (ASCII) case. */
+  from: string | null;
+  subject: string | null;
+  /** Exact. */
+  tag: string | null;
+  /** Unix ms of acceptance, both inclusive. */
+  sinceMs: number | null;
+  untilMs: number | null;
+  /** Ids below and above which no message can lie in that time; narrows the search. */
+  lowestId: string | null;
+  highestId: string | null;
+}
+
+const WAITING = "m.status IN ('scheduled', 'queued', 'delayed')";
+
+function statusCondition(status: MessageStatus): string {
+  if (status === 'sending') return `${WAITING} AND w.leased = 1`;
+  // A message that is held by a worker is shown as sending, and is not found as what it was before.
+  const waits = status === 'scheduled' || status === 'queued' || status === 'delayed';
+  return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;
+}
+
+/** Newest first. Ids sort by the time they were made, so that the key of the table is the order of the list. */
+export const listMessagesOperation = operation('messages.list', 'read', (tx, page: MessagePage) => {
+  const conditions = ['m.account_id = ?', 'm.mode = ?'];
+  const params: SqlValue[] = [page.accountId, page.mode];
+  const add = (condition: string, value: SqlValue, times = 1): void => {
+    if (value === null) return;
+    conditions.push(condition);
+    for (let i = 0; i < times; i += 1) params.push(value);
+  };
+  add('m.id < ?', page.before);
+  add('m.id = ?', page.messageId);
+  add('m.id >= ?', page.lowestId);
+  add('m.id <= ?', page.highestId);
+  add('m.created_at >= ?', page.sinceMs);
+  add('m.created_at <= ?', page.untilMs);
+  add('lower(m.recipient) = lower(?)', page.to);
+  // A text contains another one when taking it out changes it; both dialects know replace(), and nothing needs escaping.
+  add("replace(lower(e.header_from), lower(?), '') <> lower(e.header_from)", page.from);
+  add("replace(lower(e.subject), lower(?), '') <> lower(e.subject)", page.subject);
+  add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
+  if (page.status !== null) conditions.push(statusCondition(page.status));
+  return tx.all<MessageRow>(
+    `SELECT ${COLUMNS} ${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY m.id DESC LIMIT ?`,
+    ...params,
+    page.limit,
+  );
+});
+
+async function findRow(tx: Transaction, key: MessageKey): Promise<MessageRow | undefined> {
+  return tx.get<MessageRow>(
+    `SELECT ${COLUMNS} ${JOINED} WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+    key.accountId,
+    key.mode,
+    key.messageId,
+  );
+}
+
+export interface MessageDetail {
+  row: MessageRow;
+  /** JSON of AttemptRecord, oldest first. */
+  attempts: string[];
+  timeline: EventRow[];
+}
+
+/** One message with everything that happened to it; undefined when the account has none of this id in this mode. */
+export const findMessageOperation = operation(
+  'messages.find',
+  'read',
+  async (tx, key: MessageKey): Promise<MessageDetail | undefined> => {
+    const row = await findRow(tx, key);
+    if (!row) return undefined;
+    const attempts = await tx.all<{ record: string }>(
+      'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number',
+      key.accountId,
+      key.messageId,
+    );
+    return { row, attempts: attempts.map((attempt) => attempt.record), timeline: await timeline(tx, key) };
+  },
+);
+
+export interface StoredContent {
+  /** At most one of the two; neither when the content is no longer kept. */
+  content: Uint8Array | null;
+  blob_key: string | null;
+}
+
+export const findContentOperation = operation('messages.content', 'read', (tx, key: MessageKey) =>
+  tx.get<StoredContent>(
+    `SELECT e.content, e.blob_key FROM message m JOIN email e ON e.seq = m.email_seq
+     WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+    key.accountId,
+    key.mode,
+    key.messageId,
+  ),
+);
+
+/** A message as it is sent again: what its email says, and where it went. */
+export interface StoredMail extends StoredContent {
+  recipient: string;
+  role: Role;
+  status: MessageStatus;
+  source: 'http' | 'smtp';
+  header_from: string;
+  header_to: string;
+  envelope_from: string;
+  subject: string;
+  header_message_id: string;
+  tags: string;
+  metadata: string;
+  options: string;
+  template_id: string | null;
+  template_version: number | null;
+  retain: Retain;
+}
+
+export const findMailOperation = operation('messages.mail', 'read', (tx, key: MessageKey) =>
+  tx.get<StoredMail>(
+    `SELECT m.recipient, m.role, m.status, e.source, e.header_from, e.header_to, e.envelope_from, e.subject,
+       e.header_message_id, e.tags, e.metadata, e.options, e.template_id, e.template_version, e.retain, e.content,
+       e.blob_key
+     FROM message m JOIN email e ON e.seq = m.email_seq WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+    key.accountId,
+    key.mode,
+    key.messageId,
+  ),
+);
+
+/** Why a change was not made, with the state as it is shown. */
+export type Change<T> =
+  | ({ changed: true; row: MessageRow } & T)
+  | { changed: false; reason: 'not-found' }
+  | { changed: false; reason: 'state'; status: MessageStatus };
+
+interface Changeable {
+  status: MessageStatus;
+  work_seq: number | null;
+  leased: number | null;
+  email_seq: number;
+  send_at: number | null;
+  options: string;
+}
+
+function readChangeable(tx: Transaction, key: MessageKey) {
+  return tx.get<Changeable>(
+    `SELECT m.status, m.work_seq, w.leased, m.email_seq, m.send_at, e.options ${JOINED}
+     WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+    key.accountId,
+    key.mode,
+    key.messageId,
+  );
+}
+
+export type Cancellation = MessageKey & { eventId: string; nowMs: number };
+
+const CANCELLABLE: readonly MessageStatus[] = ['scheduled', 'queued', 'delayed'];
+
+const CANCELLED = {
+  reject: {
+    reason: 'cancelled',
+    owner: 'our-side',
+    advice: 'The message was cancelled before it left; send it again if it should arrive after all.',
+    suppressed: false,
+  },
+};
+
+/**
+ * Takes a message back that has not left and is not being sent: its work is removed and a Reject event says so. Answers
+ * the blobs that nothing refers to any more.
+ */
+export const cancelMessageOperation = operation(
+  'messages.cancel',
+  'write',
+  async (tx, cancellation: Cancellation): Promise<Change<{ blobKeys: string[] }>> => {
+    const found = await readChangeable(tx, cancellation);
+    if (!found) return { changed: false, reason: 'not-found' };
+    if (!CANCELLABLE.includes(found.status)) return { changed: false, reason: 'state', status: found.status };
+    if (found.leased === 1) return { changed: false, reason: 'state', status: 'sending' };
+    const { accountId, mode, messageId } = cancellation;
+    await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0', found.work_seq);
+    const changed = await transition(tx, {
+      ...{ accountId, mode, messageId, to: 'cancelled', atMs: cancellation.nowMs },
+      event: { id: cancellation.eventId, type: 'Reject', detail: CANCELLED },
+    });
+    if (!changed) throw new Error(`message ${messageId} cannot become cancelled`);
+    const row = (await findRow(tx, cancellation)) as MessageRow;
+    return { changed: true, row, blobKeys: await dropUnretained(tx, found.email_seq) };
+  },
+);
+
+async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string[]> {
+  const email = await tx.get<{ retain: Retain }>('SELECT retain FROM email WHERE seq = ?', emailSeq);
+  return email?.retain === 'none' ? dropContent(tx, emailSeq) : [];
+}
+
+export type Move = MessageKey & { sendAtMs: number; nowMs: number };
+
+/** Moves a scheduled message to another time; its expiry and the keeping of its content move along. */
+export const moveMessageOperation = operation(
+  'messages.move',
+  'write',
+  async (tx, move: Move): Promise<Change<object>> => {
+    const found = await readChangeable(tx, move);
+    if (!found) return { changed: false, reason: 'not-found' };
+    if (found.leased === 1) return { changed: false, reason: 'state', status: 'sending' };
+    if (found.status !== 'scheduled') return { changed: false, reason: 'state', status: found.status };
+    const { accountId, mode, messageId, sendAtMs } = move;
+    const { expiresAfterSeconds } = JSON.parse(found.options) as EmailOptions;
+    const to = { accountId, mode, messageId, to: 'scheduled' as const };
+    await transition(tx, { ...to, atMs: move.nowMs, nextAttemptAtMs: sendAtMs });
+    await tx.run('UPDATE work SET due = ? WHERE seq = ? AND leased = 0', sendAtMs, found.work_seq);
+    await tx.run(
+      'UPDATE message SET send_at = ?, expires_at = ? WHERE account_id = ? AND mode = ? AND id = ?',
+      sendAtMs,
+      sendAtMs + expiresAfterSeconds * 1000,
+      accountId,
+      mode,
+      messageId,
+    );
+    const laterMs = Math.max(0, sendAtMs - (found.send_at ?? sendAtMs));
+    await tx.run('UPDATE email SET content_until = content_until + ? WHERE seq = ?', laterMs, found.email_seq);
+    return { changed: true, row: (await findRow(tx, move)) as MessageRow };
+  },
+);

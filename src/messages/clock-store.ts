@@ -1,0 +1,41 @@
+/**
+ * Mends the schedule of deliveries after the clock was set back. Leaves alone what a user scheduled, and what somebody holds.
+ */
+import { operation } from '../storage/operation.ts';
+import { DELIVERY_WORK } from './message.ts';
+
+export interface ClampDue {
+  nowMs: number;
+  /** Index n - 1: the longest that a message may wait after its attempt n, in ms; the last one holds for all further. */
+  latestMs: number[];
+}
+
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export const clampDueOperation = operation(
+  'messages.clampDue',
+  'write',
+  async (tx, { nowMs, latestMs }: ClampDue): Promise<number> => {
+    let changed = 0;
+    for (const [index, waitMs] of latestMs.entries()) {
+      const last = index === latestMs.length - 1;
+      changed += await tx.run(
+        `UPDATE work SET due = ? WHERE kind = ? AND held = 0 AND due > ? AND leased = 0
+           AND attempts ${last ? '>=' : '='} ? AND attempts > 0`,
+        nowMs + waitMs,
+        DELIVERY_WORK,
+        nowMs + waitMs,
+        index + 1,
+      );
+    }
+    // Never tried and not scheduled by anybody: due since it was accepted.
+    changed += await tx.run(
+      `UPDATE work SET due = ? WHERE kind = ? AND held = 0 AND due > ? AND leased = 0 AND attempts = 0 AND crashes = 0
+         AND EXISTS (SELECT 1 FROM message m WHERE m.account_id = work.account_id AND m.mode = work.mode
+                     AND m.id = work.subject AND m.status = 'queued')`,
+      nowMs,
+      DELIVERY_WORK,
+      nowMs,
+    );
+    return changed;
+  },
+);

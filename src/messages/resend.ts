@@ -1,0 +1,109 @@
+/**
+ * Sends a kept message again: a new message with an id of its own, from the stored content, to the same recipient. Mail
+ * that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
+ * is kept as it was submitted. Suppressions are judged anew.
+ */
+import { failure } from '../base/failure.ts';
+import { newId, randomText } from '../base/ids.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { domainToAscii, sameAddressKey } from '../mail/address.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { type AcceptedEmail, acceptOperation } from './accept-store.ts';
+import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';
+import type { EmailOptions, Retain } from './message.ts';
+
+const DAY_MS = 86_400_000;
+/** How long content is kept; of mail that is not retained only until it is settled, at most so long. */
+const RETAIN_MS: Record<Retain, number> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
+/** Content above this size lives in a blob. */
+const INLINE_BYTES = 64 * 1024;
+
+export interface Resend extends MessageKey {
+  nowMs: number;
+}
+
+/** Answers the text of the /send answer; NOT_FOUND for an unknown message, CONFLICT when its content is gone. */
+export async function resendMessage(
+  deps: { database: Database; blobs: Blobs },
+  resend: Resend,
+): Promise<Result<string>> {
+  const { accountId, mode, nowMs } = resend;
+  const mail = await deps.database.execute(findMailOperation, resend);
+  if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+  const stored = mail.blob_key === null ? mail.content : await deps.blobs.get(mail.blob_key);
+  if (!stored) {
+    const message = 'The content of this message is no longer kept; send it again with POST /send.';
+    return refuse(failure('CONFLICT', { message }));
+  }
+  const email = await emailOf(deps.blobs, resend, { mail, stored });
+  const { expiresAfterSeconds } = JSON.parse(mail.options) as EmailOptions;
+  const accepted = await deps.database.execute(acceptOperation, {
+    accountId,
+    mode,
+    source: mail.source,
+    nowMs,
+    emails: [email],
+    retain: mail.retain,
+    contentUntilMs: nowMs + RETAIN_MS[mail.retain],
+    sendAtMs: null,
+    expiresAtMs: nowMs + expiresAfterSeconds * 1000,
+    from: mail.header_from,
+    idempotency: null,
+    leaseUntilMs: null,
+  });
+  return ok(accepted.answer);
+}
+
+async function emailOf(
+  blobs: Blobs,
+  resend: Resend,
+  { mail, stored }: { mail: StoredMail; stored: Uint8Array },
+): Promise<AcceptedEmail> {
+  const renewed = mail.source === 'http' ? withNewMessageId(stored, mail.header_message_id) : undefined;
+  const content = renewed?.content ?? stored;
+  const blobKey = content.length > INLINE_BYTES ? await blobs.put(content) : null;
+  const domain = mail.recipient.slice(mail.recipient.lastIndexOf('@') + 1);
+  const place = resend.mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain);
+  return {
+    headerFrom: mail.header_from,
+    headerTo: mail.header_to,
+    envelopeFrom: mail.envelope_from,
+    subject: mail.subject,
+    headerMessageId: renewed?.messageId ?? mail.header_message_id,
+    tags: mail.tags,
+    metadata: mail.metadata,
+    options: mail.options,
+    templateId: mail.template_id,
+    templateVersion: mail.template_version,
+    sizeBytes: content.length,
+    content: blobKey === null ? content : null,
+    blobKey,
+    recipients: [
+      {
+        messageId: newId('msg', resend.nowMs),
+        sendEventId: newId('evt', resend.nowMs),
+        rejectEventId: newId('evt', resend.nowMs),
+        email: mail.recipient,
+        suppressionKey: sameAddressKey(mail.recipient),
+        role: mail.role,
+        lane: `${resend.accountId}/${place}`,
+        // The sandbox plays the same outcome again.
+        simulateSuppressed: resend.mode === 'sandbox' && mail.status === 'suppressed',
+      },
+    ],
+  };
+}
+
+/** The content with another Message-ID of the same domain, or undefined when its header does not hold the one given. */
+function withNewMessageId(content: Uint8Array, old: string): { content: Buffer; messageId: string } | undefined {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  const end = bytes.indexOf('\r\n\r\n');
+  const field = /(?:^|\r\n)message-id:/i.exec(bytes.subarray(0, end === -1 ? bytes.length : end).toString('latin1'));
+  const at = field ? bytes.indexOf(old, field.index) : -1;
+  const domain = /@([^@>]+)>$/.exec(old)?.[1];
+  if (at === -1 || (end !== -1 && at > end) || domain === undefined) return undefined;
+  const messageId = `<${randomText(26)}@${domain}>`;
+  const rest = bytes.subarray(at + Buffer.byteLength(old));
+  return { content: Buffer.concat([bytes.subarray(0, at), Buffer.from(messageId), rest]), messageId };
+}

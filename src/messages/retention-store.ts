@@ -1,0 +1,177 @@
+/**
+ * Removes what is kept no longer, a bounded number of rows at a time so that nobody waits behind it. Messages that are not
+ * finished, and whatever belongs to them, are never removed, however old they are.
+ */
+import type { Mode } from '../base/mode.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { hasUnfinishedCopies } from './accept-store.ts';
+
+export interface RetentionBatch {
+  /** Unix ms; what counts from before it is removed. */
+  beforeMs: number;
+  /** Rows looked at in this call. */
+  limit: number;
+}
+
+export interface Removed {
+  count: number;
+  /** Blobs that nothing names any more. */
+  blobKeys: string[];
+}
+
+const UNFINISHED = `('scheduled', 'queued', 'sending', 'delayed')`;
+
+/** Content of finished emails whose time is over. */
+export const removeContentOperation = operation(
+  'messages.removeContent',
+  'write',
+  async (tx, batch: RetentionBatch): Promise<Removed> => {
+    const rows = await tx.all<{ seq: number; blob_key: string | null }>(
+      `SELECT seq, blob_key FROM email WHERE content_until IS NOT NULL AND content_until <= ? AND NOT EXISTS
+         (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ${UNFINISHED})
+       ORDER BY content_until LIMIT ?`,
+      batch.beforeMs,
+      batch.limit,
+    );
+    for (const row of rows) {
+      await tx.run('UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ?', row.seq);
+    }
+    return { count: rows.length, blobKeys: rows.flatMap((row) => (row.blob_key === null ? [] : [row.blob_key])) };
+  },
+);
+
+export interface EmailsBatch extends RetentionBatch {
+  /** Number of the last email that was looked at. */
+  afterSeq: number;
+}
+
+/**
+ * Whole emails, oldest first, with all their messages, events and attempts; `count` is that of emails. `lastSeq` is where
+ * to go on, or null when no email is old enough any more.
+ */
+export const removeEmailsOperation = operation(
+  'messages.removeEmails',
+  'write',
+  async (tx, batch: EmailsBatch): Promise<Removed & { lastSeq: number | null }> => {
+    // Emails are numbered in order of acceptance, so that the oldest are the first of the table.
+    const rows = await tx.all<{ seq: number; blob_key: string | null; created_at: number; unfinished: number }>(
+      `SELECT seq, blob_key, created_at, CASE WHEN EXISTS (SELECT 1 FROM message m WHERE m.email_seq = e.seq
+         AND (m.status IN ${UNFINISHED} OR m.updated_at > ?)) THEN 1 ELSE 0 END AS unfinished
+       FROM email e WHERE seq > ? ORDER BY seq LIMIT ?`,
+      batch.beforeMs,
+      batch.afterSeq,
+      batch.limit,
+    );
+    const old = rows.filter((row) => row.created_at <= batch.beforeMs && row.unfinished === 0);
+    for (const row of old) await removeEmail(tx, row.seq);
+    const last = rows.at(-1);
+    const more = last !== undefined && rows.length === batch.limit && last.created_at <= batch.beforeMs;
+    return {
+      count: old.length,
+      blobKeys: old.flatMap((row) => (row.blob_key === null ? [] : [row.blob_key])),
+      lastSeq: more ? last.seq : null,
+    };
+  },
+);
+
+async function removeEmail(tx: Transaction, seq: number): Promise<void> {
+  const messages = await tx.all<{ account_id: string; mode: Mode; id: string }>(
+    'SELECT account_id, mode, id FROM message WHERE email_seq = ?',
+    seq,
+  );
+  for (const { account_id, mode, id } of messages) {
+    await tx.run('DELETE FROM event WHERE message_id = ?', id);
+    await tx.run('DELETE FROM attempt WHERE account_id = ? AND message_id = ?', account_id, id);
+    await tx.run('DELETE FROM sandbox_item WHERE account_id = ? AND message_id = ?', account_id, id);
+    await tx.run('DELETE FROM message WHERE account_id = ? AND mode = ? AND id = ?', account_id, mode, id);
+  }
+  await tx.run('DELETE FROM email WHERE seq = ?', seq);
+}
+
+/** Idempotency records whose time is over and whose messages are settled. */
+export const removeIdempotencyOperation = operation(
+  'messages.removeIdempotency',
+  'write',
+  async (tx, batch: RetentionBatch): Promise<number> => {
+    const rows = await tx.all<{
+      account_id: string;
+      mode: string;
+      endpoint: string;
+      key: string;
+      email_seq: number | null;
+    }>(
+      `SELECT account_id, mode, endpoint, key, email_seq FROM idempotency i WHERE expires_at <= ? AND NOT EXISTS
+         (SELECT 1 FROM message WHERE email_seq = i.email_seq AND status IN ${UNFINISHED}) ORDER BY expires_at LIMIT ?`,
+      batch.beforeMs,
+      batch.limit,
+    );
+    let removed = 0;
+    for (const row of rows) {
+      if (await hasUnfinishedCopies(tx, row.email_seq)) continue;
+      removed += await tx.run(
+        'DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+        row.account_id,
+        row.mode,
+        row.endpoint,
+        row.key,
+      );
+    }
+    return removed;
+  },
+);
+
+/** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */
+export const removeSandboxItemsOperation = operation(
+  'messages.removeSandboxItems',
+  'write',
+  async (tx, batch: RetentionBatch & { perAccount: number }): Promise<number> => {
+    let removed = await tx.run(
+      `DELETE FROM sandbox_item WHERE (account_id, message_id) IN
+         (SELECT account_id, message_id FROM sandbox_item WHERE created_at <= ? LIMIT ?)`,
+      batch.beforeMs,
+      batch.limit,
+    );
+    const crowded = await tx.all<{ account_id: string; n: number }>(
+      'SELECT account_id, count(*) AS n FROM sandbox_item GROUP BY account_id HAVING count(*) > ? LIMIT 100',
+      batch.perAccount,
+    );
+    for (const { account_id, n } of crowded) {
+      removed += await tx.run(
+        `DELETE FROM sandbox_item WHERE account_id = ? AND message_id IN
+           (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY created_at, message_id LIMIT ?)`,
+        account_id,
+        account_id,
+        Math.min(n - batch.perAccount, batch.limit),
+      );
+    }
+    return removed;
+  },
+);
+
+/** The log of webhook deliveries; those that are still to be made stay. */
+export const removeWebhookDeliveriesOperation = operation(
+  'messages.removeWebhookDeliveries',
+  'write',
+  (tx, batch: RetentionBatch): Promise<number> | number =>
+    tx.run(
+      `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN
+         (SELECT webhook_id, id FROM webhook_delivery WHERE status <> 'pending' AND updated_at <= ? LIMIT ?)`,
+      batch.beforeMs,
+      batch.limit,
+    ),
+);
+
+/** Which of these blobs some row names. */
+export const namedBlobsOperation = operation(
+  'messages.namedBlobs',
+  'read',
+  async (tx, keys: string[]): Promise<string[]> => {
+    if (keys.length === 0) return [];
+    const places = keys.map(() => '?').join(', ');
+    const rows = await tx.all<{ blob_key: string }>(
+      `SELECT blob_key FROM email WHERE blob_key IN (${places})`,
+      ...keys,
+    );
+    return rows.map((row) => row.blob_key);
+  },
+);

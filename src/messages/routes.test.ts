@@ -1,0 +1,221 @@
+/** The calls below /messages: lists and filters, one message, its content, and the changes a user may make. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { failure } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { backlogOperation, claimOperation, settleOperation } from './messages.ts';
+import { messageRoutes } from './routes.ts';
+
+const clock = fakeClock(Date.now());
+let app: FeatureApp;
+let blobs: Blobs;
+let nudges = 0;
+
+before(async () => {
+  app = await featureApp(({ database, folder }) => {
+    blobs = openDiskBlobs(path.join(folder, 'blobs'));
+    return messageRoutes({
+      ...{ database, blobs, clock },
+      judgeSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
+      nudge: () => {
+        nudges += 1;
+      },
+    });
+  });
+});
+after(() => app.close());
+
+const seed = async (mail: SeededMail): Promise<string> => {
+  const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
+  return recipients[0]!.messageId;
+};
+const claim = () =>
+  app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, suspects: false });
+const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
+
+test('the list is filtered by every field, without case where that is promised', async () => {
+  const api = app.api('acc_list');
+  const accountId = 'acc_list';
+  const a = await seed({ accountId, recipients: ['Ada@Example.com'], subject: '100% off_now', tags: ['a_b'] });
+  const b = await seed({ accountId, recipients: ['bob@example.com'], subject: 'Hello', tags: ['axb', 'new'] });
+  const c = await seed({
+    accountId,
+    from: 'Desk <desk@example.net>',
+    recipients: ['c@example.com'],
+    sendAtMs: clock.now() + 60_000,
+  });
+  await seed({ accountId: 'acc_other' });
+  await seed({ accountId, mode: 'sandbox' });
+  const found = async (query: string): Promise<string[]> => ids((await api.get(`/messages?${query}`)).body as never);
+  assert.deepEqual((await found('')).sort(), [a, b, c].sort());
+  assert.deepEqual(await found('to=ADA@example.com'), [a]);
+  assert.deepEqual(await found('to=ada'), []);
+  assert.deepEqual(await found('subject=%25%20OFF_'), [a]);
+  assert.deepEqual(await found('from=DESK@'), [c]);
+  assert.deepEqual(await found('tag=a_b'), [a]);
+  assert.deepEqual(await found('tag=A_b'), []);
+  assert.deepEqual(await found(`messageId=${b}&tag=new`), [b]);
+  assert.deepEqual(await found('status=scheduled'), [c]);
+  assert.deepEqual((await found('status=queued')).sort(), [a, b].sort());
+  assert.deepEqual(await found(`since=${new Date(clock.now() + 1).toISOString()}`), []);
+  assert.equal((await found(`since=${new Date(clock.now()).toISOString()}`)).length, 3);
+  assert.deepEqual(await found(`until=${new Date(clock.now() - 1).toISOString()}`), []);
+  const refused = await api.get('/messages?status=sent&since=now');
+  assert.equal(refused.status, 400);
+  assert.deepEqual(refused.body.error.details.map((one: { field: string }) => one.field).sort(), ['since', 'status']);
+  await claim();
+  assert.deepEqual((await found('status=sending')).sort(), [a, b].sort());
+  assert.deepEqual(await found('status=queued'), []);
+});
+
+test('pages are exact while messages are accepted', async () => {
+  const accountId = 'acc_pages';
+  const api = app.api(accountId);
+  // Ids of one millisecond have no order among themselves, so that later ones get a later time.
+  for (let i = 0; i < 40; i += 1) await seed({ accountId });
+  const whole = ids((await api.get('/messages?limit=100')).body as never);
+  const paged: string[] = [];
+  for (let url: string | undefined = '/messages?limit=7'; url; ) {
+    const page = await api.get(url);
+    paged.push(...ids(page.body as never));
+    url = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
+    clock.advance(1);
+    await seed({ accountId });
+  }
+  assert.deepEqual(paged, whole);
+});
+
+test('one message shows its attempts and its timeline, oldest first, and its content', async () => {
+  const accountId = 'acc_one';
+  const api = app.api(accountId);
+  const content = 'Subject: Hi\r\n\r\nBody with \u00e4\r\n';
+  const id = await seed({ accountId, content });
+  const job = (await claim()).find((one) => one.messageId === id)!;
+  assert.equal((await api.get(`/messages/${id}`)).body.status, 'sending');
+  await app.temp.database.execute(settleOperation, [
+    {
+      ...{ seq: job.seq, fence: job.fence, accountId, mode: 'live', messageId: id, emailSeq: job.emailSeq },
+      ...{ retain: '30d', atMs: clock.now() + 5, attempts: 1, to: 'delivered', nextAttemptAtMs: null },
+      attempt: {
+        ...{ time: new Date(clock.now()).toISOString(), durationMs: 5, host: 'mx.example.com', address: '192.0.2.1' },
+        ...{ tls: 'TLSv1.3', dialogue: [], reply: '250 2.0.0 OK', outcome: 'delivered' },
+      },
+      event: { id: newId('evt'), type: 'Delivery', detail: { delivery: { reply: '250 2.0.0 OK' } } },
+      ...{ suppress: null, sandboxOutcome: null },
+      // biome-ignore lint/suspicious/noThenProperty: the name of the field; null is no function to call
+      then: null,
+    },
+  ]);
+  const { body } = await api.get(`/messages/${id}`);
+  assert.equal(body.status, 'delivered');
+  assert.equal(body.attempts[0].host, 'mx.example.com');
+  assert.deepEqual(
+    body.timeline.map((event: { eventType: string }) => event.eventType),
+    ['Send', 'Delivery'],
+  );
+  const raw = await api.get(`/messages/${id}/content`);
+  assert.equal(raw.headers['content-type'], 'message/rfc822');
+  assert.equal(raw.text, content);
+  const key = await blobs.put(randomBytes(100_000));
+  const large = await seed({ accountId, email: { content: null, blobKey: key } });
+  assert.equal((await api.get(`/messages/${large}/content`)).headers['content-type'], 'message/rfc822');
+  const gone = await seed({ accountId, email: { content: null } });
+  assert.equal((await api.get(`/messages/${gone}/content`)).status, 404);
+  assert.equal((await api.post(`/messages/${gone}/resend`)).status, 409);
+  for (const stranger of [app.api('acc_two'), app.api(accountId, 'sandbox')]) {
+    assert.equal((await stranger.get(`/messages/${id}`)).status, 404);
+    assert.equal((await stranger.get(`/messages/${id}/content`)).status, 404);
+    assert.equal((await stranger.post(`/messages/${id}/cancel`)).status, 404);
+    assert.equal((await stranger.post(`/messages/${id}/resend`)).status, 404);
+    assert.equal((await stranger.patch(`/messages/${id}`, { sendAt: '2099-01-01T00:00:00Z' })).status, 400);
+    const sendAt = new Date(clock.now() + 60_000).toISOString();
+    assert.equal((await stranger.patch(`/messages/${id}`, { sendAt })).status, 404);
+  }
+});
+
+test('what has not left can be cancelled once; what is held or finished cannot', async () => {
+  const accountId = 'acc_cancel';
+  const api = app.api(accountId);
+  await claim();
+  const before = await app.temp.database.execute(backlogOperation, null);
+  const scheduled = await seed({ accountId, sendAtMs: clock.now() + 60_000 });
+  const queued = await seed({ accountId, retain: 'none' });
+  for (const id of [scheduled, queued]) {
+    const cancelled = await api.post(`/messages/${id}/cancel`);
+    assert.equal(cancelled.status, 200, cancelled.text);
+    assert.equal(cancelled.body.status, 'cancelled');
+    const { timeline } = (await api.get(`/messages/${id}`)).body;
+    assert.equal(timeline[1].eventType, 'Reject');
+    assert.deepEqual(
+      [timeline[1].reject.reason, timeline[1].reject.owner, timeline[1].reject.suppressed],
+      ['cancelled', 'our-side', false],
+    );
+    const again = await api.post(`/messages/${id}/cancel`);
+    assert.deepEqual([again.status, again.body.error.code], [409, 'CONFLICT']);
+  }
+  assert.equal((await app.temp.database.execute(backlogOperation, null)).depth, before.depth, 'their work is gone');
+  assert.equal((await api.get(`/messages/${queued}/content`)).status, 404, 'not retained');
+  assert.equal((await api.get(`/messages/${scheduled}/content`)).status, 200);
+  const held = await seed({ accountId });
+  await claim();
+  const refused = await api.post(`/messages/${held}/cancel`);
+  assert.equal(refused.status, 409);
+  assert.match(refused.body.error.message, /being sent/);
+  assert.equal((await api.post('/messages/msg_nothing/cancel')).status, 404);
+});
+
+test('a scheduled message is moved with its expiry; others are not', async () => {
+  const accountId = 'acc_move';
+  const api = app.api(accountId);
+  const id = await seed({ accountId, sendAtMs: clock.now() + 3_600_000 });
+  const sendAt = new Date(clock.now() + 60_000).toISOString();
+  const moved = await api.patch(`/messages/${id}`, { sendAt });
+  assert.equal(moved.status, 200, moved.text);
+  const { status, nextAttemptAt, expiresAt } = moved.body;
+  const expiry = new Date(Date.parse(sendAt) + 259_200_000).toISOString();
+  assert.deepEqual([status, moved.body.sendAt, nextAttemptAt, expiresAt], ['scheduled', sendAt, sendAt, expiry]);
+  assert.deepEqual(
+    (await claim()).filter((job) => job.messageId === id),
+    [],
+  );
+  for (const wrong of ['2020-01-01T00:00:00Z', new Date(clock.now() + 31 * 86_400_000).toISOString(), 'soon']) {
+    const refused = await api.patch(`/messages/${id}`, { sendAt: wrong });
+    assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'sendAt']);
+  }
+  clock.advance(60_000);
+  assert.equal((await claim()).filter((job) => job.messageId === id).length, 1);
+  const later = new Date(clock.now() + 60_000).toISOString();
+  assert.equal((await api.patch(`/messages/${id}`, { sendAt: later })).status, 409);
+  const queued = await seed({ accountId });
+  assert.equal((await api.patch(`/messages/${queued}`, { sendAt: later })).status, 409);
+});
+
+test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {
+  const accountId = 'acc_resend';
+  const api = app.api(accountId);
+  const id = await seed({ accountId });
+  nudges = 0;
+  const sent = await api.post(`/messages/${id}/resend`);
+  assert.equal(sent.status, 200, sent.text);
+  const { messageId, status, recipients } = sent.body.data;
+  assert.notEqual(messageId, id);
+  assert.deepEqual([status, recipients.length, recipients[0].email], ['queued', 1, 'ada@example.com']);
+  assert.ok(nudges > 0);
+  const first = await api.get(`/messages/${id}/content`);
+  const second = await api.get(`/messages/${messageId}/content`);
+  const line = /^Message-ID: (.*)$/m;
+  assert.notEqual(line.exec(first.text)![1], line.exec(second.text)![1]);
+  assert.equal(first.text.replace(line, ''), second.text.replace(line, ''));
+  const { body } = await api.get(`/messages/${messageId}`);
+  assert.equal(body.headerMessageId, line.exec(second.text)![1]);
+  assert.equal(body.sizeBytes, second.text.length);
+  const foreign = await seed({ accountId, from: 'x@gone.example' });
+  assert.equal((await api.post(`/messages/${foreign}/resend`)).body.error.code, 'SENDER_NOT_VERIFIED');
+});

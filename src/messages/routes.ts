@@ -1,0 +1,254 @@
+/**
+ * `/messages`: what was accepted and what became of it, content, and the changes a user may still make: move, cancel,
+ * send again. Everything is of the caller's account and mode; what is another's answers as if it did not exist.
+ */
+import type { Readable } from 'node:stream';
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Failure, failure, invalid } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { refuse } from '../base/result.ts';
+import { eventBody } from '../events/events.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  cancelMessageOperation,
+  findContentOperation,
+  findMessageOperation,
+  listMessagesOperation,
+  type MessageKey,
+  moveMessageOperation,
+} from './api-store.ts';
+import { MESSAGE_STATUSES, type MessageStatus, messageBody } from './message.ts';
+import { resendMessage } from './resend.ts';
+
+export interface MessageRouteDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  /** Whether this caller may still send from this header's address; asked before a message is sent again. */
+  judgeSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
+  /** Tells delivery and webhooks that there is new work. */
+  nudge(): void;
+}
+
+type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
+
+const DAY_MS = 86_400_000;
+const MAX_AHEAD_DAYS = 30;
+/** How far an id's time may lie from the time its message is recorded with. */
+const ID_SLACK_MS = 3_600_000;
+
+const text = (maxLength: number, description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength, description }));
+const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
+
+const listQuery = closed({
+  status: Type.Optional(oneOf([...MESSAGE_STATUSES])),
+  to: text(320, 'The whole address, without case.'),
+  from: text(998, 'A part of the From header, without case.'),
+  subject: text(998, 'A part of the subject, without case.'),
+  tag: text(64, 'One tag, exactly.'),
+  messageId: text(64, 'One id.'),
+  since: time('Accepted at or after.'),
+  until: time('Accepted at or before.'),
+  ...pageFields,
+});
+
+const messageShape = {
+  messageId: Type.String(),
+  status: oneOf([...MESSAGE_STATUSES]),
+  mode: oneOf(['live', 'sandbox']),
+  from: Type.String(),
+  to: Type.String(),
+  role: oneOf(['to', 'cc', 'bcc']),
+  subject: Type.String(),
+  tags: Type.Array(Type.String()),
+  metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  templateId: Type.Optional(Type.String()),
+  templateVersion: Type.Optional(Type.Integer()),
+  sizeBytes: Type.Integer(),
+  headerMessageId: Type.String(),
+  createdAt: Type.String(),
+  sendAt: Type.Optional(Type.String()),
+  nextAttemptAt: Type.Optional(Type.String()),
+  expiresAt: Type.String(),
+};
+const messageSchema = closed(messageShape);
+const detailSchema = closed({
+  ...messageShape,
+  attempts: Type.Array(Type.Object({ time: Type.String(), outcome: Type.String() })),
+  timeline: Type.Array(Type.Object({ eventId: Type.String(), eventType: Type.String(), timestamp: Type.String() })),
+});
+
+const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+
+function keyOf(request: Request<unknown>): MessageKey {
+  return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
+}
+
+function conflict(status: MessageStatus, wish: string) {
+  const why = status === 'sending' ? 'it is being sent right now' : `its status is ${status}; only ${wish} allows this`;
+  return refuse(failure('CONFLICT', { message: `The message cannot be changed: ${why}.` }));
+}
+
+/** All calls below /messages. */
+export function messageRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
+  return [...readRoutes(deps), ...changeRoutes(deps)];
+}
+
+function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Caller>[] {
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/messages', tag: 'messages', auth: 'key' },
+      summary: 'List messages, newest first',
+      query: listQuery,
+      response: { status: 200, schema: Type.Array(messageSchema) },
+      async handle(request: Request<undefined, Static<typeof listQuery>>) {
+        const page = readPage(request.query, ['string']);
+        if (!page.ok) return page;
+        const { after, limit } = page.value;
+        const asked = {
+          ...filtersOf(request),
+          before: after === undefined ? null : String(after[0]),
+          limit: limit + 1,
+        };
+        const rows = await database.execute(listMessagesOperation, asked);
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: messageBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      summary: 'Show a message with its attempts and its timeline',
+      response: { status: 200, schema: detailSchema },
+      async handle(request: Request) {
+        const found = await database.execute(findMessageOperation, keyOf(request));
+        if (!found) return noSuchMessage;
+        return answer({
+          ...messageBody(found.row),
+          attempts: found.attempts.map((record) => JSON.parse(record) as unknown),
+          timeline: found.timeline.map(eventBody),
+        });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/messages/:id/content', tag: 'messages', auth: 'key' },
+      summary: 'The MIME message as it was accepted',
+      response: { status: 200, contentType: 'message/rfc822' },
+      async handle(request: Request) {
+        const found = await database.execute(findContentOperation, keyOf(request));
+        if (!found) return noSuchMessage;
+        let content: Buffer | Readable | undefined;
+        if (found.blob_key !== null) content = await blobs.read(found.blob_key);
+        else if (found.content) content = Buffer.from(found.content);
+        if (content === undefined) {
+          return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
+        }
+        // Mail is a stranger's text: a browser must neither run it nor guess at it.
+        const headers = {
+          'X-Content-Type-Options': 'nosniff',
+          'Content-Security-Policy': "default-src 'none'; sandbox",
+        };
+        return { ok: true, contentType: 'message/rfc822', content, headers };
+      },
+    }),
+  ];
+}
+
+function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
+  const { query, caller } = request;
+  const sinceMs = query.since === undefined ? null : Date.parse(query.since);
+  const untilMs = query.until === undefined ? null : Date.parse(query.until);
+  // The sandbox has a clock of its own, which ids do not follow.
+  const narrow = caller.mode === 'live';
+  return {
+    accountId: caller.account.id,
+    mode: caller.mode,
+    status: query.status ?? null,
+    messageId: query.messageId ?? null,
+    to: query.to ?? null,
+    from: query.from ?? null,
+    subject: query.subject ?? null,
+    tag: query.tag ?? null,
+    sinceMs,
+    untilMs,
+    lowestId: narrow && sinceMs !== null ? idPrefix(sinceMs - ID_SLACK_MS) : null,
+    highestId: narrow && untilMs !== null ? `${idPrefix(untilMs + ID_SLACK_MS)}~` : null,
+  };
+}
+
+/** The part of an id that tells its time; times before 1970 are as early as any. */
+function idPrefix(ms: number): string {
+  return newId('msg', Math.max(0, ms)).slice(0, 12);
+}
+
+const moveBody = closed({ sendAt: Type.String({ format: 'date-time', maxLength: 40 }) });
+
+function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
+  const { database, blobs, clock } = deps;
+  return [
+    defineRoute({
+      ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      summary: 'Move a scheduled message to another time',
+      body: moveBody,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: messageSchema },
+      async handle(request: Request<Static<typeof moveBody>>) {
+        const nowMs = clock.now();
+        const sendAtMs = Date.parse(request.body.sendAt);
+        if (sendAtMs <= nowMs || sendAtMs > nowMs + MAX_AHEAD_DAYS * DAY_MS) {
+          const message = `must lie in the future, at most ${MAX_AHEAD_DAYS} days ahead`;
+          return refuse(invalid([{ field: 'sendAt', message }]));
+        }
+        const moved = await database.execute(moveMessageOperation, { ...keyOf(request), sendAtMs, nowMs });
+        if (moved.changed) return answer(messageBody(moved.row));
+        return moved.reason === 'not-found' ? noSuchMessage : conflict(moved.status, 'scheduled');
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/messages/:id/cancel', tag: 'messages', auth: 'key' },
+      summary: 'Cancel a message that has not left',
+      ...{ body: closed({}), bodyOptional: true },
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: messageSchema },
+      async handle(request: Request<object>) {
+        const nowMs = clock.now();
+        const cancellation = { ...keyOf(request), eventId: newId('evt', nowMs), nowMs };
+        const cancelled = await database.execute(cancelMessageOperation, cancellation);
+        if (!cancelled.changed) {
+          if (cancelled.reason === 'not-found') return noSuchMessage;
+          return conflict(cancelled.status, 'scheduled, queued or delayed');
+        }
+        deps.nudge();
+        for (const key of cancelled.blobKeys) {
+          // A blob that stays is an orphan and is swept later; the message is cancelled all the same.
+          await blobs.remove(key).catch((error: Error) => request.log.warn({ cause: error.message }, 'blob stays'));
+        }
+        return answer(messageBody(cancelled.row));
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
+      summary: 'Send the kept content again to the same recipient, as a new message',
+      description: 'Mail that came over HTTP gets a new Message-ID.',
+      ...{ body: closed({}), bodyOptional: true },
+      refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED'],
+      response: { status: 200, description: 'The answer of POST /send.' },
+      async handle(request: Request<object>) {
+        const key = keyOf(request);
+        const found = await database.execute(findMessageOperation, key);
+        if (!found) return noSuchMessage;
+        const refused = await deps.judgeSender(request.caller, found.row.header_from);
+        if (refused) return refuse(refused);
+        const sent = await resendMessage(deps, { ...key, nowMs: clock.now() });
+        if (!sent.ok) return sent;
+        deps.nudge();
+        return { ok: true, json: sent.value };
+      },
+    }),
+  ];
+}

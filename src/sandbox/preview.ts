@@ -1,0 +1,54 @@
+/**
+ * A captured message as a person or a test looks at it: html, text, headers, and what tests hunt for in mail, links and
+ * codes. Only the beginning of a large message is read; its files come after its text. Nothing here is ever sent.
+ */
+import PostalMime from 'postal-mime';
+
+const READ_BYTES = 4_000_000;
+const MOST_FOUND = 100;
+
+export interface Preview {
+  html: string | null;
+  text: string | null;
+  /** By the name as the message writes it; values of a repeated header are joined by line breaks. */
+  headers: Record<string, string>;
+  /** Addresses in html and text, each once, in their order. */
+  links: string[];
+  /** What looks like a code to type in: four to eight digits, or capitals mixed with digits. */
+  codes: string[];
+}
+
+export async function previewOf(content: Uint8Array): Promise<Preview> {
+  const email = await PostalMime.parse(content.subarray(0, READ_BYTES));
+  const headers: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const { originalKey, value } of email.headers) {
+    headers[originalKey] = originalKey in headers ? `${headers[originalKey]}\n${value}` : value;
+  }
+  const html = email.html ?? null;
+  const text = email.text ?? null;
+  const plain = text ?? (html === null ? '' : html.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' '));
+  return { html, text, headers, links: linksOf(html ?? '', plain), codes: codesOf(plain) };
+}
+
+const ENTITIES: Record<string, string> = { '&amp;': '&', '&#38;': '&', '&quot;': '"', '&#39;': "'" };
+
+function linksOf(html: string, text: string): string[] {
+  const found = new Set<string>();
+  for (const [, quoted, single, bare] of html.matchAll(/\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/gi)) {
+    const link = (quoted ?? single ?? bare ?? '').trim();
+    found.add(link.replace(/&(?:amp|#38|quot|#39);/g, (entity) => ENTITIES[entity]!));
+  }
+  for (const [link] of text.matchAll(/\bhttps?:\/\/[^\s<>"'\])]+/gi)) found.add(link.replace(/[.,;:!?]+$/, ''));
+  return [...found].filter((link) => /^(?:https?|mailto):/i.test(link)).slice(0, MOST_FOUND);
+}
+
+function codesOf(text: string): string[] {
+  const words = text.replace(/\bhttps?:\/\/\S+|\S+@\S+/gi, ' ');
+  const found = new Set<string>();
+  for (const [code] of words.matchAll(
+    /(?<![\w.,-])(?:\d{4,8}|\d{3}[- ]\d{3}|[A-Z0-9]{3,6}-[A-Z0-9]{3,6}|[A-Z0-9]{5,10})(?![\w-]|[.,]\d)/g,
+  )) {
+    if (/\d/.test(code)) found.add(code);
+  }
+  return [...found].slice(0, MOST_FOUND);
+}

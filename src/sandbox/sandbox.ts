@@ -1,0 +1,10 @@
+/**
+ * The sandbox: mail that is accepted as if it were live and never leaves. Which outcome a message plays is decided here.
+ */
+export {
+  parseSandboxOutcome,
+  SANDBOX_OUTCOMES,
+  type SandboxOutcome,
+  type SandboxPlay,
+  sandboxPlay,
+} from './outcomes.ts';

@@ -1,0 +1,76 @@
+/**
+ * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven
+ * days, whatever has been removed of older ones so far.
+ */
+import { operation, type SqlValue } from '../storage/operation.ts';
+
+const INBOX_MESSAGES = 1_000;
+const INBOX_MS = 7 * 86_400_000;
+
+export interface InboxRow {
+  message_id: string;
+  header_from: string;
+  recipient: string;
+  subject: string;
+  outcome: string | null;
+  created_at: number;
+}
+
+export interface InboxPage {
+  accountId: string;
+  nowMs: number;
+  /** Id of the last message seen. */
+  before: string | null;
+  limit: number;
+  /** Exact address, without case. */
+  to: string | null;
+  /** A part of the subject, without (ASCII) case. */
+  subject: string | null;
+  tag: string | null;
+}
+
+const KEPT = `i.account_id = ? AND i.created_at > ? AND i.message_id >= coalesce(
+   (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY message_id DESC LIMIT 1 OFFSET ${INBOX_MESSAGES - 1}), '')`;
+
+export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: InboxPage) => {
+  const conditions = [KEPT];
+  const params: SqlValue[] = [page.accountId, page.nowMs - INBOX_MS, page.accountId];
+  const add = (condition: string, value: SqlValue): void => {
+    if (value === null) return;
+    conditions.push(condition);
+    params.push(value);
+  };
+  add('i.message_id < ?', page.before);
+  add('lower(i.recipient) = lower(?)', page.to);
+  add("replace(lower(e.subject), lower(?), '') <> lower(e.subject)", page.subject);
+  add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
+  return tx.all<InboxRow>(
+    `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at
+     FROM sandbox_item i JOIN email e ON e.seq = i.email_seq
+     WHERE ${conditions.join(' AND ')} ORDER BY i.message_id DESC LIMIT ?`,
+    ...params,
+    page.limit,
+  );
+});
+
+export type InboxMail = InboxRow & { content: Uint8Array | null; blob_key: string | null };
+
+/** One captured message with its content; undefined when the inbox does not hold it. */
+export const findInboxOperation = operation(
+  'sandbox.find',
+  'read',
+  (tx, key: { accountId: string; messageId: string; nowMs: number }) =>
+    tx.get<InboxMail>(
+      `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at, e.content, e.blob_key
+       FROM sandbox_item i JOIN email e ON e.seq = i.email_seq WHERE ${KEPT} AND i.message_id = ?`,
+      key.accountId,
+      key.nowMs - INBOX_MS,
+      key.accountId,
+      key.messageId,
+    ),
+);
+
+/** Empties the inbox; the messages themselves stay. Answers how many. */
+export const clearInboxOperation = operation('sandbox.clear', 'write', (tx, accountId: string) =>
+  tx.run('DELETE FROM sandbox_item WHERE account_id = ?', accountId),
+);

@@ -1,0 +1,50 @@
+/**
+ * What a loop sleeps on: a time, and the reasons to wake before it. A nudge that comes while nobody waits for one is
+ * remembered, so that none is lost between a claim and the sleep after it.
+ */
+
+type Reason = 'nudge' | 'room' | 'stop';
+
+export interface Alarm {
+  nudge(): void;
+  roomMade(): void;
+  stop(): void;
+  /** Ends after `ms`, or at what is waited for; a nudge that came since the last wait for one ends it at once. */
+  sleep(ms: number, reason: Reason): Promise<void>;
+}
+
+export function createAlarm(): Alarm {
+  const sleepers = new Set<{ reason: Reason; wake(): void }>();
+  let nudged = false;
+  let stopped = false;
+  const wake = (reason: Reason): void => {
+    for (const sleeper of sleepers) if (sleeper.reason === reason || reason === 'stop') sleeper.wake();
+  };
+  return {
+    nudge: () => {
+      if (nudged) return;
+      nudged = true;
+      wake('nudge');
+    },
+    roomMade: () => wake('room'),
+    stop: () => {
+      stopped = true;
+      wake('stop');
+    },
+    sleep: async (ms, reason) => {
+      if (!stopped && !(reason === 'nudge' && nudged)) {
+        await new Promise<void>((resolve) => {
+          const wakeUp = (): void => {
+            clearTimeout(timer);
+            sleepers.delete(sleeper);
+            resolve();
+          };
+          const timer = setTimeout(wakeUp, ms);
+          const sleeper = { reason, wake: wakeUp };
+          sleepers.add(sleeper);
+        });
+      }
+      if (reason === 'nudge') nudged = false;
+    },
+  };
+}

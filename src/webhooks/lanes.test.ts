@@ -1,0 +1,69 @@
+/** The lanes alone: turns, bounds, and what a slow lane may still take. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLanes, type Lanes } from './lanes.ts';
+
+const LIMITS = { inFlight: 6, slowInFlight: 4, perLane: 3, perSlowLane: 1, window: 5, slowWindow: 2 };
+
+function fill(lanes: Lanes<string>, laneId: string, count: number): number {
+  let taken = 0;
+  for (let i = 0; i < count; i += 1) if (lanes.admit(laneId, `${laneId}${i}`)) taken += 1;
+  return taken;
+}
+
+function startAll(lanes: Lanes<string>) {
+  const started = [];
+  for (let next = lanes.next(); next; next = lanes.next()) started.push(next);
+  return started;
+}
+
+test('lanes take turns, each within its own bound, all within the common one', () => {
+  const lanes = createLanes<string>(LIMITS);
+  assert.equal(fill(lanes, 'a', 9), 5);
+  fill(lanes, 'b', 4);
+  fill(lanes, 'c', 2);
+  const started = startAll(lanes);
+  assert.deepEqual(
+    started.map((one) => one.job),
+    ['a0', 'b0', 'c0', 'a1', 'b1', 'c1'],
+  );
+  assert.equal(lanes.inFlight(), 6);
+  lanes.ended(started[2]!.lane, false);
+  assert.equal(lanes.next()?.job, 'a2');
+  lanes.ended(started[5]!.lane, false);
+  // Lane a has three in flight; only b may go on.
+  assert.equal(lanes.next()?.job, 'b2');
+});
+
+test('a slow lane gives its place in the common budget back and hands out what it has no room for', () => {
+  const lanes = createLanes<string>({ ...LIMITS, inFlight: 3 });
+  fill(lanes, 'dead', 5);
+  const hanging = startAll(lanes);
+  fill(lanes, 'live', 3);
+  assert.equal(lanes.next(), undefined);
+  assert.deepEqual(lanes.slowed(hanging[0]!.lane), ['dead3', 'dead4']);
+  assert.deepEqual(
+    startAll(lanes).map((one) => one.job),
+    ['live0', 'live1', 'live2'],
+  );
+  assert.equal(lanes.admit('dead', 'x'), false);
+  assert.equal(lanes.normalRows(), 3);
+  // Half of the slow budget is taken: the slow lane may now have one attempt in flight, and has three.
+  lanes.ended(hanging[0]!.lane, true);
+  lanes.ended(hanging[1]!.lane, true);
+  assert.equal(lanes.admit('dead', 'y'), true);
+  lanes.ended(hanging[2]!.lane, true);
+  assert.equal(lanes.next()?.job, 'y');
+});
+
+test('a quick answer makes a lane normal again', () => {
+  const lanes = createLanes<string>(LIMITS);
+  fill(lanes, 'a', 2);
+  const [one, two] = startAll(lanes);
+  lanes.slowed(one!.lane);
+  assert.equal(lanes.room('a'), 0);
+  lanes.ended(one!.lane, true);
+  lanes.ended(two!.lane, false);
+  assert.equal(lanes.room('a'), 5);
+  assert.equal(lanes.inFlight(), 0);
+});

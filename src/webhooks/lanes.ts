@@ -1,0 +1,190 @@
+/**
+ * Which waiting event is sent next. Every endpoint has a lane; lanes take turns, and each has a bound on attempts in
+ * flight and on rows in memory. A lane whose answers take long is slow: slow lanes share a budget of their own, and what
+ * they hold back counts against nobody else, so that a dead endpoint delays no other.
+ *
+ *   normal ──an attempt takes slowAfterMs or more──▶ slow ──an answer comes sooner──▶ normal
+ *
+ * Knows neither time nor network: the caller says when attempts end and which have been under way for long.
+ */
+
+export interface LaneLimits {
+  /** Attempts in flight of all normal lanes together. */
+  inFlight: number;
+  /** Attempts in flight up to which slow lanes may start more; lanes that turn slow bring theirs along. */
+  slowInFlight: number;
+  /** Attempts in flight per lane. */
+  perLane: number;
+  /** The same for a slow lane once half of slowInFlight is taken. */
+  perSlowLane: number;
+  /** Rows in memory per lane, in flight or waiting. */
+  window: number;
+  slowWindow: number;
+}
+
+export const LANE_LIMITS: LaneLimits = {
+  inFlight: 500,
+  slowInFlight: 500,
+  perLane: 50,
+  perSlowLane: 4,
+  window: 1_500,
+  slowWindow: 60,
+};
+
+/** Lanes remembered as slow while nothing of theirs is in memory; beyond, they start as normal again. */
+const REMEMBERED = 20_000;
+
+export interface Lane<J> {
+  readonly id: string;
+  inFlight: number;
+  /** Waiting jobs; those before `head` have left. */
+  queue: J[];
+  head: number;
+  slow: boolean;
+  /** Rows of this lane are set aside in the store. */
+  held: boolean;
+}
+
+export interface Lanes<J> {
+  /** Takes a job in; false when its lane is full. */
+  admit(laneId: string, job: J): boolean;
+  /** The next job that may start now; it counts as in flight until ended(). */
+  next(): { lane: Lane<J>; job: J } | undefined;
+  ended(lane: Lane<J>, slow: boolean): void;
+  /** An attempt of this lane has been under way for long; answers the waiting jobs it has no more room for. */
+  slowed(lane: Lane<J>): J[];
+  /** Takes out everything that waits in a lane. */
+  evict(laneId: string): J[];
+  /** Takes out everything that waits. */
+  evictAll(): J[];
+  /** Every job in memory, waiting ones only. */
+  waiting(): Iterable<J>;
+  markHeld(laneId: string): void;
+  find(laneId: string): Lane<J> | undefined;
+  /** Rows a lane has room for; a lane that is not known has its whole window. */
+  room(laneId: string): number;
+  /** Rows of normal lanes in memory. */
+  normalRows(): number;
+  inFlight(): number;
+}
+
+export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
+  const lanes = new Map<string, Lane<J>>();
+  const ready = new Set<Lane<J>>();
+  const slowReady = new Set<Lane<J>>();
+  const flying = { normal: 0, slow: 0 };
+  const rows = { normal: 0, slow: 0 };
+
+  const waitingOf = (lane: Lane<J>): number => lane.queue.length - lane.head;
+  const sizeOf = (lane: Lane<J>): number => lane.inFlight + waitingOf(lane);
+  const windowOf = (lane: Lane<J>): number => (lane.slow ? limits.slowWindow : limits.window);
+  const kind = (lane: Lane<J>): 'normal' | 'slow' => (lane.slow ? 'slow' : 'normal');
+
+  const capacity = (lane: Lane<J>): number =>
+    lane.slow && flying.slow * 2 >= limits.slowInFlight ? limits.perSlowLane : limits.perLane;
+
+  /** A lane is listed as ready exactly while something waits and its own attempts leave room for more. */
+  const list = (lane: Lane<J>): void => {
+    const listed = lane.slow ? slowReady : ready;
+    if (waitingOf(lane) > 0 && lane.inFlight < capacity(lane)) listed.add(lane);
+    else listed.delete(lane);
+  };
+
+  const setSlow = (lane: Lane<J>, slow: boolean): void => {
+    if (lane.slow === slow) return;
+    (lane.slow ? slowReady : ready).delete(lane);
+    flying[kind(lane)] -= lane.inFlight;
+    rows[kind(lane)] -= sizeOf(lane);
+    lane.slow = slow;
+    flying[kind(lane)] += lane.inFlight;
+    rows[kind(lane)] += sizeOf(lane);
+    list(lane);
+  };
+
+  const forget = (lane: Lane<J>): void => {
+    if (sizeOf(lane) === 0 && !lane.held && (!lane.slow || lanes.size > REMEMBERED)) lanes.delete(lane.id);
+  };
+
+  const take = (lane: Lane<J>, count: number): J[] => {
+    const taken = lane.queue.splice(lane.queue.length - count, count);
+    rows[kind(lane)] -= taken.length;
+    list(lane);
+    return taken;
+  };
+
+  const laneOf = (laneId: string): Lane<J> => {
+    let lane = lanes.get(laneId);
+    if (!lane) {
+      lane = { id: laneId, inFlight: 0, queue: [], head: 0, slow: false, held: false };
+      lanes.set(laneId, lane);
+    }
+    return lane;
+  };
+
+  const startFrom = (listed: Set<Lane<J>>): { lane: Lane<J>; job: J } | undefined => {
+    for (const lane of listed) {
+      // Out and in again at the end: lanes take turns.
+      listed.delete(lane);
+      if (lane.inFlight >= capacity(lane)) continue;
+      const job = lane.queue[lane.head]!;
+      lane.head += 1;
+      if (lane.head > 64 && lane.head * 2 > lane.queue.length) {
+        lane.queue = lane.queue.slice(lane.head);
+        lane.head = 0;
+      }
+      lane.inFlight += 1;
+      flying[kind(lane)] += 1;
+      list(lane);
+      return { lane, job };
+    }
+    return undefined;
+  };
+
+  return {
+    admit: (laneId, job) => {
+      const lane = laneOf(laneId);
+      if (sizeOf(lane) >= windowOf(lane)) return false;
+      lane.queue.push(job);
+      rows[kind(lane)] += 1;
+      list(lane);
+      return true;
+    },
+    next: () => {
+      const normal = flying.normal < limits.inFlight ? startFrom(ready) : undefined;
+      return normal ?? (flying.slow < limits.slowInFlight ? startFrom(slowReady) : undefined);
+    },
+    ended: (lane, slow) => {
+      lane.inFlight -= 1;
+      flying[kind(lane)] -= 1;
+      rows[kind(lane)] -= 1;
+      setSlow(lane, slow);
+      list(lane);
+      forget(lane);
+    },
+    slowed: (lane) => {
+      setSlow(lane, true);
+      const excess = Math.min(sizeOf(lane) - limits.slowWindow, waitingOf(lane));
+      return excess > 0 ? take(lane, excess) : [];
+    },
+    evict: (laneId) => {
+      const lane = lanes.get(laneId);
+      return lane ? take(lane, waitingOf(lane)) : [];
+    },
+    evictAll: () => [...lanes.values()].flatMap((lane) => take(lane, waitingOf(lane))),
+    waiting: function* () {
+      for (const lane of lanes.values()) {
+        for (let i = lane.head; i < lane.queue.length; i += 1) yield lane.queue[i]!;
+      }
+    },
+    markHeld: (laneId) => {
+      laneOf(laneId).held = true;
+    },
+    find: (laneId) => lanes.get(laneId),
+    room: (laneId) => {
+      const lane = lanes.get(laneId);
+      return lane ? Math.max(0, windowOf(lane) - sizeOf(lane)) : limits.window;
+    },
+    normalRows: () => rows.normal,
+    inFlight: () => flying.normal + flying.slow,
+  };
+}

@@ -1,0 +1,185 @@
+/** The calls below /webhooks against the real shell and database, with a real receiver and the worker behind them. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import type { Api } from '../../test/kit/api.ts';
+import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catcher.ts';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { parseCidrs } from '../net/address-guard.ts';
+import { checkUrl } from '../net/check-url.ts';
+import { type HttpClient, openHttpClient } from '../net/http-client.ts';
+import { webhookRoutes } from './routes.ts';
+import { startWebhooks, type Webhooks } from './worker.ts';
+
+const secretKey = randomBytes(32);
+const loopback = parseCidrs('127.0.0.1/32');
+assert.ok(loopback.ok);
+const guard = {
+  lookup: async (host: string) => ({
+    status: 'found' as const,
+    value: [host.endsWith('.example') ? '192.0.2.1' : host],
+  }),
+  allow: loopback.cidrs,
+};
+
+let app: FeatureApp;
+let http: HttpClient;
+let worker: Webhooks;
+let hook: WebhookCatcher;
+let api: Api;
+
+before(async () => {
+  http = openHttpClient(guard);
+  hook = await webhookCatcher();
+  app = await featureApp(({ database }) => {
+    worker = startWebhooks({ database, http, clock: systemClock, log: silentLog, secretKey, pollMs: 50 });
+    return webhookRoutes({
+      ...{ database, http, clock: systemClock, secretKey, nudge: () => worker.nudge() },
+      checkUrl: (url) => checkUrl(url, guard),
+    });
+  });
+  api = app.api('acc_one');
+});
+
+after(async () => {
+  await worker.stop();
+  await app.close();
+  await http.close();
+  await hook.close();
+});
+
+const known = { events: ['Delivery', 'Send'], description: 'orders' };
+
+test('an endpoint is made, shown, replaced and removed; its secret is shown once', async () => {
+  const made = await api.post('/webhooks', { ...known, url: 'https://8.8.8.8/hook' });
+  assert.equal(made.status, 201, made.text);
+  const { secret, ...shown } = made.body;
+  assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
+  assert.match(shown.webhookId, /^whk_[0-9A-Za-z]{21}$/);
+  assert.deepEqual(shown.events, known.events);
+  assert.equal(shown.enabled, true);
+  const path = `/webhooks/${shown.webhookId}`;
+  const got = await api.get(path);
+  assert.equal(got.status, 200);
+  assert.deepEqual(got.body, shown);
+  assert.deepEqual((await api.get('/webhooks')).body, [shown]);
+  const disabled = await api.put(path, { ...known, url: 'https://8.8.4.4/', enabled: false });
+  assert.equal(disabled.body.enabled, false);
+  const replaced = await api.put(path, { url: 'https://8.8.4.4/', events: ['Bounce'] });
+  assert.equal(replaced.status, 200);
+  assert.equal(replaced.body.enabled, false, 'enabled stays when omitted');
+  assert.equal(replaced.body.description, null, 'the rest is replaced');
+  assert.ok(!replaced.text.includes('whsec_'));
+  assert.deepEqual(Object.keys((await api.delete(path)).body), ['message']);
+  for (const answer of [
+    await api.get(path),
+    await api.delete(path),
+    await api.put(path, { ...known, url: hook.url }),
+  ]) {
+    assert.equal(answer.status, 404);
+    assert.equal(answer.body.error.code, 'NOT_FOUND');
+  }
+});
+
+test('every fault of a body is named with its field', async () => {
+  const bad: [Record<string, unknown>, string][] = [
+    [{ ...known, url: 'ftp://x.example/' }, 'url'],
+    [{ ...known, url: 'http://user:pass@8.8.8.8/' }, 'url'],
+    [{ ...known, url: 'http://10.0.0.1/' }, 'url'],
+    [{ ...known, url: 'http://169.254.169.254/latest' }, 'url'],
+    [{ ...known, url: 'http://internal.example/' }, 'url'],
+    [{ ...known, url: 'http://8.8.8.8/\r\nX-Evil: 1' }, 'url'],
+    [{ ...known, url: `https://8.8.8.8/${'a'.repeat(2_048)}` }, 'url'],
+    [{ url: hook.url, events: [] }, 'events'],
+    [{ url: hook.url, events: ['Delivery', 'Delivery'] }, 'events'],
+    [{ url: hook.url, events: ['delivered'] }, 'events[0]'],
+    [{ url: hook.url }, 'events'],
+    [{ ...known, url: hook.url, secret: 'whsec_c2hvcnQ=' }, 'secret'],
+    [{ ...known, url: hook.url, webhookId: 'whk_1' }, 'webhookId'],
+  ];
+  for (const [body, field] of bad) {
+    const answer = await api.post('/webhooks', body);
+    assert.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`);
+    assert.equal(answer.body.error.details[0].field, field, answer.text);
+  }
+  // Control: the same address without the fault is taken.
+  assert.equal((await api.post('/webhooks', { ...known, url: 'http://8.8.8.8/' })).status, 201);
+});
+
+test('another account and the other mode see nothing of it', async () => {
+  const { body } = await api.post('/webhooks', { ...known, url: hook.url });
+  for (const stranger of [app.api('acc_two'), app.api('acc_one', 'sandbox')]) {
+    const path = `/webhooks/${body.webhookId}`;
+    assert.deepEqual((await stranger.get('/webhooks')).body, []);
+    assert.equal((await stranger.get(path)).status, 404);
+    assert.equal((await stranger.put(path, { ...known, url: hook.url })).status, 404);
+    assert.equal((await stranger.delete(path)).status, 404);
+    assert.equal((await stranger.post(`${path}/rotate-secret`)).status, 404);
+    assert.equal((await stranger.post(`${path}/test`)).status, 404);
+    assert.equal((await stranger.get(`${path}/deliveries`)).status, 404);
+    const span = { since: '2020-01-01T00:00:00Z', until: '2030-01-01T00:00:00Z' };
+    assert.equal((await stranger.post(`${path}/replay`, span)).status, 404);
+  }
+});
+
+test('a test event is signed, sent at once and answered; rotation shows the new secret and both sign', async () => {
+  const { body } = await api.post('/webhooks', { ...known, url: hook.url });
+  const path = `/webhooks/${body.webhookId}`;
+  hook.requests.length = 0;
+  const tested = await api.post(`${path}/test`);
+  assert.equal(tested.body.success, true);
+  assert.equal(tested.body.responseStatus, 200);
+  const event = new Webhook(body.secret).verify(hook.requests[0]!.body, hook.requests[0]!.headers as never) as never;
+  assert.equal((event as { test: boolean }).test, true);
+  hook.answer({ status: 500, body: 'no' });
+  const failed = await api.post(`${path}/test`);
+  assert.equal(failed.status, 200);
+  assert.deepEqual([failed.body.success, failed.body.responseStatus, failed.body.responseStart], [false, 500, 'no']);
+  hook.answer();
+  const rotated = await api.post(`${path}/rotate-secret`);
+  assert.notEqual(rotated.body.secret, body.secret);
+  hook.requests.length = 0;
+  await api.post(`${path}/test`);
+  for (const secret of [body.secret, rotated.body.secret]) {
+    new Webhook(secret).verify(hook.requests[0]!.body, hook.requests[0]!.headers as never);
+  }
+});
+
+test('deliveries are listed, retried and replayed', async () => {
+  const owner = app.api('acc_three');
+  const { body } = await owner.post('/webhooks', { url: hook.url, events: ['Send'] });
+  const path = `/webhooks/${body.webhookId}`;
+  hook.requests.length = 0;
+  for (let i = 0; i < 5; i += 1) await seedMail(app.temp.database, { accountId: 'acc_three', nowMs: Date.now() });
+  worker.nudge();
+  const all = await waitUntil('five deliveries', async () => {
+    const { body: list } = await owner.get(`${path}/deliveries`);
+    return list.length === 5 ? list : undefined;
+  });
+  assert.deepEqual(Object.keys(all[0]), [
+    ...['deliveryId', 'eventId', 'eventType', 'status', 'attempts', 'responseStatus', 'responseStart', 'error'],
+    ...['latencyMs', 'nextAttemptAt', 'createdAt'],
+  ]);
+  const first = await owner.get(`${path}/deliveries?limit=2`);
+  const second = await owner.get(`${path}/deliveries?limit=3&cursor=${first.headers['x-next-cursor']}`);
+  assert.deepEqual([...(first.body as []), ...(second.body as [])], all);
+  const one = `${path}/deliveries/${all[2].deliveryId}`;
+  const retried = await owner.post(`${one}/retry`);
+  assert.equal(retried.body.status, 'pending', retried.text);
+  await waitUntil('the retry', () => hook.requests.length === 6);
+  assert.equal(hook.requests[5]!.headers['webhook-id'], all[2].eventId);
+  assert.equal((await owner.post(`${path}/deliveries/del_nothing/retry`)).status, 404);
+  const span = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
+  assert.equal((await owner.post(`${path}/replay`, span)).body.events, 5);
+  await waitUntil('the replay', () => hook.requests.length === 11);
+  assert.equal((await owner.post(`${path}/replay`, { ...span, eventTypes: ['Bounce'] })).body.events, 0);
+  assert.equal((await owner.post(`${path}/replay`, { since: span.until, until: span.since })).status, 400);
+  await owner.put(path, { url: hook.url, events: ['Send'], enabled: false });
+  assert.equal((await owner.post(`${one}/retry`)).status, 409);
+  assert.equal((await owner.post(`${path}/replay`, span)).status, 409);
+});

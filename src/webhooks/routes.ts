@@ -1,0 +1,336 @@
+/**
+ * `/webhooks`: endpoints, their secrets, their deliveries, and sending again. Everything is of the caller's account and
+ * mode; what is another's answers as if it did not exist. A secret is shown when it is made and never again.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { failure, invalid } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { seal } from '../base/seal.ts';
+import { EVENT_TYPES, type EventType } from '../events/events.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import type { HttpClient } from '../net/http-client.ts';
+import type { Database } from '../storage/database.ts';
+import { deliveryBody, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { listDeliveriesOperation, type ReplayAnswer, replayOperation, retryDeliveryOperation } from './log-store.ts';
+import { newSecret, secretKeyOf } from './sign.ts';
+import {
+  createEndpointOperation,
+  dropDeliveriesOperation,
+  type EndpointKey,
+  findEndpointOperation,
+  findTargetOperation,
+  listEndpointsOperation,
+  removeEndpointOperation,
+  replaceEndpointOperation,
+  rotateSecretOperation,
+} from './store.ts';
+import { createTargets } from './targets.ts';
+import { sendTestEvent } from './test-event.ts';
+
+export interface WebhookRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** The service's key that seals secrets. */
+  secretKey: Uint8Array;
+  http: HttpClient;
+  /** Why an address may not be saved, as the end of a sentence that starts with `url` (net/check-url.ts). */
+  checkUrl(url: string): Promise<string | undefined>;
+  /** Tells the worker that there is new work. */
+  nudge(): void;
+}
+
+type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
+
+const eventName = oneOf([...EVENT_TYPES]);
+const nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
+
+const endpointFields = closed({
+  url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, without credentials.' }),
+  events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
+  description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
+  enabled: Type.Optional(Type.Boolean()),
+  secret: Type.Optional(
+    Type.String({ maxLength: 100, description: 'whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted.' }),
+  ),
+});
+
+const endpointShape = {
+  webhookId: Type.String(),
+  url: Type.String(),
+  events: Type.Array(eventName),
+  description: nullable(Type.String()),
+  enabled: Type.Boolean(),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
+  disabledReason: Type.Optional(Type.String()),
+};
+const endpointSchema = closed(endpointShape);
+const endpointWithSecret = closed({ ...endpointShape, secret: Type.String() });
+
+const deliverySchema = closed({
+  deliveryId: Type.String(),
+  eventId: Type.String(),
+  eventType: eventName,
+  status: oneOf(['pending', 'succeeded', 'failed']),
+  attempts: Type.Integer(),
+  responseStatus: Type.Union([Type.Integer(), Type.Null()]),
+  responseStart: nullable(Type.String()),
+  error: nullable(Type.String()),
+  latencyMs: Type.Union([Type.Integer(), Type.Null()]),
+  nextAttemptAt: nullable(Type.String()),
+  createdAt: Type.String(),
+});
+const messageSchema = closed({ message: Type.String() });
+
+const REPLAY_SCAN = 2_000;
+const DROP_AT_ONCE = 5_000;
+
+const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'There is no webhook with this id.' }));
+const isDisabled = refuse(
+  failure('CONFLICT', { message: 'The webhook is disabled; enable it before deliveries are sent again.' }),
+);
+
+function ownerOf(request: Request<unknown>) {
+  return { accountId: request.caller.account.id, mode: request.caller.mode };
+}
+
+function keyOf(request: Request<unknown>): EndpointKey {
+  return { ...ownerOf(request), id: request.params.id ?? '' };
+}
+
+/** Judges what a schema cannot: where the address leads, and whether the secret is one. */
+async function judgeFields(deps: WebhookRouteDeps, fields: Static<typeof endpointFields>): Promise<Result<undefined>> {
+  const faults = [];
+  const refused = await deps.checkUrl(fields.url);
+  if (refused !== undefined) faults.push({ field: 'url', message: refused });
+  if (fields.secret !== undefined && !secretKeyOf(fields.secret)) {
+    faults.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
+  }
+  return faults.length === 0 ? ok(undefined) : refuse(invalid(faults));
+}
+
+function storedFields(fields: Static<typeof endpointFields>) {
+  return {
+    url: fields.url,
+    events: JSON.stringify(fields.events),
+    description: fields.description ?? null,
+    enabled: fields.enabled ?? null,
+  };
+}
+
+/** All calls below /webhooks. */
+export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
+  return [...endpointRoutes(deps), ...secretRoutes(deps), ...deliveryRoutes(deps)];
+}
+
+function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock, secretKey } = deps;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      summary: 'List webhooks',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(endpointSchema) },
+      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
+        const page = readPage(request.query, ['string']);
+        if (!page.ok) return page;
+        const before = page.value.after === undefined ? null : String(page.value.after[0]);
+        const limit = page.value.limit + 1;
+        const rows = await database.execute(listEndpointsOperation, { ...ownerOf(request), before, limit });
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: endpointBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      summary: 'Register a webhook',
+      description: 'The answer holds the secret that signs its requests; it is not shown again.',
+      body: endpointFields,
+      response: { status: 201, schema: endpointWithSecret },
+      async handle(request: Request<Static<typeof endpointFields>>) {
+        const judged = await judgeFields(deps, request.body);
+        if (!judged.ok) return judged;
+        const id = newId('whk', clock.now());
+        const secret = request.body.secret ?? newSecret();
+        const secretSealed = seal(secretKey, secret, sealContext(id));
+        const made = { ...ownerOf(request), ...storedFields(request.body), id, secretSealed, nowMs: clock.now() };
+        return answer({ ...endpointBody(await database.execute(createEndpointOperation, made)), secret });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      summary: 'Show a webhook',
+      response: { status: 200, schema: endpointSchema },
+      async handle(request: Request) {
+        const row = await database.execute(findEndpointOperation, keyOf(request));
+        return row ? answer(endpointBody(row)) : noSuchEndpoint;
+      },
+    }),
+    defineRoute({
+      ...{ method: 'PUT', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      summary: 'Replace a webhook',
+      description:
+        'secret and enabled stay as they are when omitted. A new secret is a rotation: the old one signs too for 24 h.',
+      body: endpointFields,
+      response: { status: 200, schema: endpointSchema },
+      async handle(request: Request<Static<typeof endpointFields>>) {
+        const key = keyOf(request);
+        if (!(await database.execute(findEndpointOperation, key))) return noSuchEndpoint;
+        const judged = await judgeFields(deps, request.body);
+        if (!judged.ok) return judged;
+        const { secret } = request.body;
+        const secretSealed = secret === undefined ? null : seal(secretKey, secret, sealContext(key.id));
+        const change = { ...key, ...storedFields(request.body), secretSealed, nowMs: clock.now() };
+        const row = await database.execute(replaceEndpointOperation, change);
+        return row ? answer(endpointBody(row)) : noSuchEndpoint;
+      },
+    }),
+    defineRoute({
+      ...{ method: 'DELETE', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      summary: 'Delete a webhook and the record of its deliveries',
+      response: { status: 200, schema: messageSchema },
+      async handle(request: Request) {
+        const key = keyOf(request);
+        if (!(await database.execute(removeEndpointOperation, key))) return noSuchEndpoint;
+        const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
+        while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
+        return answer({ message: 'The webhook is deleted.' });
+      },
+    }),
+  ];
+}
+
+function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock, secretKey } = deps;
+  const targets = createTargets(secretKey);
+  return [
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/rotate-secret', tag: 'webhooks', auth: 'key' },
+      summary: 'Make a new secret; the old one signs too for 24 h',
+      ...{ body: closed({}), bodyOptional: true },
+      response: {
+        status: 200,
+        schema: closed({ ...endpointShape, secret: Type.String(), previousSecretUntil: Type.String() }),
+      },
+      async handle(request: Request<object>) {
+        const key = keyOf(request);
+        const secret = newSecret();
+        const nowMs = clock.now();
+        const secretSealed = seal(secretKey, secret, sealContext(key.id));
+        const row = await database.execute(rotateSecretOperation, { ...key, secretSealed, nowMs });
+        if (!row) return noSuchEndpoint;
+        return answer({ ...endpointBody(row), secret, previousSecretUntil: iso(nowMs + ROTATION_MS) });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
+      summary: 'Send a signed test event now and answer its result',
+      description: 'The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.',
+      ...{ body: closed({}), bodyOptional: true },
+      response: {
+        status: 200,
+        schema: closed({
+          success: Type.Boolean(),
+          eventId: Type.String(),
+          responseStatus: Type.Union([Type.Integer(), Type.Null()]),
+          responseStart: nullable(Type.String()),
+          error: nullable(Type.String()),
+          latencyMs: Type.Integer(),
+        }),
+      },
+      async handle(request: Request<object>) {
+        const row = await database.execute(findTargetOperation, keyOf(request));
+        if (!row) return noSuchEndpoint;
+        const { http } = deps;
+        const nowMs = clock.now();
+        return answer(await sendTestEvent({ http, target: targets(row), mode: request.caller.mode, nowMs }));
+      },
+    }),
+  ];
+}
+
+const replayFields = closed({
+  since: Type.String({ format: 'date-time', maxLength: 40 }),
+  until: Type.String({ format: 'date-time', maxLength: 40 }),
+  eventTypes: Type.Optional(Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true })),
+});
+
+function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
+      summary: 'What became of events sent to this webhook, newest event first',
+      description: 'One record per event, from its first attempt on; retries and replays count as further attempts.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(deliverySchema) },
+      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
+        const page = readPage(request.query, ['string']);
+        if (!page.ok) return page;
+        const before = page.value.after === undefined ? null : String(page.value.after[0]);
+        const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
+        const rows = await database.execute(listDeliveriesOperation, asked);
+        if (!rows) return noSuchEndpoint;
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: deliveryBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
+      summary: 'Send one event again now',
+      ...{ body: closed({}), bodyOptional: true },
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: deliverySchema },
+      async handle(request: Request<object>) {
+        const deliveryId = request.params.deliveryId ?? '';
+        const retry = { ...keyOf(request), deliveryId, nowMs: clock.now() };
+        const done = await database.execute(retryDeliveryOperation, retry);
+        if (!done.found) {
+          if (done.missing === 'endpoint') return noSuchEndpoint;
+          return refuse(failure('NOT_FOUND', { message: 'This webhook has no delivery with this id.' }));
+        }
+        if (!done.enabled) return isDisabled;
+        deps.nudge();
+        return answer(deliveryBody(done.delivery));
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
+      summary: 'Send the events of a time again',
+      description:
+        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not.',
+      body: replayFields,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: closed({ message: Type.String(), events: Type.Integer() }) },
+      handle: (request: Request<Static<typeof replayFields>>) => replay(deps, request),
+    }),
+  ];
+}
+
+async function replay(deps: WebhookRouteDeps, request: Request<Static<typeof replayFields>>) {
+  const key = keyOf(request);
+  const endpoint = await deps.database.execute(findEndpointOperation, key);
+  if (!endpoint) return noSuchEndpoint;
+  const sinceMs = Date.parse(request.body.since);
+  const untilMs = Date.parse(request.body.until);
+  if (sinceMs > untilMs) return refuse(invalid([{ field: 'since', message: 'must not be later than until' }]));
+  if (endpoint.enabled === 0) return isDisabled;
+  const eventTypes = request.body.eventTypes ?? (JSON.parse(endpoint.events) as EventType[]);
+  const stretch = { ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes, scan: REPLAY_SCAN };
+  let events = 0;
+  let after: number | null = 0;
+  while (after !== null) {
+    const part: ReplayAnswer = await deps.database.execute(replayOperation, {
+      ...stretch,
+      after,
+      nowMs: deps.clock.now(),
+    });
+    events += part.queued;
+    after = part.last;
+  }
+  deps.nudge();
+  return answer({ message: `${events} event${events === 1 ? ' is' : 's are'} queued to be sent again.`, events });
+}

@@ -1,0 +1,173 @@
+/**
+ * The records of endpoints: made, listed, replaced, rotated, removed; always within one account and mode. What is
+ * waiting for an endpoint that is removed or disabled is ended when the worker next claims it.
+ */
+import type { Mode } from '../base/mode.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
+
+export interface Owner {
+  accountId: string;
+  mode: Mode;
+}
+
+const SHOWN = 'id, mode, url, events, description, enabled, disabled_reason, created_at, updated_at';
+
+export interface EndpointFields {
+  url: string;
+  /** JSON array. */
+  events: string;
+  description: string | null;
+  /** null leaves it as it is; a new endpoint is enabled. */
+  enabled: boolean | null;
+}
+
+export type NewEndpoint = Owner & EndpointFields & { id: string; secretSealed: Uint8Array; nowMs: number };
+
+export const createEndpointOperation = operation(
+  'webhooks.create',
+  'write',
+  async (tx, made: NewEndpoint): Promise<EndpointRow> => {
+    const row = await tx.get<EndpointRow>(
+      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+      made.id,
+      made.accountId,
+      made.mode,
+      made.url,
+      made.events,
+      made.description,
+      made.enabled === false ? 0 : 1,
+      made.secretSealed,
+      made.nowMs,
+      made.nowMs,
+    );
+    return row as EndpointRow;
+  },
+);
+
+export const listEndpointsOperation = operation(
+  'webhooks.list',
+  'read',
+  (tx, page: Owner & { before: string | null; limit: number }) =>
+    tx.all<EndpointRow>(
+      `SELECT ${SHOWN} FROM webhook WHERE account_id = ? AND mode = ? ${page.before === null ? '' : 'AND id < ?'}
+       ORDER BY id DESC LIMIT ?`,
+      page.accountId,
+      page.mode,
+      ...(page.before === null ? [] : [page.before]),
+      page.limit,
+    ),
+);
+
+export type EndpointKey = Owner & { id: string };
+
+/** The row, or undefined when this account has none of this id in this mode. */
+export async function findEndpoint(tx: Transaction, key: EndpointKey): Promise<EndpointRow | undefined> {
+  return tx.get<EndpointRow>(
+    `SELECT ${SHOWN} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
+    key.id,
+    key.accountId,
+    key.mode,
+  );
+}
+
+export const findEndpointOperation = operation('webhooks.find', 'read', (tx, key: EndpointKey) =>
+  findEndpoint(tx, key),
+);
+
+export interface EndpointTarget {
+  id: string;
+  url: string;
+  secret_sealed: Uint8Array;
+  previous_secret_sealed: Uint8Array | null;
+  /** Unix ms until which the previous secret signs too. */
+  previous_secret_until: number | null;
+}
+
+export const TARGET = 'id, url, secret_sealed, previous_secret_sealed, previous_secret_until';
+
+/** What a test event needs: where to and with which secrets. */
+export const findTargetOperation = operation('webhooks.target', 'read', (tx, key: EndpointKey) =>
+  tx.get<EndpointTarget>(
+    `SELECT ${TARGET} FROM webhook WHERE id = ? AND account_id = ? AND mode = ?`,
+    key.id,
+    key.accountId,
+    key.mode,
+  ),
+);
+
+export type Replacement = EndpointKey & EndpointFields & { secretSealed: Uint8Array | null; nowMs: number };
+
+/** Replaces the endpoint; a given secret rotates it. Enabling forgets why it was disabled. undefined: not found. */
+export const replaceEndpointOperation = operation(
+  'webhooks.replace',
+  'write',
+  async (tx, change: Replacement): Promise<EndpointRow | undefined> => {
+    const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
+    const row = await tx.get<EndpointRow>(
+      `UPDATE webhook SET url = ?, events = ?, description = ?, enabled = coalesce(?, enabled), updated_at = ?,
+         failing_since = CASE WHEN ? = 1 THEN NULL ELSE failing_since END,
+         disabled_reason = CASE WHEN ? IS NULL THEN disabled_reason ELSE NULL END
+       WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
+      change.url,
+      change.events,
+      change.description,
+      enabled,
+      change.nowMs,
+      enabled ?? 0,
+      enabled,
+      change.id,
+      change.accountId,
+      change.mode,
+    );
+    if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
+    return row;
+  },
+);
+
+export type Rotation = EndpointKey & { secretSealed: Uint8Array; nowMs: number };
+
+async function rotate(tx: Transaction, rotation: Rotation): Promise<EndpointRow | undefined> {
+  return tx.get<EndpointRow>(
+    `UPDATE webhook SET previous_secret_sealed = secret_sealed, previous_secret_until = ?, secret_sealed = ?,
+       updated_at = ?
+     WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
+    rotation.nowMs + ROTATION_MS,
+    rotation.secretSealed,
+    rotation.nowMs,
+    rotation.id,
+    rotation.accountId,
+    rotation.mode,
+  );
+}
+
+/** Puts a new secret in place; the one before it signs too for 24 h. undefined: not found. */
+export const rotateSecretOperation = operation('webhooks.rotate', 'write', (tx, rotation: Rotation) =>
+  rotate(tx, rotation),
+);
+
+/** Removes the endpoint; false when there is none. Its delivery records follow with dropDeliveriesOperation. */
+export const removeEndpointOperation = operation('webhooks.remove', 'write', async (tx, key: EndpointKey) => {
+  const changed = await tx.run(
+    'DELETE FROM webhook WHERE id = ? AND account_id = ? AND mode = ?',
+    key.id,
+    key.accountId,
+    key.mode,
+  );
+  return changed === 1;
+});
+
+/** Removes up to `limit` delivery records of an endpoint that is gone; answers how many. */
+export const dropDeliveriesOperation = operation(
+  'webhooks.dropDeliveries',
+  'write',
+  (tx, drop: { webhookId: string; limit: number }) =>
+    tx.run(
+      `DELETE FROM webhook_delivery WHERE webhook_id = ? AND id IN
+         (SELECT id FROM webhook_delivery WHERE webhook_id = ? LIMIT ?)`,
+      drop.webhookId,
+      drop.webhookId,
+      drop.limit,
+    ),
+);

@@ -1,0 +1,39 @@
+/**
+ * A made-up Delivery event, signed like any other, for an account that wants to see its endpoint work. It is tried once
+ * and recorded nowhere; `"test": true` tells it apart.
+ */
+import { iso } from '../base/clock.ts';
+import { newId, randomText } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import type { HttpClient } from '../net/http-client.ts';
+import { answerOf } from './attempt.ts';
+import { signedHeaders } from './sign.ts';
+import type { Target } from './targets.ts';
+
+const TIMEOUT_MS = 15_000;
+
+export async function sendTestEvent(test: { http: HttpClient; target: Target; mode: Mode; nowMs: number }) {
+  const { nowMs } = test;
+  const id = newId('evt', nowMs);
+  const body = JSON.stringify({
+    eventId: id,
+    eventType: 'Delivery',
+    messageId: `msg_test${randomText(17)}`,
+    timestamp: iso(nowMs),
+    mode: test.mode,
+    recipient: 'recipient@example.com',
+    from: 'sender@example.com',
+    subject: 'A test of this webhook',
+    tags: [],
+    metadata: {},
+    delivery: { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 },
+    test: true,
+  });
+  const outcome = await test.http.post({
+    url: test.target.url,
+    headers: signedHeaders({ id, body }, test.target.keys(nowMs), Date.now()),
+    body,
+    timeoutMs: TIMEOUT_MS,
+  });
+  return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
+}

@@ -1,0 +1,5 @@
+/**
+ * Webhooks: the endpoints an account has registered, and the worker that carries its events to them, signed, until they
+ * are taken or the schedule ends.
+ */
+export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

@@ -1,0 +1,379 @@
+/** The worker against real receivers on loopback: signatures, the schedule, isolation of dead endpoints, stop. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catcher.ts';
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { silentLog } from '../base/log.ts';
+import { seal } from '../base/seal.ts';
+import { parseCidrs } from '../net/address-guard.ts';
+import { openHttpClient } from '../net/http-client.ts';
+import type { Database } from '../storage/database.ts';
+import { type DeliveryRow, sealContext } from './endpoints.ts';
+import { LANE_LIMITS, type LaneLimits } from './lanes.ts';
+import { listDeliveriesOperation, replayOperation, retryDeliveryOperation } from './log-store.ts';
+import { newSecret } from './sign.ts';
+import { createEndpointOperation, findEndpointOperation, rotateSecretOperation } from './store.ts';
+import { backlogOperation } from './work-store.ts';
+import { startWebhooks, type Webhooks } from './worker.ts';
+
+const DAY_MS = 86_400_000;
+const loopback = parseCidrs('127.0.0.0/8');
+assert.ok(loopback.ok);
+const allow = loopback.cidrs;
+const secretKey = randomBytes(32);
+
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+interface World {
+  db: TempDatabase;
+  accountId: string;
+  worker: Webhooks;
+  clock: Clock;
+  start(): Webhooks;
+  catcher(script?: Parameters<WebhookCatcher['answer']>[0]): Promise<WebhookCatcher>;
+  endpoint(url: string): Promise<{ id: string; secret: string }>;
+  event(): Promise<string>;
+  deliveries(id: string): Promise<DeliveryRow[]>;
+  depth(): Promise<number>;
+}
+
+interface WorldOptions {
+  clock?: Clock;
+  limits?: LaneLimits;
+  random?: () => number;
+  wrap?: (database: Database) => Database;
+}
+
+async function world(options: WorldOptions = {}): Promise<World> {
+  const db = await tempDatabase();
+  closers.push(() => db.close());
+  const clock: Clock = options.clock ?? { now: () => Date.now() };
+  const http = openHttpClient({
+    lookup: async (host) => ({ status: 'found', value: [host] }),
+    allow,
+    connectionsPerOrigin: 200,
+  });
+  closers.push(() => http.close());
+  const accountId = newId('acc');
+  const execute = db.database.execute;
+  const start = (): Webhooks => {
+    const { limits, random } = options;
+    const made = startWebhooks({
+      ...{ database: options.wrap?.(db.database) ?? db.database, http, clock, log: silentLog, secretKey, pollMs: 20 },
+      ...(limits ? { limits } : {}),
+      ...(random ? { random } : {}),
+    });
+    closers.push(() => made.stop());
+    return made;
+  };
+  return {
+    db,
+    accountId,
+    clock,
+    worker: start(),
+    start,
+    catcher: async (script) => {
+      const made = await webhookCatcher(script === undefined ? {} : { script });
+      closers.push(() => made.close());
+      return made;
+    },
+    endpoint: async (url) => {
+      const id = newId('whk');
+      const secret = newSecret();
+      await execute(createEndpointOperation, {
+        ...{ id, accountId, mode: 'live', url, description: null, enabled: true },
+        events: JSON.stringify(['Send']),
+        secretSealed: seal(secretKey, secret, sealContext(id)),
+        nowMs: clock.now(),
+      });
+      return { id, secret };
+    },
+    event: async () => {
+      const { recipients } = await seedMail(db.database, { accountId, nowMs: clock.now() });
+      return recipients[0]!.messageId;
+    },
+    deliveries: async (id) =>
+      (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 })) ?? [],
+    depth: async () => (await execute(backlogOperation, null)).depth,
+  };
+}
+
+test('an event arrives once, signed so that the reference library accepts it, and its delivery is recorded', async () => {
+  const w = await world();
+  const hook = await w.catcher({ status: 201, body: 'taken' });
+  const { id, secret } = await w.endpoint(hook.url);
+  const messageId = await w.event();
+  w.worker.nudge();
+  await waitUntil('the work to be settled', async () => hook.requests.length > 0 && (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 1);
+  const caught = hook.requests[0]!;
+  const headers = caught.headers as Record<string, string>;
+  const body = new Webhook(secret).verify(caught.body, headers) as Record<string, unknown>;
+  assert.equal(body.messageId, messageId);
+  assert.equal(body.eventId, headers['webhook-id']);
+  assert.equal(headers['content-type'], 'application/json');
+  // Controls: the judge refuses a changed body, another secret, and a time that was altered.
+  assert.throws(() => new Webhook(secret).verify(`${caught.body} `, headers));
+  assert.throws(() => new Webhook(newSecret()).verify(caught.body, headers));
+  const later = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) + 1) };
+  assert.throws(() => new Webhook(secret).verify(caught.body, later));
+  const [delivery, ...others] = await w.deliveries(id);
+  assert.equal(others.length, 0);
+  assert.match(delivery!.id, /^del_[0-9A-Za-z]{21}$/);
+  const { status, attempts, response_status, response_start, error } = delivery!;
+  assert.deepEqual(
+    { status, attempts, response_status, response_start, error },
+    { status: 'succeeded', attempts: 1, response_status: 201, response_start: 'taken', error: null },
+  );
+});
+
+test('during a rotation both secrets sign, and after 24 h only the new one', async () => {
+  const clock = fakeClock();
+  const w = await world({ clock });
+  const hook = await w.catcher();
+  const { id, secret: old } = await w.endpoint(hook.url);
+  const fresh = newSecret();
+  await w.db.database.execute(rotateSecretOperation, {
+    ...{ id, accountId: w.accountId, mode: 'live' },
+    secretSealed: seal(secretKey, fresh, sealContext(id)),
+    nowMs: clock.now(),
+  });
+  await w.event();
+  const first = await waitUntil('the event', () => hook.requests[0]);
+  for (const secret of [old, fresh]) new Webhook(secret).verify(first.body, first.headers as Record<string, string>);
+  clock.advance(DAY_MS + 1);
+  await w.event();
+  const second = await waitUntil('the event a day later', () => hook.requests[1]);
+  new Webhook(fresh).verify(second.body, second.headers as Record<string, string>);
+  assert.throws(() => new Webhook(old).verify(second.body, second.headers as Record<string, string>));
+});
+
+test('failures follow the published schedule with the same id and bytes, then the delivery is kept as failed', async () => {
+  const clock = fakeClock();
+  const w = await world({ clock, random: () => 0.5 });
+  const hook = await w.catcher({ status: 500, body: 'broken' });
+  const { id } = await w.endpoint(hook.url);
+  await w.event();
+  const MINUTE = 60_000;
+  const waits = [
+    5_000,
+    5 * MINUTE,
+    30 * MINUTE,
+    120 * MINUTE,
+    300 * MINUTE,
+    600 * MINUTE,
+    840 * MINUTE,
+    1200 * MINUTE,
+    DAY_MS,
+  ];
+  for (const [index, waitMs] of waits.entries()) {
+    const pending = await waitUntil(`attempt ${index + 1}`, async () => {
+      const [one] = await w.deliveries(id);
+      return one?.attempts === index + 1 ? one : undefined;
+    });
+    assert.equal(pending.status, 'pending');
+    assert.equal(pending.next_attempt_at, clock.now() + waitMs);
+    // A moment before its time nothing is due.
+    clock.advance(waitMs - 1);
+    w.worker.nudge();
+    assert.equal((await w.deliveries(id))[0]!.attempts, index + 1);
+    clock.advance(1);
+  }
+  const last = await waitUntil('the last attempt', async () => {
+    const [one] = await w.deliveries(id);
+    return one?.status === 'failed' ? one : undefined;
+  });
+  assert.equal(last.attempts, 10);
+  assert.equal(last.next_attempt_at, null);
+  assert.match(last.error ?? '', /answered 500/);
+  assert.equal(await w.depth(), 0);
+  assert.equal(hook.requests.length, 10);
+  assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 1);
+  assert.equal(new Set(hook.requests.map((one) => one.body)).size, 1);
+
+  hook.answer({ status: 204 });
+  const key = { id, accountId: w.accountId, mode: 'live' as const };
+  await w.db.database.execute(retryDeliveryOperation, { ...key, deliveryId: last.id, nowMs: clock.now() });
+  await waitUntil('the retry by hand', async () => (await w.deliveries(id))[0]!.status === 'succeeded');
+  assert.equal((await w.deliveries(id))[0]!.attempts, 11);
+});
+
+test('Retry-After moves the next attempt, a redirect is a failure, 410 disables the endpoint', async () => {
+  const clock = fakeClock();
+  const w = await world({ clock, random: () => 0.5 });
+  const hook = await w.catcher({ status: 503, headers: { 'retry-after': '120' } });
+  const { id } = await w.endpoint(hook.url);
+  await w.event();
+  const delivered = (attempts: number) =>
+    waitUntil(`attempt ${attempts}`, async () => (await w.deliveries(id)).find((one) => one.attempts === attempts));
+  assert.equal((await delivered(1)).next_attempt_at, clock.now() + 120_000);
+  const elsewhere = await w.catcher();
+  hook.answer({ status: 302, headers: { location: elsewhere.url } });
+  clock.advance(120_000);
+  assert.match((await delivered(2)).error ?? '', /302; redirects are not followed/);
+  assert.equal(elsewhere.requests.length, 0);
+  hook.answer({ status: 410 });
+  await w.event();
+  const key = { id, accountId: w.accountId, mode: 'live' as const };
+  const disabled = await waitUntil('the endpoint to be disabled', async () => {
+    const row = await w.db.database.execute(findEndpointOperation, key);
+    return row?.enabled === 0 ? row : undefined;
+  });
+  assert.match(disabled.disabled_reason ?? '', /410/);
+  clock.advance(DAY_MS);
+  await waitUntil('the rest to be ended', async () => (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 3);
+  assert.ok((await w.deliveries(id)).every((one) => one.status === 'failed'));
+});
+
+test('five days of nothing but failures disable the endpoint; a success in between starts them anew', async () => {
+  const clock = fakeClock();
+  const w = await world({ clock });
+  const hook = await w.catcher({ reset: true });
+  const { id } = await w.endpoint(hook.url);
+  const key = { id, accountId: w.accountId, mode: 'live' as const };
+  const enabled = async () => (await w.db.database.execute(findEndpointOperation, key))?.enabled;
+  const failOnce = async (): Promise<void> => {
+    const before = (await w.deliveries(id)).length;
+    await w.event();
+    await waitUntil('one more record', async () => (await w.deliveries(id)).length === before + 1);
+  };
+  await failOnce();
+  clock.advance(4 * DAY_MS);
+  hook.answer({ status: 200 });
+  await failOnce();
+  await waitUntil('all to have succeeded', async () => (await w.depth()) === 0);
+  hook.answer({ reset: true });
+  await failOnce();
+  clock.advance(4 * DAY_MS);
+  await failOnce();
+  assert.equal(await enabled(), 1);
+  clock.advance(DAY_MS + 1);
+  await w.event();
+  await waitUntil('the endpoint to be disabled', async () => (await enabled()) === 0);
+});
+
+test('a dead endpoint with a long backlog delays no other, and its rows wait in the store', async () => {
+  const w = await world({ limits: { ...LANE_LIMITS, window: 100, inFlight: 60, slowInFlight: 20 } });
+  const dead = await w.catcher({ silent: true });
+  const live = await w.catcher();
+  await w.endpoint(dead.url);
+  await Promise.all(Array.from({ length: 600 }, () => w.event()));
+  await waitUntil('the dead endpoint to hang', () => dead.requests.length >= 50);
+  await w.endpoint(live.url);
+  const began = performance.now();
+  await Promise.all(Array.from({ length: 200 }, () => w.event()));
+  w.worker.nudge();
+  await waitUntil('the healthy endpoint to have all', () => live.requests.length === 200, 5_000);
+  const tookMs = performance.now() - began;
+  assert.ok(tookMs < 3_000, `took ${Math.round(tookMs)} ms`);
+  assert.ok(dead.requests.length <= 60, `${dead.requests.length} requests hang`);
+  assert.equal(await w.depth(), 800);
+  // Cuts the hanging requests, so that the worker can stop.
+  await dead.close();
+});
+
+test('1,200 events at once each arrive exactly once', async () => {
+  const w = await world();
+  const hook = await w.catcher();
+  await w.endpoint(hook.url);
+  const ids = await Promise.all(Array.from({ length: 1_200 }, () => w.event()));
+  w.worker.nudge();
+  await waitUntil('all to be settled', async () => (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 1_200);
+  const seen = new Set(hook.requests.map((one) => (JSON.parse(one.body) as { messageId: string }).messageId));
+  assert.deepEqual(seen, new Set(ids));
+});
+
+test('a stop loses nothing and repeats nothing; a replay sends what is asked for again', async () => {
+  const w = await world({ limits: { ...LANE_LIMITS, perLane: 4 } });
+  const hook = await w.catcher({ delayMs: 5 });
+  const { id } = await w.endpoint(hook.url);
+  await Promise.all(Array.from({ length: 300 }, () => w.event()));
+  await waitUntil('some to have arrived', () => hook.requests.length > 20);
+  await w.worker.stop();
+  const before = hook.requests.length;
+  assert.ok(before < 300);
+  assert.equal(await w.depth(), 300 - before);
+  hook.answer();
+  const next = w.start();
+  await waitUntil('the rest', async () => (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 300);
+  assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 300);
+  const answer = await w.db.database.execute(replayOperation, {
+    ...{ accountId: w.accountId, mode: 'live', webhookId: id, eventTypes: ['Send'], after: 0, scan: 1_000 },
+    ...{ sinceMs: 0, untilMs: Date.now(), nowMs: Date.now() },
+  });
+  assert.deepEqual(answer, { queued: 300, last: null });
+  next.nudge();
+  await waitUntil('the replay', async () => hook.requests.length === 600 && (await w.depth()) === 0);
+  assert.ok((await w.deliveries(id)).every((one) => one.attempts === 2));
+});
+
+test('an address that has become private is refused when it is connected to', async () => {
+  const w = await world();
+  const { id } = await w.endpoint('http://10.0.0.1/hook');
+  await w.event();
+  const [delivery] = await waitUntil('the refusal', async () => {
+    const list = await w.deliveries(id);
+    return list.length > 0 ? list : undefined;
+  });
+  assert.match(delivery!.error ?? '', /not a public address/);
+});
+
+test('a result that the storage does not take is kept: nothing is sent twice, and nothing new is begun meanwhile', async () => {
+  let failing = true;
+  let refused = 0;
+  const w = await world({
+    wrap: (database) => ({
+      ...database,
+      execute: (op, args) => {
+        if (op.name !== 'webhooks.settle' || !failing) return database.execute(op, args);
+        refused += 1;
+        return Promise.reject(new Unavailable('the disk is full'));
+      },
+    }),
+  });
+  const hook = await w.catcher();
+  await w.endpoint(hook.url);
+  await w.event();
+  await waitUntil('the first refusal', () => refused > 0);
+  await w.event();
+  w.worker.nudge();
+  await waitUntil('another refusal', () => refused > 1);
+  assert.equal(hook.requests.length, 1);
+  assert.equal(await w.depth(), 2);
+  failing = false;
+  await waitUntil('both to be settled', async () => (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 2);
+});
+
+test('an endpoint whose secret does not open spoils no delivery of another', async () => {
+  const w = await world();
+  const hook = await w.catcher();
+  const bad = newId('whk');
+  await w.db.database.execute(createEndpointOperation, {
+    ...{ id: bad, accountId: w.accountId, mode: 'live', url: hook.url, description: null, enabled: true },
+    events: '["Send"]',
+    secretSealed: seal(randomBytes(32), newSecret(), sealContext(bad)),
+    nowMs: Date.now(),
+  });
+  const { id } = await w.endpoint(hook.url);
+  await w.event();
+  await waitUntil('both to be settled', async () => (await w.depth()) === 0);
+  assert.equal((await w.deliveries(id))[0]!.status, 'succeeded');
+  const [failed] = await w.deliveries(bad);
+  assert.deepEqual([failed!.status, failed!.attempts], ['failed', 0]);
+  assert.match(failed!.error ?? '', /secret/);
+});

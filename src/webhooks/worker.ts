@@ -1,0 +1,360 @@
+/**
+ * Carries events to endpoints: claims due work in batches, sends each event signed, and writes down what came of it.
+ * At least once, in no promised order, and no endpoint waits for another (lanes.ts). A window of the backlog is in
+ * memory, whatever its size; the rest stays in the store, rows of full lanes set aside so that claims look past them.
+ *
+ *   claim ─▶ lane (waiting) ─▶ in flight ─▶ settle: finished | due again | failed
+ *              └─ full: held, freed again when the lane drains
+ *
+ * A nudge makes the next claim come at once; polling alone is correct. Stop: no new attempts, those under way end within
+ * the deadline of a request, the rest is given back.
+ */
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
+import { isSuspect, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import type { Database } from '../storage/database.ts';
+import { createAlarm } from './alarm.ts';
+import { type Answer, answerOf, judge, type Verdict } from './attempt.ts';
+import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
+import { createSettler } from './settler.ts';
+import { signedHeaders } from './sign.ts';
+import type { EndpointTarget } from './store.ts';
+import { createTargets, type Target } from './targets.ts';
+import {
+  type ClaimedBatch,
+  claimOperation,
+  type EventText,
+  extendOperation,
+  heldLanesOperation,
+  type SettleAnswer,
+  type Settled,
+  type SettleRequest,
+  type WebhookJob,
+} from './work-store.ts';
+
+const LEASE_MS = 60_000;
+/** Leases with less than this left are extended at the next round. */
+const EXTEND_BELOW_MS = 40_000;
+const HOUSEKEEPING_MS = 1_000;
+const HELD_SWEEP_LANES = 1_000;
+const CLAIM_BATCH = 256;
+/** Rows of one claim that a lane must have had no room for to be called crowding. */
+const CROWDING_ROWS = CLAIM_BATCH / 4;
+/** Rows of normal lanes in memory up to which claims follow each other. */
+const LOW_ROWS = 1_000;
+const MOST_ROWS = 4_000;
+/** Beyond LOW_ROWS the store is still looked at so often, for endpoints behind a long row of somebody else's. */
+const LOOK_PAST_MS = 100;
+/** Between two claims that found little: lets events of one moment come in one batch. */
+const CLAIM_GAP_MS = 4;
+const ATTEMPT_TIMEOUT_MS = 15_000;
+const SLOW_AFTER_MS = 2_000;
+const CRASH_DELAY_MS = 60_000;
+const STOP_PATIENCE_MS = 5_000;
+
+export interface WebhookDeps {
+  database: Database;
+  /** Its connections per origin bound what many endpoints of one host share: give it some hundred. */
+  http: HttpClient;
+  /** Decides schedules; signatures carry the real time. */
+  clock: Clock;
+  log: Log;
+  /** The service's key that seals secrets. */
+  secretKey: Uint8Array;
+  metrics?: Pick<Metrics, 'webhookAttempts' | 'webhookLagSeconds'>;
+  /** Uniform in [0, 1), for jitter; default Math.random. */
+  random?: () => number;
+  limits?: LaneLimits;
+  pollMs?: number;
+}
+
+export interface Webhooks extends Running {
+  /** There may be new work; cheap, call it after every commit of events. */
+  nudge(): void;
+}
+
+/** What a result is recorded about. */
+interface Tellable extends WebhookJob {
+  event: EventText;
+}
+
+interface Carried extends Tellable {
+  target: Target;
+  leaseUntilMs: number;
+  startedMs: number;
+  lost: boolean;
+}
+
+export function startWebhooks(deps: WebhookDeps): Webhooks {
+  const { database, clock, log } = deps;
+  const random = deps.random ?? Math.random;
+  const limits = deps.limits ?? LANE_LIMITS;
+  const pollMs = deps.pollMs ?? 1_000;
+  const lanes = createLanes<Carried>(limits);
+  const targets = createTargets(deps.secretKey);
+  /** In order of their start. */
+  const flying = new Map<Carried, Lane<Carried>>();
+  const settler = createSettler({ database, clock, log, onSettled });
+  const alarm = createAlarm();
+  let stopping = false;
+  let suspects = 0;
+  let crowding: string[] = [];
+  let landed: (() => void) | undefined;
+
+  function pump(): void {
+    while (!stopping && !settler.blocked()) {
+      const next = lanes.next();
+      if (!next) return;
+      if (!next.job.lost) void attempt(next.lane, next.job);
+      else {
+        lanes.ended(next.lane, next.lane.slow);
+        if (isSuspect(next.job)) suspects -= 1;
+      }
+    }
+  }
+
+  async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {
+    job.startedMs = performance.now();
+    flying.set(job, lane);
+    let slow = lane.slow;
+    try {
+      const outcome = await deps.http.post({
+        url: job.target.url,
+        headers: signedHeaders(job.event, job.target.keys(clock.now()), systemClock.now()),
+        body: job.event.body,
+        timeoutMs: ATTEMPT_TIMEOUT_MS,
+      });
+      slow = outcome.latencyMs >= SLOW_AFTER_MS;
+      settleOutcome(job, outcome);
+    } catch (error) {
+      log.error(
+        { webhook: job.webhookId, event: job.event.id, cause: (error as Error).stack },
+        'webhook attempt failed',
+      );
+      settler.crashed(job, clock.now() + CRASH_DELAY_MS);
+    }
+    flying.delete(job);
+    if (isSuspect(job)) suspects -= 1;
+    lanes.ended(lane, slow);
+    freeHeld(lane);
+    pump();
+    if (lanes.normalRows() <= LOW_ROWS) alarm.roomMade();
+    if (flying.size === 0) landed?.();
+  }
+
+  function settleOutcome(job: Carried, outcome: HttpOutcome): void {
+    const nowMs = clock.now();
+    const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, random: random() });
+    settle(job, verdict, answerOf(outcome));
+    if (verdict.kind === 'succeeded') {
+      deps.metrics?.webhookAttempts.succeeded.inc();
+      deps.metrics?.webhookLagSeconds.observe((nowMs - job.event.at) / 1000);
+    } else {
+      deps.metrics?.webhookAttempts.failed.inc();
+    }
+  }
+
+  function settle(job: Tellable, verdict: Verdict, answer: Answer): void {
+    settler.settle({ ...settledOf(job), result: verdict.kind, nextAttemptMs: verdict.nextAttemptMs, ...answer });
+  }
+
+  function settleUntried(job: Tellable, error: string): void {
+    settler.settle({ ...settledOf(job), tried: false, result: 'failed', error });
+  }
+
+  function settledOf(job: Tellable): Settled {
+    const { seq, fence, accountId, webhookId, eventSeq, event } = job;
+    return {
+      ...{ seq, fence, accountId, webhookId, eventSeq, eventId: event.id, eventType: event.type },
+      ...{ result: 'failed', tried: true, nextAttemptMs: null },
+      ...{ responseStatus: null, responseStart: null, error: null, latencyMs: null },
+      atMs: clock.now(),
+    };
+  }
+
+  /** undefined when its secret does not open, so that one bad row spoils no other's delivery. */
+  function targetOf(row: EndpointTarget): Target | undefined {
+    try {
+      return targets(row);
+    } catch (error) {
+      log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret does not open');
+      return undefined;
+    }
+  }
+
+  function setAside(job: Carried): void {
+    settler.hold(job);
+    lanes.markHeld(job.webhookId);
+    if (isSuspect(job)) suspects -= 1;
+  }
+
+  /** Asks for the lane's held rows once half of its window is free. */
+  function freeHeld(lane: Lane<Carried>): void {
+    const window = lane.slow ? limits.slowWindow : limits.window;
+    const room = lanes.room(lane.id);
+    if (!lane.held || stopping || room * 2 < window) return;
+    // Marked again by onSettled when there are more, or by the next row that is set aside.
+    lane.held = false;
+    settler.unhold(lane.id, room);
+  }
+
+  function onSettled(request: SettleRequest, answer: SettleAnswer): void {
+    for (const webhookId of answer.disabled) {
+      log.warn({ webhook: webhookId }, 'webhook endpoint disabled');
+      // The next claim ends them as failed.
+      for (const job of lanes.evict(webhookId)) giveBack(job);
+    }
+    for (const [index, { lane, limit }] of request.unhold.entries()) {
+      if (answer.unheld[index]! >= limit) lanes.markHeld(lane);
+    }
+    if (answer.unheld.some((count) => count > 0)) alarm.nudge();
+    pump();
+  }
+
+  function giveBack(job: Carried): void {
+    settler.release(job);
+    if (isSuspect(job)) suspects -= 1;
+  }
+
+  /** Takes a batch into the lanes; answers those that had no room for many of its rows. */
+  function admit(batch: ClaimedBatch, leaseUntilMs: number): string[] {
+    const setAsideOf = new Map<string, number>();
+    const events = new Map(batch.events.map((event) => [event.seq, event]));
+    const rows = new Map(batch.targets.map((row) => [row.id, row]));
+    for (const row of batch.jobs) {
+      const event = events.get(row.eventSeq)!;
+      if (row.crashes >= PARK_AFTER_CRASHES) {
+        settleUntried({ ...row, event }, 'our side failed over this delivery three times; retry it by hand');
+        continue;
+      }
+      const target = targetOf(rows.get(row.webhookId)!);
+      if (!target) {
+        settleUntried({ ...row, event }, 'the secret of this endpoint cannot be read any more; rotate it and retry');
+        continue;
+      }
+      const job: Carried = { ...row, event, target, leaseUntilMs, startedMs: 0, lost: false };
+      if (isSuspect(job)) suspects += 1;
+      if (stopping) giveBack(job);
+      else if (!lanes.admit(job.webhookId, job)) {
+        setAside(job);
+        setAsideOf.set(job.webhookId, (setAsideOf.get(job.webhookId) ?? 0) + 1);
+      }
+    }
+    pump();
+    return [...setAsideOf].filter(([, count]) => count >= CROWDING_ROWS).map(([laneId]) => laneId);
+  }
+
+  async function claimOnce(): Promise<number> {
+    const leaseUntilMs = clock.now() + LEASE_MS;
+    crowding = crowding.filter((laneId) => lanes.room(laneId) === 0);
+    const batch = await database.execute(claimOperation, {
+      nowMs: clock.now(),
+      leaseMs: LEASE_MS,
+      limit: CLAIM_BATCH,
+      suspects: suspects === 0,
+      crowding,
+    });
+    for (const laneId of crowding) lanes.markHeld(laneId);
+    crowding = [...batch.crowding, ...admit(batch, leaseUntilMs)];
+    return batch.taken;
+  }
+
+  async function claimLoop(): Promise<void> {
+    while (!stopping) {
+      if (settler.blocked() || lanes.normalRows() >= MOST_ROWS) {
+        await alarm.sleep(LOOK_PAST_MS, 'room');
+        continue;
+      }
+      let taken = 0;
+      try {
+        taken = await claimOnce();
+      } catch (error) {
+        log.warn({ cause: (error as Error).message }, 'webhook work cannot be claimed');
+        await alarm.sleep(pollMs, 'stop');
+        continue;
+      }
+      if (taken < CLAIM_BATCH) {
+        await alarm.sleep(CLAIM_GAP_MS, 'stop');
+        await alarm.sleep(pollMs, 'nudge');
+      } else if (lanes.normalRows() > LOW_ROWS && crowding.length === 0) {
+        await alarm.sleep(LOOK_PAST_MS, 'room');
+      }
+    }
+  }
+
+  /** Marks lanes whose attempts hang, keeps leases, and finds rows that others set aside: a replay, or a process before this one. */
+  async function housekeep(): Promise<void> {
+    while (!stopping) {
+      markSlow();
+      try {
+        await keepLeases();
+        await sweepHeld();
+      } catch (error) {
+        log.warn({ cause: (error as Error).message }, 'webhook leases cannot be kept');
+      }
+      await alarm.sleep(HOUSEKEEPING_MS, 'stop');
+    }
+  }
+
+  function markSlow(): void {
+    const before = performance.now() - SLOW_AFTER_MS;
+    const hanging = new Set<Lane<Carried>>();
+    for (const [job, lane] of flying) {
+      if (job.startedMs > before) break;
+      hanging.add(lane);
+    }
+    for (const lane of hanging) for (const job of lanes.slowed(lane)) setAside(job);
+    if (hanging.size > 0) pump();
+  }
+
+  async function keepLeases(): Promise<void> {
+    const nowMs = clock.now();
+    const untilMs = nowMs + LEASE_MS;
+    const expiring: Carried[] = [];
+    for (const job of flying.keys()) if (job.leaseUntilMs - nowMs < EXTEND_BELOW_MS) expiring.push(job);
+    for (const job of lanes.waiting()) if (job.leaseUntilMs - nowMs < EXTEND_BELOW_MS) expiring.push(job);
+    if (expiring.length === 0) return;
+    const leases = expiring.map(({ seq, fence }) => ({ seq, fence }));
+    const lost = new Set(await database.execute(extendOperation, { leases, untilMs }));
+    for (const job of expiring) {
+      if (lost.has(job.seq)) job.lost = true;
+      else job.leaseUntilMs = untilMs;
+    }
+  }
+
+  async function sweepHeld(): Promise<void> {
+    for (const laneId of await database.execute(heldLanesOperation, HELD_SWEEP_LANES)) {
+      const lane = lanes.find(laneId);
+      const window = lane?.slow ? limits.slowWindow : limits.window;
+      const room = lanes.room(laneId);
+      if (room * 2 >= window) settler.unhold(laneId, room);
+    }
+  }
+
+  const loops = [claimLoop(), housekeep()];
+  let stopped: Promise<void> | undefined;
+
+  async function stop(): Promise<void> {
+    stopping = true;
+    alarm.stop();
+    await Promise.all(loops);
+    for (const job of lanes.evictAll()) giveBack(job);
+    if (flying.size > 0) {
+      await new Promise<void>((resolve) => {
+        landed = resolve;
+      });
+    }
+    await settler.drained(STOP_PATIENCE_MS);
+  }
+
+  return {
+    nudge: alarm.nudge,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * The HTTP shell with the routes of one feature on a real database, and callers of any account and mode without keys:
+ * the account is named by X-Id, the mode by X-Api-Key.
+ */
+import type { Caller } from '../../src/accounts/accounts.ts';
+import { silentLog } from '../../src/base/log.ts';
+import type { Mode } from '../../src/base/mode.ts';
+import { createHttpApp } from '../../src/http/app.ts';
+import type { RouteDefinition } from '../../src/http/route.ts';
+import { type Api, apiClient } from './api.ts';
+import { type TempDatabase, tempDatabase } from './temp-database.ts';
+
+export interface FeatureApp {
+  temp: TempDatabase;
+  api(accountId: string, mode?: Mode): Api;
+  close(): Promise<void>;
+}
+
+function callerOf(accountId: string, mode: Mode): Caller {
+  const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
+  return {
+    account: {
+      ...{ id: accountId, name: 'Test', plan: 'paid', status: 'active', approvedEmailBytes: 2_000_000, createdAt: 0 },
+      settings: { ...settings },
+    },
+    mode,
+    scope: 'full',
+    keyId: `key_${accountId}_${mode}`,
+  };
+}
+
+export async function featureApp(routes: (temp: TempDatabase) => RouteDefinition<Caller>[]): Promise<FeatureApp> {
+  const temp = await tempDatabase();
+  const app = createHttpApp<Caller>({
+    host: '127.0.0.1',
+    port: 0,
+    log: silentLog,
+    routes: routes(temp),
+    authenticate: (headers) => ({
+      ok: true,
+      value: callerOf(String(headers['x-id']), headers['x-api-key'] === 'sandbox' ? 'sandbox' : 'live'),
+    }),
+  });
+  const { port } = await app.listen();
+  const clients: Api[] = [];
+  return {
+    temp,
+    api: (accountId, mode = 'live') => {
+      const client = apiClient(() => `http://127.0.0.1:${port}`, { accountId, apiKey: mode });
+      clients.push(client);
+      return client;
+    },
+    close: async () => {
+      for (const client of clients) client.close();
+      await app.stop({ deadlineMs: 500 });
+      await temp.close();
+    },
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * The intake of POST /send over a real database, without the HTTP shell: a clock that stands still, a hand-over that
+ * remembers what it was offered, and a verified domain.
+ */
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import type { Account } from '../../src/accounts/accounts.ts';
+import type { Mode } from '../../src/base/mode.ts';
+import type { Result } from '../../src/base/result.ts';
+import { parseStrictJson } from '../../src/http/strict-json.ts';
+import { compile } from '../../src/http/validate.ts';
+import { htmlToText } from '../../src/mail/html-text.ts';
+import { type DeliveryJob, type Settlement, settleOperation } from '../../src/messages/messages.ts';
+import { sendBody } from '../../src/send/request.ts';
+import {
+  type Answer,
+  createClaims,
+  createSend,
+  createUnsubscribeLinks,
+  type SendDependencies,
+} from '../../src/send/send.ts';
+import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import { createRender } from '../../src/templates/templates.ts';
+import { fakeClock } from './fake-clock.ts';
+import { tempDatabase } from './temp-database.ts';
+
+/** A body that is accepted as it is. */
+export const GOOD = { from: 'Shop <shop@verified.example>', to: 'a@example.com', subject: 'Hello', text: 'Hi' };
+
+export const validateBody = compile(sendBody);
+
+export function testAccount(id: string, settings: Partial<Account['settings']> = {}): Account {
+  return {
+    id,
+    name: 'Test',
+    plan: 'enterprise',
+    status: 'active',
+    approvedEmailBytes: 2_000_000,
+    settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null, ...settings },
+    createdAt: 0,
+  };
+}
+
+export interface SendOptions {
+  account?: Account;
+  mode?: Mode;
+  key?: string;
+  dryRun?: boolean;
+}
+
+export async function sendRig(changes: Partial<SendDependencies> = {}) {
+  const temp = await tempDatabase();
+  const clock = fakeClock();
+  const offered: DeliveryJob[] = [];
+  const unsubscribeLinks = createUnsubscribeLinks({ secretKey: randomBytes(32), baseUrl: 'https://mail.test' });
+  const dependencies: SendDependencies = {
+    database: temp.database,
+    blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
+    handover: { hasRoom: () => true, offer: (jobs) => offered.push(...jobs) },
+    clock,
+    claims: createClaims(),
+    render: createRender(htmlToText),
+    htmlToText,
+    unsubscribeLinks,
+    isVerified: (_account, domain) => domain === 'verified.example',
+    ...changes,
+  };
+  const sender = createSend(dependencies);
+  const account = testAccount('acc_test');
+  const send = (body: unknown, options: SendOptions = {}): Promise<Result<Answer>> => {
+    const raw = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+    return sender.send({
+      caller: { account: options.account ?? account, mode: options.mode ?? 'live' },
+      parse: () => {
+        const json = parseStrictJson(raw);
+        return json.ok ? validateBody(json.value) : json;
+      },
+      ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, body: raw } }),
+      ...(options.dryRun === true && { dryRun: true }),
+    });
+  };
+  return { ...temp, clock, offered, dependencies, sender, account, send, unsubscribeLinks };
+}
+
+export type SendRig = Awaited<ReturnType<typeof sendRig>>;
+
+export interface SentData {
+  messageId: string;
+  from: string;
+  status: string;
+  totalRecipients: number;
+  recipients: { email: string; role: string; status: string; messageId: string }[];
+}
+
+/** The data of an accepted send; throws with the refusal otherwise. */
+export function dataOf(result: Result<Answer>): SentData {
+  if (!result.ok) throw new Error(JSON.stringify(result.failure));
+  return (JSON.parse(result.value.json) as { data: SentData }).data;
+}
+
+/** Reads rows straight from the database file, beside the running threads. */
+export async function rowsOf<T>(rig: SendRig, sql: string): Promise<T[]> {
+  const { DatabaseSync } = await import('node:sqlite');
+  const { prepareDataDirectory } = await import('../../src/storage/data-directory.ts');
+  const connection = new DatabaseSync(prepareDataDirectory(rig.folder).databaseFile, { readOnly: true });
+  try {
+    return connection.prepare(sql).all() as T[];
+  } finally {
+    connection.close();
+  }
+}
+
+/** What the delivery records of a message that was handed over: the remote server's answer, and whom it suppresses. */
+export async function settle(
+  rig: SendRig,
+  messageId: string,
+  outcome: Pick<Settlement, 'to'> & Partial<Settlement>,
+): Promise<void> {
+  const job = rig.offered.find((one) => one.messageId === messageId);
+  if (job === undefined) throw new Error(`${messageId} was not handed over`);
+  const { seq, fence, accountId, mode, emailSeq, retain } = job;
+  const settlement: Settlement = {
+    seq,
+    fence,
+    accountId,
+    mode,
+    messageId,
+    emailSeq,
+    retain,
+    atMs: rig.clock.now(),
+    attempts: 1,
+    attempt: null,
+    nextAttemptAtMs: null,
+    event: null,
+    suppress: null,
+    // biome-ignore lint/suspicious/noThenProperty: a word of the settlement, which nobody awaits
+    then: null,
+    sandboxOutcome: null,
+    ...outcome,
+  };
+  const result = await rig.database.execute(settleOperation, [settlement]);
+  if (result.lost.length > 0) throw new Error(`the lease of ${messageId} was lost`);
+}

@@ -1,0 +1,184 @@
+/**
+ * Starts the real service, as an operator does: a process of its own, `node src/main.ts serve`, on free ports and a data
+ * directory of its own, and waits until it says that it is serving. What it logs is kept for the assertion that fails.
+ * The directory outlives kill() and restart(), and is removed by close().
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { type Api, apiClient, type Credentials, type JsonObject } from './api.ts';
+import { waitUntil } from './wait-until.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const MAIN = path.join(root, 'src/main.ts');
+const START_TIMEOUT_MS = 20_000;
+
+export interface ServiceOptions {
+  /** Settings on top of those for tests. */
+  env?: Record<string, string>;
+  /** A directory to serve instead of a new one; the caller removes it. */
+  dataDir?: string;
+  /** Program and arguments to put in front of node, such as strace. */
+  wrapper?: string[];
+}
+
+export interface Exit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface Service {
+  readonly dataDir: string;
+  readonly url: string;
+  /** Process id of the serving process itself, also behind a wrapper. */
+  readonly pid: number;
+  /** Whole log since the first start. */
+  readonly log: string;
+  readonly live: Credentials;
+  readonly sandbox: Credentials;
+  /** Calls with the live key, the sandbox key, and with no key. */
+  readonly api: Api;
+  readonly sandboxApi: Api;
+  readonly anonymous: Api;
+  /** Runs a command of the command line on the same data directory; its `--json` output parsed. */
+  cli(...args: string[]): Promise<JsonObject>;
+  /** Sends a signal and waits for the end of the process. */
+  kill(signal: NodeJS.Signals): Promise<Exit>;
+  /** Resolves at the end of the present process. */
+  exited(): Promise<Exit>;
+  /** Starts again on the same directory, after an end; options replace those of the start. */
+  restart(options?: Omit<ServiceOptions, 'dataDir'>): Promise<void>;
+  /** Ends the process if it still runs and removes the directory. */
+  close(): Promise<void>;
+}
+
+interface Serving {
+  pid: number;
+  httpPort: number;
+}
+
+function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(POSTRIDER_|NODE_TEST|NODE_OPTIONS)/.test(name));
+  return {
+    ...Object.fromEntries(inherited),
+    POSTRIDER_DATA_DIR: dataDir,
+    POSTRIDER_HTTP_PORT: '0',
+    POSTRIDER_HTTP_HOST: '127.0.0.1',
+    POSTRIDER_SMTP_PORT: '0',
+    POSTRIDER_SMTP_HOSTNAME: 'postrider.test',
+    POSTRIDER_MIN_FREE_BYTES: '1000000',
+    ...env,
+  };
+}
+
+/** Runs `postrider <args>` to its end, whatever it says. */
+export async function runCommand(
+  args: string[],
+  options: { dataDir: string; env?: Record<string, string> },
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  try {
+    const env = environment(options.dataDir, options.env);
+    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd: root, env, timeout: 30_000 });
+    return { code: 0, ...done };
+  } catch (error) {
+    const { code, stdout = '', stderr = '' } = error as { code?: number; stdout?: string; stderr?: string };
+    return { code: typeof code === 'number' ? code : 1, stdout, stderr };
+  }
+}
+
+/** Starts a service and resolves once it serves; rejects with its log when it ends before that. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const own = options.dataDir === undefined;
+  const dataDir = options.dataDir ?? mkdtempSync(path.join(os.tmpdir(), 'postrider-service-'));
+  const servingFile = path.join(dataDir, 'serving.json');
+  let child: ChildProcess;
+  let ended: Promise<Exit>;
+  let exit: Exit | undefined;
+  let serving: Serving;
+  let log = '';
+
+  const launch = async (how: Omit<ServiceOptions, 'dataDir'>): Promise<void> => {
+    rmSync(servingFile, { force: true });
+    exit = undefined;
+    const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
+    const env = environment(dataDir, how.env);
+    child = spawn(program, [...before, MAIN, 'serve'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    child.stderr?.on('data', (chunk) => {
+      log += chunk;
+    });
+    ended = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        exit = { code, signal };
+        resolve(exit);
+      });
+    });
+    serving = await waitUntil(
+      'the service to serve',
+      () => {
+        if (exit)
+          throw new Error(`the service ended with ${exit.code ?? exit.signal} before it served:\n${log.slice(-4000)}`);
+        return announcement(servingFile);
+      },
+      START_TIMEOUT_MS,
+    );
+  };
+
+  await launch(options);
+  const firstRun = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as JsonObject;
+  const live = { accountId: String(firstRun.accountId), apiKey: String(firstRun.apiKey) };
+  const sandbox = { accountId: live.accountId, apiKey: String(firstRun.sandboxApiKey) };
+  const url = (): string => `http://127.0.0.1:${serving.httpPort}`;
+  const clients = { api: apiClient(url, live), sandboxApi: apiClient(url, sandbox), anonymous: apiClient(url) };
+
+  const kill = async (signal: NodeJS.Signals): Promise<Exit> => {
+    if (!exit) process.kill(serving.pid, signal);
+    return ended;
+  };
+  return {
+    dataDir,
+    live,
+    sandbox,
+    ...clients,
+    get url() {
+      return url();
+    },
+    get pid() {
+      return serving.pid;
+    },
+    get log() {
+      return log;
+    },
+    cli: async (...args) => {
+      const done = await runCommand([...args, '--json'], { dataDir });
+      if (done.code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${done.code}: ${done.stderr}`);
+      return JSON.parse(done.stdout) as JsonObject;
+    },
+    kill,
+    exited: () => ended,
+    restart: async (how) => {
+      await ended;
+      await launch(how ?? options);
+    },
+    close: async () => {
+      for (const client of Object.values(clients)) client.close();
+      if (!exit) await kill('SIGKILL');
+      if (own) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function announcement(file: string): Serving | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const said = JSON.parse(readFileSync(file, 'utf8')) as Serving;
+    return said.httpPort > 0 && said.pid > 0 ? said : undefined;
+  } catch {
+    // Caught in the middle of being written.
+    return undefined;
+  }
+}
