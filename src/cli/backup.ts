@@ -30,7 +30,7 @@ export const restoreCommand: Command = {
   options: {},
   positionals: ['FILE'],
   run: async ({ config, clock, positionals: [file = ''] }) => {
-    const directory = dataDirectory(config.dataDir);
+    const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
     const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
     return {
       data: { dataDir: directory.path, blobs },

@@ -35,7 +35,7 @@ export interface StoreOptions {
 /** Opens the store, lets `use` work with it, and closes it whatever happens. */
 export async function withStore<T>(options: StoreOptions, use: (store: CommandStore) => Promise<T>): Promise<T> {
   const { config, clock } = options;
-  const directory = dataDirectory(config.dataDir);
+  const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
   if (existsSync(directory.databaseFile)) assertMigrated(directory);
   else if (options.create) migrate(config, clock.now());
   else {
@@ -49,17 +49,13 @@ export async function withStore<T>(options: StoreOptions, use: (store: CommandSt
     return await use({
       directory,
       database,
-      blobs: openDiskBlobs(blobsFolder(config, directory)),
+      blobs: openDiskBlobs(directory.blobsFolder),
       clock,
       secretKey: () => loadSecretKey({ directory, database, configured: config.secretKey }),
     });
   } finally {
     await database.close();
   }
-}
-
-function blobsFolder(config: Config, directory: DataDirectory): string {
-  return (config.blobs.kind === 'disk' ? config.blobs.folder : undefined) ?? directory.blobsFolder;
 }
 
 /** Makes the directory and the database as needed and brings it up to date; the names of what was applied. */

@@ -34,7 +34,7 @@ export interface Service {
   readonly url: string;
   /** Process id of the serving process itself, also behind a wrapper. */
   readonly pid: number;
-  /** Whole log since the first start. */
+  /** What was written to stderr since the first start. */
   readonly log: string;
   readonly live: Credentials;
   readonly sandbox: Credentials;
@@ -105,9 +105,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
     const env = environment(dataDir, how.env);
     child = spawn(program, [...before, MAIN, 'serve'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    child.stdout?.on('data', (chunk) => {
-      log += chunk;
-    });
+    // The first start prints its credentials there; the log is on stderr alone.
+    child.stdout?.resume();
     child.stderr?.on('data', (chunk) => {
       log += chunk;
     });

@@ -1,0 +1,114 @@
+/**
+ * What goes over the wire for one email: its content as it was accepted, a Received field of our own, and the DKIM signatures.
+ * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
+ * way. The content is read once and signed once for all recipients that wait in the window.
+ *
+ * Content that is missing or has another size than was accepted is never sent: the attempt fails on our side, the operator is
+ * told by the log at level error, and the message bounces when its lifetime ends.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Log } from '../base/log.ts';
+import { parseAddress } from '../mail/address.ts';
+import { RelaxedBodyHash } from '../mail/dkim-body.ts';
+import { type DkimKey, type PreparedDkim, prepareDkim, prepareDkimHeader, signPrepared } from '../mail/dkim-sign.ts';
+import { formatDate } from '../mail/header.ts';
+import type { DeliveryJob } from '../messages/messages.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Evidence } from './outcome.ts';
+
+export interface SigningKeys {
+  /** The domain that signs, in A-labels. */
+  domain: string;
+  keys: readonly DkimKey[];
+}
+
+/** The keys with which this account signs mail from this domain; undefined leaves the mail unsigned. */
+export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | undefined>;
+
+export interface Preparing {
+  blobs: Blobs;
+  keysFor: KeysFor;
+  log: Log;
+}
+
+export type Prepared =
+  | { ok: true; content: Buffer; signatures: string }
+  | { ok: false; evidence: Omit<Evidence, 'relay'> };
+
+/** RFC 5321 §6.3: more Received fields than this are a loop. */
+const MAX_RECEIVED = 100;
+const SLICE_BYTES = 512_000;
+
+function unsendable(message: string): Prepared {
+  return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
+}
+
+async function loadContent(job: DeliveryJob, inline: Uint8Array | null, blobs: Blobs): Promise<Buffer | string> {
+  if (inline) return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
+  if (job.blobKey === null) return 'the content of the message is no longer stored';
+  try {
+    return (await blobs.get(job.blobKey)) ?? 'the stored content of the message is missing';
+  } catch (error) {
+    return `the stored content of the message cannot be read: ${(error as Error).message}`;
+  }
+}
+
+/** How many Received fields the header has, counted up to one beyond the limit. */
+export function countReceived(content: Buffer): number {
+  const end = content.indexOf('\r\n\r\n');
+  const header = `\r\n${content.toString('latin1', 0, end === -1 ? content.length : end)}`;
+  let count = 0;
+  for (const _ of header.matchAll(/\r\nreceived[ \t]*:/gi)) {
+    count += 1;
+    if (count > MAX_RECEIVED) break;
+  }
+  return count;
+}
+
+/** Hashes a large body in slices, so that 40 MB do not hold up the event loop. */
+async function prepareLarge(content: Buffer): Promise<PreparedDkim> {
+  const end = content.indexOf('\r\n\r\n');
+  if (end === -1) return prepareDkim(content);
+  const body = new RelaxedBodyHash();
+  for (let from = end + 4; from < content.length; from += SLICE_BYTES) {
+    body.update(content.subarray(from, from + SLICE_BYTES));
+    await nextTurn();
+  }
+  return prepareDkimHeader(content.subarray(0, end + 2), body.digest());
+}
+
+/**
+ * Reads and signs. `inline` is the content where it came with the job. Rejects only for bugs: what storage refuses is an
+ * answer.
+ */
+export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
+  const content = await loadContent(job, inline, deps.blobs);
+  if (typeof content === 'string' || content.length !== job.sizeBytes) {
+    const message =
+      typeof content === 'string'
+        ? content
+        : `the stored content has ${content.length} bytes instead of ${job.sizeBytes}; it is not sent`;
+    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes }, message);
+    return unsendable(message);
+  }
+  // What we composed ourselves has no Received field.
+  if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
+    const text = `the message has more than ${MAX_RECEIVED} Received fields: it goes round in a loop`;
+    return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
+  }
+  const from = parseAddress(job.headerFrom);
+  const signing = from.ok ? await deps.keysFor(job.accountId, from.value.domain) : undefined;
+  if (!signing || signing.keys.length === 0) return { ok: true, content, signatures: '' };
+  // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
+  const prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareLarge(content);
+  const signatures = await signPrepared(prepared, { ...signing, nowMs: job.createdAt });
+  return { ok: true, content, signatures };
+}
+
+/** Our Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
+export function receivedField(job: DeliveryJob, hostname: string): string {
+  const submitter = (job.options.receivedFrom ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 300);
+  const from = submitter === '' ? '' : `from ${submitter}\r\n `;
+  const protocol = job.source === 'http' ? 'HTTP' : job.options.smtpUtf8 ? 'UTF8SMTPSA' : 'ESMTPSA';
+  return `Received: ${from}by ${hostname} (Postrider) with ${protocol} id ${job.messageId};\r\n ${formatDate(job.createdAt)}\r\n`;
+}

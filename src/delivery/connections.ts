@@ -1,0 +1,178 @@
+/**
+ * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. Also
+ * opens new ones: exchangers one after the other until one greets us, whatever the others said at the door (RFC 5321 §5.1).
+ * A session that the peer closes while it is idle is simply gone.
+ */
+import { type OpenSmtpOptions, openSmtpSession, type SmtpError, type SmtpSession } from '../net/smtp-client.ts';
+import type { Evidence } from './outcome.ts';
+import { type Candidate, RELAY, type Routing, resolveRoute } from './route.ts';
+import type { AttemptFacts } from './settlement.ts';
+
+const IDLE_MS = 10_000;
+const MAX_MESSAGES_PER_RELAY_SESSION = 1_000;
+const MAX_MESSAGES_PER_MX_SESSION = 100;
+
+export interface Line {
+  session: SmtpSession;
+  destination: string;
+  /** Exchangers that come after this one. */
+  rest: Candidate[];
+  /** Messages that were begun on it. */
+  used: number;
+  /** Monotonic ms since which it is idle. */
+  idleSince: number;
+}
+
+export type Opened =
+  | { ok: true; line: Line }
+  | { ok: false; evidence: Evidence; facts: Pick<AttemptFacts, 'host' | 'address' | 'tls' | 'dialogue'> };
+
+export interface Connections {
+  /** An idle session with this destination. */
+  take(destination: string): Line | undefined;
+  /** Looks the destination up and opens a session; or tries only the candidates given. */
+  open(destination: string, candidates?: Candidate[]): Promise<Opened>;
+  /** Back for the next message; closed instead when it has done its share. */
+  release(line: Line): void;
+  destroy(line: Line): void;
+  /** Open sessions with a destination, idle ones included. */
+  count(destination: string): number;
+  readonly total: number;
+  /** Closes what has been idle too long. */
+  sweep(): void;
+  /** Ends what is being opened, with the cause ECANCELLED, and refuses to open more. */
+  cancelOpening(): void;
+  /** Cuts every session. */
+  destroyAll(): void;
+  /** QUIT to every idle session. */
+  quitAll(): Promise<void>;
+}
+
+export interface ConnectionOptions {
+  routing: Routing;
+  helo: string;
+  timeouts?: OpenSmtpOptions['timeouts'];
+}
+
+function evidenceOf(error: SmtpError, relay: boolean): Evidence {
+  const { stage, reply, cause, local, message } = error;
+  return {
+    stage,
+    message,
+    relay,
+    ...(reply ? { reply } : {}),
+    ...(cause === undefined ? {} : { cause }),
+    ...(local ? { local } : {}),
+  };
+}
+
+export function openConnections(options: ConnectionOptions): Connections {
+  const idle = new Map<string, Line[]>();
+  const counts = new Map<string, number>();
+  const lines = new Set<Line>();
+  const opening = new AbortController();
+
+  const adopt = (session: SmtpSession, destination: string, rest: Candidate[]): Line => {
+    const line: Line = { session, destination, rest, used: 0, idleSince: 0 };
+    lines.add(line);
+    counts.set(destination, (counts.get(destination) ?? 0) + 1);
+    session.onClose(() => {
+      lines.delete(line);
+      const left = (counts.get(destination) ?? 1) - 1;
+      if (left === 0) counts.delete(destination);
+      else counts.set(destination, left);
+      const waiting = idle.get(destination);
+      const at = waiting?.indexOf(line) ?? -1;
+      if (waiting && at !== -1) waiting.splice(at, 1);
+      if (waiting?.length === 0) idle.delete(destination);
+    });
+    return line;
+  };
+
+  const openOne = (candidate: Candidate): ReturnType<typeof openSmtpSession> =>
+    openSmtpSession({
+      ...candidate,
+      helo: options.helo,
+      signal: opening.signal,
+      ...(options.timeouts ? { timeouts: options.timeouts } : {}),
+    });
+
+  return {
+    take: (destination) => {
+      const waiting = idle.get(destination);
+      const line = waiting?.pop();
+      if (waiting?.length === 0) idle.delete(destination);
+      return line;
+    },
+    open: async (destination, only) => {
+      const relay = destination === RELAY;
+      const none = { host: null, address: null, tls: null, dialogue: [] };
+      let candidates = only;
+      if (!candidates) {
+        const resolved = await resolveRoute(options.routing, destination);
+        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: none };
+        candidates = resolved.candidates;
+      }
+      let failure: Opened | undefined;
+      for (const [index, candidate] of candidates.entries()) {
+        if (opening.signal.aborted) break;
+        const opened = await openOne(candidate);
+        if (opened.ok) return { ok: true, line: adopt(opened.session, destination, candidates.slice(index + 1)) };
+        const { error } = opened;
+        const facts = {
+          host: candidate.host,
+          address: error.remoteAddress ?? null,
+          tls: error.tlsVersion ?? null,
+          dialogue: error.dialogue,
+        };
+        // An exchanger that may recover weighs more than one that refuses for good.
+        const permanent = (error.reply?.code ?? error.local?.code ?? 0) >= 500;
+        if (!failure || !permanent) failure = { ok: false, evidence: evidenceOf(error, relay), facts };
+      }
+      const cancelled = { stage: 'connect' as const, cause: 'ECANCELLED', message: 'the attempt was cancelled', relay };
+      return failure && !opening.signal.aborted ? failure : { ok: false, evidence: cancelled, facts: none };
+    },
+    release: (line) => {
+      const share = line.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION;
+      if (!line.session.usable) return;
+      if (line.used >= share || opening.signal.aborted) {
+        void line.session.quit();
+        return;
+      }
+      line.idleSince = performance.now();
+      const waiting = idle.get(line.destination);
+      if (waiting) waiting.push(line);
+      else idle.set(line.destination, [line]);
+    },
+    destroy: (line) => line.session.destroy(),
+    count: (destination) => counts.get(destination) ?? 0,
+    get total() {
+      return lines.size;
+    },
+    sweep: () => {
+      const before = performance.now() - IDLE_MS;
+      for (const [destination, waiting] of idle) {
+        const stale = waiting.filter((line) => line.idleSince < before);
+        if (stale.length === 0) continue;
+        const fresh = waiting.filter((line) => line.idleSince >= before);
+        if (fresh.length === 0) idle.delete(destination);
+        else idle.set(destination, fresh);
+        for (const line of stale) void line.session.quit();
+      }
+    },
+    cancelOpening: () => opening.abort(),
+    destroyAll: () => {
+      for (const line of [...lines]) line.session.destroy();
+    },
+    quitAll: async () => {
+      const all = [...idle.values()].flat();
+      idle.clear();
+      await Promise.all(all.map((line) => line.session.quit()));
+    },
+  };
+}
+
+/** Whether a session has messages left before it is closed. */
+export function hasShareLeft(line: Line): boolean {
+  return line.used < (line.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
+}

@@ -1,0 +1,9 @@
+/**
+ * The last hop: from the queue to the next mail server, or to the sandbox's simulation of one. `outcome.ts` says what a
+ * server's answer means, `schedule.ts` whose turn it is, `worker.ts` how it all runs.
+ */
+export type { KeysFor, SigningKeys } from './attempt.ts';
+export { DELIVERY_LEASE_MS } from './intake.ts';
+export { type Category, type Evidence, judge, type Outcome, type Owner } from './outcome.ts';
+export type { Routing } from './route.ts';
+export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

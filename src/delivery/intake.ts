@@ -1,0 +1,213 @@
+/**
+ * How jobs come into the window and how they stay ours: claims, handovers, leases, and the rows that are set aside because
+ * their lane is full. Always true:
+ *
+ * - A row that we hold and that comes back under a new fence (its lease looked expired, because the clock jumped) is the
+ *   same job: it takes the new fence and is not sent twice.
+ * - Leases are extended before anything is claimed whenever one of them looks expired, so that we do not take our own.
+ * - Rows set aside are called back when their lane has drained below half; newcomers have the last quarter of the window
+ *   for themselves.
+ */
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import {
+  claimOperation,
+  type DeliveryJob,
+  extendOperation,
+  heldLanesOperation,
+  holdOperation,
+  releaseOperation,
+  unholdOperation,
+} from '../messages/messages.ts';
+import { PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import type { Database } from '../storage/database.ts';
+import type { Settler } from './settler.ts';
+import type { Held, Window, WindowLimits } from './window.ts';
+
+/** How long a claim or a handover lasts without being extended. */
+export const DELIVERY_LEASE_MS = 60_000;
+/** Extended when less than this is left; with a tick each second that is every 15 s. */
+const EXTEND_BELOW_MS = 45_000;
+/** No attempt begins with less than this left. */
+const LEASE_MARGIN_MS = 5_000;
+const CLAIM_BATCH = 100;
+const EXTEND_BATCH = 500;
+const MAX_HELD_LANES = 1_000;
+
+export interface IntakeDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  window: Window;
+  limits: WindowLimits;
+  settler: Settler;
+  destinationOf(job: DeliveryJob): string;
+  destinationOfLane(lane: string): string;
+  /** Whether jobs may be claimed at the moment. */
+  open(): boolean;
+  /** A job is in the window and waits. */
+  onWaiting(held: Held): void;
+  /** A job crashed its workers too often. */
+  onParked(held: Held): void;
+  /** A job was lost to somebody else while it waited. */
+  onLost(held: Held): void;
+  /** Everything was taken in: attempts may begin. */
+  onReady(): void;
+}
+
+export interface Intake {
+  receive(jobs: DeliveryJob[], leaseUntilMs: number): void;
+  /** Claims what is due until the window is full or nothing is left; calls come together. */
+  claim(): Promise<void>;
+  /** Extends leases that run short; `all` extends every one. */
+  extend(options?: { all: boolean }): Promise<void>;
+  /** Whether the lease is good for an attempt. */
+  holds(held: Held): boolean;
+  /** Calls back rows that were set aside, where there is room. */
+  callBack(): Promise<void>;
+  /** Whether rows of the lane are set aside. */
+  isCrowded(lane: string): boolean;
+  release(jobs: { seq: number; fence: number }[]): Promise<void>;
+}
+
+export function startIntake(deps: IntakeDeps): Intake {
+  const { database, clock, window, limits, log } = deps;
+  let crowdedLanes = new Set<string>();
+  let claiming: Promise<void> | undefined;
+  let claimAgain = false;
+  let extending: Promise<void> | undefined;
+  let callingBack = false;
+
+  /** Runs an operation whose failure is mended by the next tick. */
+  const tolerate = async (what: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      const level = error instanceof Unavailable ? 'warn' : 'error';
+      log[level]({ error: (error as Error).message }, what);
+    }
+  };
+
+  const adopt = (held: Held, job: DeliveryJob, leaseUntilMs: number): void => {
+    if (job.fence <= held.job.fence) return;
+    held.job.fence = job.fence;
+    held.leaseUntilMs = leaseUntilMs;
+    if (held.state === 'settling') deps.settler.adopt(job.seq, job.fence);
+  };
+
+  /** Takes one job in; answers it when its lane is full and it must be set aside. */
+  const take = (job: DeliveryJob, leaseUntilMs: number): DeliveryJob | undefined => {
+    const held = window.get(job.seq);
+    if (held) {
+      adopt(held, job, leaseUntilMs);
+      return undefined;
+    }
+    const recorded = deps.settler.recall(job.seq);
+    const destination = deps.destinationOf(job);
+    const parked = job.crashes >= PARK_AFTER_CRASHES;
+    const crowded = crowdedLanes.has(job.lane);
+    if (!recorded && !parked && !window.fits(job.lane, destination, crowded)) return job;
+    const added = window.add(job, { destination, leaseUntilMs });
+    if (recorded) {
+      window.move(added, 'settling');
+      deps.settler.add({ ...recorded, fence: job.fence });
+    } else if (parked) deps.onParked(added);
+    else deps.onWaiting(added);
+    return undefined;
+  };
+
+  const receive = (jobs: DeliveryJob[], leaseUntilMs: number): void => {
+    const aside = jobs.filter((job) => take(job, leaseUntilMs) !== undefined);
+    if (aside.length > 0) {
+      for (const job of aside) crowdedLanes.add(job.lane);
+      const leases = aside.map(({ seq, fence }) => ({ seq, fence }));
+      void tolerate('messages could not be set aside; their leases run out', () =>
+        database.execute(holdOperation, { leases, untilMs: clock.now() }),
+      );
+    }
+    deps.onReady();
+  };
+
+  const extend = async ({ all } = { all: false }): Promise<void> => {
+    const now = clock.now();
+    const due = [...window.values()].filter((held) => all || held.leaseUntilMs < now + EXTEND_BELOW_MS);
+    for (let from = 0; from < due.length; from += EXTEND_BATCH) {
+      const batch = due.slice(from, from + EXTEND_BATCH);
+      const fences = new Map(batch.map((held) => [held, held.job.fence]));
+      const leases = batch.map((held) => ({ seq: held.job.seq, fence: held.job.fence }));
+      const untilMs = now + DELIVERY_LEASE_MS;
+      const lost = new Set(await database.execute(extendOperation, { leases, untilMs }));
+      for (const held of batch) {
+        if (!lost.has(held.job.seq)) held.leaseUntilMs = untilMs;
+        // An attempt under way runs on: if the row comes back to us, its result is recorded under the new fence.
+        else if (held.state === 'waiting' && held.job.fence === fences.get(held)) deps.onLost(held);
+      }
+    }
+  };
+
+  const extendOnce = (options?: { all: boolean }): Promise<void> => {
+    extending ??= tolerate('leases could not be extended', () => extend(options)).finally(() => {
+      extending = undefined;
+    });
+    return extending;
+  };
+
+  const claimBatch = async (): Promise<boolean> => {
+    const limit = Math.min(window.room(), CLAIM_BATCH);
+    if (limit === 0 || !deps.open()) return false;
+    const nowMs = clock.now();
+    if ([...window.values()].some((held) => held.leaseUntilMs <= nowMs + LEASE_MARGIN_MS)) await extendOnce();
+    const suspects = window.suspects === 0;
+    const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects };
+    const jobs = await database.execute(claimOperation, request);
+    receive(jobs, nowMs + DELIVERY_LEASE_MS);
+    return jobs.length >= limit;
+  };
+
+  const claim = (): Promise<void> => {
+    claimAgain = true;
+    claiming ??= tolerate('due messages could not be claimed', async () => {
+      while (claimAgain) {
+        claimAgain = false;
+        while (await claimBatch());
+      }
+    }).finally(() => {
+      claiming = undefined;
+    });
+    return claiming;
+  };
+
+  const callBack = async (): Promise<void> => {
+    if (callingBack || !deps.open()) return;
+    callingBack = true;
+    await tolerate('messages that were set aside could not be called back', async () => {
+      const known = await database.execute(heldLanesOperation, MAX_HELD_LANES);
+      crowdedLanes = new Set(known);
+      let room = Math.floor(limits.jobs * 0.75) - window.size;
+      const calls: { lane: string; limit: number }[] = [];
+      for (const lane of known) {
+        const limit = Math.min(window.callable(lane, deps.destinationOfLane(lane)), room);
+        if (limit <= 0) continue;
+        calls.push({ lane, limit });
+        room -= limit;
+      }
+      if (calls.length > 0 && (await database.execute(unholdOperation, calls)) > 0) void claim();
+    });
+    callingBack = false;
+  };
+
+  return {
+    receive,
+    claim,
+    extend: extendOnce,
+    holds: (held) => held.leaseUntilMs > clock.now() + LEASE_MARGIN_MS,
+    callBack,
+    isCrowded: (lane) => crowdedLanes.has(lane),
+    release: (jobs) =>
+      tolerate('messages could not be given back; their leases run out', async () => {
+        const leases = jobs.map(({ seq, fence }) => ({ seq, fence }));
+        if (leases.length > 0) await database.execute(releaseOperation, { leases, untilMs: clock.now() });
+      }),
+  };
+}

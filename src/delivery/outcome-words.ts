@@ -1,0 +1,132 @@
+/**
+ * The words for what can become of a message: its category, whose turn it is to act, and one sentence of advice for
+ * somebody who has never seen an SMTP reply. Events, the portal and the documentation show exactly these.
+ */
+
+/** Who can mend it. */
+export type Owner = 'recipient' | 'sender-domain' | 'our-side' | 'remote';
+
+interface Explanation {
+  owner: Owner;
+  advice: { temporary: string; permanent: string };
+}
+
+const retried = 'it is tried again by itself.';
+
+export const explanations = {
+  accepted: {
+    owner: 'recipient',
+    advice: { temporary: '', permanent: '' },
+  },
+  'mailbox-not-found': {
+    owner: 'recipient',
+    advice: {
+      temporary: `The receiving server does not know this address at the moment; ${retried}`,
+      permanent: 'The address does not exist; ask the recipient for another one and stop sending to this one.',
+    },
+  },
+  'mailbox-disabled': {
+    owner: 'recipient',
+    advice: {
+      temporary: `The mailbox takes no mail at the moment; ${retried}`,
+      permanent: 'The mailbox is closed or disabled; ask the recipient for another address.',
+    },
+  },
+  'mailbox-full': {
+    owner: 'recipient',
+    advice: {
+      temporary: `The mailbox is full; ${retried}`,
+      permanent: 'The mailbox is full; send again later, or reach the recipient in another way.',
+    },
+  },
+  'domain-not-found': {
+    owner: 'recipient',
+    advice: {
+      temporary: `The domain of the address cannot be found at the moment; ${retried}`,
+      permanent: 'The domain of the address does not exist or takes no mail; look for a typing error after the @.',
+    },
+  },
+  blocked: {
+    owner: 'our-side',
+    advice: {
+      temporary: `The receiving server blocks the sending host at the moment; ${retried}`,
+      permanent:
+        'The receiving server blocks the sending host; the operator should look it up on block lists and ask to be removed.',
+    },
+  },
+  policy: {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server does not take this mail for reasons of policy; ${retried}`,
+      permanent:
+        "The receiving server refuses this mail for reasons of policy; check SPF, DKIM and DMARC of the sender's domain, then ask its postmaster.",
+    },
+  },
+  'content-rejected': {
+    owner: 'sender-domain',
+    advice: {
+      temporary: `The receiving server hesitates over the content or size of this mail; ${retried}`,
+      permanent:
+        'The receiving server refuses the content or size of this mail; change links, attachments or wording before sending again.',
+    },
+  },
+  'rate-limited': {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server takes mail more slowly than it arrives; ${retried}`,
+      permanent: 'The receiving server takes no more mail for now; send again later and more slowly.',
+    },
+  },
+  greylisted: {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server asks unknown senders to come back later; ${retried}`,
+      permanent: 'The receiving server refused a sender it does not know; send again later.',
+    },
+  },
+  tls: {
+    owner: 'remote',
+    advice: {
+      temporary: `No encrypted connection to the receiving server could be made; ${retried}`,
+      permanent:
+        'This mail requires encryption and the receiving server offers none; send it without requireTls, or ask its postmaster.',
+    },
+  },
+  network: {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server could not be reached; ${retried}`,
+      permanent: 'The receiving server could not be reached.',
+    },
+  },
+  'remote-error': {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server has a problem of its own; ${retried}`,
+      permanent: 'The receiving server has a problem of its own; ask its postmaster.',
+    },
+  },
+  refused: {
+    owner: 'remote',
+    advice: {
+      temporary: `The receiving server did not take this mail and did not say why; ${retried}`,
+      permanent: 'The receiving server refused this mail without a reason we know; its reply is all there is to go by.',
+    },
+  },
+  'our-side': {
+    owner: 'our-side',
+    advice: {
+      temporary: `Something is wrong on the sending side; the operator should look at the reply, and ${retried}`,
+      permanent: 'Something is wrong on the sending side; the operator should look at the log before it is sent again.',
+    },
+  },
+  expired: {
+    owner: 'remote',
+    advice: {
+      temporary: '',
+      permanent: 'The mail could not be delivered within its lifetime; the reply is that of the last attempt.',
+    },
+  },
+} as const satisfies Record<string, Explanation>;
+
+export type Category = keyof typeof explanations;

@@ -1,0 +1,134 @@
+/**
+ * Turns the outcome of an attempt into what is recorded of it: the next state, the next attempt, the event and the attempt as
+ * the API shows them. Pure.
+ *
+ * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). A next attempt that would fall behind the
+ * end of the lifetime is made at its end; only an attempt made at or after the end turns into a Bounce `expired`. So no
+ * message expires without an attempt, whatever the clock did in between.
+ */
+import { deliveryDelayMs, jitter } from '../base/backoff.ts';
+import { iso } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import type { AttemptRecord, DeliveryJob, SettledEvent, Settlement } from '../messages/messages.ts';
+import { expired, type Outcome } from './outcome.ts';
+
+/** How one attempt went, beside its outcome. */
+export interface AttemptFacts {
+  startedAtMs: number;
+  durationMs: number;
+  host: string | null;
+  address: string | null;
+  tls: string | null;
+  dialogue: AttemptRecord['dialogue'];
+}
+
+export interface Settling {
+  job: DeliveryJob;
+  outcome: Outcome;
+  /** Null when no attempt was made (a parked message). */
+  facts: AttemptFacts | null;
+  nowMs: number;
+  /** Uniform in [0, 1), for the jitter. */
+  random: number;
+}
+
+const SOFT: ReadonlySet<Outcome['category']> = new Set([
+  'expired',
+  'mailbox-full',
+  'our-side',
+  'rate-limited',
+  'greylisted',
+]);
+
+/** When to try again after attempt number `attempts` failed at `nowMs`; undefined when the lifetime has ended. */
+export function nextAttemptAtMs(options: {
+  attempts: number;
+  nowMs: number;
+  expiresAtMs: number;
+  random: number;
+}): number | undefined {
+  const { attempts, nowMs, expiresAtMs, random } = options;
+  if (nowMs >= expiresAtMs) return undefined;
+  return Math.min(nowMs + jitter(deliveryDelayMs(attempts), random), expiresAtMs);
+}
+
+/** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
+function failureDetail(outcome: Outcome, facts: AttemptFacts | null): Record<string, unknown> {
+  const hard = outcome.kind === 'permanent' && !SOFT.has(outcome.category);
+  return {
+    kind: hard ? 'hard' : 'soft',
+    category: outcome.category,
+    smtpCode: outcome.smtpCode,
+    enhancedCode: outcome.enhancedCode,
+    reply: outcome.reply,
+    remoteHost: facts?.host ?? null,
+    owner: outcome.owner,
+    advice: outcome.advice,
+    suppressed: outcome.suppress,
+  };
+}
+
+function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
+  return {
+    time: iso(facts.startedAtMs),
+    durationMs: facts.durationMs,
+    host: facts.host,
+    address: facts.address,
+    tls: facts.tls,
+    dialogue: facts.dialogue,
+    reply: outcome.reply,
+    outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
+  };
+}
+
+function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
+  const { job, outcome, facts, nowMs } = settling;
+  const delivery = {
+    remoteHost: facts?.host ?? null,
+    reply: outcome.reply,
+    tls: facts?.tls ?? null,
+    attempts,
+    latencyMs: Math.max(0, nowMs - job.createdAt),
+  };
+  return { id: newId('evt', nowMs), type: 'Delivery', detail: { delivery } };
+}
+
+/** The settlement of one message. Sandbox messages never suppress. */
+export function settlementOf(settling: Settling): Settlement {
+  const { job, facts, nowMs } = settling;
+  const attempts = job.attempts + (facts ? 1 : 0);
+  let outcome = job.mode === 'sandbox' ? { ...settling.outcome, suppress: false } : settling.outcome;
+  let nextMs: number | undefined;
+  if (outcome.kind === 'temporary') {
+    nextMs = nextAttemptAtMs({ attempts, nowMs, expiresAtMs: job.expiresAt, random: settling.random });
+    if (nextMs === undefined) outcome = expired(outcome);
+  }
+  let event: SettledEvent | null = null;
+  if (outcome.kind === 'delivered') event = deliveryEvent(settling, attempts);
+  else if (outcome.kind === 'permanent') {
+    event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, facts) } };
+  } else if (job.status !== 'delayed') {
+    const deliveryDelay = { ...failureDetail(outcome, facts), nextAttemptAt: iso(nextMs!) };
+    event = { id: newId('evt', nowMs), type: 'DeliveryDelay', detail: { deliveryDelay } };
+  }
+  return {
+    seq: job.seq,
+    fence: job.fence,
+    accountId: job.accountId,
+    mode: job.mode,
+    messageId: job.messageId,
+    emailSeq: job.emailSeq,
+    retain: job.retain,
+    atMs: nowMs,
+    attempts,
+    attempt: facts ? attemptRecord(outcome, facts) : null,
+    to: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
+    nextAttemptAtMs: nextMs ?? null,
+    event,
+    suppress: outcome.suppress ? { email: sameAddressKey(job.recipient), untilMs: null } : null,
+    // biome-ignore lint/suspicious/noThenProperty: plain data, never a function
+    then: null,
+    sandboxOutcome: null,
+  };
+}

@@ -1,0 +1,274 @@
+/**
+ * The slots in which attempts run: each takes group after group for one destination over one session, until nothing of it is
+ * left. An exception in our own code over a group counts as a crash of its messages; an attempt that outlives its deadline
+ * is cut and is a temporary failure. Whatever happens, a message leaves here settled, crashed, or back in its lane.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { crashOperation } from '../messages/messages.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { type KeysFor, prepare } from './attempt.ts';
+import { type Transmission, transmit } from './by-smtp.ts';
+import type { Connections, Line } from './connections.ts';
+import { judge, type Outcome } from './outcome.ts';
+import { RELAY } from './route.ts';
+import type { Destination, Schedule } from './schedule.ts';
+import { type AttemptFacts, settlementOf } from './settlement.ts';
+import type { Settler } from './settler.ts';
+import { playSandbox } from './to-sandbox.ts';
+import type { Held, Window } from './window.ts';
+
+/** The destination of all sandbox mail. */
+export const SANDBOX = 'sandbox';
+/** Content that is read from blobs, of all attempts together; a single larger one goes alone. */
+const MAX_BYTES_IN_FLIGHT = 96_000_000;
+/** How many waiting messages one failed dial speaks for. */
+const MAX_SPOKEN_FOR = 2_000;
+/** When a message that made our own code throw is tried again. */
+const CRASH_PAUSE_MS = 10_000;
+
+export interface SlotDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  hostname: string;
+  keysFor: KeysFor;
+  window: Window;
+  schedule: Schedule;
+  connections: Connections;
+  settler: Settler;
+  random(): number;
+  /** For one whole attempt. */
+  deadlineMs: number;
+  /** Whether attempts may begin at all. */
+  open(): boolean;
+  /** Whether the lease of a job is good for an attempt. */
+  holds(held: Held): boolean;
+  /** Renews all leases. */
+  renew(): Promise<void>;
+}
+
+export interface Slots {
+  /** Messages that are being tried. */
+  readonly trying: number;
+  /** Fills free slots. */
+  pump(): void;
+  /** The same, also for destinations that rest because nothing of theirs could start. */
+  wake(): void;
+  settle(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): void;
+  /** Resolves when no slot runs. */
+  idle(): Promise<void>;
+}
+
+export function openSlots(deps: SlotDeps): Slots {
+  const { window, schedule, connections, settler, clock, log } = deps;
+  const whenIdle: (() => void)[] = [];
+  let trying = 0;
+  let bytesInFlight = 0;
+  let pumping = false;
+
+  const settle: Slots['settle'] = (held, result) => {
+    window.move(held, 'settling');
+    settler.add(settlementOf({ job: held.job, ...result, nowMs: clock.now(), random: deps.random() }));
+  };
+
+  const playAll = (group: Held[]): void => {
+    for (const held of group) {
+      window.move(held, 'settling');
+      settler.add(playSandbox(held.job, { nowMs: clock.now(), random: deps.random() }));
+    }
+  };
+
+  const crash = async (group: Held[], error: Error): Promise<void> => {
+    const guilty = group.filter((held) => held.state === 'trying');
+    const messageIds = guilty.map((held) => held.job.messageId);
+    log.error({ messageIds, error: error.stack }, 'an attempt failed in our own code');
+    for (const held of guilty) {
+      const { seq, fence } = held.job;
+      window.remove(held);
+      const dueMs = clock.now() + CRASH_PAUSE_MS;
+      await deps.database.execute(crashOperation, { seq, fence, dueMs }).catch((failure: Error) => {
+        // The lease runs out and is taken over, which counts as a crash as well.
+        log.warn({ error: failure.message }, 'a crash could not be recorded');
+      });
+    }
+  };
+
+  /** One dial speaks for everybody who was waiting for it: they would have gone over the same connection. */
+  const speakForOthers = (destination: Destination, transmission: Transmission): void => {
+    if (!transmission.unreachable || connections.count(destination.key) > 0) return;
+    const first = transmission.results.find((one) => one.kind === 'judged');
+    if (first?.kind !== 'judged') return;
+    for (const held of schedule.waitingAt(destination, MAX_SPOKEN_FOR)) {
+      if (held.suspect || !deps.holds(held)) continue;
+      schedule.forget(held);
+      settle(held, { outcome: first.outcome, facts: first.facts });
+    }
+  };
+
+  const apply = (destination: Destination, transmission: Transmission): void => {
+    if (transmission.progressed) schedule.succeeded(destination);
+    if (transmission.unreachable || transmission.slowed) schedule.failed(destination, 0);
+    else if (transmission.crowded) schedule.failed(destination, connections.count(destination.key));
+    for (const result of transmission.results) {
+      const { held } = result;
+      if (held.state !== 'trying') continue;
+      if (result.kind === 'judged') {
+        settle(held, { outcome: result.outcome, facts: result.facts });
+        continue;
+      }
+      held.returns += 1;
+      window.move(held, 'waiting');
+      schedule.add(held, { first: true });
+    }
+    speakForOthers(destination, transmission);
+  };
+
+  const send = async (
+    destination: Destination,
+    group: Held[],
+    lines: { line: Line | undefined; onLine: (line: Line) => void },
+  ): Promise<Transmission> => {
+    const { email, job } = group[0]!;
+    email.prepared ??= prepare(job, email.inline, { blobs: deps.blobs, keysFor: deps.keysFor, log });
+    const prepared = await email.prepared;
+    if (!prepared.ok) email.prepared = undefined;
+    return transmit({
+      group,
+      destination: destination.key,
+      prepared,
+      connections,
+      hostname: deps.hostname,
+      now: () => clock.now(),
+      ...lines,
+    });
+  };
+
+  const cutOff = (
+    destination: Destination,
+    group: Held[],
+    attempt: { line: Line | undefined; startedAtMs: number },
+  ) => {
+    const { deadlineMs } = deps;
+    log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'an attempt hung and was cut off');
+    const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
+    const outcome = judge({ stage: 'connect', cause: 'EDEADLINE', message, relay: destination.key === RELAY });
+    const session = attempt.line?.session;
+    const facts: AttemptFacts = {
+      startedAtMs: attempt.startedAtMs,
+      durationMs: deadlineMs,
+      host: session?.remoteHost ?? null,
+      address: session?.remoteAddress ?? null,
+      tls: session?.tls ?? null,
+      dialogue: [],
+    };
+    for (const held of group) settle(held, { outcome, facts });
+  };
+
+  /** One email over one session, within the deadline for all of it; answers the session to go on with. */
+  const tryGroup = async (
+    destination: Destination,
+    group: Held[],
+    line: Line | undefined,
+  ): Promise<Line | undefined> => {
+    const attempt = { line, startedAtMs: clock.now(), cut: false };
+    let timer: NodeJS.Timeout | undefined;
+    const overdue = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), deps.deadlineMs);
+    });
+    const onLine = (used: Line): void => {
+      attempt.line = used;
+      if (!attempt.cut) return;
+      // What hung has come back to life: it was settled as a failure and must not send any more.
+      used.session.destroy();
+      throw new Error('the attempt was cut off before it sent anything');
+    };
+    try {
+      const work = send(destination, group, { line, onLine });
+      const transmission = await Promise.race([work, overdue]);
+      if (transmission) {
+        apply(destination, transmission);
+        return transmission.line;
+      }
+      attempt.cut = true;
+      work.catch(() => undefined);
+      cutOff(destination, group, attempt);
+    } catch (error) {
+      await crash(group, error as Error);
+    } finally {
+      clearTimeout(timer);
+    }
+    group[0]!.email.prepared = undefined;
+    attempt.line?.session.destroy();
+    return undefined;
+  };
+
+  /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
+  const mayStart = (held: Held): boolean => {
+    if (!deps.holds(held)) {
+      void deps.renew().then(wake);
+      return false;
+    }
+    const { blobKey, sizeBytes } = held.job;
+    return blobKey === null || bytesInFlight === 0 || bytesInFlight + sizeBytes <= MAX_BYTES_IN_FLIGHT;
+  };
+
+  /** What is next for this destination; nothing while nothing may be attempted. */
+  const begin = (destination: Destination): Held[] | undefined => {
+    if (!deps.open()) return undefined;
+    const group = schedule.next(destination, mayStart);
+    for (const held of group ?? []) window.move(held, 'trying');
+    return group;
+  };
+
+  const runSlot = async (destination: Destination): Promise<void> => {
+    let line: Line | undefined;
+    let group = begin(destination);
+    for (; group; group = begin(destination)) {
+      const { blobKey, sizeBytes } = group[0]!.job;
+      const blobBytes = blobKey === null ? 0 : sizeBytes;
+      trying += group.length;
+      bytesInFlight += blobBytes;
+      if (destination.key === SANDBOX) playAll(group);
+      else line = await tryGroup(destination, group, line);
+      trying -= group.length;
+      bytesInFlight -= blobBytes;
+      if (blobBytes > 0) schedule.wake();
+      if (schedule.crowded) break;
+    }
+    if (line) connections.release(line);
+    // Whoever waits and may not start now is woken by what it waits for: a lease, or room for its content.
+    schedule.close(destination, { rests: group === undefined });
+    if (schedule.active === 0) for (const resolve of whenIdle.splice(0)) resolve();
+    pump();
+  };
+
+  const pump = (): void => {
+    if (pumping || !deps.open()) return;
+    pumping = true;
+    for (let destination = schedule.open(); destination; destination = schedule.open()) void runSlot(destination);
+    pumping = false;
+  };
+
+  const wake = (): void => {
+    schedule.wake();
+    pump();
+  };
+
+  return {
+    get trying() {
+      return trying;
+    },
+    pump,
+    wake,
+    settle,
+    idle: () =>
+      schedule.active === 0
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            whenIdle.push(resolve);
+          }),
+  };
+}

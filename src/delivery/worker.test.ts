@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { deliveryRig, type Rig, type RigOptions } from '../../test/kit/delivery-rig.ts';
+import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers) await close();
+});
+
+async function rigWithSink(
+  sinkOptions: SinkOptions = {},
+  options: RigOptions = {},
+): Promise<{ rig: Rig; sink: SmtpSink }> {
+  const sink = await smtpSink(sinkOptions);
+  const rig = await deliveryRig({ relayPort: sink.port, ...options });
+  closers.push(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  return { rig, sink };
+}
+
+const settled = (rig: Rig, id: string, status: string): Promise<unknown> =>
+  waitUntil(`${id} to be ${status}, it is ${rig.status(id)}`, () => rig.status(id) === status);
+
+test('a handed-over mail is delivered, recorded, and shows Received above its content', async () => {
+  const { rig, sink } = await rigWithSink();
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await settled(rig, id!, 'delivered');
+  const mail = sink.messages[0]!;
+  assert.deepEqual(mail.to, ['a@x.example']);
+  assert.match(
+    mail.content.toString(),
+    new RegExp(
+      `^Received: by postrider.test \\(Postrider\\) with HTTP id ${id};\r\n Fri, 20 Nov 2026 09:44:00 \\+0000\r\nFrom: `,
+    ),
+  );
+  const events = rig.events(id!);
+  assert.deepEqual(
+    events.map((event) => event.type),
+    ['Send', 'Delivery'],
+  );
+  assert.deepEqual(events[1]!.detail.delivery, {
+    remoteHost: '127.0.0.1',
+    reply: '250 2.0.0 queued',
+    tls: null,
+    attempts: 1,
+    latencyMs: 0,
+  });
+  const [attempt] = rig.attempts(id!) as unknown as {
+    dialogue: { direction: string; text: string }[];
+    address: string;
+  }[];
+  assert.equal(attempt!.address, '127.0.0.1');
+  assert.ok(attempt!.dialogue.some((line) => line.text === 'RCPT TO:<a@x.example>'));
+  assert.deepEqual(rig.rows('SELECT * FROM work'), []);
+  assert.deepEqual(sink.violations, []);
+});
+
+test('a stored mail that nobody handed over is claimed', async () => {
+  const { rig, sink } = await rigWithSink();
+  const [id] = await rig.store({ to: ['a@x.example'] });
+  rig.delivery.nudge();
+  await settled(rig, id!, 'delivered');
+  assert.equal(sink.accepted, 1);
+});
+
+test('recipients of one email share a transaction, and each has its own outcome', async () => {
+  const { rig, sink } = await rigWithSink({
+    script: {
+      rcpt: ({ line }) =>
+        line.includes('gone') ? '550 5.1.1 no such user' : line.includes('later') ? '450 4.2.1 later' : undefined,
+    },
+  });
+  const [ok, gone, later] = await rig.send({ to: ['ok@x.example', 'gone@y.example', 'later@x.example'] });
+  await settled(rig, ok!, 'delivered');
+  await settled(rig, gone!, 'bounced');
+  await settled(rig, later!, 'delayed');
+  assert.equal(sink.messages.length, 1);
+  assert.deepEqual(sink.messages[0]!.to, ['ok@x.example']);
+  const { bounce } = rig.events(gone!)[1]!.detail;
+  assert.deepEqual(
+    { ...bounce, advice: typeof bounce!.advice },
+    {
+      kind: 'hard',
+      category: 'mailbox-not-found',
+      smtpCode: 550,
+      enhancedCode: '5.1.1',
+      reply: '550 5.1.1 no such user',
+      remoteHost: '127.0.0.1',
+      owner: 'recipient',
+      advice: 'string',
+      suppressed: true,
+    },
+  );
+  assert.deepEqual(
+    rig.rows('SELECT email, reason, source_message_id FROM suppression').map((row) => ({ ...row })),
+    [{ email: 'gone@y.example', reason: 'bounce', source_message_id: gone }],
+  );
+  const { deliveryDelay } = rig.events(later!)[1]!.detail;
+  assert.equal(deliveryDelay!.nextAttemptAt, '2026-11-20T09:45:00.000Z');
+});
+
+test('452 too many recipients sends the rest at once, without counting an attempt', async () => {
+  const { rig, sink } = await rigWithSink({
+    script: { rcpt: ({ to }) => (to.length >= 2 ? '452 4.5.3 too many recipients' : undefined) },
+  });
+  const ids = await rig.send({ to: ['1@x.example', '2@x.example', '3@x.example', '4@x.example', '5@x.example'] });
+  for (const id of ids) await settled(rig, id, 'delivered');
+  assert.deepEqual(
+    sink.messages.map((mail) => mail.to.length),
+    [2, 2, 1],
+  );
+  for (const id of ids) assert.equal(rig.attempts(id).length, 1);
+});
+
+test('many mails go over few connections', async () => {
+  const { rig, sink } = await rigWithSink();
+  const ids: string[] = [];
+  for (let i = 0; i < 200; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
+  for (const id of ids) await settled(rig, id, 'delivered');
+  assert.equal(sink.accepted, 200);
+  assert.ok(sink.connections.total <= 50, `${sink.connections.total} connections`);
+});
+
+test('a session that the peer closed while it was idle is no failure', async () => {
+  const { rig, sink } = await rigWithSink({ script: { dot: { reply: '250 ok', drop: true } } });
+  for (let i = 0; i < 5; i += 1) {
+    const [id] = await rig.send({ to: ['a@x.example'] });
+    await settled(rig, id!, 'delivered');
+    assert.equal(rig.attempts(id!).length, 1);
+  }
+  assert.equal(sink.connections.total, 5);
+});
+
+test('421 on a session used before leads to a fresh one, without counting an attempt', async () => {
+  let mails = 0;
+  const { rig } = await rigWithSink({
+    script: {
+      mail: () => {
+        mails += 1;
+        return mails === 2 ? { reply: '421 4.4.2 idle too long', drop: true } : undefined;
+      },
+    },
+  });
+  for (let i = 0; i < 2; i += 1) {
+    const [id] = await rig.send({ to: ['a@x.example'] });
+    await settled(rig, id!, 'delivered');
+    assert.equal(rig.attempts(id!).length, 1);
+  }
+  assert.equal(mails, 3);
+});
+
+test('mail over SMTP says so in Received, with who submitted it', async () => {
+  const { rig, sink } = await rigWithSink();
+  const [id] = await rig.send({
+    to: ['a@x.example'],
+    source: 'smtp',
+    options: { receivedFrom: 'app.example ([192.0.2.1])\r\nX-Evil: 1' },
+  });
+  await settled(rig, id!, 'delivered');
+  assert.match(
+    sink.messages[0]!.content.toString(),
+    /^Received: from app.example \(\[192.0.2.1\]\)X-Evil: 1\r\n by postrider.test \(Postrider\) with ESMTPSA id msg_/,
+  );
+});
+
+test('content that is not retained is gone once the message is settled', async () => {
+  const { rig } = await rigWithSink();
+  const [id] = await rig.send({ to: ['a@x.example'], retain: 'none', blob: true });
+  await settled(rig, id!, 'delivered');
+  const left: string[] = [];
+  await waitUntil('the blob to be removed', async () => {
+    left.length = 0;
+    for await (const { key } of rig.blobs.list()) left.push(key);
+    return left.length === 0;
+  });
+  assert.deepEqual(
+    rig.rows('SELECT content, blob_key FROM email').map((row) => ({ ...row })),
+    [{ content: null, blob_key: null }],
+  );
+});
+
+test('a mail that requires TLS bounces where none is offered, and nothing of it is sent', async () => {
+  const { rig, sink } = await rigWithSink();
+  const [id] = await rig.send({ to: ['a@x.example'], options: { requireTls: true } });
+  await settled(rig, id!, 'bounced');
+  assert.equal(rig.events(id!)[1]!.detail.bounce!.category, 'tls');
+  assert.ok(!sink.commands.some((command) => command.startsWith('MAIL')));
+});
+
+test('more than 100 Received fields are a loop', async () => {
+  const { rig, sink } = await rigWithSink();
+  const content = `${'Received: from a by b; date\r\n'.repeat(101)}Subject: x\r\n\r\nx\r\n`;
+  const [id] = await rig.send({ to: ['a@x.example'], source: 'smtp', content });
+  await settled(rig, id!, 'bounced');
+  assert.equal(rig.events(id!)[1]!.detail.bounce!.enhancedCode, '5.4.6');
+  assert.equal(sink.accepted, 0);
+});

@@ -1,0 +1,237 @@
+/**
+ * The delivery: takes due messages from the queue or from the intake's hand, sends them, records what came of it.
+ *
+ *   claim | offer → window → schedule → slot (one session, message after message) → settler → gone
+ *
+ * It makes no attempt while the storage refuses to record results, with a lease that has run out, or once it is stopping.
+ * Polling alone is correct; nudges and handovers only make it quicker. An exception in our own code over a message counts as
+ * a crash of that message; an attempt that hangs is cut by a deadline and is a temporary failure.
+ *
+ * A planned stop ends attempts before their final dot or waits for the answer to it, records every result, and gives the
+ * rest back untried, so that nothing is lost and nothing is sent twice.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Handover, Settlement } from '../messages/messages.ts';
+import type { OpenSmtpOptions } from '../net/smtp-client.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import type { KeysFor } from './attempt.ts';
+import { startClockWatch } from './clock-watch.ts';
+import { type Connections, openConnections } from './connections.ts';
+import { DELIVERY_LEASE_MS, type Intake, startIntake } from './intake.ts';
+import { parked } from './outcome.ts';
+import { destinationOf, RELAY, type Routing } from './route.ts';
+import { MX_CONNECTIONS, openSchedule, RELAY_CONNECTIONS } from './schedule.ts';
+import { type Settler, startSettler } from './settler.ts';
+import { openSlots, SANDBOX, type Slots } from './slots.ts';
+import { openWindow, WINDOW_LIMITS, type Window, type WindowLimits } from './window.ts';
+
+const SLOTS = 500;
+const POLL_MS = 1_000;
+/** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
+const ATTEMPT_DEADLINE_MS = 2_700_000;
+/** SIGTERM must end in 30 s: attempts have 25 of them, then sessions are cut and what came of them is recorded. */
+const STOP_GRACE_MS = 25_000;
+const STOP_RECORDING_MS = 3_500;
+const STOP_RELEASING_MS = 500;
+/** Nobody says when the lease of a job that is handed over began: it was not long ago, and the next tick extends it. */
+const HANDOVER_LEASE_MS = DELIVERY_LEASE_MS - 20_000;
+
+export interface DeliveryDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  routing: Routing;
+  /** Our name in EHLO and Received. */
+  hostname: string;
+  keysFor: KeysFor;
+  metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'deliverySeconds' | 'attemptSeconds'>;
+  /** Results were recorded, and with them events. */
+  onSettled?: () => void;
+  /** Narrower bounds, for machines and tests that want them. */
+  limits?: Partial<WindowLimits>;
+  timeouts?: OpenSmtpOptions['timeouts'];
+  attemptDeadlineMs?: number;
+  stopGraceMs?: number;
+  pollMs?: number;
+  /** Uniform in [0, 1); the jitter of retries. */
+  random?: () => number;
+}
+
+export interface DeliveryState {
+  /** Jobs in memory. */
+  window: number;
+  /** Attempts that run. */
+  trying: number;
+  /** Results not yet recorded. */
+  unrecorded: number;
+  connections: number;
+  /** Deliveries are held because results cannot be recorded. */
+  paused: boolean;
+}
+
+export interface Delivery extends Running, Handover {
+  /** Something may be due: a hint. */
+  nudge(): void;
+  state(): DeliveryState;
+}
+
+export function startDelivery(deps: DeliveryDeps): Delivery {
+  const { database, blobs, clock, log, routing } = deps;
+  const limits = { ...WINDOW_LIMITS, ...deps.limits };
+  const window = openWindow(limits, new Set([RELAY, SANDBOX]));
+  const connectionsFor = (key: string) => (key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS);
+  const schedule = openSchedule({ connectionsFor, slots: SLOTS });
+  const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
+  const connections = openConnections({ routing, helo: deps.hostname, ...timeouts });
+  let stopping: Promise<void> | undefined;
+  const open = (): boolean => !stopping && !settler.paused;
+
+  const settler = startSettler({
+    database,
+    blobs,
+    log,
+    onRecorded: (settlement) => count(deps.metrics, settlement),
+    onDone: (seqs) => {
+      forget(seqs, { window, intake });
+      deps.onSettled?.();
+    },
+    onPaused: (paused) => {
+      if (!paused) slots.wake();
+    },
+  });
+  const slots: Slots = openSlots({
+    ...{ database, blobs, clock, log, window, schedule, connections, settler, open },
+    hostname: deps.hostname,
+    keysFor: deps.keysFor,
+    random: deps.random ?? Math.random,
+    deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
+    holds: (held) => intake.holds(held),
+    renew: () => intake.extend({ all: true }),
+  });
+  const intake: Intake = startIntake({
+    ...{ database, clock, log, window, limits, settler, open },
+    destinationOf: (job) => (job.mode === 'sandbox' ? SANDBOX : destinationOf(routing, job.recipient)),
+    destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
+    onWaiting: (held) => schedule.add(held),
+    onParked: (held) => {
+      const { messageId, crashes } = held.job;
+      log.error({ messageId, crashes }, 'message parked: it crashed its workers');
+      slots.settle(held, { outcome: parked(), facts: null });
+    },
+    onLost: (held) => {
+      schedule.forget(held);
+      window.remove(held);
+    },
+    onReady: () => slots.pump(),
+  });
+
+  const watch = startClockWatch({ clock, database, log });
+  const tick = async (): Promise<void> => {
+    connections.sweep();
+    await intake.extend({ all: await watch.look() });
+    if (!open()) return;
+    await intake.callBack();
+    await intake.claim();
+    slots.wake();
+  };
+  const timer = setInterval(() => void tick(), deps.pollMs ?? POLL_MS);
+  void tick();
+
+  return {
+    hasRoom: (jobs, bytes) => open() && window.room(bytes) >= jobs,
+    offer: (jobs) => {
+      if (!stopping) intake.receive(jobs, clock.now() + HANDOVER_LEASE_MS);
+      else void intake.release(jobs);
+    },
+    nudge: () => {
+      if (open()) void intake.claim();
+    },
+    state: () => ({
+      window: window.size,
+      trying: slots.trying,
+      unrecorded: settler.pending,
+      connections: connections.total,
+      paused: settler.paused,
+    }),
+    stop: () => {
+      clearInterval(timer);
+      const graceMs = deps.stopGraceMs ?? STOP_GRACE_MS;
+      stopping ??= Promise.resolve().then(() => wind({ window, connections, intake, settler, slots, log, graceMs }));
+      return stopping;
+    },
+  };
+}
+
+/** Drops what is recorded from the window, and makes use of the room. */
+function forget(seqs: number[], parts: { window: Window; intake: Intake }): void {
+  const { window, intake } = parts;
+  let suspect = false;
+  let drained = false;
+  for (const seq of seqs) {
+    const held = window.get(seq);
+    if (!held) continue;
+    suspect ||= held.suspect;
+    drained ||= intake.isCrowded(held.job.lane) && window.callable(held.job.lane, held.destination) > 0;
+    window.remove(held);
+  }
+  if (drained) void intake.callBack();
+  // The next suspect may come.
+  if (suspect) void intake.claim();
+}
+
+interface Winding {
+  window: Window;
+  connections: Connections;
+  intake: Intake;
+  settler: Settler;
+  slots: Slots;
+  log: Log;
+  graceMs: number;
+}
+
+/** Winds up: no attempt begins any more; those that run end, results are recorded, the rest is given back. */
+async function wind(parts: Winding): Promise<void> {
+  const { window, connections, intake, settler, slots, log, graceMs } = parts;
+  const deadline = performance.now() + graceMs + STOP_RECORDING_MS;
+  connections.cancelOpening();
+  const extending = setInterval(() => void intake.extend(), POLL_MS);
+  const cutter = setTimeout(() => {
+    log.warn({ trying: slots.trying }, 'peers are too slow for the stop: sessions are cut');
+    connections.destroyAll();
+  }, graceMs);
+  await within(slots.idle(), deadline);
+  clearTimeout(cutter);
+  await within(settler.drained(), deadline);
+  clearInterval(extending);
+  const untried = [...window.values()].filter((held) => held.state === 'waiting').map((held) => held.job);
+  await within(
+    Promise.all([connections.quitAll(), intake.release(untried)]).then(() => undefined),
+    deadline + STOP_RELEASING_MS,
+  );
+  if (settler.pending > 0) log.error({ unrecorded: settler.pending }, 'stopped with results that are not recorded');
+  settler.abandon();
+  log.info({ released: untried.length }, 'delivery stopped');
+}
+
+function count(metrics: DeliveryDeps['metrics'], settlement: Settlement): void {
+  if (!metrics) return;
+  metrics[settlement.to][settlement.mode].inc();
+  if (settlement.attempt) metrics.attemptSeconds.observe(settlement.attempt.durationMs / 1000);
+  const delivery = settlement.event?.detail.delivery as { latencyMs: number } | undefined;
+  if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);
+}
+
+/** Waits for the work, but not beyond a moment of performance.now(). */
+async function within(work: Promise<void>, deadline: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+  });
+  await Promise.race([work, end]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,89 @@
+/**
+ * Watches what intake depends on and says, without waiting, why nothing may be accepted right now: storage broken, disk
+ * nearly full, queue at its cap, or the service draining. The same reasons make /ready answer not ready.
+ */
+import type { Running } from '../base/lifecycle.ts';
+import { backlogOperation } from '../messages/messages.ts';
+import type { Database } from '../storage/database.ts';
+import { shortOfSpace } from '../storage/free-space.ts';
+
+/** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
+export const QUEUE_CAP = 5_000_000;
+const INTERVAL_MS = 1_000;
+
+export interface Reason {
+  /** What is not ready: storage, disk, queue or service. */
+  part: string;
+  message: string;
+}
+
+export interface QueueFigures {
+  depth: number;
+  /** Age in seconds of the oldest message that is due, 0 without one. */
+  oldestAgeSeconds: number;
+}
+
+export interface Overload extends Running {
+  /** Empty when the service may accept. */
+  reasons(): Reason[];
+  queue(): QueueFigures;
+  startDraining(): void;
+}
+
+export interface OverloadOptions {
+  database: Database;
+  folder: string;
+  minFreeBytes: number;
+  nowMs(): number;
+}
+
+/** Makes its first observation before it resolves. */
+export async function watchOverload(options: OverloadOptions): Promise<Overload> {
+  let draining = false;
+  let disk: string | undefined;
+  let queue: QueueFigures = { depth: 0, oldestAgeSeconds: 0 };
+  let nextCountMs = 0;
+  let looking: Promise<void> | undefined;
+
+  const countQueue = async (): Promise<void> => {
+    const began = performance.now();
+    if (began < nextCountMs) return;
+    const { depth, oldestDueMs } = await options.database.execute(backlogOperation, null);
+    const ageMs = oldestDueMs === undefined ? 0 : Math.max(0, options.nowMs() - oldestDueMs);
+    queue = { depth, oldestAgeSeconds: ageMs / 1000 };
+    // Counting a long queue takes long: it may have one fiftieth of the reader's time.
+    nextCountMs = performance.now() + Math.max(1_000, 50 * (performance.now() - began));
+  };
+
+  const look = async (): Promise<void> => {
+    disk = await shortOfSpace(options.folder, options.minFreeBytes);
+    await countQueue().catch(() => undefined);
+  };
+  await look();
+  const timer = setInterval(() => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+  }, INTERVAL_MS);
+  timer.unref();
+
+  return {
+    reasons: () => {
+      const reasons: Reason[] = [];
+      const storage = options.database.state();
+      if (draining) reasons.push({ part: 'service', message: 'the service is stopping' });
+      if (!storage.ready) reasons.push({ part: 'storage', message: storage.reason ?? 'storage is not ready' });
+      if (disk) reasons.push({ part: 'disk', message: disk });
+      if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
+      return reasons;
+    },
+    queue: () => queue,
+    startDraining: () => {
+      draining = true;
+    },
+    stop: async () => {
+      clearInterval(timer);
+      await looking;
+    },
+  };
+}

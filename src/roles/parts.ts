@@ -1,0 +1,101 @@
+/**
+ * What the roles of one process share: storage, secrets, resolver, counters. Opened in the order in which they build on
+ * each other, closed in the reverse; whoever cannot be opened says so in a sentence and nothing stays open.
+ */
+
+import type { Clock } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
+import { type Running, stopAll } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import { createMetrics, type Metrics } from '../base/metrics.ts';
+import type { Config } from '../config.ts';
+import { type Cidr, parseCidrs } from '../net/address-guard.ts';
+import { type Dns, openDns } from '../net/dns.ts';
+import { recoverOperation } from '../queue/queue.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
+import { migrateSqlite } from '../storage/migrate.ts';
+import { loadSecretKey } from '../storage/secret-key.ts';
+import { openSqliteDatabase } from '../storage/sqlite.ts';
+import { openSqlite } from '../storage/sqlite-connection.ts';
+import { type Overload, watchOverload } from './overload.ts';
+
+export interface Parts extends Running {
+  config: Config;
+  log: Log;
+  clock: Clock;
+  metrics: Metrics;
+  directory: DataDirectory;
+  database: Database;
+  blobs: Blobs;
+  secretKey: Buffer;
+  dns: Dns;
+  overload: Overload;
+}
+
+export interface PartsOptions {
+  config: Config;
+  log: Log;
+  clock?: Clock;
+  /** Storage can no longer be trusted: the process should end. */
+  onBroken(reason: string): void;
+}
+
+/** Ranges of an already validated setting. */
+export function ranges(list: string[]): Cidr[] {
+  const parsed = parseCidrs(list.join(','));
+  if (!parsed.ok) throw new Error(`${parsed.invalid} is not a range of addresses`);
+  return parsed.cidrs;
+}
+
+/** Migrates and opens everything; leases that a dead process left are taken over here, before anybody claims. */
+export async function openParts(options: PartsOptions): Promise<Parts> {
+  const { config, log } = options;
+  const clock = options.clock ?? systemClock;
+  const opened: Running[] = [];
+  try {
+    const directory = prepareDataDirectory(
+      config.dataDir,
+      config.blobs.kind === 'disk' ? config.blobs.folder : undefined,
+    );
+    const release = holdDataDirectory(directory);
+    opened.push({ stop: async () => release() });
+    const connection = openSqlite(directory.databaseFile, { readOnly: false });
+    try {
+      const applied = migrateSqlite(connection, clock.now());
+      if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated');
+    } finally {
+      connection.close();
+    }
+    const database = await openSqliteDatabase({
+      file: directory.databaseFile,
+      operationsModule: new URL('./operations.ts', import.meta.url).href,
+      log,
+      onBroken: options.onBroken,
+    });
+    opened.push({ stop: () => database.close() });
+    const secretKey = await loadSecretKey({ directory, database, configured: config.secretKey });
+    const taken = await database.execute(recoverOperation, clock.now());
+    if (taken > 0) log.warn({ rows: taken }, 'work of a process that ended without stopping was taken over');
+    const dns = openDns({ servers: config.dnsServers });
+    opened.push({ stop: async () => dns.close() });
+    const metrics = createMetrics();
+    opened.push({ stop: async () => metrics.stop() });
+    const overload = await watchOverload({
+      database,
+      folder: directory.path,
+      minFreeBytes: config.minFreeBytes,
+      nowMs: () => clock.now(),
+    });
+    opened.push(overload);
+    metrics.readQueueFrom(() => overload.queue());
+    const blobs = openDiskBlobs(directory.blobsFolder);
+    const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload };
+    return { ...shared, stop: () => stopAll(opened) };
+  } catch (error) {
+    await stopAll(opened);
+    throw error;
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * `postrider serve`: opens what the roles share, starts the roles asked for, announces itself, and stops them all on a
+ * signal within 30 seconds: first the intake (everything begun is answered), then the deliveries and webhooks (what is
+ * under way is finished and recorded, the rest given back), then the storage.
+ */
+import { rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type FirstRun, firstRun } from '../accounts/accounts.ts';
+import { createLog, type Log } from '../base/log.ts';
+import type { Config } from '../config.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import type { HttpApp } from '../http/app.ts';
+import type { Handover } from '../messages/messages.ts';
+import { openHttpClient } from '../net/http-client.ts';
+import { createApi } from './api.ts';
+import { startDeliveryRole } from './delivery.ts';
+import { openParts, type Parts, ranges } from './parts.ts';
+import { startWebhooksRole } from './webhooks.ts';
+
+export interface Serving {
+  /** Undefined when the api role does not run here. */
+  httpPort: number | undefined;
+  firstRun: FirstRun | undefined;
+  /** Resolves when the storage broke and the process should end with an error. */
+  broken: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Where other programs find out that and where this process serves. */
+const ANNOUNCEMENT = 'serving.json';
+const STOP_HTTP_MS = 20_000;
+
+const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
+
+/** Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. */
+export async function serve(config: Config, log: Log = createLog(config.logLevel)): Promise<Serving> {
+  let breakDown: (reason: string) => void = () => undefined;
+  const broken = new Promise<string>((resolve) => {
+    breakDown = resolve;
+  });
+  const parts = await openParts({ config, log, onBroken: (reason) => breakDown(reason) });
+  try {
+    const first = await firstRun({ database: parts.database, clock: parts.clock, directory: parts.directory });
+    const roles = await startRoles(parts);
+    const announcement = path.join(parts.directory.path, ANNOUNCEMENT);
+    const httpPort = roles.httpPort;
+    writeFileSync(announcement, JSON.stringify({ pid: process.pid, httpPort, httpHost: config.httpHost }), {
+      mode: 0o600,
+    });
+    log.info({ roles: config.roles, httpPort, dataDir: parts.directory.path }, 'postrider serves');
+    let stopping: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      log.info('stopping');
+      rmSync(announcement, { force: true });
+      parts.overload.startDraining();
+      await roles.stop();
+      await parts.stop();
+      log.info('stopped');
+    };
+    return {
+      httpPort,
+      firstRun: first,
+      broken,
+      stop: () => {
+        stopping ??= stop();
+        return stopping;
+      },
+    };
+  } catch (error) {
+    await parts.stop();
+    throw error;
+  }
+}
+
+interface Roles {
+  httpPort: number | undefined;
+  stop(): Promise<void>;
+}
+
+async function startRoles(parts: Parts): Promise<Roles> {
+  const { config } = parts;
+  const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
+  const http = openHttpClient({
+    lookup: parts.dns.lookupHost,
+    allow: ranges(config.webhookAllow),
+    connectionsPerOrigin: 500,
+  });
+  const webhooks = has('webhooks') ? startWebhooksRole(parts, http) : undefined;
+  const nudgeWebhooks = (): void => webhooks?.nudge();
+  const deliveryRole = has('delivery') ? startDeliveryRole(parts, nudgeWebhooks) : undefined;
+  const delivery: Delivery | undefined = deliveryRole?.delivery;
+  let app: HttpApp | undefined;
+  let httpPort: number | undefined;
+  const stop = async (): Promise<void> => {
+    // The deliveries get their grace while the last requests are answered; both fit into the thirty seconds.
+    await Promise.all([app?.stop({ deadlineMs: STOP_HTTP_MS }), deliveryRole?.running.stop()]);
+    await webhooks?.stop();
+    await http.close();
+  };
+  try {
+    if (has('api')) {
+      app = createApi(parts, {
+        handover: delivery ?? noHandover,
+        http,
+        nudgeDelivery: () => delivery?.nudge(),
+        nudgeWebhooks,
+      });
+      httpPort = (await app.listen()).port;
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { httpPort, stop };
+}

@@ -1,0 +1,235 @@
+/** What an accepted send stores, answers and hands over. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
+
+let rig: SendRig;
+before(async () => {
+  rig = await sendRig();
+});
+after(() => rig.close());
+
+interface EmailRow {
+  seq: number;
+  content: Uint8Array | null;
+  blob_key: string | null;
+  options: string;
+  retain: string;
+  content_until: number;
+  header_message_id: string;
+  header_to: string;
+  envelope_from: string;
+  size_bytes: number;
+}
+
+async function emailsOf(messageIds: string[]): Promise<EmailRow[]> {
+  const list = messageIds.map((id) => `'${id}'`).join(',');
+  return rowsOf(
+    rig,
+    `SELECT DISTINCT e.* FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id IN (${list}) ORDER BY e.seq`,
+  );
+}
+
+const textOf = (row: EmailRow | undefined): string => Buffer.from(row!.content!).toString();
+
+test('recipients: to before cc before bcc, without duplicates, each with its own id', async () => {
+  rig.offered.length = 0;
+  const data = dataOf(
+    await rig.send({
+      ...GOOD,
+      to: ['A <a@example.com>, "B, b" <b@example.com>', 'A@EXAMPLE.com'],
+      cc: ['b@Example.COM', 'c@example.com'],
+      bcc: 'd@example.com, a@example.com, c@example.com',
+    }),
+  );
+  assert.deepEqual(
+    data.recipients.map(({ email, role, status }) => [email, role, status]),
+    [
+      ['a@example.com', 'to', 'queued'],
+      ['b@example.com', 'to', 'queued'],
+      ['c@example.com', 'cc', 'queued'],
+      ['d@example.com', 'bcc', 'queued'],
+    ],
+  );
+  assert.equal(new Set(data.recipients.map((one) => one.messageId)).size, 4);
+  assert.equal(data.messageId, data.recipients[0]?.messageId);
+  assert.equal(data.totalRecipients, 4);
+  assert.equal(data.from, GOOD.from);
+  const emails = await emailsOf(data.recipients.map((one) => one.messageId));
+  assert.equal(emails.length, 1, 'all share one email');
+  const mail = textOf(emails[0]);
+  assert.match(mail, /^To: A <a@example.com>, "B, b" <b@example.com>\r$/m);
+  assert.match(mail, /^Cc: c@example.com\r$/m);
+  assert.doesNotMatch(mail, /d@example.com|^Bcc/m);
+  assert.match(emails[0]!.header_message_id, /@verified\.example>$/);
+  assert.equal(emails[0]!.envelope_from, 'shop@verified.example');
+  assert.deepEqual(
+    rig.offered.map((job) => job.recipient),
+    data.recipients.map((one) => one.email),
+  );
+});
+
+test('up to 50 recipients, counted without duplicates', async () => {
+  const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
+  assert.equal(dataOf(await rig.send({ ...GOOD, to, cc: to })).totalRecipients, 50);
+});
+
+test('the delivery is handed what the claims would read', async () => {
+  rig.offered.length = 0;
+  const data = dataOf(await rig.send({ ...GOOD, to: 'x@EXAMPLE.com', requireTls: true, expiresAfterSeconds: 60 }));
+  const [job] = rig.offered;
+  const [row] = await rowsOf<{ seq: number; fence: number; lane: string; due: number; leased: number }>(
+    rig,
+    `SELECT seq, fence, lane, due, leased FROM work WHERE subject = '${data.messageId}'`,
+  );
+  const nowMs = rig.clock.now();
+  assert.deepEqual(row && { ...row }, {
+    seq: job!.seq,
+    fence: job!.fence,
+    lane: 'acc_test/example.com',
+    due: nowMs + 60_000,
+    leased: 1,
+  });
+  assert.equal(job!.lane, row!.lane);
+  assert.equal(job!.messageId, data.messageId);
+  assert.equal(job!.expiresAt, nowMs + 60_000);
+  assert.equal(job!.status, 'queued');
+  assert.equal(job!.options.requireTls, true);
+  const [email] = await emailsOf([data.messageId]);
+  assert.equal(job!.emailSeq, email!.seq);
+  assert.deepEqual(Buffer.from(job!.content!), Buffer.from(email!.content!));
+  assert.equal(email!.size_bytes, email!.content!.length);
+});
+
+test('without room, nothing is leased or handed over', async () => {
+  const full = await sendRig({ handover: { hasRoom: () => false, offer: () => assert.fail('was offered') } });
+  try {
+    const data = dataOf(await full.send(GOOD));
+    const [work] = await rowsOf<{ leased: number; due: number }>(full, 'SELECT leased, due FROM work');
+    assert.deepEqual(work && { ...work }, { leased: 0, due: full.clock.now() });
+    assert.equal(data.status, 'queued');
+  } finally {
+    await full.close();
+  }
+});
+
+test('sendAt schedules; a time that has passed sends at once', async () => {
+  rig.offered.length = 0;
+  const sendAt = new Date(rig.clock.now() + 3_600_000).toISOString();
+  const later = dataOf(await rig.send({ ...GOOD, sendAt, expiresAfterSeconds: 60 }));
+  assert.equal(later.status, 'scheduled');
+  assert.equal(rig.offered.length, 0);
+  const [row] = await rowsOf<{ send_at: number; expires_at: number }>(
+    rig,
+    `SELECT send_at, expires_at FROM message WHERE id = '${later.messageId}'`,
+  );
+  assert.deepEqual(row && { ...row }, { send_at: Date.parse(sendAt), expires_at: Date.parse(sendAt) + 60_000 });
+  assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: '2020-01-01T00:00:00Z' })).status, 'queued');
+});
+
+test('content is kept as long as asked for, by the request before the account', async () => {
+  const day = 86_400_000;
+  const account = testAccount('acc_test', { retainContent: '7d' });
+  for (const [body, retain, days] of [
+    [GOOD, '7d', 7],
+    [{ ...GOOD, retainContent: '30d' }, '30d', 30],
+    [{ ...GOOD, retainContent: 'none' }, 'none', 30],
+  ] as const) {
+    const [email] = await emailsOf([dataOf(await rig.send(body, { account })).messageId]);
+    assert.equal(email!.retain, retain);
+    assert.equal(email!.content_until, rig.clock.now() + days * day);
+  }
+});
+
+test('large content stands in a blob, synced before the row', async () => {
+  const content = Buffer.alloc(100_000, 7).toString('base64');
+  const data = dataOf(
+    await rig.send({ ...GOOD, attachments: [{ name: 'a.bin', contentType: 'application/octet-stream', content }] }),
+  );
+  const [email] = await emailsOf([data.messageId]);
+  assert.equal(email!.content, null);
+  const blob = await rig.dependencies.blobs.get(email!.blob_key!);
+  assert.equal(blob!.length, email!.size_bytes);
+  assert.match(blob!.toString('latin1'), /filename="a.bin"/);
+});
+
+test('internationalised addresses', async () => {
+  const data = dataOf(
+    await rig.send({
+      ...GOOD,
+      to: ['müller@bücher.example', 'info@bücher.example'],
+      from: 'Größe <a@verified.example>',
+    }),
+  );
+  assert.deepEqual(
+    data.recipients.map((one) => one.email),
+    ['müller@bücher.example', 'info@bücher.example'],
+  );
+  const [email] = await emailsOf([data.messageId]);
+  const options = JSON.parse(email!.options) as { smtpUtf8: boolean; eightBit: boolean };
+  assert.deepEqual([options.smtpUtf8, options.eightBit], [true, true]);
+  const lanes = await rowsOf<{ lane: string }>(
+    rig,
+    `SELECT lane FROM work WHERE subject IN ('${data.recipients.map((one) => one.messageId).join("','")}')`,
+  );
+  assert.deepEqual(new Set(lanes.map((row) => row.lane)), new Set(['acc_test/xn--bcher-kva.example']));
+});
+
+test('each recipient gets an unsubscribe link of its own, and then an email of its own', async () => {
+  const to = ['a@example.com', 'b@example.com'];
+  const html = '<p>{{ unsubscribe_email_html }}</p>';
+  const data = dataOf(await rig.send({ ...GOOD, text: undefined, html, to }));
+  const emails = await emailsOf(data.recipients.map((one) => one.messageId));
+  assert.equal(emails.length, 2);
+  assert.equal(emails[0]!.header_message_id, emails[1]!.header_message_id);
+  for (const [index, email] of emails.entries()) {
+    const mail = textOf(email).replace(/=\r\n/g, '').replace(/=3D/g, '=');
+    assert.match(mail, /^To: a@example.com, b@example.com\r$/m);
+    const token = /href="https:\/\/mail\.test\/unsubscribe\/([^"]+)"/.exec(mail)?.[1];
+    const { messageId, email: recipient } = data.recipients[index]!;
+    assert.deepEqual(rig.unsubscribeLinks.open(token!), { accountId: 'acc_test', mode: 'live', messageId, recipient });
+    const forged = token!.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
+    assert.equal(rig.unsubscribeLinks.open(forged), undefined);
+  }
+  const own = { ...GOOD, html, to, templateVariables: { unsubscribe_email_html: '<a href="https://own.test">x</a>' } };
+  assert.equal((await emailsOf(dataOf(await rig.send(own)).recipients.map((one) => one.messageId))).length, 1);
+});
+
+test('account variables exist before they are set, and are used once they are', async () => {
+  const html = '<p>[{{ company_address_html }}{{ report_abuse_email_html }}]</p>';
+  const [empty] = await emailsOf([dataOf(await rig.send({ ...GOOD, html })).messageId]);
+  assert.match(textOf(empty), /<p>\[\]<\/p>/);
+  const account = testAccount('acc_test', { variables: { company_address_html: '<b>1 Main St</b>' } });
+  const [set] = await emailsOf([dataOf(await rig.send({ ...GOOD, html }, { account })).messageId]);
+  assert.match(textOf(set), /<p>\[<b>1 Main St<\/b>\]<\/p>/);
+});
+
+test('sandbox: outcome by header or local part; the header never leaves', async () => {
+  rig.offered.length = 0;
+  const to = ['suppressed+x@example.com', 'a@example.com'];
+  const byName = dataOf(await rig.send({ ...GOOD, to }, { mode: 'sandbox' }));
+  assert.deepEqual(
+    byName.recipients.map((one) => one.status),
+    ['suppressed', 'queued'],
+  );
+  assert.equal(byName.status, 'queued');
+  assert.equal(rig.offered[0]?.lane, 'acc_test/sandbox');
+  const headers = { 'X-Sandbox-Outcome': '452 4.2.2 mailbox full', 'X-Keep': 'yes' };
+  const byHeader = dataOf(await rig.send({ ...GOOD, to, headers }, { mode: 'sandbox' }));
+  assert.deepEqual(
+    byHeader.recipients.map((one) => one.status),
+    ['queued', 'queued'],
+  );
+  const [email] = await emailsOf([byHeader.messageId]);
+  assert.equal((JSON.parse(email!.options) as { sandboxOutcome: string }).sandboxOutcome, '452 4.2.2 mailbox full');
+  assert.match(textOf(email), /^X-Keep: yes\r$/m);
+  assert.doesNotMatch(textOf(email), /X-Sandbox-Outcome/i);
+  const all = dataOf(await rig.send({ ...GOOD, headers: { 'x-sandbox-outcome': 'suppressed' } }, { mode: 'sandbox' }));
+  assert.equal(all.status, 'suppressed');
+  const bad = await rig.send({ ...GOOD, headers: { 'X-Sandbox-Outcome': 'exploded' } }, { mode: 'sandbox' });
+  assert.equal(!bad.ok && bad.failure.details[0]?.field, 'headers.X-Sandbox-Outcome');
+  const live = dataOf(await rig.send({ ...GOOD, headers: { 'X-Sandbox-Outcome': 'bounced' } }));
+  const [liveEmail] = await emailsOf([live.messageId]);
+  assert.doesNotMatch(textOf(liveEmail), /X-Sandbox-Outcome/i);
+  assert.equal((JSON.parse(liveEmail!.options) as { sandboxOutcome?: string }).sandboxOutcome, undefined);
+});

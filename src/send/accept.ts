@@ -1,0 +1,124 @@
+/**
+ * POST /send from body to answer, as a list of steps in the order in which a request is judged: idempotency, form (400), sender
+ * (403), submission (404), size (413), and then the one transaction. Nothing is stored before the last step.
+ *
+ *   once → parse → check → fill in → verify sender → compose → take in
+ */
+
+import type { Caller } from '../accounts/accounts.ts';
+import { type FailureCode, failure } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { checkMail } from './check.ts';
+import { composeAll } from './composition.ts';
+import { type ContentDependencies, fillIn, type Sender } from './content.ts';
+import { dryRun } from './dry-run.ts';
+import { type Answer, type Claims, hashBody, once } from './idempotency.ts';
+import { createTakeIn, type IntakeDependencies } from './intake.ts';
+import type { SendBody } from './request.ts';
+
+export interface SendDependencies extends IntakeDependencies, ContentDependencies {
+  claims: Claims;
+  /** Whether the account may send from the domain (or from one above it). */
+  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+}
+
+export interface SendRequest {
+  caller: Pick<Caller, 'account' | 'mode'>;
+  /** Strict JSON and schema; only run when no stored answer exists. */
+  parse(): Result<SendBody>;
+  /** The key with the place it is unique in and the bytes it stands for. */
+  idempotency?: { endpoint: string; key: string; body: Uint8Array | string };
+  dryRun?: boolean;
+}
+
+export interface Send {
+  /** Answers 202 with the body of the contract, 200 for a dry run; rejects with Unavailable when storage fails. */
+  send(request: SendRequest): Promise<Result<Answer>>;
+}
+
+/** Codes that a request refused with them may get past by being repeated as it is. */
+export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
+  'DUPLICATE_REQUEST_IN_PROGRESS',
+  'RATE_LIMITED',
+  'INTERNAL_ERROR',
+  'OVERLOADED',
+]);
+
+export function createSend(dependencies: SendDependencies): Send {
+  const { clock, database, claims, isVerified } = dependencies;
+  const takeIn = createTakeIn(dependencies);
+
+  const verify = (sender: Sender, domain: string): boolean | Promise<boolean> =>
+    sender.mode === 'sandbox' || isVerified(sender.account.id, domain);
+
+  type Record = { endpoint: string; key: string; bodyHash: Uint8Array; status: number } | null;
+
+  /** Undefined: the transaction found that the key has an answer. */
+  const run = async (request: SendRequest, nowMs: number, record: Record): Promise<Result<Answer> | undefined> => {
+    const parsed = request.parse();
+    if (!parsed.ok) return parsed;
+    const sender: Sender = { account: request.caller.account, mode: request.caller.mode, nowMs };
+    const { settings } = sender.account;
+    const checked = checkMail(parsed.value, { settings, mode: sender.mode, nowMs });
+    if (!checked.ok) return checked;
+    const mail = checked.value;
+    const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
+    if (!filled.ok) return filled;
+    const verified = verify(sender, mail.from.domain);
+    const isSenderVerified = typeof verified === 'boolean' ? verified : await verified;
+    if (request.dryRun === true) {
+      const seen = { filled: filled.value, isVerified: isSenderVerified };
+      return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
+    }
+    if (!isSenderVerified) return refuse(notVerified(mail.from.domain));
+    if (mail.attachmentSubmissionId !== undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
+    const composed = composeAll(mail, sender, filled.value, dependencies);
+    const emails = composed instanceof Promise ? await composed : composed;
+    if (!emails.ok) return emails;
+    const result = await takeIn({
+      accountId: sender.account.id,
+      mode: sender.mode,
+      source: 'http',
+      nowMs,
+      from: mail.fromText,
+      emails: emails.value,
+      retain: mail.retain,
+      sendAtMs: mail.sendAtMs,
+      expiresAfterSeconds: mail.expiresAfterSeconds,
+      idempotency: record,
+    });
+    return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
+  };
+
+  const unkeyed = async (request: SendRequest): Promise<Result<Answer>> => {
+    const answer = await run(request, clock.now(), null);
+    if (answer === undefined) throw new Error('a send without a key found a record of it');
+    return answer;
+  };
+
+  const keyed = (request: SendRequest, given: NonNullable<SendRequest['idempotency']>): Promise<Result<Answer>> => {
+    const nowMs = clock.now();
+    const { account, mode }: { account: { id: string }; mode: Mode } = request.caller;
+    const bodyHash = hashBody(given.body);
+    const { endpoint, key } = given;
+    const place = { accountId: account.id, mode, endpoint, key };
+    return once({ database, claims, place, bodyHash, nowMs }, () =>
+      run(request, nowMs, { endpoint, key, bodyHash, status: 202 }),
+    );
+  };
+
+  return {
+    send: (request) =>
+      request.idempotency === undefined || request.dryRun === true
+        ? unkeyed(request)
+        : keyed(request, request.idempotency),
+  };
+}
+
+function notVerified(domain: string): ReturnType<typeof failure> {
+  return failure('SENDER_NOT_VERIFIED', {
+    message: `The domain ${domain} is not verified for this account; add it with POST /domains and verify it first.`,
+    details: [{ field: 'from', message: 'must be at a verified domain' }],
+  });
+}

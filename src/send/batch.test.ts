@@ -1,0 +1,148 @@
+/** POST /send/batch, and both calls as the HTTP surface makes them. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { GOOD, rowsOf, type SendRig, sendRig, validateBody } from '../../test/kit/send-rig.ts';
+import type { Caller } from '../accounts/accounts.ts';
+import { Unavailable } from '../base/failure.ts';
+import { silentLog } from '../base/log.ts';
+import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
+import { parseStrictJson } from '../http/strict-json.ts';
+import { compile } from '../http/validate.ts';
+import { acceptOperation } from '../messages/messages.ts';
+import type { Database } from '../storage/database.ts';
+import { batchBody } from './request.ts';
+import { createSendRoutes } from './routes.ts';
+
+let rig: SendRig;
+before(async () => {
+  rig = await sendRig();
+});
+after(() => rig.close());
+
+type Item = { status: number; data?: { messageId: string }; error?: { code: string; details: { field: string }[] } };
+
+interface Call {
+  path: string;
+  body: unknown;
+  keys?: string[];
+  query?: Record<string, unknown>;
+  routes?: RouteDefinition<Caller>[];
+}
+
+/** Calls a route's handler as the shell would. */
+async function call({ path, body, keys = [], query = {}, routes }: Call): Promise<RouteAnswer> {
+  const route = (routes ?? createSendRoutes(rig.dependencies)).find((one) => one.path === path)!;
+  const rawBody = Buffer.from(JSON.stringify(body));
+  const validate = path === '/send' ? validateBody : compile(batchBody);
+  const request = {
+    caller: { account: rig.account, mode: 'live', scope: 'send', keyId: 'key_x' },
+    rawBody,
+    query,
+    log: silentLog,
+    headerValues: () => keys,
+    parse: () => {
+      const json = parseStrictJson(rawBody);
+      return json.ok ? validate(json.value) : json;
+    },
+  };
+  return route.handle(request as unknown as RouteRequest<Caller, undefined, undefined>);
+}
+
+async function batch(messages: unknown[], keys: string[] = [], routes?: RouteDefinition<Caller>[]) {
+  const answer = await call({ path: '/send/batch', body: { messages }, keys, ...(routes && { routes }) });
+  assert.ok('json' in answer, JSON.stringify(answer));
+  return { answer, results: (JSON.parse(answer.json) as { results: Item[] }).results };
+}
+
+async function codeOf(answer: Promise<RouteAnswer>): Promise<string> {
+  const result = await answer;
+  return result.ok ? 'accepted' : result.failure.code;
+}
+
+test('each message is judged and stored by itself, results in order', async () => {
+  const { answer, results } = await batch([GOOD, { ...GOOD, to: 'x' }, 7, { ...GOOD, from: 'a@other.example' }, GOOD]);
+  assert.equal(answer.ok && answer.status, 200);
+  assert.deepEqual(
+    results.map((one) => one.status),
+    [202, 400, 400, 403, 202],
+  );
+  assert.deepEqual(
+    results.map((one) => one.error?.code),
+    [undefined, 'INVALID_REQUEST', 'INVALID_REQUEST', 'SENDER_NOT_VERIFIED', undefined],
+  );
+  assert.equal(results[1]?.error?.details[0]?.field, 'to');
+  const stored = await rowsOf<{ id: string }>(rig, 'SELECT id FROM message');
+  assert.deepEqual(
+    new Set(stored.map((row) => row.id)),
+    new Set([results[0]!.data!.messageId, results[4]!.data!.messageId]),
+  );
+});
+
+test('1 to 100 messages', async () => {
+  assert.equal(
+    (await batch(Array.from({ length: 100 }, () => GOOD))).results.every((one) => one.status === 202),
+    true,
+  );
+  for (const messages of [[], Array.from({ length: 101 }, () => GOOD), 'x']) {
+    assert.equal(await codeOf(call({ path: '/send/batch', body: { messages } })), 'INVALID_REQUEST');
+  }
+});
+
+test('a key replays the whole answer; another body is refused', async () => {
+  const messages = [GOOD, { ...GOOD, to: 'x' }];
+  const first = await batch(messages, ['b1']);
+  const second = await batch(messages, ['b1']);
+  assert.ok('json' in first.answer && 'json' in second.answer);
+  assert.equal(second.answer.json, first.answer.json);
+  assert.equal(second.answer.headers?.['Idempotent-Replayed'], 'true');
+  assert.equal(
+    await codeOf(call({ path: '/send/batch', body: { messages: [GOOD] }, keys: ['b1'] })),
+    'IDEMPOTENCY_KEY_REUSED',
+  );
+});
+
+test('a batch that failed halfway sends on the retry only what was not accepted', async () => {
+  let failures = 2;
+  const database: Database = {
+    dialect: 'sqlite',
+    state: () => rig.database.state(),
+    close: () => rig.database.close(),
+    execute: (op, args) => {
+      if (op.name === acceptOperation.name && failures > 0) {
+        failures -= 1;
+        return Promise.reject(new Unavailable('disk full'));
+      }
+      return rig.database.execute(op, args);
+    },
+  };
+  const routes = createSendRoutes({ ...rig.dependencies, database });
+  const messages = ['a', 'b', 'c'].map((name) => ({ ...GOOD, to: `${name}@example.com` }));
+  const first = await batch(messages, ['halfway'], routes);
+  assert.deepEqual(
+    first.results.map((one) => one.status),
+    [503, 503, 202],
+  );
+  assert.equal(first.results[0]?.error?.code, 'OVERLOADED');
+  const second = await batch(messages, ['halfway'], routes);
+  assert.deepEqual(
+    second.results.map((one) => one.status),
+    [202, 202, 202],
+  );
+  assert.equal(second.results[2]?.data?.messageId, first.results[2]?.data?.messageId);
+  const third = await batch(messages, ['halfway'], routes);
+  assert.deepEqual(third.results, second.results);
+});
+
+test('/send over its route: keys, replay, and the query', async () => {
+  const first = await call({ path: '/send', body: GOOD, keys: ['r1'] });
+  const second = await call({ path: '/send', body: GOOD, keys: ['r1'] });
+  assert.ok('json' in first && 'json' in second);
+  assert.deepEqual([first.status, second.status, second.json === first.json], [202, 202, true]);
+  assert.deepEqual([first.headers, second.headers], [undefined, { 'Idempotent-Replayed': 'true' }]);
+  assert.equal(await codeOf(call({ path: '/send', body: GOOD, keys: ['r2', 'r2'] })), 'INVALID_REQUEST');
+  assert.equal(await codeOf(call({ path: '/send', body: GOOD, keys: ['ü'] })), 'INVALID_REQUEST');
+  const before = await rowsOf<{ n: number }>(rig, 'SELECT count(*) AS n FROM message');
+  const dry = await call({ path: '/send', body: GOOD, keys: ['r3'], query: { dryRun: true } });
+  assert.ok('json' in dry && dry.status === 200);
+  assert.deepEqual(await rowsOf<{ n: number }>(rig, 'SELECT count(*) AS n FROM message'), before);
+});

@@ -1,0 +1,95 @@
+/**
+ * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits; results in
+ * the order of the messages. With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own
+ * under the same key: after a crash halfway the retry sends only what was not accepted, whatever the answer was.
+ */
+
+import type { Caller } from '../accounts/accounts.ts';
+import { catalogue, type Failure, failure, Unavailable } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import { ok, type Result } from '../base/result.ts';
+import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
+import { type Answer, hashBody, KEY_LIFETIME_MS, once } from './idempotency.ts';
+import type { SendBody } from './request.ts';
+import { keepAnswerOperation } from './store.ts';
+
+const BATCH_ENDPOINT = '/send/batch';
+
+export interface BatchRequest {
+  caller: Pick<Caller, 'account' | 'mode'>;
+  parse(): Result<{ messages: unknown[] }>;
+  /** Judges one message against the schema of /send. */
+  validate(message: unknown): Result<SendBody>;
+  idempotency?: { key: string; body: Uint8Array };
+  log: Log;
+}
+
+type ItemResult =
+  | { status: number; data: unknown }
+  | { status: number; error: Pick<Failure, 'code' | 'message' | 'details'> };
+
+/** Runs the batch; the answer is 200 whatever becomes of its messages. */
+export async function sendBatch(
+  send: Send,
+  dependencies: Pick<SendDependencies, 'database' | 'claims' | 'clock'>,
+  request: BatchRequest,
+): Promise<Result<Answer>> {
+  const { idempotency, caller } = request;
+  if (idempotency === undefined) {
+    const run = await runAll(send, request);
+    return run.ok ? ok(run.value.answer) : run;
+  }
+  const { database, claims, clock } = dependencies;
+  const nowMs = clock.now();
+  const bodyHash = hashBody(idempotency.body);
+  const place = { accountId: caller.account.id, mode: caller.mode, endpoint: BATCH_ENDPOINT, key: idempotency.key };
+  return once({ database, claims, place, bodyHash, nowMs }, async () => {
+    const run = await runAll(send, request);
+    if (!run.ok) return run;
+    const { answer, isFinal } = run.value;
+    if (isFinal) {
+      const stored = { bodyHash, status: answer.status, body: answer.json };
+      await database.execute(keepAnswerOperation, {
+        place,
+        answer: stored,
+        nowMs,
+        expiresAtMs: nowMs + KEY_LIFETIME_MS,
+      });
+    }
+    return ok(answer);
+  });
+}
+
+/** `isFinal`: no message was refused in a way that a retry could get past. */
+async function runAll(send: Send, request: BatchRequest): Promise<Result<{ answer: Answer; isFinal: boolean }>> {
+  const parsed = request.parse();
+  if (!parsed.ok) return parsed;
+  const results = await Promise.all(
+    parsed.value.messages.map((message, index) => runOne(send, request, message, index)),
+  );
+  const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
+  return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal });
+}
+
+async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
+  const { caller, idempotency } = request;
+  try {
+    const result = await send.send({
+      caller,
+      parse: () => request.validate(message),
+      ...(idempotency !== undefined && {
+        idempotency: { endpoint: `${BATCH_ENDPOINT}#${index}`, key: idempotency.key, body: JSON.stringify(message) },
+      }),
+    });
+    if (!result.ok) return refused(result.failure);
+    return { status: result.value.status, data: (JSON.parse(result.value.json) as { data: unknown }).data };
+  } catch (error) {
+    if (error instanceof Unavailable) return refused(failure('OVERLOADED', { retryAfterSeconds: 1 }));
+    request.log.error({ err: error, item: index }, 'a message of a batch failed');
+    return refused(failure('INTERNAL_ERROR'));
+  }
+}
+
+function refused({ code, message, details }: Failure): ItemResult {
+  return { status: catalogue[code].status, error: { code, message, details } };
+}

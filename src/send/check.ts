@@ -1,0 +1,153 @@
+/**
+ * From a body that fits its schema to a mail that may be sent: everything that a schema cannot judge. All faults are
+ * collected; a value bound for a header with CR, LF or NUL is refused, never stripped.
+ */
+
+import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
+import { type Fault, failure, invalid } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Address } from '../mail/address.ts';
+import type { FileToCompose } from '../mail/compose.ts';
+import { hasForbiddenControl } from '../mail/header.ts';
+import type { Retain } from '../messages/messages.ts';
+import { readHeaders } from './extra-headers.ts';
+import { readFiles } from './files.ts';
+import { type Recipients, readAddresses, readFrom, readRecipients } from './recipients.ts';
+import type { SendBody } from './request.ts';
+
+const MAX_SUBJECT_LENGTH = 998;
+const MAX_SCHEDULE_MS = 30 * 86_400_000;
+const DEFAULT_EXPIRY_SECONDS = 259_200;
+
+export interface CheckedMail {
+  /** As the caller wrote it. */
+  fromText: string;
+  from: Address;
+  recipients: Recipients;
+  replyTo: Address[];
+  /** Still with their variables in them when `render` is true. */
+  subject: string;
+  html: string | undefined;
+  text: string | undefined;
+  render: boolean;
+  variables: Record<string, unknown>;
+  missingVariables: MissingVariables;
+  headers: [name: string, value: string][];
+  files: FileToCompose[];
+  tags: string[];
+  metadata: Record<string, string>;
+  /** Unix ms; null sends at once. */
+  sendAtMs: number | null;
+  expiresAfterSeconds: number;
+  retain: Retain;
+  requireTls: boolean;
+  sandboxOutcome: string | undefined;
+  attachmentSubmissionId: string | undefined;
+}
+
+export interface CheckContext {
+  settings: AccountSettings;
+  mode: Mode;
+  nowMs: number;
+}
+
+const NO_VARIABLES: Record<string, unknown> = {};
+
+/** Judges the body; every fault found is in the details of the refusal. */
+export function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
+  const faults: Fault[] = [];
+  const refusedTypes: Fault[] = [];
+  const fromText = body.from ?? context.settings.defaultFrom ?? undefined;
+  const from = readFrom(fromText, faults);
+  const recipients = readRecipients(body, faults);
+  const replyTo = readAddresses(body.replyTo, 'replyTo', faults);
+  const { headers, sandboxOutcome } = readHeaders(body.headers, context.mode, faults);
+  const files = readFiles(body.attachments, { faults, refusedTypes });
+  checkContent(body, faults);
+  checkMetadata(body.metadata, faults);
+  checkSwitches(body, faults);
+  if (body.attachmentSubmissionId !== undefined) checkLargeFlow(body, recipients, faults);
+  const sendAtMs = body.sendAt === undefined ? null : readSendAt(body.sendAt, context.nowMs, faults);
+  if (faults.length > 0) return refuse(invalid([...faults, ...refusedTypes]));
+  if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
+  return ok({
+    fromText: fromText!.trim(),
+    from: from!,
+    recipients,
+    replyTo,
+    subject: body.subject!,
+    html: body.html === '' ? undefined : body.html,
+    text: body.text === '' ? undefined : body.text,
+    render: body.render ?? true,
+    variables: body.templateVariables ?? NO_VARIABLES,
+    missingVariables: body.missingVariables ?? context.settings.missingVariables,
+    headers,
+    files,
+    tags: body.tags ?? [],
+    metadata: body.metadata ?? {},
+    sendAtMs,
+    expiresAfterSeconds: body.expiresAfterSeconds ?? DEFAULT_EXPIRY_SECONDS,
+    retain: body.retainContent ?? context.settings.retainContent,
+    requireTls: body.requireTls ?? false,
+    sandboxOutcome,
+    attachmentSubmissionId: body.attachmentSubmissionId,
+  });
+}
+
+/** What is wrong with a subject that is ready to be sent, or undefined. */
+export function subjectFault(subject: string): string | undefined {
+  if (subject.length > MAX_SUBJECT_LENGTH) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
+  return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
+}
+
+function checkContent(body: SendBody, faults: Fault[]): void {
+  if (body.templateId !== undefined)
+    faults.push({ field: 'templateId', message: 'matches no template of this account' });
+  else {
+    if (body.subject === undefined) faults.push({ field: 'subject', message: 'is required' });
+    if (!body.html && !body.text)
+      faults.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
+  }
+  if (body.subject === undefined) return;
+  // What is filled in may be shorter than its source; the length is judged then.
+  const fault = body.subject.includes('{') ? lineBreakFault(body.subject) : subjectFault(body.subject);
+  if (fault !== undefined) faults.push({ field: 'subject', message: fault });
+}
+
+function lineBreakFault(text: string): string | undefined {
+  return hasForbiddenControl(text) ? 'has a line break or another control character' : undefined;
+}
+
+function checkMetadata(metadata: SendBody['metadata'], faults: Fault[]): void {
+  if (metadata === undefined) return;
+  for (const name of Object.keys(metadata)) {
+    const field = `metadata.${name}`;
+    if (name === '' || name.length > 64) faults.push({ field, message: 'must have a name of 1 to 64 characters' });
+    if (lineBreakFault(name) ?? lineBreakFault(metadata[name]!)) {
+      faults.push({ field, message: 'has a line break or another control character' });
+    }
+  }
+}
+
+function checkSwitches(body: SendBody, faults: Fault[]): void {
+  for (const field of ['enableClickTracking', 'enableOpenTracking', 'listUnsubscribe'] as const) {
+    if (body[field] === true)
+      faults.push({ field, message: 'is not available in this version; leave it out or set it to false' });
+  }
+}
+
+function checkLargeFlow(body: SendBody, recipients: Recipients, faults: Fault[]): void {
+  const field = 'attachmentSubmissionId';
+  if (recipients.all.length > 1 || body.cc !== undefined || body.bcc !== undefined) {
+    faults.push({ field, message: 'goes with exactly one address in to, and without cc and bcc' });
+  }
+  if (body.attachments !== undefined)
+    faults.push({ field, message: 'goes without attachments; put all files into the submission' });
+}
+
+function readSendAt(text: string, nowMs: number, faults: Fault[]): number | null {
+  const sendAtMs = Date.parse(text);
+  if (sendAtMs > nowMs + MAX_SCHEDULE_MS) faults.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
+  return sendAtMs > nowMs ? sendAtMs : null;
+}

@@ -1,0 +1,95 @@
+/** A dry run tells what a send would do, and leaves no trace. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  dataOf,
+  GOOD,
+  rowsOf,
+  type SendOptions,
+  type SendRig,
+  sendRig,
+  settle,
+  testAccount,
+} from '../../test/kit/send-rig.ts';
+import type { DryRun } from './dry-run.ts';
+
+let rig: SendRig;
+before(async () => {
+  rig = await sendRig();
+});
+after(() => rig.close());
+
+async function dry(body: unknown, options: SendOptions = {}): Promise<DryRun> {
+  const result = await rig.send(body, { ...options, dryRun: true });
+  assert.ok(result.ok, JSON.stringify(result));
+  assert.equal(result.value.status, 200);
+  return JSON.parse(result.value.json) as DryRun;
+}
+
+const codes = (run: DryRun): string[] => run.warnings.map((warning) => warning.code);
+
+test('shows what would be sent, with the exact size, and stores nothing', async () => {
+  const html = '<p>Hi {{ name }}</p> {{ unsubscribe_email_html }}';
+  const body = {
+    ...GOOD,
+    html,
+    text: 'Hi {{ name }}',
+    subject: 'For {{ name }}',
+    templateVariables: { name: 'A & B' },
+  };
+  const run = await dry(body);
+  assert.equal(run.subject, 'For A & B');
+  assert.match(run.html!, /^<p>Hi A &amp; B<\/p> <a href="https:\/\/mail\.test\/unsubscribe\//);
+  assert.equal(run.text, 'Hi A & B');
+  assert.equal(run.limitBytes, 2_000_000);
+  assert.deepEqual([run.suppressed, run.missingVariables, run.warnings], [[], [], []]);
+  assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), []);
+  const sent = dataOf(await rig.send(body));
+  const [row] = await rowsOf<{ size_bytes: number }>(rig, 'SELECT size_bytes FROM email');
+  assert.equal(run.sizeBytes, row!.size_bytes);
+  assert.ok(sent.messageId);
+});
+
+test('missing variables, an unverified sender and size are told, not refused', async () => {
+  const run = await dry({ ...GOOD, from: 'a@other.example', text: '{{ a }}{{ b.c }} unsubscribe' });
+  assert.deepEqual(run.missingVariables, ['a', 'b.c']);
+  assert.deepEqual(codes(run), ['SENDER_NOT_VERIFIED', 'TEMPLATE_VARIABLE_MISSING']);
+  assert.deepEqual(codes(await dry({ ...GOOD, text: `unsubscribe ${'x'.repeat(2_000_000)}` })), [
+    'EMAIL_SIZE_EXCEEDED',
+  ]);
+  for (const warning of run.warnings) assert.ok(warning.message.length > 10 && warning.remedy.length > 10);
+});
+
+test('warns of what hurts delivery', async () => {
+  const html = `<p>{{ company_address_html }}</p>${'<p>x</p>'.repeat(14_000)}`;
+  assert.deepEqual(codes(await dry({ ...GOOD, text: undefined, html })), [
+    'NO_TEXT_PART',
+    'GMAIL_CLIPPING',
+    'NO_UNSUBSCRIBE',
+    'COMPANY_ADDRESS_EMPTY',
+  ]);
+  const account = testAccount('acc_test', { variables: { company_address_html: '1 Main St' } });
+  const headers = { 'List-Unsubscribe': '<https://x.test/>' };
+  assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers }, { account })), []);
+});
+
+test('names suppressed addresses, in the sandbox simulated ones too', async () => {
+  const bounced = dataOf(await rig.send({ ...GOOD, to: 'Gone@example.com' }));
+  await settle(rig, bounced.messageId, { to: 'bounced', suppress: { email: 'gone@example.com', untilMs: null } });
+  const body = { ...GOOD, to: 'a@example.com', bcc: 'GONE@example.com' };
+  assert.deepEqual((await dry(body)).suppressed, ['GONE@example.com']);
+  assert.deepEqual((await dry(body, { mode: 'sandbox' })).suppressed, [], 'each mode has a list of its own');
+  const sent = dataOf(await rig.send(body));
+  assert.deepEqual(
+    sent.recipients.map((one) => one.status),
+    ['queued', 'suppressed'],
+  );
+  assert.equal(dataOf(await rig.send({ ...GOOD, to: 'gone@example.com' })).status, 'suppressed');
+  const run = await dry({ ...GOOD, to: ['suppressed@example.com', 'a@example.com'] }, { mode: 'sandbox' });
+  assert.deepEqual(run.suppressed, ['suppressed@example.com']);
+});
+
+test('what is malformed is refused all the same', async () => {
+  const result = await rig.send({ ...GOOD, to: 'x' }, { dryRun: true });
+  assert.equal(!result.ok && result.failure.code, 'INVALID_REQUEST');
+});

@@ -1,0 +1,128 @@
+/**
+ * What a send would do, without doing it: the filled-in parts, the exact size, who is suppressed, and warnings on what would hurt
+ * delivery. Whatever refuses a real send because of its form refuses the dry run too; missing variables, an
+ * unverified sender and an email that is too large are told instead.
+ */
+import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { newMessageId } from '../mail/header.ts';
+import type { Database } from '../storage/database.ts';
+import type { CheckedMail } from './check.ts';
+import { composeContent } from './composition.ts';
+import type { Filled, Sender } from './content.ts';
+import { suppressedAmongOperation } from './store.ts';
+
+/** Gmail shows only so much html of a message. */
+const GMAIL_CLIP_BYTES = 102 * 1024;
+
+export interface Warning {
+  code: string;
+  message: string;
+  remedy: string;
+}
+
+export interface DryRun {
+  subject: string;
+  html: string | null;
+  text: string | null;
+  sizeBytes: number;
+  limitBytes: number;
+  suppressed: string[];
+  missingVariables: string[];
+  warnings: Warning[];
+}
+
+/** Shows the mail as the first recipient would get it. */
+export async function dryRun(
+  database: Database,
+  mail: CheckedMail,
+  sender: Sender,
+  seen: { filled: Filled; isVerified: boolean },
+): Promise<DryRun> {
+  const content = seen.filled.first;
+  const composed = composeContent(mail, sender, content, newMessageId(mail.from.domain, sender.nowMs));
+  const suppressed = await suppressedAmong(database, mail, sender, seen.filled);
+  const result: DryRun = {
+    subject: content.subject!,
+    html: content.html ?? null,
+    text: content.text ?? null,
+    sizeBytes: composed.sizeBytes,
+    limitBytes: STANDARD_EMAIL_BYTES,
+    suppressed,
+    missingVariables: content.missing,
+    warnings: [],
+  };
+  result.warnings = warningsOf(mail, sender, result, seen.isVerified);
+  return result;
+}
+
+async function suppressedAmong(
+  database: Database,
+  mail: CheckedMail,
+  sender: Sender,
+  filled: Filled,
+): Promise<string[]> {
+  const simulated = new Set<unknown>();
+  for (const recipient of filled.groups.flat()) if (recipient.simulateSuppressed) simulated.add(recipient.address);
+  const found = new Set(
+    await database.execute(suppressedAmongOperation, {
+      accountId: sender.account.id,
+      mode: sender.mode,
+      keys: mail.recipients.all.map((recipient) => recipient.key),
+      nowMs: sender.nowMs,
+    }),
+  );
+  const hit = mail.recipients.all.filter((recipient) => found.has(recipient.key) || simulated.has(recipient.address));
+  return hit.map((recipient) => recipient.address.address);
+}
+
+function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerified: boolean): Warning[] {
+  const warnings: Warning[] = [];
+  const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
+    if (applies) warnings.push({ code, message, remedy });
+  };
+  const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
+  const { variables } = sender.account.settings;
+  warn(
+    !isVerified,
+    'SENDER_NOT_VERIFIED',
+    `The domain ${mail.from.domain} is not verified for this account, so that the mail cannot be signed in its name.`,
+    'Add the domain and verify it; a live send from it is refused until then.',
+  );
+  warn(
+    result.missingVariables.length > 0,
+    'TEMPLATE_VARIABLE_MISSING',
+    `Variables without a value: ${result.missingVariables.join(', ')}.`,
+    'Give them in templateVariables, set missingVariables, or send the content literally with render: false.',
+  );
+  warn(
+    result.sizeBytes > result.limitBytes,
+    'EMAIL_SIZE_EXCEEDED',
+    `The complete email is ${result.sizeBytes} bytes; at most ${result.limitBytes} bytes are allowed.`,
+    'Make the files smaller, or upload them with POST /attachments.',
+  );
+  warn(
+    mail.text === undefined,
+    'NO_TEXT_PART',
+    'The mail has no text of its own; the one shown is derived from the html.',
+    'Write a text part; readers without html and spam filters look at it.',
+  );
+  warn(
+    result.html !== null && Buffer.byteLength(result.html) > GMAIL_CLIP_BYTES,
+    'GMAIL_CLIPPING',
+    `The html is ${Buffer.byteLength(result.html ?? '')} bytes; Gmail cuts messages off after ${GMAIL_CLIP_BYTES}.`,
+    'Shorten the html, or move inline styles and images out of it.',
+  );
+  warn(
+    !/unsubscribe/i.test(sources) && !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
+    'NO_UNSUBSCRIBE',
+    'The mail offers no way to unsubscribe.',
+    'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
+  );
+  warn(
+    mail.render && sources.includes('company_address_html') && !variables.company_address_html,
+    'COMPANY_ADDRESS_EMPTY',
+    'The variable company_address_html is used, and the account has no address set.',
+    'Set it with PATCH /account { "variables": { "company_address_html": "…" } }.',
+  );
+  return warnings;
+}

@@ -1,0 +1,88 @@
+/**
+ * The caller's own headers. Refuses whatever structures the mail, traces its way or proves its origin: those are ours to
+ * write, and a second copy is how mail is forged. X-Sandbox-Outcome is an order to the sandbox and never leaves.
+ */
+import type { Fault } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { hasForbiddenControl, isHeaderName } from '../mail/header.ts';
+
+const MAX_TOTAL_LENGTH = 64_000;
+
+const REFUSED = new Set(
+  `apparently-to authentication-results bcc cc date delivered-to dkim-signature domainkey-signature from idempotency-key message-id
+  mime-version received received-spf reply-to return-path sender subject to x-original-to`.split(/\s+/),
+);
+const REFUSED_PREFIXES = ['arc-', 'content-', 'resent-', 'x-postrider-'];
+/** Refused here because a field of the request says the same. */
+const FIELDS: Record<string, string> = {
+  from: 'from',
+  to: 'to',
+  cc: 'cc',
+  bcc: 'bcc',
+  'reply-to': 'replyTo',
+  subject: 'subject',
+};
+
+const OUTCOMES: readonly string[] = ['bounced', 'delayed', 'complained', 'suppressed', 'delivered'];
+const SMTP_REPLY = /^[245][0-5]\d(?: [245]\.\d{1,3}\.\d{1,3})?(?: [\x20-\x7e]{1,400})?$/;
+
+export interface ExtraHeaders {
+  headers: [name: string, value: string][];
+  sandboxOutcome: string | undefined;
+}
+
+const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined };
+
+/** Reads `headers` of a request. */
+export function readHeaders(given: Record<string, string> | undefined, mode: Mode, faults: Fault[]): ExtraHeaders {
+  if (given === undefined) return NONE;
+  const headers: [string, string][] = [];
+  let sandboxOutcome: string | undefined;
+  let total = 0;
+  const seen = new Set<string>();
+  for (const name of Object.keys(given)) {
+    const value = given[name]!;
+    const lower = name.toLowerCase();
+    const field = `headers.${name}`;
+    const fault = nameFault(name, lower) ?? (seen.has(lower) ? 'is given twice' : valueFault(value));
+    seen.add(lower);
+    if (fault !== undefined) {
+      faults.push({ field, message: fault });
+      continue;
+    }
+    if (lower === 'x-sandbox-outcome') {
+      if (mode === 'sandbox') sandboxOutcome = readOutcome(value, field, faults);
+      continue;
+    }
+    total += name.length + value.length;
+    headers.push([name, value]);
+  }
+  if (total > MAX_TOTAL_LENGTH)
+    faults.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
+  return { headers, sandboxOutcome };
+}
+
+function nameFault(name: string, lower: string): string | undefined {
+  if (!isHeaderName(name)) return 'is not a header name (1 to 76 visible ASCII characters without a colon)';
+  if (!REFUSED.has(lower) && !REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix))) return undefined;
+  const instead = FIELDS[lower];
+  return instead === undefined
+    ? 'is written by the service and may not be set'
+    : `may not be set here; use the field ${instead}`;
+}
+
+function valueFault(value: string): string | undefined {
+  return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
+}
+
+function readOutcome(value: string, field: string, faults: Fault[]): string | undefined {
+  const text = value.trim();
+  const word = text.toLowerCase();
+  if (OUTCOMES.includes(word)) return word;
+  if (SMTP_REPLY.test(text)) return text;
+  faults.push({
+    field,
+    message: `must be one of ${OUTCOMES.join(', ')}, or an SMTP reply such as 452 4.2.2 mailbox full`,
+  });
+  return undefined;
+}

@@ -1,0 +1,74 @@
+/**
+ * Attachments that come inside the request. Base64 is read strictly; names and types that could break out of a header,
+ * out of a directory, or into a program are refused.
+ */
+import type { Fault } from '../base/failure.ts';
+import type { FileToCompose } from '../mail/compose.ts';
+import { isContentType, refusedFileType } from '../mail/content-type.ts';
+import { hasForbiddenControl } from '../mail/header.ts';
+import type { SendBody } from './request.ts';
+
+const MAX_NAME_BYTES = 255;
+
+export interface FileFaults {
+  /** INVALID_REQUEST. */
+  faults: Fault[];
+  /** UNSUPPORTED_FILE_TYPE. */
+  refusedTypes: Fault[];
+}
+
+/** Reads `attachments`; what is faulty is left out of the result and reported. */
+export function readFiles(given: SendBody['attachments'], found: FileFaults): FileToCompose[] {
+  if (given === undefined) return [];
+  const files: FileToCompose[] = [];
+  const contentIds = new Set<string>();
+  for (let index = 0; index < given.length; index += 1) {
+    const { name, contentType, contentId, content: base64 } = given[index]!;
+    const field = `attachments[${index}]`;
+    const before = found.faults.length;
+    const note = (part: string, message: string | undefined): void => {
+      if (message !== undefined) found.faults.push({ field: `${field}.${part}`, message });
+    };
+    note('name', nameFault(name));
+    if (!isContentType(contentType)) note('contentType', 'must be a content type such as application/pdf');
+    if (contentId !== undefined) {
+      note(
+        'contentId',
+        contentIds.has(contentId) ? 'is given twice; each file needs its own' : contentIdFault(contentId),
+      );
+      contentIds.add(contentId);
+    }
+    const content = readBase64(base64);
+    if (content === undefined)
+      note('content', 'must be Base64 (RFC 4648 section 4) with padding and without line breaks');
+    if (found.faults.length > before) continue;
+    const refused = refusedFileType({ name, contentType });
+    if (refused !== undefined) {
+      found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+    } else if (content !== undefined)
+      files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
+  }
+  return files;
+}
+
+function nameFault(name: string): string | undefined {
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `must be at most ${MAX_NAME_BYTES} bytes long`;
+  if (name.includes('/') || name.includes('\\')) return 'must be a name without / and \\';
+  return hasForbiddenControl(name) || name.includes('\t') ? 'has a line break or another control character' : undefined;
+}
+
+function contentIdFault(contentId: string): string | undefined {
+  return /^[\x21-\x7e]+$/.test(contentId) && !/[<>"]/.test(contentId)
+    ? undefined
+    : 'must be visible ASCII characters without spaces, quotes and angle brackets';
+}
+
+/** The bytes, or undefined when the text is not Base64 to the letter. */
+function readBase64(text: string): Buffer | undefined {
+  if (text.length % 4 !== 0) return undefined;
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  // The decoder passes over what it does not know, which shows in the length; the URL alphabet it would take for Base64.
+  if (text.includes('-') || text.includes('_')) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;
+}

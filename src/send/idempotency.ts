@@ -1,0 +1,100 @@
+/**
+ * What an Idempotency-Key promises: the first request runs, an identical retry gets its stored answer byte for byte, a
+ * concurrent one 409 at once, the same key with another body 422. A refused request leaves nothing behind.
+ *
+ *   free ──claim──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
+ *                        └──refused or failed──▶ free
+ *
+ * "In progress" is a claim in memory: it dies with the process, so that a crash frees the key. "Stored" is a row written in
+ * the transaction of the acceptance: there is never one without the other.
+ */
+import { createHash } from 'node:crypto';
+import { type Failure, failure, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Database } from '../storage/database.ts';
+import { type KeyPlace, type StoredAnswer, storedAnswerOperation } from './store.ts';
+
+export const KEY_LIFETIME_MS = 86_400_000;
+
+/** Keys in progress. Several serving nodes need one that they share. */
+export interface Claims {
+  /** False when somebody else holds the key. */
+  take(place: KeyPlace): boolean | Promise<boolean>;
+  release(place: KeyPlace): void | Promise<void>;
+}
+
+/** Claims of one process. */
+export function createClaims(): Claims {
+  const held = new Set<string>();
+  // No part can hold a line break, so that no two places look the same.
+  const nameOf = (place: KeyPlace): string => `${place.accountId}\n${place.mode}\n${place.endpoint}\n${place.key}`;
+  return {
+    take: (place) => {
+      const name = nameOf(place);
+      if (held.has(name)) return false;
+      held.add(name);
+      return true;
+    },
+    release: (place) => {
+      held.delete(nameOf(place));
+    },
+  };
+}
+
+/** The key of a request from every value its header was sent with; undefined when there is none. */
+export function readKey(values: readonly string[]): Result<string | undefined> {
+  if (values.length === 0) return ok(undefined);
+  const [key] = values;
+  if (values.length === 1 && key !== undefined && /^[\x20-\x7e]{1,255}$/.test(key)) return ok(key);
+  const message = values.length > 1 ? 'is given twice' : 'must be 1 to 255 printable ASCII characters';
+  return refuse(invalid([{ field: 'Idempotency-Key', message }]));
+}
+
+export function hashBody(body: Uint8Array | string): Uint8Array {
+  return createHash('sha256').update(body).digest();
+}
+
+export interface Answer {
+  status: number;
+  /** The body, byte for byte. */
+  json: string;
+  replayed: boolean;
+}
+
+/** What a stored answer means for a request with this body. */
+function replay(stored: StoredAnswer, bodyHash: Uint8Array): Result<Answer> {
+  if (Buffer.compare(stored.bodyHash, bodyHash) !== 0) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
+  return ok({ status: stored.status, json: stored.body, replayed: true });
+}
+
+export interface Keyed {
+  database: Database;
+  claims: Claims;
+  place: KeyPlace;
+  bodyHash: Uint8Array;
+  nowMs: number;
+}
+
+/**
+ * Runs `first` unless the key has an answer already. `first` answers undefined when its transaction found a record that was
+ * not there before (another node was faster); that record is the answer then.
+ */
+export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
+  const { database, claims, place, bodyHash, nowMs } = keyed;
+  const taken = await claims.take(place);
+  if (!taken) return refuse(inProgress());
+  try {
+    const stored = await database.execute(storedAnswerOperation, { ...place, nowMs });
+    if (stored !== null) return replay(stored, bodyHash);
+    const answer = await first();
+    if (answer !== undefined) return answer;
+    const other = await database.execute(storedAnswerOperation, { ...place, nowMs });
+    return other === null ? refuse(inProgress()) : replay(other, bodyHash);
+  } finally {
+    await claims.release(place);
+  }
+}
+
+function inProgress(): Failure {
+  return failure('DUPLICATE_REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,217 @@
+/**
+ * The end of every intake, over HTTP and SMTP alike: composed mail goes to stable storage in one transaction, and then, where
+ * there is room, straight to the delivery without being read back. Nothing is accepted when this rejects.
+ *
+ *   blob (large content) → transaction with lease → hand-over
+ */
+import type { Clock } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import { type Address, domainToAscii, sameAddressKey } from '../mail/address.ts';
+import {
+  type Acceptance,
+  type AcceptanceResult,
+  type AcceptedEmail,
+  type AcceptedRecipient,
+  acceptOperation,
+  type DeliveryJob,
+  type EmailOptions,
+  type Handover,
+  type IdempotencyRecord,
+  type Retain,
+  type Role,
+} from '../messages/messages.ts';
+import { FIRST_FENCE } from '../queue/queue.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { KEY_LIFETIME_MS } from './idempotency.ts';
+
+/** Content up to this size stands in the database. */
+const INLINE_BYTES = 64 * 1024;
+const LEASE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const RETAIN_MS: Record<Retain, number> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
+
+export interface IntakeDependencies {
+  database: Database;
+  blobs: Blobs;
+  handover: Handover;
+  clock: Clock;
+  /** Told after each commit: for counters, and so that whoever waits for events or work looks at once. */
+  onAccepted?(accepted: Accepted): void;
+}
+
+/** What was just accepted, as counters and nudges want to know it. */
+export interface Accepted {
+  mode: Mode;
+  recipients: AcceptanceResult['recipients'];
+  /** Work that the delivery of this process has in hand already. */
+  handedOver: number;
+  /** From the arrival of the request to the commit. */
+  tookMs: number;
+}
+
+export interface IntakeRecipient {
+  messageId: string;
+  address: Address;
+  role: Role;
+  simulateSuppressed: boolean;
+}
+
+/** One composed mail for those recipients who get exactly these bytes. */
+export interface IntakeEmail {
+  headerFrom: string;
+  headerTo: { to: string[]; cc: string[] };
+  envelopeFrom: string;
+  subject: string;
+  headerMessageId: string;
+  tags: string[];
+  metadata: Record<string, string>;
+  options: EmailOptions;
+  content: Buffer;
+  recipients: IntakeRecipient[];
+}
+
+export interface Intake {
+  accountId: string;
+  mode: Mode;
+  source: 'http' | 'smtp';
+  nowMs: number;
+  /** The sender as the answer repeats it. */
+  from: string;
+  emails: IntakeEmail[];
+  retain: Retain;
+  sendAtMs: number | null;
+  expiresAfterSeconds: number;
+  idempotency: Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'> | null;
+}
+
+/** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */
+export type TakeIn = (intake: Intake) => Promise<AcceptanceResult>;
+
+export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
+  const { database, blobs, handover, clock, onAccepted } = dependencies;
+  return async (intake) => {
+    const blobKeys = await putLargeContent(blobs, intake.emails);
+    const acceptance = acceptanceOf(intake, blobKeys, handover);
+    let result: AcceptanceResult | undefined;
+    try {
+      result = await database.execute(acceptOperation, acceptance);
+    } finally {
+      // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
+      if (result?.stored === false)
+        for (const key of blobKeys) if (key !== null) blobs.remove(key).catch(() => undefined);
+    }
+    if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result));
+    if (result.stored) {
+      const { recipients, leased } = result;
+      onAccepted?.({ mode: intake.mode, recipients, handedOver: leased.length, tookMs: clock.now() - intake.nowMs });
+    }
+    return result;
+  };
+}
+
+const NO_BLOBS: readonly (string | null)[] = [];
+
+async function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<readonly (string | null)[]> {
+  if (emails.every((email) => email.content.length <= INLINE_BYTES)) return NO_BLOBS;
+  return Promise.all(emails.map((email) => (email.content.length > INLINE_BYTES ? blobs.put(email.content) : null)));
+}
+
+function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], handover: Handover): Acceptance {
+  const { accountId, mode, nowMs, sendAtMs, retain } = intake;
+  const startMs = sendAtMs ?? nowMs;
+  let jobs = 0;
+  let bytes = 0;
+  for (const email of intake.emails) {
+    jobs += email.recipients.length;
+    bytes += email.content.length;
+  }
+  return {
+    accountId,
+    mode,
+    source: intake.source,
+    nowMs,
+    emails: intake.emails.map((email, index) => acceptedEmail(intake, email, blobKeys[index] ?? null)),
+    retain,
+    contentUntilMs: startMs + RETAIN_MS[retain],
+    sendAtMs,
+    expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
+    from: intake.from,
+    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs + KEY_LIFETIME_MS },
+    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? nowMs + LEASE_MS : null,
+  };
+}
+
+function acceptedEmail(intake: Intake, email: IntakeEmail, blobKey: string | null): AcceptedEmail {
+  return {
+    headerFrom: email.headerFrom,
+    headerTo: JSON.stringify(email.headerTo),
+    envelopeFrom: email.envelopeFrom,
+    subject: email.subject,
+    headerMessageId: email.headerMessageId,
+    tags: JSON.stringify(email.tags),
+    metadata: JSON.stringify(email.metadata),
+    options: JSON.stringify(email.options),
+    templateId: null,
+    templateVersion: null,
+    sizeBytes: email.content.length,
+    content: blobKey === null ? email.content : null,
+    blobKey,
+    recipients: email.recipients.map((recipient) => acceptedRecipient(intake, recipient)),
+  };
+}
+
+function acceptedRecipient(intake: Intake, recipient: IntakeRecipient): AcceptedRecipient {
+  const { address } = recipient;
+  const place = intake.mode === 'sandbox' ? 'sandbox' : (domainToAscii(address.domain) ?? address.domain);
+  return {
+    messageId: recipient.messageId,
+    sendEventId: newId('evt', intake.nowMs),
+    rejectEventId: newId('evt', intake.nowMs),
+    email: address.address,
+    suppressionKey: sameAddressKey(address),
+    role: recipient.role,
+    lane: `${intake.accountId}/${place}`,
+    simulateSuppressed: recipient.simulateSuppressed,
+  };
+}
+
+/** What the claims would read back from the database, from what is in memory. */
+function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult): DeliveryJob[] {
+  const jobs: DeliveryJob[] = [];
+  let next = 0;
+  for (const [index, email] of acceptance.emails.entries()) {
+    const source = intake.emails[index]!;
+    for (const recipient of email.recipients) {
+      const lease = result.leased[next];
+      if (lease?.messageId !== recipient.messageId) continue;
+      next += 1;
+      jobs.push({
+        seq: lease.seq,
+        fence: FIRST_FENCE,
+        attempts: 0,
+        crashes: 0,
+        lane: recipient.lane,
+        accountId: intake.accountId,
+        mode: intake.mode,
+        messageId: recipient.messageId,
+        recipient: recipient.email,
+        status: 'queued',
+        createdAt: intake.nowMs,
+        expiresAt: acceptance.expiresAtMs,
+        emailSeq: lease.emailSeq,
+        envelopeFrom: email.envelopeFrom,
+        headerFrom: email.headerFrom,
+        headerMessageId: email.headerMessageId,
+        sizeBytes: email.sizeBytes,
+        options: source.options,
+        retain: intake.retain,
+        source: intake.source,
+        content: source.content,
+        blobKey: email.blobKey,
+      });
+    }
+  }
+  return jobs;
+}

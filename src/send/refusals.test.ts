@@ -1,0 +1,277 @@
+/** What POST /send refuses: every field, every fault at once, and in the order in which a request is judged. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
+import type { Failure } from '../base/failure.ts';
+
+let rig: SendRig;
+before(async () => {
+  rig = await sendRig();
+});
+after(() => rig.close());
+
+async function refused(body: unknown, options?: SendOptions): Promise<Failure> {
+  const result = await rig.send(body, options);
+  assert.ok(!result.ok, `was accepted: ${JSON.stringify(body).slice(0, 200)}`);
+  return result.failure;
+}
+
+async function accepted(body: unknown, options?: SendOptions) {
+  return dataOf(await rig.send(body, options));
+}
+
+const file = (changes: Record<string, unknown> = {}) => ({
+  name: 'a.pdf',
+  contentType: 'application/pdf',
+  content: 'AAAA',
+  ...changes,
+});
+
+/** Field that must be named, and what is wrong with the request. */
+const REFUSED: [field: string, change: Record<string, unknown>][] = [
+  ['from', { from: undefined }],
+  ['from', { from: '' }],
+  ['from', { from: 'nobody' }],
+  ['from', { from: 'a@verified.example, b@verified.example' }],
+  ['from', { from: 'Shop, Inc <a@verified.example>' }],
+  ['from', { from: 7 }],
+  ['to', { to: undefined }],
+  ['to', { to: [] }],
+  ['to', { to: '' }],
+  ['to', { to: 'a@example.com,' }],
+  ['to[1]', { to: ['a@example.com', 'b@'] }],
+  ['to[0]', { to: [7] }],
+  ['to', { to: Array.from({ length: 51 }, (_, i) => `a${i}@example.com`) }],
+  ['cc', { cc: 'x@[127.0.0.1]' }],
+  ['bcc', { bcc: '@a,@b:c@example.com' }],
+  ['replyTo', { replyTo: 'a b' }],
+  ['subject', { subject: undefined }],
+  ['subject', { subject: 'x'.repeat(999) }],
+  ['subject', { subject: '{{ s }}', templateVariables: { s: 'x'.repeat(999) } }],
+  ['subject', { subject: '{{ s }}', templateVariables: { s: 'a\r\nBcc: x@example.com' } }],
+  ['html', { text: undefined }],
+  ['html', { text: '', html: '' }],
+  ['text', { text: 5 }],
+  ['templateId', { templateId: 'welcome' }],
+  ['templateVariables', { templateVariables: 'x' }],
+  ['templateVariables.o', { text: '{{ o }}', templateVariables: { o: {} } }],
+  ['render', { render: 'false' }],
+  ['missingVariables', { missingVariables: 'ignore' }],
+  ['headers.X-A', { headers: { 'X-A': 1 } }],
+  ['headers.X A', { headers: { 'X A': 'v' } }],
+  ['headers.x-a', { headers: { 'X-A': '1', 'x-a': '2' } }],
+  ['headers', { headers: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`X-${i}`, 'v'])) }],
+  ['headers', { headers: Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`X-${i}`, 'v'.repeat(9_000)])) }],
+  ['attachments[0].name', { attachments: [file({ name: '../a.pdf' })] }],
+  ['attachments[0].name', { attachments: [file({ name: 'a\\b.pdf' })] }],
+  ['attachments[0].name', { attachments: [file({ name: '' })] }],
+  ['attachments[0].name', { attachments: [file({ name: 'é'.repeat(128) })] }],
+  ['attachments[0].contentType', { attachments: [file({ contentType: 'pdf' })] }],
+  ['attachments[0].content', { attachments: [file({ content: 'AAA' })] }],
+  ['attachments[0].content', { attachments: [file({ content: 'AA\nAAA=' })] }],
+  ['attachments[0].content', { attachments: [file({ content: 'AA-_' })] }],
+  ['attachments[0].content', { attachments: [file({ content: 'A===' })] }],
+  ['attachments[0].content', { attachments: [file({ content: 'AA==AAAA' })] }],
+  ['attachments[0].content', { attachments: [{ name: 'a', contentType: 'a/b' }] }],
+  ['attachments[0].extra', { attachments: [file({ extra: 1 })] }],
+  ['attachments[1].contentId', { attachments: [file({ contentId: 'a' }), file({ contentId: 'a' })] }],
+  ['attachments[0].contentId', { attachments: [file({ contentId: 'a b' })] }],
+  ['attachments', { attachments: Array.from({ length: 101 }, () => file()) }],
+  ['attachmentSubmissionId', { attachmentSubmissionId: 'sub_x', cc: 'b@example.com' }],
+  ['attachmentSubmissionId', { attachmentSubmissionId: 'sub_x', attachments: [] }],
+  ['tags[0]', { tags: ['a b'] }],
+  ['tags[0]', { tags: ['x'.repeat(65)] }],
+  ['tags', { tags: Array.from({ length: 11 }, (_, i) => `t${i}`) }],
+  ['metadata', { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`k${i}`, 'v'])) }],
+  ['metadata.k', { metadata: { k: 1 } }],
+  ['metadata.k', { metadata: { k: 'a\u0007' } }],
+  ['sendAt', { sendAt: 'tomorrow' }],
+  ['sendAt', { sendAt: '2026-11-21T10:00:00' }],
+  ['sendAt', { sendAt: '2026-12-20T09:44:00.001Z' }],
+  ['expiresAfterSeconds', { expiresAfterSeconds: 59 }],
+  ['expiresAfterSeconds', { expiresAfterSeconds: 259_201 }],
+  ['expiresAfterSeconds', { expiresAfterSeconds: 60.5 }],
+  ['retainContent', { retainContent: '90d' }],
+  ['enableClickTracking', { enableClickTracking: true }],
+  ['enableOpenTracking', { enableOpenTracking: true }],
+  ['listUnsubscribe', { listUnsubscribe: true }],
+  ['requireTls', { requireTls: 1 }],
+  ['colour', { colour: 'red' }],
+];
+
+test('every field is judged, and named where it is at fault', async (t) => {
+  for (const [field, change] of REFUSED) {
+    const { code, details } = await refused({ ...GOOD, ...change });
+    assert.equal(code, 'INVALID_REQUEST', `${field}: ${JSON.stringify(change).slice(0, 80)}`);
+    assert.ok(
+      details.some((fault) => fault.field === field),
+      `${field} is not among ${JSON.stringify(details)}`,
+    );
+    for (const fault of details) assert.ok(fault.message.length > 5);
+  }
+  t.diagnostic(`${REFUSED.length} requests`);
+  assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), [], 'nothing was stored');
+});
+
+test('structural, trace and authentication headers are refused in any case', async () => {
+  for (const name of [
+    'From',
+    'to',
+    'CC',
+    'Bcc',
+    'Date',
+    'Message-ID',
+    'Subject',
+    'Sender',
+    'Reply-To',
+    'Received',
+    'DKIM-Signature',
+    'ARC-Seal',
+    'Authentication-Results',
+    'Return-Path',
+    'Content-Type',
+    'content-transfer-encoding',
+    'MIME-Version',
+    'Resent-To',
+    'X-Postrider-Tag',
+    'Idempotency-Key',
+  ]) {
+    const { code, details } = await refused({ ...GOOD, headers: { [name]: 'x' } });
+    assert.equal(code, 'INVALID_REQUEST', name);
+    assert.equal(details[0]?.field, `headers.${name}`);
+  }
+});
+
+test('line breaks, NUL and their kin are refused in every value bound for a header', async () => {
+  for (const evil of ['\r\n', '\n', '\r', '\0', '\u0085', '\u2028', '\u2029', '\u000b']) {
+    const value = `a${evil}b`;
+    const changes: Record<string, unknown>[] = [
+      { from: `"${value}" <shop@verified.example>` },
+      { from: `a${evil}@verified.example` },
+      { from: `shop@verified.example${evil}` },
+      { to: `${value} <a@example.com>` },
+      { to: [`a@example.com${evil}`] },
+      { cc: `"${value}" <a@example.com>` },
+      { bcc: `a${evil}@example.com` },
+      { replyTo: `${value} <a@example.com>` },
+      { subject: value },
+      { subject: `{{s}}${value}`, templateVariables: { s: 1 } },
+      { subject: '{{ s }}', templateVariables: { s: value } },
+      { headers: { 'X-A': value } },
+      { headers: { [`X-${value}`]: 'v' } },
+      { attachments: [file({ name: `${value}.pdf` })] },
+      { attachments: [file({ contentType: `application/pdf${evil}` })] },
+      { attachments: [file({ contentId: value })] },
+      { metadata: { k: value } },
+      { metadata: { [value]: 'v' } },
+      { tags: [value] },
+    ];
+    for (const change of changes) {
+      const { code } = await refused({ ...GOOD, ...change });
+      assert.equal(code, 'INVALID_REQUEST', JSON.stringify(change));
+    }
+  }
+  assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), []);
+});
+
+test('every fault is listed, not only the first', async () => {
+  const { details } = await refused({
+    from: 'x',
+    to: ['a', 'b'],
+    headers: { To: 'x' },
+    attachments: [file({ content: '*' })],
+    tags: [],
+  });
+  assert.deepEqual(
+    details.map((fault) => fault.field),
+    ['from', 'to[0]', 'to[1]', 'headers.To', 'attachments[0].content', 'subject', 'html'],
+  );
+});
+
+test('executables are refused by extension and by type', async () => {
+  for (const one of [file({ name: 'run.EXE' }), file({ contentType: 'application/x-msdownload' })]) {
+    const { code, details } = await refused({ ...GOOD, attachments: [file(), one] });
+    assert.equal(code, 'UNSUPPORTED_FILE_TYPE');
+    assert.equal(details[0]?.field, 'attachments[1]');
+  }
+});
+
+test('missing variables: refused with every name, left empty, or kept', async () => {
+  const body = { ...GOOD, subject: 'Hi {{ name }}', html: '<p>{{ order.id }}</p>', text: '{{ name }}' };
+  const failure = await refused(body);
+  assert.equal(failure.code, 'TEMPLATE_VARIABLE_MISSING');
+  assert.deepEqual(
+    failure.details.map((fault) => fault.field),
+    ['templateVariables.name', 'templateVariables.order.id'],
+  );
+  assert.match(failure.message, /render: false/);
+  await accepted({ ...body, missingVariables: 'empty' });
+  await accepted({ ...body, missingVariables: 'keep' });
+  await accepted({ ...body, render: false });
+  await accepted(body, { account: testAccount('acc_test', { missingVariables: 'empty' }) });
+  const subjects = (await rowsOf<{ subject: string }>(rig, 'SELECT subject FROM email ORDER BY seq')).map(
+    (row) => row.subject,
+  );
+  assert.deepEqual(subjects, ['Hi ', 'Hi {{ name }}', 'Hi {{ name }}', 'Hi ']);
+});
+
+test('a request is judged in order: form, sender, submission, size', async () => {
+  const big = 'x'.repeat(2_000_001);
+  const all = { ...GOOD, from: 'a@other.example', text: big, attachmentSubmissionId: 'sub_unknown' };
+  assert.equal((await refused({ ...all, tags: ['?'] })).code, 'INVALID_REQUEST');
+  assert.equal((await refused({ ...all, subject: '{{ x }}' })).code, 'SENDER_NOT_VERIFIED');
+  assert.equal((await refused({ ...all, text: 'x', subject: '{{ x }}' })).code, 'TEMPLATE_VARIABLE_MISSING');
+  assert.equal((await refused(all)).code, 'SENDER_NOT_VERIFIED');
+  assert.equal((await refused({ ...all, from: GOOD.from })).code, 'SUBMISSION_NOT_FOUND');
+  assert.equal((await refused({ ...GOOD, text: big })).code, 'EMAIL_SIZE_EXCEEDED');
+  await accepted({ ...GOOD, from: 'a@other.example' }, { mode: 'sandbox' });
+});
+
+test('the account may have a default sender', async () => {
+  const account = testAccount('acc_test', { defaultFrom: 'Default <d@verified.example>' });
+  assert.equal((await accepted({ ...GOOD, from: undefined }, { account })).from, 'Default <d@verified.example>');
+});
+
+test('the complete email may be 2,000,000 bytes and not one more', async () => {
+  const sizeOf = async (text: string) => {
+    const data = await accepted({ ...GOOD, text });
+    const [row] = await rowsOf<{ size_bytes: number }>(
+      rig,
+      `SELECT size_bytes FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id = '${data.messageId}'`,
+    );
+    return row!.size_bytes;
+  };
+  const line = `${'x'.repeat(70)}\n`;
+  const text = line.repeat(20_000);
+  const rest = 2_000_000 - (await sizeOf(text));
+  const lines = Math.floor(rest / 72);
+  const fitting = line.repeat(20_000 + lines) + 'x'.repeat(rest - lines * 72);
+  // The last line may need its line end; find the exact text by the size that was computed.
+  let exact = fitting;
+  while ((await rig.send({ ...GOOD, text: exact })).ok === false) exact = exact.slice(0, -1);
+  assert.equal(await sizeOf(exact), 2_000_000);
+  const failure = await refused({ ...GOOD, text: `${exact}x` });
+  assert.equal(failure.code, 'EMAIL_SIZE_EXCEEDED');
+  assert.match(failure.message, /2000001 bytes.*2000000 bytes/);
+});
+
+test('a mail that differs for each recipient has a limit for all of them together', async () => {
+  const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
+  const html = `<p>{{ unsubscribe_email_html }}</p>${'<p>x</p>\n'.repeat(100_000)}`;
+  const failure = await refused({ ...GOOD, html, to });
+  assert.equal(failure.code, 'EMAIL_SIZE_EXCEEDED');
+  assert.match(failure.message, /fewer recipients/);
+  assert.equal((await accepted({ ...GOOD, html, to: to.slice(0, 3) })).totalRecipients, 3);
+  assert.equal(
+    (await accepted({ ...GOOD, html, to, templateVariables: { unsubscribe_email_html: '' } })).totalRecipients,
+    50,
+  );
+});
+
+test('nothing hostile in a value changes an object', async () => {
+  await refused(
+    '{"from":"a@verified.example","to":"a@example.com","subject":"x","text":"x","__proto__":{"polluted":1}}',
+  );
+  await refused({ ...GOOD, text: '{{ constructor.constructor }}{{ __proto__.polluted }}' });
+  assert.equal(({} as { polluted?: number }).polluted, undefined);
+});

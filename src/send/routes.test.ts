@@ -1,0 +1,127 @@
+/** POST /send and /send/batch behind the real HTTP shell: statuses, headers and the error shape as clients see them. */
+import assert from 'node:assert/strict';
+import { type IncomingMessage, request } from 'node:http';
+import { after, before, test } from 'node:test';
+import { GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
+import type { Caller } from '../accounts/accounts.ts';
+import { silentLog } from '../base/log.ts';
+import { ok } from '../base/result.ts';
+import { createHttpApp, type HttpApp } from '../http/app.ts';
+import { createSendRoutes } from './routes.ts';
+
+let rig: SendRig;
+let app: HttpApp;
+let port: number;
+
+before(async () => {
+  rig = await sendRig();
+  app = createHttpApp<Caller>({
+    host: '127.0.0.1',
+    port: 0,
+    log: silentLog,
+    routes: createSendRoutes(rig.dependencies),
+    authenticate: () => ok({ account: rig.account, mode: 'live', scope: 'send', keyId: 'key_x' }),
+  });
+  ({ port } = await app.listen());
+});
+after(async () => {
+  await app.stop();
+  await rig.close();
+});
+
+interface Answer {
+  status: number;
+  headers: IncomingMessage['headers'];
+  text: string;
+  json: {
+    success?: boolean;
+    error?: { code: string; details: { field: string }[] };
+    reasonCode?: string;
+    data?: { messageId: string };
+  };
+}
+
+async function post(
+  path: string,
+  body: string | Buffer,
+  headers: Record<string, string | string[]> = {},
+): Promise<Answer> {
+  const sent = request({
+    port,
+    path,
+    method: 'POST',
+    headers: { 'X-Api-Key': 'k', 'X-Id': 'acc_test', 'Content-Type': 'application/json', ...headers },
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  sent.on('response', resolve).on('error', reject);
+  sent.end(body);
+  const response = await promise;
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString();
+  return { status: response.statusCode!, headers: response.headers, text, json: JSON.parse(text) as Answer['json'] };
+}
+
+const good = JSON.stringify(GOOD);
+
+test('202 with the answer of the contract, and its replay', async () => {
+  const first = await post('/send', good, { 'Idempotency-Key': 'http' });
+  assert.equal(first.status, 202);
+  assert.match(first.headers['x-request-id'] as string, /^req_/);
+  assert.equal(first.json.success, true);
+  const { messageId } = first.json.data!;
+  assert.deepEqual(first.json.data, {
+    message: 'queued',
+    messageId,
+    from: GOOD.from,
+    status: 'queued',
+    totalRecipients: 1,
+    recipients: [{ email: 'a@example.com', role: 'to', status: 'queued', messageId }],
+  });
+  const second = await post('/send', good, { 'Idempotency-Key': 'http' });
+  assert.deepEqual([second.status, second.text, second.headers['idempotent-replayed']], [202, first.text, 'true']);
+});
+
+test('refusals in the one error shape, with nothing stored', async () => {
+  const before = await rowsOf(rig, 'SELECT seq FROM email');
+  const cases: [status: number, code: string, answer: Promise<Answer>][] = [
+    [400, 'INVALID_REQUEST', post('/send', '{"from":')],
+    [400, 'INVALID_REQUEST', post('/send', `${'['.repeat(100_000)}`)],
+    [400, 'INVALID_REQUEST', post('/send', good.replace('{', '{"to":"b@example.com",'))],
+    [400, 'INVALID_REQUEST', post('/send', good.replace('{', '{"__proto__":{},'))],
+    [400, 'INVALID_REQUEST', post('/send', good.replace('Hello', '\\ud800'))],
+    [400, 'INVALID_REQUEST', post('/send', good.replace('Hello', '\\u0000'))],
+    [400, 'INVALID_REQUEST', post('/send?dryRun=maybe', good)],
+    [400, 'INVALID_REQUEST', post('/send', good, { 'Idempotency-Key': ['a', 'a'] })],
+    [400, 'INVALID_REQUEST', post('/send', good, { 'Idempotency-Key': 'k'.repeat(256) })],
+    [403, 'SENDER_NOT_VERIFIED', post('/send', good.replace('verified', 'other'))],
+    [404, 'SUBMISSION_NOT_FOUND', post('/send', good.replace('{', '{"attachmentSubmissionId":"sub_1",'))],
+    [413, 'EMAIL_SIZE_EXCEEDED', post('/send', JSON.stringify({ ...GOOD, text: 'x'.repeat(2_000_001) }))],
+    [413, 'EMAIL_SIZE_EXCEEDED', post('/send', Buffer.alloc(16_000_001, 0x20))],
+    [415, 'UNSUPPORTED_MEDIA_TYPE', post('/send', good, { 'Content-Type': 'text/plain' })],
+    [422, 'IDEMPOTENCY_KEY_REUSED', post('/send', `${good} `, { 'Idempotency-Key': 'http' })],
+    [400, 'INVALID_REQUEST', post('/send/batch', good)],
+  ];
+  for (const [status, code, sent] of cases) {
+    const { json, ...answer } = await sent;
+    assert.equal(answer.status, status, answer.text);
+    assert.deepEqual([json.success, json.error?.code, json.reasonCode], [false, code, code]);
+    assert.ok(Array.isArray(json.error?.details));
+  }
+  assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
+});
+
+test('a dry run over HTTP', async () => {
+  const { status, json } = await post('/send?dryRun=true', good);
+  assert.equal(status, 200);
+  assert.deepEqual(Object.keys(json), [
+    'subject',
+    'html',
+    'text',
+    'sizeBytes',
+    'limitBytes',
+    'suppressed',
+    'missingVariables',
+    'warnings',
+  ]);
+});

@@ -1,0 +1,101 @@
+/** POST /send and POST /send/batch on the HTTP surface. */
+import type { Caller } from '../accounts/accounts.ts';
+import type { Result } from '../base/result.ts';
+import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { compile } from '../http/validate.ts';
+import { createSend, type SendDependencies } from './accept.ts';
+import { sendBatch } from './batch.ts';
+import { type Answer, readKey } from './idempotency.ts';
+import {
+  batchBody,
+  batchResponse,
+  MAX_BODY_BYTES,
+  type SendBody,
+  sendBody,
+  sendQuery,
+  sendResponse,
+} from './request.ts';
+
+const REPLAYED = { 'Idempotent-Replayed': 'true' };
+
+export function createSendRoutes(dependencies: SendDependencies): RouteDefinition<Caller>[] {
+  const sender = createSend(dependencies);
+  const validate = compile(sendBody);
+
+  const send = async (request: RouteRequest<Caller, unknown, { dryRun?: boolean }>): Promise<RouteAnswer> => {
+    const key = readKey(request.headerValues('idempotency-key'));
+    if (!key.ok) return key;
+    const result = await sender.send({
+      caller: request.caller,
+      parse: () => request.parse() as Result<SendBody>,
+      ...(key.value !== undefined && { idempotency: { endpoint: '/send', key: key.value, body: request.rawBody } }),
+      ...(request.query.dryRun === true && { dryRun: true }),
+    });
+    return result.ok ? answerOf(result.value) : result;
+  };
+
+  const batch = async (request: RouteRequest<Caller, unknown, undefined>): Promise<RouteAnswer> => {
+    const key = readKey(request.headerValues('idempotency-key'));
+    if (!key.ok) return key;
+    const result = await sendBatch(sender, dependencies, {
+      caller: request.caller,
+      parse: () => request.parse() as Result<{ messages: unknown[] }>,
+      validate,
+      log: request.log,
+      ...(key.value !== undefined && { idempotency: { key: key.value, body: request.rawBody } }),
+    });
+    return result.ok ? answerOf(result.value) : result;
+  };
+
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/send',
+      summary: 'Send an email',
+      description: 'Answers 202 once the email is on stable storage. Every recipient has a message id of its own.',
+      tag: 'send',
+      auth: 'key',
+      scope: 'send',
+      body: sendBody,
+      query: sendQuery,
+      response: { status: 202, schema: sendResponse },
+      refusals: [
+        'UNSUPPORTED_FILE_TYPE',
+        'TEMPLATE_VARIABLE_MISSING',
+        'TEMPLATE_INVALID',
+        'SENDER_NOT_VERIFIED',
+        'SUBMISSION_NOT_FOUND',
+        'DUPLICATE_REQUEST_IN_PROGRESS',
+        'EMAIL_SIZE_EXCEEDED',
+        'IDEMPOTENCY_KEY_REUSED',
+      ],
+      maxBodyBytes: MAX_BODY_BYTES,
+      bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
+      rawFirst: true,
+      intake: true,
+      handle: send,
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/send/batch',
+      summary: 'Send up to 100 emails',
+      description: 'Each message is judged and stored by itself; results are in the order of the messages.',
+      tag: 'send',
+      auth: 'key',
+      scope: 'send',
+      body: batchBody,
+      response: { status: 200, schema: batchResponse },
+      refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'EMAIL_SIZE_EXCEEDED', 'IDEMPOTENCY_KEY_REUSED'],
+      maxBodyBytes: MAX_BODY_BYTES,
+      bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
+      rawFirst: true,
+      intake: true,
+      handle: batch,
+    }),
+  ];
+}
+
+function answerOf(answer: Answer): RouteAnswer {
+  const { status, json } = answer;
+  return answer.replayed ? { ok: true, status, json, headers: REPLAYED } : { ok: true, status, json };
+}

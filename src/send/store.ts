@@ -1,0 +1,92 @@
+/**
+ * Idempotency records outside the transaction of an acceptance: reading them before a request is run, and keeping the
+ * answer of a whole batch. Also the look at the suppression list that a dry run takes.
+ */
+import type { Mode } from '../base/mode.ts';
+import { hasUnfinishedCopies } from '../messages/messages.ts';
+import { operation } from '../storage/operation.ts';
+
+/** Where a key is unique. */
+export interface KeyPlace {
+  accountId: string;
+  mode: Mode;
+  endpoint: string;
+  key: string;
+}
+
+export interface StoredAnswer {
+  bodyHash: Uint8Array;
+  status: number;
+  body: string;
+}
+
+interface RecordRow {
+  body_hash: Uint8Array;
+  status: number;
+  body: string;
+  email_seq: number | null;
+  expires_at: number;
+}
+
+/** The stored answer; past its time only as long as one of its messages is still to be tried. */
+export const storedAnswerOperation = operation(
+  'send.storedAnswer',
+  'read',
+  async (tx, args: KeyPlace & { nowMs: number }): Promise<StoredAnswer | null> => {
+    const row = await tx.get<RecordRow>(
+      `SELECT body_hash, status, body, email_seq, expires_at FROM idempotency
+       WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?`,
+      args.accountId,
+      args.mode,
+      args.endpoint,
+      args.key,
+    );
+    if (row === undefined) return null;
+    if (row.expires_at <= args.nowMs && !(await hasUnfinishedCopies(tx, row.email_seq))) return null;
+    return { bodyHash: row.body_hash, status: row.status, body: row.body };
+  },
+);
+
+/** Keeps the answer of a whole batch; its messages have records of their own. */
+export const keepAnswerOperation = operation(
+  'send.keepAnswer',
+  'write',
+  async (tx, args: { place: KeyPlace; answer: StoredAnswer; nowMs: number; expiresAtMs: number }): Promise<void> => {
+    await tx.run(
+      `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)
+       ON CONFLICT (account_id, mode, endpoint, key) DO UPDATE SET body_hash = excluded.body_hash,
+         status = excluded.status, body = excluded.body, created_at = excluded.created_at, expires_at = excluded.expires_at`,
+      args.place.accountId,
+      args.place.mode,
+      args.place.endpoint,
+      args.place.key,
+      args.answer.bodyHash,
+      args.answer.status,
+      args.answer.body,
+      args.nowMs,
+      args.expiresAtMs,
+    );
+  },
+);
+
+/** Which of the addresses (in their compared form) are suppressed. */
+export const suppressedAmongOperation = operation(
+  'send.suppressedAmong',
+  'read',
+  async (tx, args: { accountId: string; mode: Mode; keys: string[]; nowMs: number }): Promise<string[]> => {
+    const found: string[] = [];
+    for (const key of args.keys) {
+      const row = await tx.get(
+        `SELECT 1 AS found FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+           AND (expires_at IS NULL OR expires_at > ?)`,
+        args.accountId,
+        args.mode,
+        key,
+        args.nowMs,
+      );
+      if (row !== undefined) found.push(key);
+    }
+    return found;
+  },
+);

@@ -1,0 +1,196 @@
+/**
+ * What `{{ … }}` does in mail, in place of Liquid's own output: it escapes in html and not in text, inserts names that end
+ * in `_html` (and whatever ends in `| raw`) as they are in html and reduced to text in text, and takes note of every
+ * variable that is printed without having a value. Nothing it writes is ever expanded again.
+ *
+ * A variable counts as missing where it would be printed or looped over, not where it is only asked about: `{% if name %}`
+ * and `{{ name | default: "…" }}` are how a template says that a value is optional, and a branch that is not taken asks
+ * for nothing.
+ */
+import {
+  Context,
+  type Emitter,
+  evalToken,
+  type Liquid,
+  type Template,
+  Tokenizer,
+  type TopLevelToken,
+  TypeGuards,
+  toValue,
+  Value,
+} from 'liquidjs';
+import { escapeHtml, printable, readProperty } from './value.ts';
+
+/** Subject and text are `text`. */
+export type Kind = 'html' | 'text';
+
+/** Of a variable as refusals repeat it. */
+const MAX_NAME_LENGTH = 200;
+
+export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
+
+/** Where one rendering notes what it met. */
+export interface Report {
+  missing: Set<string>;
+  /** Names whose value is an object. */
+  objects: Set<string>;
+  /** Writes the source of an output without a value back, instead of nothing. */
+  keepMissing: boolean;
+  /** Turns html into text; used for values in text. */
+  reduce(html: string): string;
+}
+
+export class MailContext extends Context {
+  readonly report: Report;
+
+  constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report) {
+    super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid });
+    this.report = report;
+  }
+}
+
+/** Filters after which the text is html already. */
+const ESCAPING = new Set(['escape', 'escape_once', 'xml_escape', 'newline_to_br']);
+
+type Treatment = 'escape' | 'as is' | 'reduce';
+
+function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Treatment {
+  const names = value.filters.map((filter) => filter.name);
+  const last = names.at(-1);
+  const isHtml = last === 'raw' || (lastName?.endsWith('_html') === true && names.every((name) => name === 'default'));
+  if (kind === 'text') return isHtml ? 'reduce' : 'as is';
+  return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
+}
+
+/** Liquid prints the first of several values and drops the others; a slip such as `{{ first name }}` is better refused. */
+function assertOneValue(value: Value): void {
+  let values = 0;
+  for (const token of value.initial.postfix) {
+    if (!TypeGuards.isOperatorToken(token)) values += 1;
+    else if (token.operator !== 'not') values -= 1;
+  }
+  if (values !== 1) throw new Error('expected one value, found several without an operator between them');
+}
+
+/** The names and indexes of `user.orders[0].id`; undefined for anything that has to be computed. */
+function plainPath(value: Value): (string | number)[] | undefined {
+  const token = value.initial.postfix[0];
+  if (value.initial.postfix.length !== 1 || !TypeGuards.isPropertyAccessToken(token) || token.variable)
+    return undefined;
+  const path: (string | number)[] = [];
+  for (const prop of token.props) {
+    if (!TypeGuards.isWordToken(prop) && !TypeGuards.isQuotedToken(prop) && !TypeGuards.isNumberToken(prop))
+      return undefined;
+    path.push(prop.content);
+  }
+  return path;
+}
+
+export class MailOutput implements Template {
+  readonly token: TopLevelToken;
+  /** Set when the output is a variable and nothing else: it needs no Liquid to be printed. */
+  readonly path: (string | number)[] | undefined;
+  readonly #value: Value;
+  readonly #liquid: Liquid;
+  readonly #name: string;
+  readonly #treatment: Treatment;
+  /** The link inside quotes after `=` is an address, not a piece of html. */
+  #isHref: boolean;
+
+  constructor(token: TopLevelToken & { contentRange: [number, number] }, liquid: Liquid, kind: Kind) {
+    const tokenizer = new Tokenizer(token.input, liquid.options.operators, undefined, token.contentRange);
+    this.token = token;
+    this.#liquid = liquid;
+    this.#value = new Value(tokenizer.readFilteredValue(), liquid);
+    assertOneValue(this.#value);
+    const path = plainPath(this.#value);
+    const isPlain = this.#value.filters.every((filter) => filter.name === 'raw');
+    this.path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
+    const lastName = path?.at(-1);
+    this.#name = (path === undefined ? token.input.slice(...token.contentRange).trim() : path.join('.')).slice(
+      0,
+      MAX_NAME_LENGTH,
+    );
+    this.#treatment = treatmentOf(kind, this.#value, typeof lastName === 'string' ? lastName : undefined);
+    this.#isHref =
+      kind === 'html' &&
+      lastName === UNSUBSCRIBE_VARIABLE &&
+      /=\s*["']$/.test(token.input.slice(token.begin - 4, token.begin));
+  }
+
+  /** The same output for a place in text that was made from html. */
+  inText(): MailOutput {
+    const copy = new MailOutput(this.token as TopLevelToken & { contentRange: [number, number] }, this.#liquid, 'text');
+    copy.#isHref = this.#isHref;
+    return copy;
+  }
+
+  /** Prints a plain variable whose first name has the value `root`. */
+  print(root: unknown, report: Report): string {
+    let value = root;
+    for (let i = 1; i < this.path!.length; i += 1) value = readProperty(value, this.path![i]!);
+    return this.#text(value, report);
+  }
+
+  render(context: Context, emitter: Emitter): unknown {
+    if (this.path === undefined) return this.#renderFiltered(context as MailContext, emitter);
+    const scope = scopeOf(context, this.path[0] as string);
+    const root = scope === undefined ? undefined : scope[this.path[0]!];
+    // Liquid's own objects, such as forloop, answer through their methods.
+    if (typeof root === 'object' && root !== null && !isPlainData(root))
+      return this.#renderFiltered(context as MailContext, emitter);
+    emitter.write(this.print(root, (context as MailContext).report));
+    return undefined;
+  }
+
+  *#renderFiltered(context: MailContext, emitter: Emitter): Generator<unknown, void, unknown> {
+    const { filters, initial } = this.#value;
+    let value = toValue(yield initial.evaluate(context, true));
+    const isOptional = filters[0]?.name === 'default';
+    if ((value === undefined || value === null) && !isOptional) {
+      emitter.write(this.#text(undefined, context.report));
+      return;
+    }
+    for (const filter of filters) {
+      for (const argument of filter.args) {
+        const token = Array.isArray(argument) ? argument[1] : argument;
+        if (!TypeGuards.isPropertyAccessToken(token)) continue;
+        const given = yield evalToken(token, context, true);
+        if (given === undefined || given === null)
+          context.report.missing.add(token.getText().slice(0, MAX_NAME_LENGTH));
+      }
+      value = yield filter.render(value, context);
+    }
+    emitter.write(this.#text(toValue(value), context.report));
+  }
+
+  #text(value: unknown, report: Report): string {
+    if (value === undefined || value === null) {
+      report.missing.add(this.#name);
+      return report.keepMissing ? this.token.getText() : '';
+    }
+    const text = printable(value);
+    if (text === undefined) {
+      report.objects.add(this.#name);
+      return '';
+    }
+    if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
+    if (this.#treatment === 'escape') return escapeHtml(text);
+    return this.#treatment === 'reduce' ? report.reduce(text) : text;
+  }
+}
+
+function scopeOf(context: Context, name: string): Record<string, unknown> | undefined {
+  const scopes = (context as unknown as { scopes: Record<string, unknown>[] }).scopes;
+  for (let i = scopes.length - 1; i >= 0; i -= 1) {
+    const scope = scopes[i]!;
+    if (Object.hasOwn(scope, name)) return scope;
+  }
+  if (Object.hasOwn(context.environments, name)) return context.environments as Record<string, unknown>;
+  return Object.hasOwn(context.globals, name) ? (context.globals as Record<string, unknown>) : undefined;
+}
+
+function isPlainData(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === Array.prototype || prototype === null;
+}

@@ -1,0 +1,167 @@
+/**
+ * Fills subject, html and text with variables. Content with neither `{{` nor `{%` passes untouched. The same names and values
+ * always give the same result; values are never expanded again. Every fault of all three parts is reported, not the first.
+ *
+ * Text that is missing beside html is derived from it. Where the html only prints variables, its source is turned into a
+ * text template once, with marks in the place of the variables, and then filled in like any other: turning html into text
+ * costs a hundred times what filling in does. Otherwise the text is made from the rendered html.
+ */
+import { toValueSync } from 'liquidjs';
+import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
+import { isTemplate, liquidFor, type MailTemplate, parseFault, parseTemplate } from './parse.ts';
+import { createRecent } from './recent.ts';
+
+export interface ToRender {
+  subject?: string | undefined;
+  html?: string | undefined;
+  text?: string | undefined;
+  /** The caller's values, from JSON. They win over the account's. */
+  variables: Readonly<Record<string, unknown>>;
+  accountVariables: Readonly<Record<string, unknown>>;
+  /** Whether an output without a value is written back as its source (`keep`) or as nothing. */
+  keepMissing: boolean;
+  /** Whether html without text gets a text derived from it. */
+  deriveText: boolean;
+}
+
+export interface Rendered {
+  subject?: string;
+  html?: string;
+  text?: string;
+  /** Names of variables without a value, in the order met. */
+  missing: string[];
+}
+
+/** TEMPLATE_VARIABLE_MISSING naming each variable. */
+export function missingFailure(missing: readonly string[]): Failure {
+  return failure('TEMPLATE_VARIABLE_MISSING', {
+    message:
+      `${missing.length === 1 ? `The variable ${missing[0]} has` : `The variables ${missing.join(', ')} have`} no value. ` +
+      'Give it in templateVariables, set missingVariables to empty or keep, or send the content literally with render: false.',
+    details: missing.map((name) => ({ field: `templateVariables.${name}`, message: `has no value for {{${name}}}` })),
+  });
+}
+
+interface Values {
+  variables: Readonly<Record<string, unknown>>;
+  accountVariables: Readonly<Record<string, unknown>>;
+}
+
+/** Fills in; `htmlToText` reduces html to text and is pure. */
+export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
+  const reduced = createRecent<string>({ entries: 500, keyLength: 100_000, totalLength: 4_000_000 });
+
+  const reduce = (html: string): string => {
+    if (!/[<&]/.test(html)) return html;
+    const found = reduced.get(html);
+    if (found !== undefined) return found;
+    const text = htmlToText(html);
+    reduced.set(html, text);
+    return text;
+  };
+
+  return (mail) => {
+    const report: Report = { missing: new Set(), objects: new Set(), keepMissing: mail.keepMissing, reduce };
+    const faults: Fault[] = [];
+    const rendered: Rendered = { missing: [] };
+    const fill = (source: string, kind: Kind, field: string): string =>
+      fillSource({ source, kind, field }, mail, report, faults);
+    if (mail.subject !== undefined) rendered.subject = fill(mail.subject, 'text', 'subject');
+    if (mail.html !== undefined) rendered.html = fill(mail.html, 'html', 'html');
+    if (mail.text !== undefined) rendered.text = fill(mail.text, 'text', 'text');
+    else if (mail.html !== undefined && mail.deriveText && faults.length === 0) {
+      const text = deriveText(mail.html, rendered.html!, mail, report);
+      // Html without any words, such as a single picture, goes without a text part.
+      if (text !== '') rendered.text = text;
+    }
+    if (faults.length > 0)
+      return refuse(failure('TEMPLATE_INVALID', { details: faults, message: templateMessage(faults) }));
+    if (report.objects.size > 0) return refuse(objectFailure(report.objects));
+    if (report.missing.size > 0) rendered.missing = [...report.missing];
+    return ok(rendered);
+  };
+}
+
+function fillSource(
+  part: { source: string; kind: Kind; field: string },
+  values: Values,
+  report: Report,
+  faults: Fault[],
+): string {
+  if (!isTemplate(part.source)) return part.source;
+  const parsed = parseTemplate(part.source, part.kind);
+  if (!parsed.ok) {
+    faults.push({ field: part.field, ...parsed.fault });
+    return '';
+  }
+  if (parsed.value.pieces !== undefined) return fillPieces(parsed.value.pieces, values, report);
+  try {
+    return fillWithLiquid(parsed.value, values, report);
+  } catch (error) {
+    faults.push({ field: part.field, ...parseFault(error) });
+    return '';
+  }
+}
+
+function fillWithLiquid(template: MailTemplate, values: Values, report: Report): string {
+  const liquid = liquidFor(template.kind);
+  const context = new MailContext(liquid, { variables: values.variables, globals: values.accountVariables }, report);
+  return toValueSync(liquid.renderer.renderTemplates(template.templates, context)) as string;
+}
+
+function fillPieces(pieces: readonly (string | MailOutput)[], values: Values, report: Report): string {
+  let text = '';
+  for (const piece of pieces) {
+    if (typeof piece === 'string') text += piece;
+    else {
+      const name = piece.path![0] as string;
+      const from = Object.hasOwn(values.variables, name) ? values.variables : values.accountVariables;
+      text += piece.print(Object.hasOwn(from, name) ? from[name] : undefined, report);
+    }
+  }
+  return text;
+}
+
+/** Marks in the place of variables while html is turned into text: two characters of private use around a number. */
+const MARK = /\ue000(\d+)\ue001/;
+
+function deriveText(source: string, html: string, values: Values, report: Report): string {
+  if (!isTemplate(source)) return report.reduce(source);
+  const parsed = parseTemplate(source, 'html');
+  if (!parsed.ok || parsed.value.pieces === undefined) return report.reduce(html);
+  const { value: template } = parsed;
+  template.derived ??= derivePieces(template.pieces!, report);
+  if (template.derived === null) return report.reduce(html);
+  // A variable without a value leaves an empty place, as it would between the tags of the html.
+  return fillPieces(template.derived, values, report)
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+}
+
+function derivePieces(pieces: readonly (string | MailOutput)[], report: Report): (string | MailOutput)[] | null {
+  const marked = pieces.map((piece, index) => (typeof piece === 'string' ? piece : `\ue000${index}\ue001`)).join('');
+  if (pieces.some((piece) => typeof piece === 'string' && /[\ue000\ue001]/.test(piece))) return null;
+  const derived: (string | MailOutput)[] = [];
+  for (const [index, part] of report.reduce(marked).split(MARK).entries()) {
+    if (index % 2 === 0) {
+      if (/[\ue000\ue001]/.test(part)) return null;
+      derived.push(part);
+    } else derived.push((pieces[Number(part)] as MailOutput).inText());
+  }
+  return derived;
+}
+
+function templateMessage(faults: readonly Fault[]): string {
+  return `The ${faults.map((fault) => fault.field).join(', ')} cannot be used as a template; mend it where details says, or send it literally with render: false.`;
+}
+
+function objectFailure(names: ReadonlySet<string>): Failure {
+  return invalid(
+    [...names].map((name) => ({
+      field: `templateVariables.${name}`,
+      message: `is an object, which cannot be printed; print one of its properties, or use {{ ${name} | json }}`,
+    })),
+  );
+}

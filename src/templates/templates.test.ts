@@ -1,0 +1,269 @@
+/** Variables in subject, html and text: escaping, missing values, limits, and attempts to reach what is not given. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { htmlToText } from '../mail/html-text.ts';
+import { createRender, type ToRender } from './templates.ts';
+
+const render = createRender(htmlToText);
+
+function fill(mail: Partial<ToRender>) {
+  return render({ variables: {}, accountVariables: {}, keepMissing: false, deriveText: false, ...mail });
+}
+
+function filled(mail: Partial<ToRender>) {
+  const result = fill(mail);
+  assert.ok(result.ok, JSON.stringify(result));
+  return result.value;
+}
+
+function refused(mail: Partial<ToRender>) {
+  const result = fill(mail);
+  assert.ok(!result.ok, 'was expected to be refused');
+  return result.failure;
+}
+
+test('values are escaped in html, and not in text or subject', () => {
+  const name = `<script>"x" & 'y'</script>`;
+  const { html, text, subject } = filled({
+    html: '<p title="{{name}}">{{ name }}</p>',
+    text: '{{name}}',
+    subject: '{{ name }}',
+    variables: { name },
+  });
+  assert.equal(text, name);
+  assert.equal(subject, name);
+  assert.equal(html?.includes('<script'), false);
+  const escaped = '&lt;script&gt;&#34;x&#34; &amp; &#39;y&#39;&lt;/script&gt;';
+  assert.equal(html, `<p title="${escaped}">${escaped}</p>`);
+});
+
+test('names ending in _html and raw are inserted as they are in html, and reduced to text elsewhere', () => {
+  const variables = { a_html: '<b>bold</b> &amp; <a href="https://x.test/">link</a>', item: { d_html: '<i>i</i>' } };
+  const source = '{{a_html}}|{{ item.d_html }}|{{ a_html | raw }}|{{ a_html | default: "x" }}';
+  const { html, text } = filled({ html: source, text: source, variables });
+  const inHtml = variables.a_html;
+  assert.equal(html, `${inHtml}|<i>i</i>|${inHtml}|${inHtml}`);
+  assert.equal(text, 'bold & link <https://x.test/>|i|bold & link <https://x.test/>|bold & link <https://x.test/>');
+  assert.equal(
+    filled({ html: '{{ a_html | upcase }}', variables: { a_html: '<b>' } }).html,
+    '&lt;B&gt;',
+    'other filters escape',
+  );
+});
+
+test('every way to print escapes in html: loops, echo, cycle, filters', () => {
+  const variables = { list: [{ n: '<a>' }], n: '<b>\n&' };
+  const print = (html: string) => filled({ html, variables }).html;
+  assert.equal(print('{% for i in list %}{{ i.n }}{{ forloop.index }}{% endfor %}'), '&lt;a&gt;1');
+  assert.equal(print('{% echo n | upcase %}'), '&lt;B&gt;\n&amp;');
+  assert.equal(print('{% cycle n, "x" %}'), '&lt;b&gt;\n&amp;');
+  assert.equal(print('{{ n | escape }}'), '&lt;b&gt;\n&amp;', 'escaped once only');
+  assert.equal(print('{{ n | newline_to_br }}'), '&lt;b&gt;<br>\n&amp;');
+  assert.equal(print('{{ list | json }}'), '[{&#34;n&#34;:&#34;&lt;a&gt;&#34;}]');
+});
+
+test('values are never expanded again', () => {
+  const variables = { a: '{{b}}', b: 'secret', c_html: '{% if true %}{{b}}{% endif %}' };
+  const { html, text } = filled({ html: '{{a}} {{c_html}} {{ a | upcase }}', text: '{{a}}', variables });
+  assert.equal(html, '{{b}} {% if true %}{{b}}{% endif %} {{B}}');
+  assert.equal(text, '{{b}}');
+});
+
+test('nothing but own properties of what was given can be read', () => {
+  const variables = { user: {}, name: 'x', list: [1] };
+  for (const path of [
+    'constructor',
+    'constructor.constructor',
+    '__proto__',
+    '__proto__.x',
+    'toString',
+    'user.constructor',
+    'user.__proto__',
+    'user["__proto__"]',
+    'name.constructor',
+    'list.constructor',
+    'list.map',
+    'hasOwnProperty',
+    'user.toString.constructor',
+  ]) {
+    for (const html of [
+      `{{ ${path} }}`,
+      `{{ ${path} | upcase }}`,
+      `{% assign v = ${path} %}{{ v }}`,
+      `{% for i in ${path} %}{{ i }}{% endfor %}`,
+    ]) {
+      const result = filled({ html, variables });
+      assert.equal(result.html, '', html);
+      assert.notEqual(result.missing.length, 0, html);
+    }
+  }
+  filled({
+    html: '{% assign __proto__ = user %}{% assign constructor = user %}x{{ name }}',
+    variables: { ...variables, user: { polluted: 1 } },
+  });
+  assert.equal(({} as { polluted?: number }).polluted, undefined);
+});
+
+test('a call of a function is not a template', () => {
+  for (const html of [
+    '{{constructor.constructor("return process")()}}',
+    '{{#with x}}',
+    '{{{{a}}}}',
+    '{{ a }',
+    '{% nope %}',
+    '{{ a | nope }}',
+  ]) {
+    const failure = refused({ html: `ok\n ${html}`, variables: { a: 1 } });
+    assert.equal(failure.code, 'TEMPLATE_INVALID', html);
+    assert.equal(failure.details[0]?.field, 'html');
+    assert.equal(failure.details[0]?.line, 2, html);
+    assert.ok(failure.details[0]!.column! >= 2, html);
+  }
+  for (const tag of ['include "a"', 'render "a"', 'layout "a"', 'block a', 'increment a', 'decrement a']) {
+    assert.equal(refused({ html: `{% ${tag} %}` }).code, 'TEMPLATE_INVALID', tag);
+  }
+});
+
+test('every faulty part is named', () => {
+  const failure = refused({ subject: '{{', html: '{% if %}', text: '{{ a b }}' });
+  assert.deepEqual(
+    failure.details.map((fault) => fault.field),
+    ['subject', 'html', 'text'],
+  );
+});
+
+test('variables that would be printed without a value are missing; those that are only asked about are not', () => {
+  const html =
+    '{{ a }}{{ b.c }}{{ d | upcase }}{{ n }}{% for i in list %}{{ i.x }}{% endfor %}{% for i in none %}{% endfor %}' +
+    '{% if q %}{{ never }}{% endif %}{% unless q %}{% endunless %}{% case q %}{% when 1 %}{% endcase %}{{ e | default: "E" }}' +
+    '{{ s | append: t }}';
+  const { missing, html: out } = filled({ html, variables: { b: {}, n: null, list: [{}], s: 's', empty: '' } });
+  assert.deepEqual(missing, ['a', 'b.c', 'd', 'n', 'i.x', 'none', 't']);
+  assert.equal(out, 'Es');
+  assert.deepEqual(filled({ html: '{{ a }}', variables: { a: '' } }).missing, [], 'an empty string is a value');
+  assert.deepEqual(filled({ html: '{{ a }}{{ b }}', variables: { a: false, b: 0 } }).html, 'false0');
+});
+
+test('keep writes the source of an output without a value back', () => {
+  const { html, subject } = filled({
+    html: '<{{name}}|{{ user.x | upcase }}>',
+    subject: 'Hi {{ name }}',
+    keepMissing: true,
+  });
+  assert.equal(html, '<{{name}}|{{ user.x | upcase }}>');
+  assert.equal(subject, 'Hi {{ name }}');
+});
+
+test('never undefined, null or [object Object]', () => {
+  for (const value of [{ a: 1 }, [{ a: 1 }]]) {
+    const failure = refused({ html: '{{ v }}', variables: { v: value } });
+    assert.equal(failure.code, 'INVALID_REQUEST');
+    assert.equal(failure.details[0]?.field, 'templateVariables.v');
+  }
+  const { text } = filled({
+    text: '{{ l }}{{ nothing }}{{ o.x }}{{ nil }}',
+    variables: { l: ['a', null, 1], o: null },
+  });
+  assert.equal(text, 'a1');
+});
+
+test('the caller wins over the account, the account over nothing', () => {
+  const accountVariables = { company_address_html: '1 Main<br>St', x: 'account' };
+  const { html, text } = filled({
+    html: '{{company_address_html}} {{x}}',
+    text: '{{company_address_html}}',
+    variables: { x: 'own' },
+    accountVariables,
+  });
+  assert.equal(html, '1 Main<br>St own');
+  assert.equal(text, '1 Main\nSt');
+});
+
+test('content without {{ and {% passes untouched', () => {
+  const html = 'a { b } }} %} {  { {#x#} <style>p{color:red}</style>';
+  assert.equal(filled({ html, subject: html, text: html }).html, html);
+});
+
+test('text derived from a template is the text of what was filled in', () => {
+  const html =
+    '<h1>Hi {{ name }}</h1><p>Your <a href="{{ url }}">order {{ id }}</a> &amp; {{ note_html }}</p><p>{{ empty }}</p><style>{{ css }}</style><p>Bye</p>';
+  for (const url of ['https://x.test/?a=1&b=2', 'https://y.test/']) {
+    const variables = { name: 'A <b> & "C"', url, id: 7, note_html: '<b>bold</b>', empty: '', css: 'p{}' };
+    const result = filled({ html, variables, deriveText: true });
+    assert.equal(result.text, htmlToText(result.html!));
+    assert.match(result.text!, /Hi A <b> & "C"/);
+  }
+  const loop = '{% for i in l %}<p>{{ i }}</p>{% endfor %}';
+  assert.equal(filled({ html: loop, variables: { l: ['<a>', 'b'] }, deriveText: true }).text, '<a>\n\nb');
+});
+
+test('the unsubscribe variable inside an attribute is its address', () => {
+  const accountVariables = { unsubscribe_email_html: '<a href="https://h.test/u/1">Unsubscribe</a>' };
+  const { html } = filled({
+    html: '{{unsubscribe_email_html}} <a href="{{ unsubscribe_email_html }}">no</a>',
+    accountVariables,
+  });
+  assert.equal(html, '<a href="https://h.test/u/1">Unsubscribe</a> <a href="https://h.test/u/1">no</a>');
+});
+
+test('hostile templates end soon', () => {
+  const v = { a: 'x'.repeat(100_000), l: [] };
+  const cases: [string, boolean][] = [
+    ['{{'.repeat(1_000_000), false],
+    ['{%'.repeat(1_000_000), false],
+    ['{'.repeat(2_000_000), false],
+    ['{{a}}'.repeat(400_000), false],
+    ['{%if a%}'.repeat(9_000), false],
+    [`{{ a${'|upcase'.repeat(280_000)} }}`, false],
+    [`{{ "}}"${'|upcase'.repeat(280_000)} }}`, false],
+    [`{{ a${'['.repeat(5_000)}`, false],
+    [`{% liquid\n${'if a\n'.repeat(1_500)}%}`, false],
+    ['{% for i in (1..1000000000) %}x{% endfor %}', false],
+    [`{% assign a = "x" %}${'{% assign a = a | append: a %}'.repeat(60)}{{ a }}`, false],
+    [`${'x'.repeat(1_900_000)}{{ l.size }}`, true],
+  ];
+  for (const [text, isFine] of cases) {
+    const started = performance.now();
+    const result = fill({ text, variables: v });
+    const tookMs = performance.now() - started;
+    assert.equal(result.ok, isFine, text.slice(0, 40));
+    // 200 ms on a quiet machine; the bound here only has to tell linear from quadratic.
+    assert.ok(tookMs < 1_000, `${text.slice(0, 40)} took ${tookMs} ms`);
+  }
+  const started = performance.now();
+  const failure = refused({
+    html: '{% for i in (1..100000) %}{% for j in (1..1000) %}{{ i }}{% endfor %}{% endfor %}',
+  });
+  assert.match(failure.details[0]!.message, /takes longer than 200 ms/);
+  assert.ok(performance.now() - started < 1_500);
+});
+
+test('filters are bounded in what they are given', () => {
+  const list = Array.from({ length: 90_000 }, (_, i) => `x${i}`);
+  const digits = '1'.repeat(50_000);
+  for (const [html, value] of [
+    ['{{ v | sort: v }}', list],
+    ['{{ v | sort_natural: v }}', list],
+    ['{{ v | slice: v }}', digits],
+    ['{{ v | strip_html }}', '<script'.repeat(1_000_000)],
+    ['{{ v | strip_html }}', ['<script'.repeat(1_000_000)]],
+  ] as const) {
+    const started = performance.now();
+    const failure = refused({ html, variables: { v: value } });
+    assert.equal(failure.code, 'TEMPLATE_INVALID', html);
+    assert.ok(performance.now() - started < 1_000, html);
+  }
+  const long = 'x'.repeat(300_000);
+  assert.equal(filled({ html: '{{ v | default: "y" }}', variables: { v: long } }).html, long);
+  assert.equal(
+    filled({ html: '{{ v | sort: "n" | map: "n" | join }}', variables: { v: [{ n: 2 }, { n: 1 }] } }).html,
+    '1 2',
+  );
+  assert.equal(filled({ html: '{{ "abc" | slice: 1, 1 }}{{ "a-b" | split: "-" | last }}' }).html, 'bb');
+});
+
+test('a template remembered is filled in anew each time', () => {
+  for (let i = 0; i < 3; i += 1) assert.equal(filled({ html: 'n={{ n }}', variables: { n: i } }).html, `n=${i}`);
+  for (let i = 0; i < 1_200; i += 1)
+    assert.equal(filled({ html: `${i}:{{ n }}`, variables: { n: i } }).html, `${i}:${i}`);
+});
