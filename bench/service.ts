@@ -7,7 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../bin/postrider.js', import.meta.url));
 
 export interface BenchService {
   child: Child;

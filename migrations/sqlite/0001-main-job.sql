@@ -99,6 +99,7 @@ CREATE TABLE email (
   retain TEXT NOT NULL CHECK (retain IN ('none', '7d', '30d')),
   content_until INTEGER
 );
+CREATE INDEX email_by_blob ON email (blob_key) WHERE blob_key IS NOT NULL;
 CREATE INDEX email_by_content_until ON email (content_until) WHERE content_until IS NOT NULL;
 
 -- One recipient's copy.

@@ -61,10 +61,3 @@ function timeText(ms: number): string {
 export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
   return `${prefix}_${timeText(nowMs)}${randomText(13)}`;
 }
-
-/** Whether `text` has the shape of an id with this prefix; says nothing of whether it exists. */
-export function isId(prefix: IdPrefix, text: string): boolean {
-  return (
-    text.length === prefix.length + 22 && text.startsWith(`${prefix}_`) && /^[0-9A-Za-z]{21}$/.test(text.slice(-21))
-  );
-}

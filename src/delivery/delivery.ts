@@ -4,6 +4,5 @@
  */
 export type { KeysFor, SigningKeys } from './attempt.ts';
 export { DELIVERY_LEASE_MS } from './intake.ts';
-export { type Category, type Evidence, judge, type Outcome, type Owner } from './outcome.ts';
 export type { Routing } from './route.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

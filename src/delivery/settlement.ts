@@ -127,8 +127,7 @@ export function settlementOf(settling: Settling): Settlement {
     nextAttemptAtMs: nextMs ?? null,
     event,
     suppress: outcome.suppress ? { email: sameAddressKey(job.recipient), untilMs: null } : null,
-    // biome-ignore lint/suspicious/noThenProperty: plain data, never a function
-    then: null,
+    followedBy: null,
     sandboxOutcome: null,
   };
 }

@@ -77,8 +77,7 @@ export function playSandbox(job: DeliveryJob, options: { nowMs: number; random: 
       advice: 'The recipient marked this mail as spam; stop sending to this address.',
       suppressed: false,
     };
-    // biome-ignore lint/suspicious/noThenProperty: plain data, never a function
-    settlement.then = {
+    settlement.followedBy = {
       to: 'complained',
       event: { id: newId('evt', nowMs), type: 'Complaint', detail: { complaint } },
     };

@@ -18,10 +18,6 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-export function isEventType(text: string): text is EventType {
-  return (EVENT_TYPES as readonly string[]).includes(text);
-}
-
 /** An event joined with its message and email, as the stores read it. */
 export interface EventRow {
   seq: number;

@@ -7,7 +7,6 @@ export {
   type EventRow,
   type EventType,
   eventBody,
-  isEventType,
 } from './event.ts';
 export { timeline } from './read-store.ts';
 export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';

@@ -94,10 +94,7 @@ function leave(traffic: Traffic, exchange: Exchange): void {
   exchange.counted = false;
 }
 
-function judgeLoad(
-  traffic: Traffic,
-  maxInWork: number,
-): (exchange: Exchange) => Failure | undefined {
+function judgeLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
     if (traffic.draining) {
       return failure('OVERLOADED', {

@@ -153,8 +153,3 @@ export function defineRoute<C, B extends TSchema | undefined = undefined, Q exte
 export function answer(body: unknown, headers?: AnswerHeaders): JsonAnswer {
   return headers === undefined ? { ok: true, body } : { ok: true, body, headers };
 }
-
-/** Turns an expected outcome into an answer: the value as JSON, the failure as the refusal. */
-export function fromResult(result: Result<unknown>): RouteAnswer {
-  return result.ok ? { ok: true, body: result.value } : result;
-}

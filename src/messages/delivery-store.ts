@@ -46,8 +46,9 @@ export const claimOperation = operation(
         work.mode,
         work.subject,
       );
-      if (!row) throw new Error(`work row ${work.seq} names message ${work.subject}, which does not exist`);
-      jobs.push(jobOf(work, row));
+      // Both are written and removed together; a row that lost its message all the same must not stop the claims.
+      if (row) jobs.push(jobOf(work, row));
+      else await queue.finish(tx, work);
     }
     return jobs;
   },
@@ -121,7 +122,7 @@ export interface Settlement {
   /** Address key to put on the suppression list. */
   suppress: { email: string; untilMs: number | null } | null;
   /** Sandbox: a further outcome that follows at once (a complaint after the delivery). */
-  then: { to: 'complained'; event: SettledEvent } | null;
+  followedBy: { to: 'complained'; event: SettledEvent } | null;
   /** Sandbox: what the virtual inbox shows. */
   sandboxOutcome: string | null;
 }
@@ -164,8 +165,15 @@ async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys
     ...(settlement.event ? { event: settlement.event } : {}),
   });
   if (!changed) throw new Error(`message ${messageId} cannot become ${settlement.to}`);
-  if (settlement.then) {
-    await transition(tx, { accountId, mode, messageId, to: settlement.then.to, atMs, event: settlement.then.event });
+  if (settlement.followedBy) {
+    await transition(tx, {
+      accountId,
+      mode,
+      messageId,
+      to: settlement.followedBy.to,
+      atMs,
+      event: settlement.followedBy.event,
+    });
   }
   if (settlement.attempt) {
     await tx.run(

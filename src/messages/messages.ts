@@ -11,9 +11,9 @@ export {
   hasUnfinishedCopies,
   type IdempotencyRecord,
   type RecipientAnswer,
-  sendAnswer,
 } from './accept-store.ts';
 export { type Cancellation, type Change, cancelMessageOperation, type MessageKey } from './api-store.ts';
+export { type ClampDue, clampDueOperation } from './clock-store.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -22,7 +22,6 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
-export { type ClampDue, clampDueOperation } from './clock-store.ts';
 export {
   type AttemptRecord,
   backlogOperation,
@@ -40,17 +39,14 @@ export {
   settleOperation,
   unholdOperation,
 } from './delivery-store.ts';
-export {
-  DELIVERY_WORK,
-  type DeliveryJob,
-  type EmailOptions,
-  type Handover,
-  isUnfinished,
-  type MessageRow,
-  type MessageStatus,
-  messageBody,
-  type Retain,
-  type Role,
+export type {
+  DeliveryJob,
+  EmailOptions,
+  Handover,
+  MessageRow,
+  MessageStatus,
+  Retain,
+  Role,
 } from './message.ts';
 export {
   namedBlobsOperation,
@@ -62,4 +58,3 @@ export {
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
 } from './retention-store.ts';
-export { type Transition, transition } from './state-machine.ts';

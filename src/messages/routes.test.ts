@@ -109,8 +109,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
       },
       event: { id: newId('evt'), type: 'Delivery', detail: { delivery: { reply: '250 2.0.0 OK' } } },
       ...{ suppress: null, sandboxOutcome: null },
-      // biome-ignore lint/suspicious/noThenProperty: the name of the field; null is no function to call
-      then: null,
+      followedBy: null,
     },
   ]);
   const { body } = await api.get(`/messages/${id}`);

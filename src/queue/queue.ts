@@ -12,9 +12,7 @@
  * merely held while another one crashed the process is cleared, and only the guilty one reaches PARK_AFTER_CRASHES.
  */
 import type { Mode } from '../base/mode.ts';
-import type { Transaction } from '../storage/operation.ts';
-
-export { recoverOperation } from './store.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
 
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
@@ -200,9 +198,9 @@ export async function heldLanes(tx: Transaction, kind: string, limit: number): P
  * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
  * Rows are due at once, as takeovers. Answers how many.
  */
-export async function recover(tx: Transaction, nowMs: number): Promise<number> {
-  return tx.run('UPDATE work SET leased = 0, due = ?, crashes = crashes + 1 WHERE leased = 1', nowMs);
-}
+export const recoverOperation = operation('queue.recover', 'write', (tx, nowMs: number) =>
+  tx.run('UPDATE work SET leased = 0, due = ?, crashes = crashes + 1 WHERE leased = 1', nowMs),
+);
 
 export interface Backlog {
   depth: number;

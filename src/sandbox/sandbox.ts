@@ -2,8 +2,6 @@
  * The sandbox: mail that is accepted as if it were live and never leaves. Which outcome a message plays is decided here.
  */
 export {
-  parseSandboxOutcome,
-  SANDBOX_OUTCOMES,
   type SandboxOutcome,
   type SandboxPlay,
   sandboxPlay,

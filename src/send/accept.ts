@@ -9,13 +9,14 @@ import type { Caller } from '../accounts/accounts.ts';
 import { type FailureCode, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { checkMail } from './check.ts';
+import { compile } from '../http/validate.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, fillIn, type Sender } from './content.ts';
 import { dryRun } from './dry-run.ts';
 import { type Answer, type Claims, hashBody, once } from './idempotency.ts';
 import { createTakeIn, type IntakeDependencies } from './intake.ts';
-import type { SendBody } from './request.ts';
+import { judgeBody } from './judge.ts';
+import { sendBody } from './request.ts';
 
 export interface SendDependencies extends IntakeDependencies, ContentDependencies {
   claims: Claims;
@@ -25,8 +26,8 @@ export interface SendDependencies extends IntakeDependencies, ContentDependencie
 
 export interface SendRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
-  /** Strict JSON and schema; only run when no stored answer exists. */
-  parse(): Result<SendBody>;
+  /** The JSON value of the body; only asked for when no stored answer exists. */
+  read(): Result<unknown>;
   /** The key with the place it is unique in and the bytes it stands for. */
   idempotency?: { endpoint: string; key: string; body: Uint8Array | string };
   dryRun?: boolean;
@@ -48,6 +49,7 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
 export function createSend(dependencies: SendDependencies): Send {
   const { clock, database, claims, isVerified } = dependencies;
   const takeIn = createTakeIn(dependencies);
+  const validate = compile(sendBody);
 
   const verify = (sender: Sender, domain: string): boolean | Promise<boolean> =>
     sender.mode === 'sandbox' || isVerified(sender.account.id, domain);
@@ -56,11 +58,11 @@ export function createSend(dependencies: SendDependencies): Send {
 
   /** Undefined: the transaction found that the key has an answer. */
   const run = async (request: SendRequest, nowMs: number, record: Record): Promise<Result<Answer> | undefined> => {
-    const parsed = request.parse();
-    if (!parsed.ok) return parsed;
+    const body = request.read();
+    if (!body.ok) return body;
     const sender: Sender = { account: request.caller.account, mode: request.caller.mode, nowMs };
     const { settings } = sender.account;
-    const checked = checkMail(parsed.value, { settings, mode: sender.mode, nowMs });
+    const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
     if (!checked.ok) return checked;
     const mail = checked.value;
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });

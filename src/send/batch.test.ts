@@ -1,7 +1,7 @@
 /** POST /send/batch, and both calls as the HTTP surface makes them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GOOD, rowsOf, type SendRig, sendRig, validateBody } from '../../test/kit/send-rig.ts';
+import { GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
@@ -10,7 +10,7 @@ import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { acceptOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { batchBody } from './request.ts';
+import { batchBody, sendBody } from './request.ts';
 import { createSendRoutes } from './routes.ts';
 
 let rig: SendRig;
@@ -33,7 +33,7 @@ interface Call {
 async function call({ path, body, keys = [], query = {}, routes }: Call): Promise<RouteAnswer> {
   const route = (routes ?? createSendRoutes(rig.dependencies)).find((one) => one.path === path)!;
   const rawBody = Buffer.from(JSON.stringify(body));
-  const validate = path === '/send' ? validateBody : compile(batchBody);
+  const validate = compile(path === '/send' ? sendBody : batchBody);
   const request = {
     caller: { account: rig.account, mode: 'live', scope: 'send', keyId: 'key_x' },
     rawBody,

@@ -10,7 +10,6 @@ import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
 import { type Answer, hashBody, KEY_LIFETIME_MS, once } from './idempotency.ts';
-import type { SendBody } from './request.ts';
 import { keepAnswerOperation } from './store.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
@@ -18,8 +17,6 @@ const BATCH_ENDPOINT = '/send/batch';
 export interface BatchRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
   parse(): Result<{ messages: unknown[] }>;
-  /** Judges one message against the schema of /send. */
-  validate(message: unknown): Result<SendBody>;
   idempotency?: { key: string; body: Uint8Array };
   log: Log;
 }
@@ -76,7 +73,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
   try {
     const result = await send.send({
       caller,
-      parse: () => request.validate(message),
+      read: () => ok(message),
       ...(idempotency !== undefined && {
         idempotency: { endpoint: `${BATCH_ENDPOINT}#${index}`, key: idempotency.key, body: JSON.stringify(message) },
       }),

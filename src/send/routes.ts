@@ -2,32 +2,23 @@
 import type { Caller } from '../accounts/accounts.ts';
 import type { Result } from '../base/result.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { compile } from '../http/validate.ts';
+import { parseStrictJson } from '../http/strict-json.ts';
 import { createSend, type SendDependencies } from './accept.ts';
 import { sendBatch } from './batch.ts';
 import { type Answer, readKey } from './idempotency.ts';
-import {
-  batchBody,
-  batchResponse,
-  MAX_BODY_BYTES,
-  type SendBody,
-  sendBody,
-  sendQuery,
-  sendResponse,
-} from './request.ts';
+import { batchBody, batchResponse, MAX_BODY_BYTES, sendBody, sendQuery, sendResponse } from './request.ts';
 
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 export function createSendRoutes(dependencies: SendDependencies): RouteDefinition<Caller>[] {
   const sender = createSend(dependencies);
-  const validate = compile(sendBody);
 
   const send = async (request: RouteRequest<Caller, unknown, { dryRun?: boolean }>): Promise<RouteAnswer> => {
     const key = readKey(request.headerValues('idempotency-key'));
     if (!key.ok) return key;
     const result = await sender.send({
       caller: request.caller,
-      parse: () => request.parse() as Result<SendBody>,
+      read: () => parseStrictJson(request.rawBody),
       ...(key.value !== undefined && { idempotency: { endpoint: '/send', key: key.value, body: request.rawBody } }),
       ...(request.query.dryRun === true && { dryRun: true }),
     });
@@ -40,7 +31,6 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     const result = await sendBatch(sender, dependencies, {
       caller: request.caller,
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
-      validate,
       log: request.log,
       ...(key.value !== undefined && { idempotency: { key: key.value, body: request.rawBody } }),
     });

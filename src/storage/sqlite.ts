@@ -81,6 +81,8 @@ class ThreadQueue {
   #settle(answers: OperationAnswer[]): void {
     const done = this.#flying;
     this.#flying = [];
+    const busy = answers.find((answer) => 'error' in answer && answer.kind === 'busy');
+    if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
     this.#pump();
     for (let i = 0; i < done.length; i += 1) {
       const answer = answers[i]!;
@@ -92,6 +94,14 @@ class ThreadQueue {
       }
     }
     if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
+  }
+
+  /**
+   * Somebody else held the file for the whole of the busy timeout, and those who came meanwhile have waited as long as
+   * that already: another round would double it for them.
+   */
+  #refuseWaiting(reason: string): void {
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.name}: ${reason}`));
   }
 
   #end(reason: string): void {

@@ -8,10 +8,8 @@ import type { Account } from '../../src/accounts/accounts.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import type { Result } from '../../src/base/result.ts';
 import { parseStrictJson } from '../../src/http/strict-json.ts';
-import { compile } from '../../src/http/validate.ts';
 import { htmlToText } from '../../src/mail/html-text.ts';
 import { type DeliveryJob, type Settlement, settleOperation } from '../../src/messages/messages.ts';
-import { sendBody } from '../../src/send/request.ts';
 import {
   type Answer,
   createClaims,
@@ -26,8 +24,6 @@ import { tempDatabase } from './temp-database.ts';
 
 /** A body that is accepted as it is. */
 export const GOOD = { from: 'Shop <shop@verified.example>', to: 'a@example.com', subject: 'Hello', text: 'Hi' };
-
-export const validateBody = compile(sendBody);
 
 export function testAccount(id: string, settings: Partial<Account['settings']> = {}): Account {
   return {
@@ -71,10 +67,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     const raw = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return sender.send({
       caller: { account: options.account ?? account, mode: options.mode ?? 'live' },
-      parse: () => {
-        const json = parseStrictJson(raw);
-        return json.ok ? validateBody(json.value) : json;
-      },
+      read: () => parseStrictJson(raw),
       ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, body: raw } }),
       ...(options.dryRun === true && { dryRun: true }),
     });
@@ -133,8 +126,7 @@ export async function settle(
     nextAttemptAtMs: null,
     event: null,
     suppress: null,
-    // biome-ignore lint/suspicious/noThenProperty: a word of the settlement, which nobody awaits
-    then: null,
+    followedBy: null,
     sandboxOutcome: null,
     ...outcome,
   };

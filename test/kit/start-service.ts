@@ -12,7 +12,7 @@ import { type Api, apiClient, type Credentials, type JsonObject } from './api.ts
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const MAIN = path.join(root, 'src/main.ts');
+const MAIN = path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 20_000;
 
 export interface ServiceOptions {

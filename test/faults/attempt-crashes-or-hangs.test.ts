@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+test('a message over which our code throws is parked after three tries, with an event; the others flow', async (t) => {
+  const sink = await smtpSink();
+  let thrown = 0;
+  const keysFor = (accountId: string): Promise<undefined> => {
+    if (accountId !== 'acc_poison') return Promise.resolve(undefined);
+    thrown += 1;
+    throw new Error('poison');
+  };
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { keysFor } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [poison] = await rig.send({ to: ['a@x.example'], accountId: 'acc_poison' });
+  for (let i = 1; i <= 3; i += 1) {
+    await waitUntil(
+      `crash ${i}`,
+      () => rig.rows<{ crashes: number; leased: number }>('SELECT crashes, leased FROM work')[0]?.crashes === i,
+    );
+    const [other] = await rig.send({ to: ['b@x.example'] });
+    await waitUntil('the other to be delivered', () => rig.status(other!) === 'delivered');
+    rig.clock.advance(10_000);
+  }
+  await waitUntil('the bounce', () => rig.status(poison!) === 'bounced');
+  assert.equal(thrown, 3);
+  const { bounce } = rig.events(poison!)[1]!.detail;
+  assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['our-side', 'our-side', false]);
+  assert.deepEqual(rig.rows('SELECT * FROM work'), []);
+});
+
+test('rows whose holder died three times are parked without another attempt', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.store({ to: ['a@x.example'], sendAtMs: rig.clock.now() + 1000 });
+  rig.tamper('UPDATE work SET crashes = 3');
+  rig.clock.advance(1000);
+  await waitUntil('the bounce', () => rig.status(id!) === 'bounced');
+  assert.equal(sink.connections.total, 0);
+});
+
+test('suspects are attempted one at a time and cleared', async (t) => {
+  let open = 0;
+  let most = 0;
+  const sink = await smtpSink({
+    script: {
+      dot: async () => {
+        open += 1;
+        most = Math.max(most, open);
+        await new Promise((resolve) => setImmediate(resolve));
+        open -= 1;
+        return undefined;
+      },
+    },
+  });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i += 1)
+    ids.push(...(await rig.store({ to: [`${i}@x.example`], sendAtMs: rig.clock.now() + 1000 })));
+  rig.tamper('UPDATE work SET crashes = 2');
+  rig.clock.advance(1000);
+  for (const id of ids) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
+  assert.equal(most, 1);
+});
+
+test('an attempt that hangs in our own code frees its slot at the deadline and is tried again', async (t) => {
+  const sink = await smtpSink();
+  let hung = 0;
+  let revive = (): void => {};
+  const keysFor = (accountId: string): Promise<undefined> => {
+    if (accountId !== 'acc_hang' || hung > 0) return Promise.resolve(undefined);
+    hung += 1;
+    return new Promise((resolve) => {
+      revive = () => resolve(undefined);
+    });
+  };
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { keysFor, attemptDeadlineMs: 100 } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'], accountId: 'acc_hang' });
+  await waitUntil('the delay', () => rig.status(id!) === 'delayed');
+  assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'our-side');
+  revive();
+  // Whatever the revived attempt still does comes before the next mail is through.
+  const [other] = await rig.send({ to: ['b@x.example'] });
+  await waitUntil('another mail', () => rig.status(other!) === 'delivered');
+  assert.deepEqual(
+    sink.messages.map((mail) => mail.to[0]),
+    ['b@x.example'],
+  );
+  rig.clock.advance(60_000);
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+});
+
+test('a server that never answers the dot is cut at the deadline, and its slot is free', async (t) => {
+  const sink = await smtpSink({ script: { dot: [{ silent: true }] } });
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { attemptDeadlineMs: 100 } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the delay', () => rig.status(id!) === 'delayed');
+  await waitUntil('no attempt to run', () => rig.delivery.state().trying === 0);
+});

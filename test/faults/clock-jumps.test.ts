@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const DAY = 86_400_000;
+
+test('three days forward: leases of attempts under way are kept, nothing is sent twice', async (t) => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sink = await smtpSink({
+    script: {
+      dot: async () => {
+        await held;
+        return '250 2.0.0 ok';
+      },
+    },
+  });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
+  rig.clock.advance(3 * DAY);
+  rig.delivery.nudge();
+  const extended = (): boolean => {
+    const [work] = rig.rows<{ due: number }>('SELECT due FROM work');
+    return work !== undefined && work.due > rig.clock.now();
+  };
+  await waitUntil('the lease to be kept', extended);
+  release();
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+  assert.equal(sink.messages.length, 1);
+  assert.equal(rig.events(id!).length, 2);
+});
+
+test('three days forward: a deferred mail past its lifetime is tried before it expires', async (t) => {
+  const sink = await smtpSink({ script: { rcpt: ['451 4.3.0 not now'] } });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: DAY });
+  await waitUntil('the delay', () => rig.status(id!) === 'delayed');
+  rig.clock.advance(3 * DAY);
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+});
+
+test('a day back: what is deferred is tried within its step, not a day later; what a user scheduled stays', async (t) => {
+  const sink = await smtpSink({ script: { rcpt: ['451 4.3.0 not now'] } });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [deferred] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the delay', () => rig.status(deferred!) === 'delayed');
+  const sendAtMs = rig.clock.now() + 2 * DAY;
+  const [scheduled] = await rig.store({ to: ['b@x.example'], sendAtMs });
+  rig.clock.advance(-DAY);
+  const due = (id: string): number =>
+    rig.rows<{ due: number }>('SELECT due FROM work WHERE subject = ?', id)[0]?.due ?? 0;
+  await waitUntil('the schedule to be mended', () => due(deferred!) < rig.clock.now() + 70_000);
+  assert.equal(due(scheduled!), sendAtMs);
+  rig.clock.advance(70_000);
+  await waitUntil('the delivery', () => rig.status(deferred!) === 'delivered');
+  assert.equal(rig.status(scheduled!), 'scheduled');
+});
+
+test('a row that comes back under a new fence while its attempt runs is the same attempt', async (t) => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sink = await smtpSink({
+    script: {
+      dot: async () => {
+        await held;
+        return '250 2.0.0 ok';
+      },
+    },
+  });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
+  rig.tamper('UPDATE work SET fence = fence + 1, leased = 0, due = 0');
+  await waitUntil(
+    'the row to be claimed again',
+    () => rig.rows<{ fence: number }>('SELECT fence FROM work')[0]!.fence === 3,
+  );
+  release();
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+  assert.equal(sink.messages.length, 1);
+});

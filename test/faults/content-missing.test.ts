@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+test('content that is gone or has changed is never sent: alarm, delay, bounce after the lifetime; others flow', async (t) => {
+  const sink = await smtpSink();
+  const lines: string[] = [];
+  const log = createLog('error', (line) => lines.push(line));
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { log } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [gone] = await rig.store({
+    to: ['a@x.example'],
+    blob: true,
+    sendAtMs: rig.clock.now() + 1000,
+    lifetimeMs: 60_000,
+  });
+  for await (const { key } of rig.blobs.list()) await rig.blobs.remove(key);
+  const [changed] = await rig.store({
+    to: ['b@x.example'],
+    blob: true,
+    sizeBytes: 12_345,
+    sendAtMs: rig.clock.now() + 1000,
+  });
+  rig.clock.advance(1000);
+  const [other] = await rig.send({ to: ['c@x.example'] });
+  await waitUntil('the other to be delivered', () => rig.status(other!) === 'delivered');
+  await waitUntil('the delays', () => rig.status(gone!) === 'delayed' && rig.status(changed!) === 'delayed');
+  assert.equal(rig.events(gone!)[1]!.detail.deliveryDelay!.category, 'our-side');
+  assert.ok(
+    lines.some((line) => line.includes('missing') && line.includes(gone!)),
+    'an alarm names the message',
+  );
+  rig.clock.advance(120_000);
+  await waitUntil('the bounce', () => rig.status(gone!) === 'bounced');
+  assert.equal(rig.events(gone!).at(-1)!.detail.bounce!.category, 'expired');
+  assert.equal(sink.messages.length, 1);
+});

@@ -1,0 +1,151 @@
+/**
+ * Kills the service with SIGKILL at random moments under load and judges what is left: nothing acknowledged is lost,
+ * nothing arrives that nobody sent, no key makes two messages, and a second copy exists only where the rule allows it.
+ *
+ * The rule (RFC 1047): a copy may follow another only if a kill lies between the first one's final dot and our record of
+ * its 250. It is checked from both ends. At the sink: between two copies there is a kill, and the earlier copy's dot came
+ * no longer before that kill than recording may take. In the service: the message has exactly one Delivery event, and it
+ * is younger than that kill, so that no recorded delivery was ever repeated.
+ */
+import assert from 'node:assert/strict';
+import type { JsonObject } from '../kit/api.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { allMessages, type Copy, copiesByKey, type Ledger, openLedger, startLoad } from './ledger.ts';
+
+/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk. */
+const RECORDING_MS = 1_000;
+/** The sink answers a dot after up to this time, so that kills fall between dot and answer. */
+const DOT_DELAY_MS = 30;
+/** How long after a kill the sink may still answer a dot that was sent before it. */
+const STRAGGLER_MS = 4 * DOT_DELAY_MS;
+/** Leases of a killed process end within 60 s; then what it held is delivered. */
+const DRAIN_TIMEOUT_MS = 120_000;
+
+export interface TrialOptions {
+  kills: number;
+  workers: number;
+  /** Acknowledgements between a start and its kill: at least and at most. */
+  between: [least: number, most: number];
+}
+
+export interface TrialReport {
+  acknowledged: number;
+  kills: number;
+  duplicates: number;
+  /** Longest time between a dot's answer and the kill that forgot it, of all duplicates. */
+  unrecordedMs: number;
+  /** Answers that told a retry of its earlier, unanswered acceptance. */
+  replays: number;
+}
+
+const random = (least: number, most: number): number => least + Math.floor(Math.random() * (most - least + 1));
+
+/** Runs the trial and throws with the first broken promise. */
+export async function killTrial(options: TrialOptions): Promise<TrialReport> {
+  const sink = await smtpSink({ script: { dot: () => ({ delayMs: random(0, DOT_DELAY_MS) }) } });
+  const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } }).catch(
+    async (error: unknown) => {
+      await sink.close();
+      throw error;
+    },
+  );
+  const ledger = openLedger();
+  const killedAt: number[] = [];
+  try {
+    await service.cli('domain', 'add', service.live.accountId, 'load.example', '--verified');
+    const from = 'load@load.example';
+    const load = startLoad({ api: service.api, ledger, from, workers: options.workers, prefix: 'k' });
+    for (let kill = 0; kill < options.kills; kill += 1) {
+      const target = ledger.acknowledged.size + random(...options.between);
+      await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 60_000);
+      await new Promise((resolve) => setTimeout(resolve, random(0, 40)));
+      const ended = service.kill('SIGKILL');
+      killedAt.push(Date.now());
+      await ended;
+      await service.restart();
+    }
+    await load.finish();
+    await waitUntil(
+      'every acknowledged message to arrive',
+      () => {
+        const there = copiesByKey(sink.messages);
+        return [...ledger.acknowledged.keys()].every((key) => there.has(key));
+      },
+      DRAIN_TIMEOUT_MS,
+    );
+    const messages = await waitUntil(
+      'every message to be settled',
+      async () => {
+        const all = await allMessages(service.api);
+        return all.every((one) => one.status === 'delivered') && all;
+      },
+      DRAIN_TIMEOUT_MS,
+    );
+    const copies = copiesByKey(sink.messages);
+    judgeAcceptance(
+      ledger,
+      copies,
+      messages.map((one) => one.messageId),
+    );
+    const deliveries = async (messageId: string): Promise<number[]> => {
+      const { body } = await service.api.get(`/messages/${messageId}`);
+      const events = (body.timeline as JsonObject[]).filter((one) => one.eventType === 'Delivery');
+      return events.map((one) => Date.parse(one.timestamp));
+    };
+    let duplicates = 0;
+    let unrecordedMs = 0;
+    for (const [key, list] of copies) {
+      if (list.length < 2) continue;
+      duplicates += list.length - 1;
+      for (const { at } of list.slice(0, -1)) {
+        const kill = Math.min(...killedAt.filter((one) => one >= at - STRAGGLER_MS));
+        unrecordedMs = Math.max(unrecordedMs, kill - at);
+      }
+      const recorded = await deliveries(ledger.acknowledged.get(key)!.messageId);
+      assert.deepEqual(duplicateFaults(list, killedAt, recorded), [], `${key}: ${JSON.stringify(list)}`);
+    }
+    assert.deepEqual(sink.violations, []);
+    const replays = [...ledger.acknowledged.values()].filter((one) => one.replayed).length;
+    return { acknowledged: ledger.acknowledged.size, kills: killedAt.length, duplicates, unrecordedMs, replays };
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\nlog of the service, its end:\n${service.log.slice(-3000)}`, {
+      cause: error,
+    });
+  } finally {
+    await service.close();
+    await sink.close();
+    ledger.close();
+  }
+}
+
+/** 0 lost, 0 phantoms, one message for each key, the same Message-ID on every copy. */
+function judgeAcceptance(ledger: Ledger, copies: Map<string, Copy[]>, stored: string[]): void {
+  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  const lost = [...ledger.acknowledged.keys()].filter((key) => !copies.has(key));
+  assert.deepEqual(lost, [], 'lost');
+  const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
+  assert.deepEqual(phantoms, [], 'phantoms');
+  const ids = [...ledger.acknowledged.values()].map((one) => one.messageId);
+  assert.deepEqual([...stored].sort(), [...ids].sort(), 'one message for each key, and no other');
+  const twofold = [...copies].filter(([, list]) => new Set(list.map((one) => one.headerMessageId)).size > 1);
+  assert.deepEqual(twofold, [], 'all copies of a message have one Message-ID');
+}
+
+/** What is wrong with several copies of one message; see the rule above. */
+export function duplicateFaults(copies: Copy[], killedAt: number[], recordedAt: number[]): string[] {
+  const faults: string[] = [];
+  if (recordedAt.length !== 1) faults.push(`${recordedAt.length} Delivery events`);
+  for (let i = 1; i < copies.length; i += 1) {
+    const [earlier, later] = [copies[i - 1]!.at, copies[i]!.at];
+    // A dot that was on its way when the process died is answered by the sink a moment after the kill.
+    const kills = killedAt.filter(
+      (kill) => kill < later && kill >= earlier - STRAGGLER_MS && kill <= earlier + RECORDING_MS,
+    );
+    if (kills.length === 0) faults.push('a copy that no kill explains');
+    else if (recordedAt.some((at) => at < Math.min(...kills) - DOT_DELAY_MS))
+      faults.push('a recorded delivery was repeated');
+  }
+  return faults;
+}

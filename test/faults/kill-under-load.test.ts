@@ -1,0 +1,21 @@
+/** Three kills at random moments, and the controls of the judge; the long form is kill-under-load.slow.test.ts. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { duplicateFaults, killTrial } from './kill-trial.ts';
+
+test('three kills under load: nothing lost, nothing invented', { timeout: 110_000 }, async (t) => {
+  const report = await killTrial({ kills: 3, workers: 4, between: [20, 60] });
+  t.diagnostic(JSON.stringify(report));
+  assert.equal(report.kills, 3);
+  assert.ok(report.acknowledged >= 60);
+});
+
+test('control: the judge of copies sees what must not be', () => {
+  const copy = (at: number) => ({ headerMessageId: '<a@b>', at });
+  assert.deepEqual(duplicateFaults([copy(10_000), copy(20_000)], [10_005], [20_001]), [], 'in flight at a kill');
+  assert.match(duplicateFaults([copy(10_000), copy(20_000)], [], [20_001])[0]!, /no kill/);
+  assert.match(duplicateFaults([copy(10_000), copy(20_000)], [15_000], [20_001])[0]!, /no kill/, 'settled long before');
+  assert.match(duplicateFaults([copy(10_000), copy(20_000)], [25_000], [20_001])[0]!, /no kill/, 'a later kill');
+  assert.match(duplicateFaults([copy(10_000), copy(20_000)], [11_000], [10_001])[0]!, /recorded delivery/);
+  assert.match(duplicateFaults([copy(10_000), copy(20_000)], [10_005], [10_001, 20_001])[0]!, /2 Delivery/);
+});

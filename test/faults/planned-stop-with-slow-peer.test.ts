@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+test('a stop waits for the answer to a final dot that was sent, records it, and gives the rest back untried', async (t) => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sink = await smtpSink({
+    script: {
+      dot: async () => {
+        await held;
+        return '250 2.0.0 ok';
+      },
+    },
+  });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const ids: string[] = [];
+  for (let i = 0; i < 60; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
+  await waitUntil('some contents to be sent', () => sink.commands.filter((line) => line === 'DATA').length >= 5);
+  const stopped = rig.delivery.stop();
+  assert.equal(rig.delivery.hasRoom(1, 1), false);
+  release();
+  await stopped;
+  const sent = sink.messages.length;
+  const delivered = ids.filter((id) => rig.status(id) === 'delivered');
+  assert.equal(delivered.length, sent, 'every accepted copy is recorded');
+  assert.ok(sent < 60, 'the stop came before the end');
+  assert.deepEqual(rig.rows('SELECT * FROM work WHERE leased = 1 OR crashes > 0 OR attempts > 0'), []);
+  await rig.restart();
+  for (const id of ids) await waitUntil('a delivery after the start', () => rig.status(id) === 'delivered');
+  assert.equal(sink.messages.length, 60);
+});
+
+test('a stop cuts a peer that does not answer before the dot, and the message is untried', async (t) => {
+  const sink = await smtpSink({ script: { rcpt: [{ silent: true }] } });
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { stopGraceMs: 100 } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the RCPT', () => sink.commands.some((line) => line.startsWith('RCPT')));
+  await rig.delivery.stop();
+  const [work] = rig.rows<{ leased: number; attempts: number; crashes: number }>(
+    'SELECT leased, attempts, crashes FROM work',
+  );
+  assert.deepEqual({ ...work }, { leased: 0, attempts: 0, crashes: 0 });
+  await rig.restart();
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+  assert.equal(sink.messages.length, 1);
+  assert.equal(rig.attempts(id!).length, 1);
+});
+
+test('a stop while a connection is being opened gives the message back at once', async (t) => {
+  const sink = await smtpSink({ script: { banner: [{ silent: true }] } });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the connection', () => sink.connections.total === 1);
+  const start = performance.now();
+  await rig.delivery.stop();
+  assert.ok(performance.now() - start < 5_000);
+  assert.equal(rig.rows<{ leased: number }>('SELECT leased FROM work')[0]!.leased, 0);
+  await rig.restart();
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
+});

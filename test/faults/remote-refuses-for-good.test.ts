@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { type SinkStage, smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+for (const stage of ['banner', 'ehlo', 'mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
+  test(`a 5xx at ${stage} bounces at once with the code kept, and is not tried again`, async (t) => {
+    const script = stage === 'ehlo' ? { ehlo: '554 5.7.0 no', helo: '554 5.7.0 no' } : { [stage]: '554 5.7.0 no' };
+    const sink = await smtpSink({ script });
+    const rig = await deliveryRig({ relayPort: sink.port });
+    t.after(async () => {
+      await rig.close();
+      await sink.close();
+    });
+    const [id] = await rig.send({ to: ['a@x.example'] });
+    await waitUntil('the bounce', () => rig.status(id!) === 'bounced');
+    const { bounce } = rig.events(id!).at(-1)!.detail;
+    assert.deepEqual([bounce!.smtpCode, bounce!.enhancedCode, bounce!.suppressed], [554, '5.7.0', false]);
+    assert.deepEqual(rig.rows('SELECT * FROM work'), []);
+    assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
+    assert.equal(rig.attempts(id!).length, 1);
+  });
+}
+
+for (const stage of ['banner', 'ehlo', 'mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
+  test(`421 at ${stage} never bounces`, async (t) => {
+    const sink = await smtpSink({ script: { [stage]: { reply: '421 4.3.2 shutting down', drop: true } } });
+    const rig = await deliveryRig({ relayPort: sink.port });
+    t.after(async () => {
+      await rig.close();
+      await sink.close();
+    });
+    const [id] = await rig.send({ to: ['a@x.example'] });
+    await waitUntil('the delay', () => rig.status(id!) === 'delayed');
+    assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.smtpCode, 421);
+  });
+}

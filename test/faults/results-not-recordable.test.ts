@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Unavailable } from '../../src/base/failure.ts';
+import type { Database } from '../../src/storage/database.ts';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+/** A database of which one operation can be made to refuse. */
+function refusing(database: () => Database, refuse: { operation: string | undefined; error: Error }): Database {
+  return {
+    dialect: 'sqlite',
+    execute: (op, args) => (op.name === refuse.operation ? Promise.reject(refuse.error) : database().execute(op, args)),
+    state: () => database().state(),
+    close: () => Promise.resolve(),
+  };
+}
+
+test('while results cannot be recorded nothing more is sent, and what was sent is recorded later, not sent again', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
+  await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
+  const [first] = await rig.send({ to: ['1@x.example'] });
+  await waitUntil('the pause', () => rig.delivery.state().paused);
+  assert.equal(rig.delivery.hasRoom(1, 1), false);
+  const second = await rig.store({ to: ['2@x.example'] });
+  rig.delivery.nudge();
+  await waitUntil('a few tries to record', () => rig.delivery.state().paused && rig.delivery.state().unrecorded === 1);
+  assert.equal(sink.accepted, 1);
+  assert.equal(rig.status(first!), 'queued');
+  refuse.operation = undefined;
+  await waitUntil(
+    'both to be delivered',
+    () => rig.status(first!) === 'delivered' && rig.status(second[0]!) === 'delivered',
+  );
+  assert.equal(sink.accepted, 2);
+  assert.deepEqual(
+    sink.messages.map((mail) => mail.to[0]),
+    ['1@x.example', '2@x.example'],
+  );
+});
+
+test('a lease that was lost while the result could not be recorded does not lead to a second copy from this process', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
+  await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
+  const [id] = await rig.send({ to: ['1@x.example'] });
+  await waitUntil('the pause', () => rig.delivery.state().paused);
+  // Somebody else took the row over and gave it back.
+  rig.tamper('UPDATE work SET fence = fence + 5, leased = 0, due = 0');
+  refuse.operation = undefined;
+  await waitUntil('the delivery to be recorded', () => rig.status(id!) === 'delivered');
+  assert.equal(sink.accepted, 1);
+});
+
+test('a result that our own code refuses to record does not hold up the others', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
+  // A state from which there is no way to delivered, with work that says otherwise.
+  rig.tamper("UPDATE message SET status = 'suppressed'");
+  rig.clock.advance(1000);
+  const ids = await Promise.all(
+    Array.from({ length: 20 }, async (_, i) => (await rig.send({ to: [`${i}@x.example`] }))[0]!),
+  );
+  for (const id of ids) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
+  await waitUntil(
+    'the bad one to be given back',
+    () => rig.rows<{ leased: number }>('SELECT leased FROM work')[0]?.leased === 0,
+  );
+  assert.equal(rig.status(bad!), 'suppressed');
+});

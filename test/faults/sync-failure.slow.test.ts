@@ -1,0 +1,84 @@
+/**
+ * The disk fails a sync (EIO, injected by strace at the n-th one of each thread): what had been acknowledged is there
+ * after a start on a healthy disk, what was not acknowledged was never answered 202, and the process does not go on as if
+ * a second sync could make the first one good.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import test from 'node:test';
+import type { Answer } from '../kit/api.ts';
+import { cannotTrace } from '../kit/peers.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { allMessages } from './ledger.ts';
+
+const skip = cannotTrace();
+const SENDS = 40;
+
+async function startWithFailure(dataDir: string, nth: number): Promise<Service | undefined> {
+  const inject = `inject=fsync,fdatasync:error=EIO:when=${nth}`;
+  const wrapper = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fsync,fdatasync', '-e', inject];
+  try {
+    return await startService({ dataDir, wrapper });
+  } catch (error) {
+    // A start that fails on a failing disk is an honest one.
+    assert.match((error as Error).message, /ended with/);
+    return undefined;
+  }
+}
+
+// Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
+for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
+  test(`sync number ${nth} fails`, { skip, timeout: 90_000 }, async (t) => {
+    const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+    const acknowledged: string[] = [];
+    let tried = 0;
+    let sick: Service | undefined;
+    let healthy: Service | undefined;
+    try {
+      sick = await startWithFailure(dataDir, nth);
+      let refused: Answer | undefined;
+      let gone = sick === undefined;
+      while (sick && !gone && !refused && tried < SENDS) {
+        tried += 1;
+        const body = { from: 'a@x.example', to: 'b@x.example', subject: `s${tried}`, text: 'x', sendAt };
+        try {
+          const answer = await sick.sandboxApi.post('/send', body);
+          if (answer.status === 202) acknowledged.push(answer.body.data.messageId);
+          else refused = answer;
+        } catch {
+          gone = true;
+        }
+      }
+      const how = sick === undefined ? 'no start' : gone ? 'the process ended' : (refused?.status ?? 'nothing');
+      t.diagnostic(`${acknowledged.length} acknowledged, then: ${how}`);
+      assert.notEqual(how, 'nothing', 'control: the failure was felt');
+      if (refused) {
+        assert.equal(refused.status, 503, refused.text);
+        assert.equal(refused.body.error.code, 'OVERLOADED');
+      }
+      if (sick && (refused || gone)) {
+        const exit = await sick.exited();
+        assert.notEqual(exit.code, 0, 'a process whose disk failed does not end well');
+      }
+      await sick?.close();
+
+      healthy = await startService({ dataDir });
+      const stored = (await allMessages(healthy.sandboxApi)).map((one) => one.messageId);
+      assert.deepEqual(
+        acknowledged.filter((id) => !stored.includes(id)),
+        [],
+        'lost',
+      );
+      assert.ok(stored.length <= tried, 'nothing was invented');
+      const body = { from: 'a@x.example', to: 'b@x.example', subject: 'after', text: 'x', sendAt };
+      assert.equal((await healthy.sandboxApi.post('/send', body)).status, 202);
+    } finally {
+      await sick?.close();
+      await healthy?.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+}

@@ -1,0 +1,139 @@
+/**
+ * Direct delivery by MX, against a DNS server and receivers of our own: preference and fall-back, no MX, null MX, names
+ * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { JsonObject } from '../kit/api.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let dns: FakeDns;
+let first: SmtpSink;
+let second: SmtpSink;
+let service: Service;
+
+before(async () => {
+  first = await smtpSink();
+  second = await smtpSink({ host: '127.0.0.2', port: first.port, tls: 'starttls' });
+  dns = await fakeDns({
+    'main.mx.example': { A: ['127.0.0.1'] },
+    'backup.mx.example': { A: ['127.0.0.2'] },
+    'inside.mx.example': { A: ['10.1.2.3'] },
+    'both.example': {
+      MX: [
+        [20, 'backup.mx.example'],
+        [10, 'main.mx.example'],
+      ],
+    },
+    'plain.example': { MX: [[10, 'main.mx.example']] },
+    'secure.example': { MX: [[10, 'backup.mx.example']] },
+    'no-mx.example': { A: ['127.0.0.2'] },
+    'null.example': { MX: [[0, '.']] },
+    'inside.example': { MX: [[10, 'inside.mx.example']] },
+    'broken.example': { fail: 'SERVFAIL' },
+  });
+  service = await startService({
+    env: {
+      POSTRIDER_DNS_SERVERS: dns.server,
+      POSTRIDER_MX_PORT: String(first.port),
+      POSTRIDER_MX_ALLOW: '127.0.0.0/8',
+    },
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+});
+
+after(async () => {
+  await service?.close();
+  await first?.close();
+  await second?.close();
+  await dns?.close();
+});
+
+async function send(to: string, extra: JsonObject = {}): Promise<string> {
+  const body = { from: 'orders@shop.example', to, subject: 'Hello', text: 'Hello', ...extra };
+  const answer = await service.api.post('/send', body);
+  assert.equal(answer.status, 202, answer.text);
+  return answer.body.data.messageId;
+}
+
+/** The message once it has this event, and the event's own part. */
+async function outcome(messageId: string, eventType: string): Promise<{ message: JsonObject; event: JsonObject }> {
+  return waitUntil(`${eventType} of ${messageId}`, async () => {
+    const { body } = await service.api.get(`/messages/${messageId}`);
+    const event = (body.timeline as JsonObject[]).find((one) => one.eventType === eventType);
+    return event && { message: body, event };
+  });
+}
+
+const arrivedAt = (sink: SmtpSink, to: string): boolean => sink.messages.some((one) => one.to.includes(to));
+
+test('the exchanger with the lowest preference gets the mail', async () => {
+  const { event } = await outcome(await send('a@both.example'), 'Delivery');
+  assert.equal(event.delivery.remoteHost, 'main.mx.example');
+  assert.ok(arrivedAt(first, 'a@both.example'));
+  assert.equal(arrivedAt(second, 'a@both.example'), false);
+});
+
+test('a domain without MX gets it at its own address', async () => {
+  await outcome(await send('b@no-mx.example'), 'Delivery');
+  assert.ok(arrivedAt(second, 'b@no-mx.example'));
+});
+
+test('TLS is used where it is offered, and told', async () => {
+  const { event, message } = await outcome(await send('c@secure.example'), 'Delivery');
+  assert.equal(event.delivery.tls, 'TLSv1.3');
+  assert.equal(message.attempts[0].tls, 'TLSv1.3');
+  assert.equal(second.messages.find((one) => one.to.includes('c@secure.example'))?.tls, 'TLSv1.3');
+});
+
+test('requireTls never falls back to plain text', async () => {
+  const messageId = await send('d@plain.example', { requireTls: true });
+  await waitUntil('an outcome', async () => {
+    const { body } = await service.api.get(`/messages/${messageId}`);
+    return body.attempts.length > 0 && !['queued', 'sending'].includes(body.status);
+  });
+  const { body } = await service.api.get(`/messages/${messageId}`);
+  assert.ok(['delayed', 'bounced'].includes(body.status), body.status);
+  assert.equal(arrivedAt(first, 'd@plain.example'), false);
+});
+
+test('a domain that takes no mail (null MX) bounces at once, without a connection', async () => {
+  const before = first.connections.total + second.connections.total;
+  const { event } = await outcome(await send('e@null.example'), 'Bounce');
+  assert.equal(event.bounce.kind, 'hard');
+  assert.equal(event.bounce.enhancedCode, '5.1.10');
+  assert.equal(first.connections.total + second.connections.total, before);
+});
+
+test('a domain that does not exist bounces at once', async () => {
+  const { event } = await outcome(await send('f@nowhere.example'), 'Bounce');
+  assert.equal(event.bounce.category, 'domain-not-found');
+  assert.equal(event.bounce.kind, 'hard');
+});
+
+test('a DNS failure is a delay, not a bounce', async () => {
+  const { message } = await outcome(await send('g@broken.example'), 'DeliveryDelay');
+  assert.equal(message.status, 'delayed');
+});
+
+test('a private address is not connected to, and the recipient is not to blame', async () => {
+  const { event } = await outcome(await send('h@inside.example'), 'Bounce');
+  assert.equal(event.bounce.category, 'policy');
+  assert.equal(event.bounce.suppressed, false);
+});
+
+test('when the first exchanger refuses at the door, the next one is tried', async () => {
+  first.setScript({ banner: '554 5.7.1 not today' });
+  first.dropAll();
+  const { event } = await outcome(await send('i@both.example'), 'Delivery');
+  assert.equal(event.delivery.remoteHost, 'backup.mx.example');
+  assert.ok(arrivedAt(second, 'i@both.example'));
+  first.setScript({});
+});
+
+test('neither receiver saw anything that a strict server refuses', () => {
+  assert.deepEqual([...first.violations, ...second.violations], []);
+});
