@@ -24,8 +24,8 @@ export const WEBHOOK_WORK = 'webhook';
 
 /** Writes the event and its webhook deliveries; answers the event's number in the log. */
 export async function appendEvent(tx: Transaction, event: NewEvent): Promise<number> {
-  const { seq } = (await tx.get<{ seq: number }>(
-    'INSERT INTO event (account_id, mode, id, type, message_id, at, detail) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING seq',
+  const seq = await tx.insert(
+    'INSERT INTO event (account_id, mode, id, type, message_id, at, detail) VALUES (?, ?, ?, ?, ?, ?, ?)',
     event.accountId,
     event.mode,
     event.id,
@@ -33,7 +33,7 @@ export async function appendEvent(tx: Transaction, event: NewEvent): Promise<num
     event.messageId,
     event.at,
     JSON.stringify(event.detail),
-  )) as { seq: number };
+  );
   const endpoints = await tx.all<{ id: string; events: string }>(
     'SELECT id, events FROM webhook WHERE account_id = ? AND mode = ? AND enabled = 1',
     event.accountId,

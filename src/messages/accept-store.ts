@@ -6,6 +6,7 @@ import type { Mode } from '../base/mode.ts';
 import { appendEvent } from '../events/events.ts';
 import { enqueue } from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import { acceptWire } from './accept-wire.ts';
 import { DELIVERY_WORK, type Retain, type Role } from './message.ts';
 
 export interface AcceptedRecipient {
@@ -126,14 +127,15 @@ export const acceptOperation = operation(
       await insertRecord(tx, acceptance, { ...acceptance.idempotency, answer, firstEmailSeq });
     return { stored: true, answer, recipients, leased };
   },
+  acceptWire,
 );
 
-async function insertEmail(tx: Transaction, acceptance: Acceptance, email: AcceptedEmail): Promise<number> {
-  const row = await tx.get<{ seq: number }>(
+function insertEmail(tx: Transaction, acceptance: Acceptance, email: AcceptedEmail): Promise<number> | number {
+  return tx.insert(
     `INSERT INTO email (account_id, mode, source, header_from, header_to, envelope_from, subject, header_message_id,
        tags, metadata, options, template_id, template_version, size_bytes, content, blob_key, created_at, retain,
        content_until)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     acceptance.accountId,
     acceptance.mode,
     acceptance.source,
@@ -154,7 +156,6 @@ async function insertEmail(tx: Transaction, acceptance: Acceptance, email: Accep
     acceptance.retain,
     acceptance.contentUntilMs,
   );
-  return (row as { seq: number }).seq;
 }
 
 interface MessageInsert {

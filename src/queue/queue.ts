@@ -55,10 +55,10 @@ export interface Lease {
 /** The fence of a row that was leased at its making. */
 export const FIRST_FENCE = 1;
 
-export async function enqueue(tx: Transaction, work: NewWork): Promise<number> {
-  const row = await tx.get<{ seq: number }>(
+export function enqueue(tx: Transaction, work: NewWork): Promise<number> | number {
+  return tx.insert(
     `INSERT INTO work (kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0) RETURNING seq`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)`,
     work.kind,
     work.accountId,
     work.mode,
@@ -69,7 +69,6 @@ export async function enqueue(tx: Transaction, work: NewWork): Promise<number> {
     work.leased ? 1 : 0,
     work.leased ? FIRST_FENCE : 0,
   );
-  return (row as { seq: number }).seq;
 }
 
 export interface Claim {

@@ -51,6 +51,7 @@ export function openSqlite(file: string, options: { readOnly: boolean }): Sqlite
     all: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).all(...params) as T[],
     get: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).get(...params) as T | undefined,
     run: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).changes),
+    insert: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).lastInsertRowid),
     begin: () => void begin.run(),
     commit: () => void commit.run(),
     rollback: () => {

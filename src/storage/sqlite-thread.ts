@@ -49,7 +49,8 @@ async function runReads(tx: SqliteConnection, batch: ThreadRequest): Promise<Ope
   const answers: OperationAnswer[] = [];
   for (const [name, args] of batch) {
     try {
-      answers.push({ value: await findOperation(name).run(tx, args) });
+      const { run, wire } = findOperation(name);
+      answers.push({ value: wire ? wire.packResult(await run(tx, wire.unpackArgs(args))) : await run(tx, args) });
     } catch (error) {
       answers.push(describe(error));
     }
@@ -80,7 +81,9 @@ async function runGroup(tx: SqliteConnection, batch: ThreadRequest): Promise<Gro
     committing = false;
     for (const [name, args] of batch) {
       const op: Operation<unknown, unknown> = findOperation(name);
-      answers.push({ value: await op.run(tx, args) });
+      const { wire } = op;
+      if (wire) answers.push({ value: wire.packResult(await op.run(tx, wire.unpackArgs(args))) });
+      else answers.push({ value: await op.run(tx, args) });
     }
     committing = true;
     tx.commit();

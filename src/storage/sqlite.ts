@@ -11,8 +11,13 @@ import type { Operation } from './operation.ts';
 import { startCheckpointer } from './sqlite-checkpoint.ts';
 import type { OperationAnswer, ThreadRequest, ThreadSetup } from './sqlite-thread.ts';
 
-/** Operations in one commit group at most: bounds how long the last one waits for the first. */
-const GROUP_LIMIT = 128;
+/**
+ * Operations in one commit group: half of what waits, so that the serving thread prepares the next group while this one
+ * is synced, within bounds. With everything that waits in one group the two threads took turns instead of overlapping:
+ * 12,800 accepts a second against 14,300 (median of two, 50 connections). A slow disk lets more wait, and groups grow.
+ */
+const GROUP_MIN = 24;
+const GROUP_MAX = 256;
 
 interface Waiting {
   name: string;
@@ -73,7 +78,7 @@ class ThreadQueue {
   #pump(): void {
     this.#scheduled = false;
     if (this.#flying.length > 0 || this.#waiting.length === 0 || this.#ended) return;
-    this.#flying = this.#waiting.splice(0, GROUP_LIMIT);
+    this.#flying = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
     const request: ThreadRequest = this.#flying.map((one) => [one.name, one.args]);
     this.#worker.postMessage(request);
   }
@@ -152,8 +157,12 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   });
   return {
     dialect: 'sqlite',
-    execute: <A, R>(op: Operation<A, R>, args: A) =>
-      (op.mode === 'write' ? writer : reader).push(op.name, args) as Promise<R>,
+    execute: <A, R>(op: Operation<A, R>, args: A) => {
+      const queue = op.mode === 'write' ? writer : reader;
+      const { wire } = op;
+      if (!wire) return queue.push(op.name, args) as Promise<R>;
+      return queue.push(op.name, wire.packArgs(args)).then(wire.unpackResult);
+    },
     state: () => state,
     close: async () => {
       await checkpointer.stop();

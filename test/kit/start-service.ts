@@ -15,6 +15,21 @@ const root = path.resolve(import.meta.dirname, '../..');
 const MAIN = path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 20_000;
 
+/** Processes that must not outlive the test, however that ends. */
+const running = new Set<ChildProcess>();
+let guarded = false;
+
+function guard(child: ChildProcess): void {
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  if (guarded) return;
+  guarded = true;
+  process.once('exit', () => {
+    for (const one of running) one.kill('SIGKILL');
+  });
+  process.once('SIGTERM', () => process.exit(143));
+}
+
 export interface ServiceOptions {
   /** Settings on top of those for tests. */
   env?: Record<string, string>;
@@ -105,6 +120,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
     const env = environment(dataDir, how.env);
     child = spawn(program, [...before, MAIN, 'serve'], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    guard(child);
     // The first start prints its credentials there; the log is on stderr alone.
     child.stdout?.resume();
     child.stderr?.on('data', (chunk) => {

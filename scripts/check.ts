@@ -1,0 +1,42 @@
+/**
+ * Everything that must be green before a change lands, one step after the other: types, format and lint, dead code,
+ * generated documents, tests (the house rules are among them). Runs all steps even when one fails, shows what each took,
+ * and fails at the end. `--without-tests` leaves the tests to whoever ran them already.
+ */
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+
+const root = path.dirname(import.meta.dirname);
+const tool = (name: string): string => path.join(root, 'node_modules', '.bin', name);
+
+interface Step {
+  name: string;
+  command: string;
+  args: string[];
+}
+
+const steps: Step[] = [
+  { name: 'types', command: tool('tsc'), args: ['--noEmit'] },
+  { name: 'format and lint', command: tool('biome'), args: ['check', '.'] },
+  { name: 'dead code', command: tool('knip'), args: [] },
+  { name: 'generated documents', command: process.execPath, args: ['scripts/generate-docs.ts', '--check'] },
+];
+if (!process.argv.includes('--without-tests')) {
+  steps.push({ name: 'tests', command: process.execPath, args: ['scripts/test.ts'] });
+}
+
+const results = steps.map((step) => {
+  console.log(`\n── ${step.name}`);
+  const startedAt = performance.now();
+  const { status, error } = spawnSync(step.command, step.args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (error) console.error(`${step.name} could not run: ${error.message}`);
+  return { name: step.name, ok: status === 0, seconds: (performance.now() - startedAt) / 1000 };
+});
+
+console.log('');
+for (const { name, ok, seconds } of results) {
+  console.log(`${ok ? 'ok    ' : 'FAILED'}  ${name.padEnd(22)} ${seconds.toFixed(1).padStart(6)} s`);
+}
+const failed = results.filter((one) => !one.ok).length;
+console.log(`steps: ${results.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,37 @@
+/**
+ * Writes the documents that are made from the code: docs/errors.md from the catalogue of refusals, docs/config.md from
+ * the table of settings, docs/openapi.json from the routes. With `--check` it writes nothing and fails when a file on
+ * disk is not what the code says.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { configDocument, errorsDocument, openapiDocument } from './documents.ts';
+
+const root = path.dirname(import.meta.dirname);
+const check = process.argv.includes('--check');
+
+const documents: Record<string, string> = {
+  'docs/errors.md': errorsDocument(),
+  'docs/config.md': configDocument(),
+  'docs/openapi.json': await openapiDocument(),
+};
+
+let stale = 0;
+for (const [name, wanted] of Object.entries(documents)) {
+  const file = path.join(root, name);
+  let found: string | undefined;
+  try {
+    found = readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  if (found === wanted) continue;
+  if (check) {
+    stale += 1;
+    console.error(`${name} is not what the code says; run: npm run docs`);
+  } else {
+    writeFileSync(file, wanted);
+    console.log(`wrote ${name}`);
+  }
+}
+process.exitCode = stale === 0 ? 0 : 1;

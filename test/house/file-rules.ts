@@ -1,0 +1,84 @@
+/**
+ * What every file of the project has to be: opened by a paragraph that says what it is, short, named after what it does,
+ * and free of secrets and of places on somebody's machine. Each checker takes files and returns one sentence per fault.
+ */
+import type { SourceFile } from './source-tree.ts';
+
+export const LINES_AT_MOST = 400;
+const HEADER_CHARACTERS = 30;
+const EMPTY_NAMES = /(^|[-./])(manager|managers|helper|helpers|util|utils|common|misc)([-./]|$)/;
+
+/** The words of the comment that opens a file, or an empty text. */
+function openingComment(text: string): string {
+  const block = /^(?:#!.*\n)?\/\*\*?([\s\S]*?)\*\//.exec(text)?.[1];
+  if (block !== undefined)
+    return block
+      .replace(/^\s*\* ?/gm, ' ')
+      .replace(/\s+/g, ' ')
+      .trim();
+  const lines = /^(?:#!.*\n)?((?:\/\/.*\n)+)/.exec(text)?.[1];
+  return (lines ?? '')
+    .replace(/^\/\/ ?/gm, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+export function headerFaults(files: SourceFile[]): string[] {
+  return files
+    .filter((file) => openingComment(file.text).length < HEADER_CHARACTERS)
+    .map((file) => `${file.path}: does not open with a paragraph that says what the file does`);
+}
+
+export function lengthFaults(files: SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    const lines = file.text.split('\n').length - 1;
+    return lines > LINES_AT_MOST ? [`${file.path}: ${lines} lines, ${LINES_AT_MOST} at most; it wants a wall`] : [];
+  });
+}
+
+export function nameFaults(paths: string[]): string[] {
+  return paths.flatMap((one) => {
+    const faults: string[] = [];
+    if (EMPTY_NAMES.test(one)) faults.push(`${one}: a name that says nothing`);
+    const name = one.split('/').at(-1)!;
+    if (/\.ts$/.test(name) && !/^[a-z0-9]+(-[a-z0-9]+)*(\.slow)?(\.test)?\.ts$/.test(name)) {
+      faults.push(`${one}: file names are kebab-case`);
+    }
+    return faults;
+  });
+}
+
+const LEAKS: [what: string, pattern: RegExp][] = [
+  ['a path of somebody’s machine', /(?<![\w.])\/(work|root|home\/[a-z]\w*)\/[\w.]/],
+  ['a path of a scratch folder', /(?<![\w.$}])\/tmp\/[\w.]/],
+  ['a private key', /-----BEGIN (?:RSA |EC |OPENSSH |ENCRYPTED )?PRIVATE KEY-----\s*\n?[A-Za-z0-9+/=\\n]{40}/],
+  ['an API key', /\bpr_(live|test)_[0-9A-Za-z]{20,}/],
+  ['a webhook secret', /\bwhsec_(?!MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw)[0-9A-Za-z+/]{24,}/],
+  ['a cloud access key', /\bAKIA(?!IOSFODNN7EXAMPLE)[0-9A-Z]{16}\b/],
+];
+
+/** Secrets and machine paths. The rule’s own file and the published example values of other projects are not faults. */
+export function leakFaults(files: SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    LEAKS.filter(([, pattern]) => pattern.test(file.text)).map(([what, pattern]) => {
+      const line = file.text.slice(0, pattern.exec(file.text)!.index).split('\n').length;
+      return `${file.path}:${line}: holds ${what}`;
+    }),
+  );
+}
+
+/** Settings are read in one place; only the entries may hand the environment to it. */
+export function environmentFaults(files: SourceFile[]): string[] {
+  const may = /^src\/(main|config)\.ts$|^src\/cli\//;
+  return files
+    .filter((file) => !may.test(file.path) && /\bprocess\.env\b/.test(file.text))
+    .map((file) => `${file.path}: reads the environment; src/config.ts is the only place that does`);
+}
+
+/** Only the catalogue knows codes, and all of the code uses codes it knows. */
+export function unfinishedFaults(files: SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    const found = /\b(TODO|FIXME|XXX|HACK)\b/.exec(file.text);
+    return found ? [`${file.path}: says ${found[1]}; finish it or write an issue`] : [];
+  });
+}

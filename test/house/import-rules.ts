@@ -1,0 +1,130 @@
+/**
+ * The direction of imports, as ARCHITECTURE.md draws it: a folder imports what stands on a lower level and nothing else,
+ * and of a feature folder only its door. The checker is a function of the files it is given, so that its own test can
+ * feed it a tree that breaks every rule.
+ */
+import { importsOf, type SourceFile } from './source-tree.ts';
+
+/** From the ground up. Folders of one row do not import each other. */
+const LEVELS: string[][] = [
+  ['base'],
+  ['mail'],
+  ['storage', 'net'],
+  ['queue', 'http'],
+  ['events'],
+  ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox'],
+  ['send', 'delivery', 'webhooks'],
+  ['smtp', 'routes'],
+  ['config'],
+  ['roles'],
+  ['cli'],
+  ['main'],
+];
+
+/** Folders whose files are imported one by one. All others have a door: `<folder>/<folder>.ts`. */
+const WITHOUT_DOOR = new Set(['base', 'mail', 'storage', 'net', 'http', 'config', 'roles', 'cli', 'main', 'routes']);
+
+/** Configuration is handed down as values: only those who put the house together read the table, others may name its types. */
+const READS_CONFIG = new Set(['roles', 'cli', 'main']);
+
+/** Pure formats: no files, no sockets, no processes. */
+const IO_MODULES = /^node:(fs|fs\/promises|net|tls|dns|dns\/promises|dgram|http|https|http2|child_process|sqlite)$/;
+
+const levelOf = (room: string): number => LEVELS.findIndex((row) => row.includes(room));
+
+function folderOf(file: string): string {
+  const [, first = '', second] = file.split('/');
+  return second === undefined ? first.replace(/\.ts$/, '') : first;
+}
+
+/** routes.ts of a feature stands above send, delivery and webhooks, whatever its folder. */
+function isRoutes(file: string): boolean {
+  return /\/routes(-[a-z-]+)?\.ts$/.test(file);
+}
+
+function isStore(file: string): boolean {
+  return /\/([a-z-]+-)?store\.ts$/.test(file);
+}
+
+const roomOf = (file: string): string => (isRoutes(file) && folderOf(file) !== 'http' ? 'routes' : folderOf(file));
+
+function judge(from: string, to: string, typeOnly: boolean): string | undefined {
+  if (!to.startsWith('src/')) return `${from} imports ${to}: product code imports nothing outside src`;
+  const fromFolder = folderOf(from);
+  const toFolder = folderOf(to);
+  const inside = fromFolder === toFolder && to.split('/').length > 2;
+  if (inside) {
+    if (isRoutes(to) && !isRoutes(from)) return `${from} imports ${to}: routes are imported by roles only`;
+    return undefined;
+  }
+  if (to === 'src/config.ts') {
+    return typeOnly || READS_CONFIG.has(fromFolder)
+      ? undefined
+      : `${from} imports ${to}: settings come in as arguments`;
+  }
+  if (levelOf(roomOf(from)) === -1) return `${from}: the folder ${fromFolder} has no level; add it to the picture`;
+  if (levelOf(toFolder) === -1) return `${to}: the folder ${toFolder} has no level; add it to the picture`;
+  if (isRoutes(to) && toFolder !== 'http') {
+    return fromFolder === 'roles' ? undefined : `${from} imports ${to}: routes are imported by roles only`;
+  }
+  if (levelOf(toFolder) >= levelOf(roomOf(from))) {
+    return `${from} imports ${to}: ${toFolder} does not stand below ${roomOf(from)}`;
+  }
+  if (isStore(to) && from === 'src/roles/operations.ts') return undefined;
+  if (!WITHOUT_DOOR.has(toFolder) && to !== `src/${toFolder}/${toFolder}.ts`) {
+    return `${from} imports ${to}: outsiders import the door, src/${toFolder}/${toFolder}.ts`;
+  }
+  return undefined;
+}
+
+/** One sentence for each import that breaks a rule. */
+export function importFaults(files: SourceFile[]): string[] {
+  const faults: string[] = [];
+  for (const file of files) {
+    for (const { specifier, target, typeOnly } of importsOf(file)) {
+      if (target !== undefined) {
+        const fault = judge(file.path, target, typeOnly);
+        if (fault) faults.push(fault);
+      } else if (folderOf(file.path) === 'mail' && IO_MODULES.test(specifier)) {
+        faults.push(`${file.path} imports ${specifier}: src/mail is formats only, without I/O`);
+      } else if (
+        !specifier.startsWith('node:') &&
+        folderOf(file.path) === 'base' &&
+        !/^(pino|prom-client)$/.test(specifier)
+      ) {
+        faults.push(`${file.path} imports ${specifier}: src/base stands on nothing but Node, pino and prom-client`);
+      }
+    }
+  }
+  return faults;
+}
+
+/** Every ring of files that import each other at run time, each told once. */
+export function importCycles(files: SourceFile[]): string[] {
+  const edges = new Map(
+    files.map((file) => [
+      file.path,
+      importsOf(file)
+        .filter((one) => one.target !== undefined && !one.typeOnly)
+        .map((one) => one.target as string)
+        // A worker that starts from its own file is no ring.
+        .filter((target) => target !== file.path),
+    ]),
+  );
+  const rings = new Set<string>();
+  const done = new Set<string>();
+  const visit = (file: string, trail: string[]): void => {
+    const at = trail.indexOf(file);
+    if (at !== -1) {
+      const ring = trail.slice(at);
+      const first = ring.indexOf([...ring].sort()[0]!);
+      rings.add([...ring.slice(first), ...ring.slice(0, first)].join(' → '));
+      return;
+    }
+    if (done.has(file)) return;
+    for (const next of edges.get(file) ?? []) visit(next, [...trail, file]);
+    done.add(file);
+  };
+  for (const file of edges.keys()) visit(file, []);
+  return [...rings];
+}

@@ -1,0 +1,83 @@
+/** Imports point down, and outsiders come in through the door. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { importCycles, importFaults } from './import-rules.ts';
+import { importsOf, productFiles } from './source-tree.ts';
+
+test('every import of the product points down and goes through a door', () => {
+  const files = productFiles();
+  assert.ok(files.length > 10, 'there is something to judge');
+  assert.deepEqual(importFaults(files), []);
+});
+
+test('no files import each other in a ring', () => {
+  assert.deepEqual(importCycles(productFiles()), []);
+});
+
+test('imports are found in every form they are written in', () => {
+  const text = [
+    "import fs from 'node:fs';",
+    "import type { A } from './a.ts';",
+    'import {\n  type B,\n  b,\n} from "double.ts";'.replaceAll('"', "'"),
+    "export { c } from '../c/c.ts';",
+    "import './effect.ts';",
+    "const d = await import('./d.ts');",
+    "new Worker(new URL('./e.ts', import.meta.url));",
+  ].join('\n');
+  const found = importsOf({ path: 'src/x/x.ts', text }).map((one) => one.target ?? one.specifier);
+  const wanted = ['node:fs', 'src/x/a.ts', 'double.ts', 'src/c/c.ts', 'src/x/effect.ts', 'src/x/d.ts', 'src/x/e.ts'];
+  assert.deepEqual(found.sort(), wanted.sort());
+});
+
+const broken: [name: string, path: string, target: string, expected: RegExp][] = [
+  ['upwards', 'src/queue/queue.ts', '../delivery/delivery.ts', /does not stand below/],
+  ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
+  ['past the door', 'src/send/accept.ts', '../messages/accept-store.ts', /import the door/],
+  ['a store by others than operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
+  ['routes from below', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
+  ['routes from their own folder', 'src/messages/message.ts', './routes.ts', /by roles only/],
+  ['the settings', 'src/send/accept.ts', '../config.ts', /come in as arguments/],
+  ['tests', 'src/send/accept.ts', '../../test/kit/fake-clock.ts', /nothing outside src/],
+  ['an unknown folder', 'src/shop/shop.ts', '../base/ids.ts', /has no level/],
+];
+for (const [name, path, target, expected] of broken) {
+  test(`control: an import that breaks the rules is found: ${name}`, () => {
+    assert.match(importFaults([{ path, text: `import { x } from '${target}';\n` }]).join('\n'), expected);
+  });
+}
+
+test('control: I/O in mail and a foreign package in base are found', () => {
+  const faults = importFaults([
+    { path: 'src/mail/compose.ts', text: "import { readFileSync } from 'node:fs';\n" },
+    { path: 'src/base/ids.ts', text: "import { nanoid } from 'nanoid';\n" },
+  ]);
+  assert.equal(faults.length, 2);
+});
+
+test('control: what is allowed passes', () => {
+  const allowed: [string, string][] = [
+    ['src/roles/api.ts', '../messages/routes.ts'],
+    ['src/roles/operations.ts', '../messages/accept-store.ts'],
+    ['src/accounts/routes.ts', '../send/send.ts'],
+    ['src/accounts/routes.ts', './store.ts'],
+    ['src/delivery/worker.ts', '../messages/messages.ts'],
+    ['src/messages/messages.ts', '../events/events.ts'],
+    ['src/send/accept.ts', '../mail/address.ts'],
+    ['src/main.ts', './config.ts'],
+  ];
+  const files = allowed.map(([path, target]) => ({ path, text: `import { x } from '${target}';\n` }));
+  assert.deepEqual(importFaults(files), []);
+});
+
+test('control: a ring is found, and one of types alone is none', () => {
+  const ring = [
+    { path: 'src/a/a.ts', text: "import { b } from './b.ts';\n" },
+    { path: 'src/a/b.ts', text: "import { c } from './c.ts';\n" },
+    { path: 'src/a/c.ts', text: "import { a } from './a.ts';\n" },
+  ];
+  assert.deepEqual(importCycles(ring), ['src/a/a.ts → src/a/b.ts → src/a/c.ts']);
+  assert.deepEqual(
+    importCycles([...ring.slice(0, 2), { path: 'src/a/c.ts', text: "import type { A } from './a.ts';" }]),
+    [],
+  );
+});

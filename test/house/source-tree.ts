@@ -1,0 +1,73 @@
+/**
+ * What the house tests know of the tree: which files there are, and what each imports. Reads the disk; judges nothing.
+ */
+import { execFileSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+export const root = path.resolve(import.meta.dirname, '../..');
+
+export interface SourceFile {
+  /** From the root, with forward slashes. */
+  path: string;
+  text: string;
+}
+
+export interface Import {
+  /** As it stands between the quotes. */
+  specifier: string;
+  /** From the root, for relative specifiers. */
+  target: string | undefined;
+  /** `import type` and `export type`: gone at run time. */
+  typeOnly: boolean;
+}
+
+/** Files below the root that match one of the patterns, read. */
+export function readFiles(patterns: string[]): SourceFile[] {
+  return globSync(patterns, { cwd: root })
+    .map((file) => file.split(path.sep).join('/'))
+    .sort()
+    .map((file) => ({ path: file, text: readFileSync(path.join(root, file), 'utf8') }));
+}
+
+/** Product code: everything in src but the tests that stand beside it. */
+export function productFiles(): SourceFile[] {
+  return readFiles(['src/**/*.ts']).filter((file) => !file.path.endsWith('.test.ts'));
+}
+
+/** Paths that belong to the project: tracked, or new and not ignored. All files outside a repository. */
+export function projectPaths(): string[] {
+  try {
+    const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return list.split('\0').filter(Boolean);
+  } catch {
+    const outside = /^(node_modules|data|\.git|coverage)(\/|$)/;
+    return globSync(['**/*', '.*', '.ci/*'], { cwd: root, exclude: (name) => outside.test(name) });
+  }
+}
+
+const STATEMENT = /^\s*(?:import|export)\s+(type\s+)?(?:([^'";]*?)\sfrom\s+)?'([^']+)'/gm;
+/** Braces in which every name is a type. */
+const TYPES_ALONE = /^\{(\s*type\s[^,}]+,?)+\s*\}$/;
+const DYNAMIC = /\b(?:import|new URL)\(\s*'([^']+)'/g;
+
+/** Static and dynamic imports of one file; worker files named by `new URL('./x.ts', …)` count as imports. */
+export function importsOf(file: SourceFile): Import[] {
+  const found: Import[] = [];
+  const add = (specifier: string, typeOnly: boolean): void => {
+    const relative = specifier.startsWith('.');
+    const target = relative ? path.posix.join(path.posix.dirname(file.path), specifier) : undefined;
+    found.push({ specifier, target, typeOnly });
+  };
+  for (const match of file.text.matchAll(STATEMENT)) {
+    add(match[3]!, match[1] !== undefined || TYPES_ALONE.test(match[2]?.trim() ?? ''));
+  }
+  for (const match of file.text.matchAll(DYNAMIC)) {
+    if (match[0].startsWith('import') || /^\..*\.ts$/.test(match[1]!)) add(match[1]!, false);
+  }
+  return found;
+}
