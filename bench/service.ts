@@ -7,7 +7,14 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 
-const MAIN = fileURLToPath(new URL('../bin/postrider.js', import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const MAIN = path.join(ROOT, 'bin/postrider.js');
+/** What `npm start` runs, with its flags, without npm around it. */
+const START = (
+  JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
+).scripts.start
+  .split(' ')
+  .slice(1);
 
 export interface BenchService {
   child: Child;
@@ -36,7 +43,7 @@ export async function startService(environment: Record<string, string>, folder?:
   const announced = path.join(data, 'serving.json');
   rmSync(announced, { force: true });
   const began = performance.now();
-  const child = start(process.execPath, [MAIN, 'serve'], { env });
+  const child = start(process.execPath, START, { env, cwd: ROOT });
   const serving = await waitForFile(announced, child);
   const startedMs = performance.now() - began;
   const service: BenchService = {

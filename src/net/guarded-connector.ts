@@ -4,7 +4,7 @@
  * IP literals take the same way. TLS is verified against the name in the URL.
  */
 import { isIP } from 'node:net';
-import { buildConnector } from 'undici';
+import type { buildConnector } from 'undici';
 import { addressRefusal, type Cidr } from './address-guard.ts';
 import type { DnsAnswer } from './dns.ts';
 
@@ -43,15 +43,14 @@ export async function guardedAddresses(
   return answer.value;
 }
 
+/** Puts the guard in front of a connector: it only ever dials addresses that were judged. */
 export function guardedConnector(options: {
   lookup: Lookup;
   allow: readonly Cidr[];
-  /** For one address. */
-  connectMs: number;
-  ca?: string;
+  /** undici's own, which dials one address. */
+  connector: buildConnector.connector;
 }): buildConnector.connector {
-  const { lookup, allow, connectMs, ca } = options;
-  const connect = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
+  const { lookup, allow, connector: connect } = options;
 
   return (target, callback) => {
     const dial = (addresses: readonly string[], index: number): void => {

@@ -6,7 +6,7 @@
  * Connections are kept per origin and dropped with their pool when idle; there are never more than 1,000 pools, so
  * ten thousand endpoints cost what is in use.
  */
-import { Pool } from 'undici';
+import type { Pool } from 'undici';
 import type { Cidr } from './address-guard.ts';
 import { guardedConnector, type Lookup } from './guarded-connector.ts';
 import { exchange, type HttpOutcome, type HttpPost } from './http-exchange.ts';
@@ -47,7 +47,22 @@ interface Entry {
 export function openHttpClient(options: HttpClientOptions): HttpClient {
   const { lookup, allow, ca } = options;
   const connectMs = options.connectMs ?? 5_000;
-  const connect = guardedConnector({ lookup, allow, connectMs, ...(ca === undefined ? {} : { ca }) });
+  /** Loaded with the first POST: 15 MB of memory that a service without webhooks does without. */
+  let loading: Promise<(origin: string) => Pool> | undefined;
+  const load = async (): Promise<(origin: string) => Pool> => {
+    const { buildConnector, Pool } = await import('undici');
+    const connector = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
+    const connect = guardedConnector({ lookup, allow, connector });
+    return (origin) =>
+      new Pool(origin, {
+        connect,
+        connections: options.connectionsPerOrigin ?? 50,
+        pipelining: 1,
+        allowH2: false,
+        keepAliveTimeout: 4_000,
+        maxHeaderSize: 16_384,
+      });
+  };
   const pools = new Map<string, Entry>();
 
   const drop = (origin: string, entry: Entry): void => {
@@ -62,7 +77,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
   };
   const sweep = setInterval(dropIdle, IDLE_POOL_MS).unref();
 
-  const entryOf = (origin: string): Entry => {
+  const entryOf = (origin: string, openPool: (origin: string) => Pool): Entry => {
     let entry = pools.get(origin);
     if (entry) return entry;
     if (pools.size >= MAX_POOLS) {
@@ -72,15 +87,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
         break;
       }
     }
-    const pool = new Pool(origin, {
-      connect,
-      connections: options.connectionsPerOrigin ?? 50,
-      pipelining: 1,
-      allowH2: false,
-      keepAliveTimeout: 4_000,
-      maxHeaderSize: 16_384,
-    });
-    entry = { pool, inFlight: 0, lastUsedMs: 0 };
+    entry = { pool: openPool(origin), inFlight: 0, lastUsedMs: 0 };
     pools.set(origin, entry);
     return entry;
   };
@@ -91,7 +98,8 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
       if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
         return { ok: false, kind: 'protocol', message: 'not an http or https URL', latencyMs: 0 };
       }
-      const entry = entryOf(url.origin);
+      loading ??= load();
+      const entry = entryOf(url.origin, await loading);
       entry.inFlight += 1;
       try {
         return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, request);

@@ -221,25 +221,29 @@ test('an address behind a black hole costs its own deadline, not the attempt', {
     `const { workerData, parentPort } = require('node:worker_threads');
      const server = require('node:net').createServer().listen({ host: '127.0.0.2', port: workerData, backlog: 1 }, () => {
        parentPort.postMessage('listening');
-       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000);
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000);
      });`,
     { eval: true, workerData: sink.port },
   );
-  await new Promise((resolve) => hole.once('message', resolve));
-  const fillers = Array.from({ length: 4 }, () => net.connect(sink.port, '127.0.0.2').on('error', () => {}));
-  await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
-  const timeouts = { connectAddressMs: 100 };
-  const begun = performance.now();
-  const session = await opened(sink, { addresses: ['127.0.0.2', '127.0.0.1'], timeouts });
-  assert.equal(session.remoteAddress, '127.0.0.1');
-  assert.ok(performance.now() - begun >= 95, 'the hole was dialled first');
-  const error = await refused(sink, {
-    addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
-    timeouts: { ...timeouts, connectMs: 150 },
-  });
-  assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
-  for (const filler of fillers) filler.destroy();
-  await hole.terminate();
+  let fillers: net.Socket[] = [];
+  try {
+    await new Promise((resolve) => hole.once('message', resolve));
+    fillers = Array.from({ length: 4 }, () => net.connect(sink.port, '127.0.0.2').on('error', () => {}));
+    await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
+    const timeouts = { connectAddressMs: 100 };
+    const begun = performance.now();
+    const session = await opened(sink, { addresses: ['127.0.0.2', '127.0.0.1'], timeouts });
+    assert.equal(session.remoteAddress, '127.0.0.1');
+    assert.ok(performance.now() - begun >= 95, 'the hole was dialled first');
+    const error = await refused(sink, {
+      addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
+      timeouts: { ...timeouts, connectMs: 150 },
+    });
+    assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
+  } finally {
+    for (const filler of fillers) filler.destroy();
+    await hole.terminate();
+  }
 });
 
 test('nobody listens, no address, an unknown name: stage and cause', async () => {

@@ -39,7 +39,11 @@ class ThreadQueue {
 
   constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
     this.#onBroken = onBroken;
-    this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), { workerData: setup });
+    this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
+      workerData: setup,
+      // What a thread allocates is short-lived and small; half of Node's default keeps it out of resident memory.
+      resourceLimits: { maxYoungGenerationSizeMb: setup.mode === 'write' ? 24 : 8 },
+    });
     this.#opened = new Promise((resolve, reject) => {
       this.#worker.once('message', () => {
         this.#worker.on('message', (answers: OperationAnswer[]) => this.#settle(answers));
