@@ -2,7 +2,7 @@
  * The data directory: made with mode 0700, and held by one serving process at a time. The hold is an exclusive lock of
  * the operating system on a file beside the database, so that it ends with the process however that ends.
  */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -25,9 +25,28 @@ export function dataDirectory(folder: string, blobsFolder?: string): DataDirecto
 /** Makes the directory if it is missing. Throws with the system's reason when it cannot be used. */
 export function prepareDataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const directory = dataDirectory(folder, blobsFolder);
-  mkdirSync(directory.path, { recursive: true, mode: 0o700 });
-  mkdirSync(directory.blobsFolder, { recursive: true, mode: 0o700 });
+  makeFolder(directory.path);
+  makeFolder(directory.blobsFolder);
   return directory;
+}
+
+/**
+ * A folder and those above it, each tried twice at most: Node's own recursive mkdir never ends where the system says
+ * that a folder is missing whatever is made above it, as /proc does.
+ */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && statSync(folder).isDirectory()) return;
+    const above = path.dirname(folder);
+    if (code !== 'ENOENT' || above === folder || existsSync(above)) {
+      throw new Error(`the folder ${folder} cannot be made (${code}); choose another POSTRIDER_DATA_DIR`);
+    }
+    makeFolder(above);
+    makeFolder(folder);
+  }
 }
 
 /** Takes the hold for a serving process, or throws a sentence for the operator. The result releases it. */
