@@ -3,6 +3,7 @@
  * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
  * generated from this table and checked against it.
  */
+import { isIP } from 'node:net';
 import os from 'node:os';
 import ipaddr from 'ipaddr.js';
 
@@ -77,6 +78,7 @@ function route(text: string): Route {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
   if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
+  if (url.port === '0') throw new Error(`${allowed}; a port from 1 to 65535`);
   if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
   const implicitTls = url.protocol === 'smtps:';
   const relay: RelayRoute = {
@@ -84,8 +86,16 @@ function route(text: string): Route {
     port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
     implicitTls,
   };
-  if (url.username) relay.auth = { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) };
+  if (url.username) relay.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
   return { kind: 'relay', relay };
+}
+
+function decoded(text: string, allowed: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error(`${allowed}; a % that stands for itself is written %25`);
+  }
 }
 
 function dnsServers(text: string): string[] {
@@ -93,12 +103,20 @@ function dnsServers(text: string): string[] {
     .split(',')
     .map((one) => one.trim())
     .filter(Boolean);
-  for (const one of list) {
-    const host = /^\[(.+)\](?::\d{1,5})?$/.exec(one)?.[1] ?? /^([^:]+)(?::\d{1,5})?$/.exec(one)?.[1] ?? one;
-    if (!ipaddr.isValid(host))
-      throw new Error('a comma-separated list of addresses such as 10.0.0.53 or 127.0.0.1:5353');
+  if (list.length === 0 || !list.every(isDnsServer)) {
+    throw new Error(
+      'a comma-separated list of addresses such as 10.0.0.53, 127.0.0.1:5353 or [::1]:53, with ports from 1 to 65535',
+    );
   }
   return list;
+}
+
+function isDnsServer(text: string): boolean {
+  const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text);
+  const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
+  const [, host = text, portText = '53'] = bracketed ?? plain ?? [];
+  const family = isIP(host);
+  return (bracketed ? family === 6 : family !== 0) && Number(portText) >= 1 && Number(portText) <= 65535;
 }
 
 function secretKey(text: string): Buffer {
@@ -119,7 +137,7 @@ function blobPlace(text: string): BlobPlace {
   if (text.startsWith('s3://')) throw new Error('file:///path, or unset: this version keeps files on disk only');
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'file:' || url.host) throw new Error('file:///path (a shared directory)');
-  return { kind: 'disk', folder: decodeURIComponent(url.pathname) };
+  return { kind: 'disk', folder: decoded(url.pathname, 'file:///path (a shared directory)') };
 }
 
 function roles(text: string): Role[] {
@@ -300,6 +318,55 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+/** The value as a line for the operator may show it: no secret, and no credentials of an address. */
+function shownValue(name: string, text: string): string {
+  if (/SECRET|TOKEN/.test(name)) return '(not shown)';
+  // To the last @: a password that was not encoded may hold one.
+  if (/ROUTE|_URL$/.test(name)) {
+    const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
+    return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
+  }
+  return JSON.stringify(text);
+}
+
+function notValid(name: string, text: string, allowed: string): ConfigError {
+  return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
+}
+
+/** The line for the operator when the HTTP port cannot be bound; undefined when the settings are not the cause. */
+export function listenFault(error: unknown, config: Pick<Config, 'httpHost' | 'httpPort'>): ConfigError | undefined {
+  const { httpHost, httpPort } = config;
+  const fault = (one: { name: string }, value: string | number, sentence: string): ConfigError =>
+    new ConfigError(`${one.name}=${JSON.stringify(String(value))} ${sentence}`);
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return fault(
+        settings.httpPort,
+        httpPort,
+        `is in use by another process on ${httpHost}; allowed: a free port from 0 to 65535 (0: any free one)`,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return fault(
+        settings.httpPort,
+        httpPort,
+        'may not be bound by this user; allowed: a port from 1024 to 65535, or 0 for any free one',
+      );
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
+      return fault(
+        settings.httpHost,
+        httpHost,
+        'is no address of this machine; allowed: one of its addresses or a name of one, 0.0.0.0 or :: for all',
+      );
+    default:
+      return undefined;
+  }
+}
+
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const values: Record<string, unknown> = {};
@@ -312,8 +379,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     try {
       values[key] = one.read(text.trim());
     } catch (error) {
-      const shown = /SECRET|TOKEN|ROUTE|DATABASE/.test(one.name) ? '(not shown)' : JSON.stringify(text);
-      throw new ConfigError(`${one.name}=${shown} is not valid; allowed: ${(error as Error).message}`);
+      throw notValid(one.name, text, (error as Error).message);
     }
   }
   const config = values as Config;

@@ -10,8 +10,8 @@ export {
   type MissingVariables,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
-export { createAuthenticator } from './authenticate.ts';
+export { createAuthenticator, type KnownCallers } from './authenticate.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
 export { type FirstRun, firstRun } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
-export { accountOperation, accountsOperation, setAccountOperation } from './store.ts';
+export { accountOperation, accountsOperation, messageHolderOperation, setAccountOperation } from './store.ts';

@@ -1,7 +1,8 @@
 /**
  * Who calls: the API key and the account id of a request against the database, through a cache that keeps the hot path
- * free of it. What is cached is at most 700 ms old, so that a revoked key, a suspended account or another plan is felt
- * within a second. Every reason for not knowing the caller gets the same refusal after the same work.
+ * free of it. What is cached is at most 700 ms old, so that what another process changes (a revoked key, a suspended
+ * account, another plan) is felt within a second; what this process changes is forgotten, and felt at once. Every reason
+ * for not knowing the caller gets the same refusal after the same work.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -23,14 +24,21 @@ const LONGEST_KEY = 256;
 const unauthorized = refuse(failure('UNAUTHORIZED'));
 const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
-/** Answers at once for a key it has seen within the last moments; rejects with Unavailable as the database does. */
-export type Authenticator = (
-  apiKey: string | undefined,
-  accountId: string | undefined,
-) => Result<Caller> | Promise<Result<Caller>>;
+/** What the authenticator remembers, for those who change it; called after the commit. */
+export interface KnownCallers {
+  forgetKey(keyId: string): void;
+  /** All keys of the account. */
+  forgetAccount(accountId: string): void;
+}
+
+export interface Authenticator extends KnownCallers {
+  /** Answers at once for a key it has seen within the last moments; rejects with Unavailable as the database does. */
+  (apiKey: string | undefined, accountId: string | undefined): Result<Caller> | Promise<Result<Caller>>;
+}
 
 interface Known {
   accountId: string;
+  keyId: string;
   result: Result<Caller>;
 }
 
@@ -45,17 +53,21 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
       const caller = await options.database.execute(findKeyOperation, { keyId, secretHash });
       if (!caller) return undefined;
       const { account } = caller;
-      return { accountId: account.id, result: account.status === 'active' ? ok(caller) : suspended };
+      return { accountId: account.id, keyId, result: account.status === 'active' ? ok(caller) : suspended };
     },
   });
 
   const judge = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
-  return (apiKey, accountId) => {
+  const authenticate = (apiKey: string | undefined, accountId: string | undefined) => {
     const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
     const digest = hash('sha256', presented, 'base64');
     const known = cache.get(digest, { keyId: keyIdOf(presented), digest });
     return known instanceof Promise ? known.then((late) => judge(late, accountId)) : judge(known, accountId);
   };
+  return Object.assign(authenticate, {
+    forgetKey: (keyId: string) => cache.forgetWhere((known) => known.keyId === keyId),
+    forgetAccount: (accountId: string) => cache.forgetWhere((known) => known.accountId === accountId),
+  });
 }

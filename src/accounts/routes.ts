@@ -11,6 +11,7 @@ import { closed } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account, Caller } from './account.ts';
 import type { PageRequest } from './account-row.ts';
+import type { KnownCallers } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
 import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
@@ -45,12 +46,19 @@ const notFound = (what: string): RouteAnswer => ({
   failure: failure('NOT_FOUND', { message: `There is no such ${what}.` }),
 });
 
+export interface AccountRouteOptions {
+  database: Database;
+  clock: Clock;
+  /** What authentication remembers: a revoked key and a changed setting are to be felt by the very next request. */
+  callers: KnownCallers;
+}
+
 /** GET and PATCH /account, GET /account/health, /api-keys, /smtp-credentials. */
-export function accountRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
 }
 
-function settingsRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database } = options;
   const reader = createUsageReader(options);
   const shown = async (account: Account, caller: Caller) =>
@@ -72,7 +80,9 @@ function settingsRoutes(options: { database: Database; clock: Clock }): RouteDef
       response: { status: 200, schema: bodies.accountSchema },
       handle: async ({ caller, body }) => {
         const patched = await patchSettings(database, caller.account.id, body);
-        return patched.ok ? shown(patched.value, caller) : patched;
+        if (!patched.ok) return patched;
+        options.callers.forgetAccount(caller.account.id);
+        return shown(patched.value, caller);
       },
     }),
     route({
@@ -84,7 +94,7 @@ function settingsRoutes(options: { database: Database; clock: Clock }): RouteDef
   ];
 }
 
-function keyRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   const { database, clock } = options;
   return [
     route({
@@ -117,15 +127,14 @@ function keyRoutes(options: { database: Database; clock: Clock }): RouteDefiniti
     route({
       ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key' },
       summary: 'Revoke an API key',
-      description: 'It is refused within a second. A key may revoke itself.',
+      description: 'It is refused from the next request on. A key may revoke itself.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: bodies.messageSchema },
       handle: async ({ caller, params }) => {
-        const revoked = await database.execute(revokeKeyOperation, {
-          id: params.keyId ?? '',
-          accountId: caller.account.id,
-          nowMs: clock.now(),
-        });
+        const keyId = params.keyId ?? '';
+        const revocation = { id: keyId, accountId: caller.account.id, nowMs: clock.now() };
+        const revoked = await database.execute(revokeKeyOperation, revocation);
+        options.callers.forgetKey(keyId);
         return revoked ? answer({ message: 'The API key is revoked.' }) : notFound('API key');
       },
     }),

@@ -1,6 +1,6 @@
 /**
  * The rows of accounts: making them (with their first keys), changing what the operator or the account itself may change,
- * and counting what they sent.
+ * counting what they sent, and telling whose a message is.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -128,6 +128,20 @@ export const patchSettingsOperation = operation(
     const settings = { ...account.settings, ...patch.settings, variables: Object.fromEntries(variables) };
     await tx.run('UPDATE account SET settings = ? WHERE id = ?', JSON.stringify(settings), patch.id);
     return { account: { ...account, settings } };
+  },
+);
+
+/** The account and mode that a message belongs to, for the operator, who has its id alone; null when there is none. */
+export const messageHolderOperation = operation(
+  'accounts.messageHolder',
+  'read',
+  async (tx, messageId: string): Promise<{ accountId: string; mode: Mode } | null> => {
+    // By way of its events, which are found by the message's id alone; every message has one.
+    const row = await tx.get<{ accountId: string; mode: Mode }>(
+      'SELECT account_id AS "accountId", mode FROM event WHERE message_id = ? LIMIT 1',
+      messageId,
+    );
+    return row ?? null;
   },
 );
 

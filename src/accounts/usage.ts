@@ -1,6 +1,7 @@
 /**
- * What an account has sent and how it fared, counted over the newest messages of one mode. Counting stops at a bound, so
- * that the figures of a huge account are a floor; they are kept for a few seconds.
+ * What an account has sent and how it fared, counted over the newest messages of one mode. The figures are exact as of the
+ * call; only where counting has become dear, for tens of thousands of messages, are they kept for a few seconds. Counting
+ * stops at a bound, so that the figures of a huge account are a floor.
  */
 import type { Clock } from '../base/clock.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
@@ -13,6 +14,8 @@ const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;
 const HEALTH_DAYS = 7;
 const COUNTED_AT_MOST = 100_000;
+/** Counted anew with each call: some milliseconds. */
+const EXACT_UP_TO = 50_000;
 const KEPT_MS = 5_000;
 const ACCOUNTS_KEPT = 1_000;
 /** `msg_` and the time part of an id. */
@@ -51,26 +54,40 @@ export interface UsageReader {
   health(accountId: string, mode: Mode): Promise<Health>;
 }
 
-export function createUsageReader(options: { database: Database; clock: Clock }): UsageReader {
+export function createUsageReader(options: {
+  database: Database;
+  clock: Clock;
+  /** Messages up to which each call counts anew; 50,000 unless told. */
+  exactUpTo?: number;
+}): UsageReader {
   const { database, clock } = options;
+  const count = (period: Period): Promise<MessageCounts[]> => {
+    const nowMs = clock.now();
+    return database.execute(messageCountsOperation, {
+      accountId: period.accountId,
+      mode: period.mode,
+      fromId: newId('msg', nowMs - period.days * DAY_MS).slice(0, TIME_PREFIX_LENGTH),
+      recentMs: nowMs - (nowMs % DAY_MS),
+      limit: COUNTED_AT_MOST,
+    });
+  };
   const cache = createFreshCache<Period, MessageCounts[]>({
     clock,
     maxAgeMs: KEPT_MS,
     limit: ACCOUNTS_KEPT,
     absentLimit: 0,
-    read: (period) => {
-      const nowMs = clock.now();
-      return database.execute(messageCountsOperation, {
-        accountId: period.accountId,
-        mode: period.mode,
-        fromId: newId('msg', nowMs - period.days * DAY_MS).slice(0, TIME_PREFIX_LENGTH),
-        recentMs: nowMs - (nowMs % DAY_MS),
-        limit: COUNTED_AT_MOST,
-      });
-    },
+    read: count,
   });
-  const counts = async (period: Period): Promise<MessageCounts[]> =>
-    (await cache.get(`${period.accountId} ${period.mode} ${period.days}`, period)) ?? [];
+  const large = new Set<string>();
+  const counts = async (period: Period): Promise<MessageCounts[]> => {
+    const key = `${period.accountId} ${period.mode} ${period.days}`;
+    const kept = large.has(key) ? await cache.get(key, period) : undefined;
+    const rows = kept ?? (await count(period));
+    large.delete(key);
+    if (total(rows, () => true) > (options.exactUpTo ?? EXACT_UP_TO)) large.add(key);
+    if (large.size > ACCOUNTS_KEPT) large.delete(large.values().next().value as string);
+    return rows;
+  };
 
   return {
     usage: async (accountId, mode) => {

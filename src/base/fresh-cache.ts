@@ -22,6 +22,11 @@ export interface FreshCache<A, V> {
   /** The value, at once when it is fresh; `argument` is what a read needs. Rejects as the read does. */
   get(key: string, argument: A): V | undefined | Promise<V | undefined>;
   forget(key: string): void;
+  /**
+   * Forgets every value that matches and all that is absent. Reads under way answer those who wait for them already, and
+   * are neither joined nor remembered: they may have begun before the change.
+   */
+  forgetWhere(matches: (value: V) => boolean): void;
 }
 
 interface Entry<V> {
@@ -80,6 +85,11 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
       known.delete(key);
       absent.delete(key);
       reading.delete(key);
+    },
+    forgetWhere: (matches) => {
+      for (const [key, entry] of known) if (matches(entry.value as V)) known.delete(key);
+      absent.clear();
+      reading.clear();
     },
   };
 }

@@ -43,7 +43,6 @@ const COMMANDS: Command[] = [
 ];
 
 const EVERYWHERE: NonNullable<ParseArgsConfig['options']> = {
-  json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 };
 
@@ -87,11 +86,24 @@ function judge(error: unknown): Failed {
   return { code: name === 'Error' ? 'FAILED' : name, message, exitCode: 1 };
 }
 
+/** Takes --json out, wherever before a `--` it stands; the rest in order. */
+function takeJson(argv: string[]): { json: boolean; words: string[] } {
+  const end = argv.indexOf('--');
+  const options = end === -1 ? argv : argv.slice(0, end);
+  const words = options.filter((one) => one !== '--json');
+  return { json: words.length < options.length, words: end === -1 ? words : [...words, ...argv.slice(end)] };
+}
+
+/** Help, which under --json is an object too. */
+function help(text: string): CommandOutcome {
+  return { data: { help: text.trimEnd() }, text: text.trimEnd() };
+}
+
 /** Runs one command and answers its exit code. `argv` is without the program's own names. */
 export async function runCommandLine(argv: string[], environment: Environment, streams: Streams): Promise<number> {
-  const json = argv.includes('--json');
+  const { json, words } = takeJson(argv);
   try {
-    const outcome = await dispatch(argv, environment, streams);
+    const outcome = await dispatch(words, { json, environment, streams });
     if (json && outcome.data) streams.out(`${JSON.stringify(outcome.data)}\n`);
     else if (!json && outcome.text !== undefined) {
       // A refusal of a remote service is no answer: it belongs on stderr like our own.
@@ -107,19 +119,22 @@ export async function runCommandLine(argv: string[], environment: Environment, s
   }
 }
 
-async function dispatch(argv: string[], environment: Environment, streams: Streams): Promise<CommandOutcome> {
+async function dispatch(
+  argv: string[],
+  { json, environment, streams }: { json: boolean; environment: Environment; streams: Streams },
+): Promise<CommandOutcome> {
   const found = findCommand(argv);
   if (!found) {
     if (argv.length === 0) throw new UsageError('no command given; see postrider --help');
     if (argv.includes('--help') || argv.includes('-h') || argv[0] === 'help') {
       const related = COMMANDS.filter((one) => one.words.startsWith(`${argv[0]} `));
-      return { text: overview(related.length > 0 ? related : COMMANDS).trimEnd() };
+      return help(overview(related.length > 0 ? related : COMMANDS));
     }
     throw unknownCommand(argv);
   }
   const { command, rest } = found;
   const { values, positionals } = readArguments(command, rest);
-  if (values.help) return { text: commandHelp(command).trimEnd() };
+  if (values.help) return help(commandHelp(command));
   const missing = command.positionals[positionals.length];
   if (missing !== undefined) throw new UsageError(`${missing} is missing: postrider ${command.words} ${command.usage}`);
   if (positionals.length > command.positionals.length && !command.morePositionals) {
@@ -132,6 +147,7 @@ async function dispatch(argv: string[], environment: Environment, streams: Strea
     streams,
     positionals,
     options: values,
+    json,
   });
 }
 

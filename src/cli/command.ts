@@ -25,6 +25,8 @@ export interface CommandCall {
   streams: Streams;
   positionals: string[];
   options: OptionValues;
+  /** Whether --json was given: for a command that prints while it runs. */
+  json: boolean;
 }
 
 export interface CommandOutcome {

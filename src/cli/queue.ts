@@ -1,4 +1,5 @@
 /** `postrider queue status | retry | cancel`. */
+import { messageHolderOperation } from '../accounts/accounts.ts';
 import { newId } from '../base/ids.ts';
 import {
   cancelMessageOperation,
@@ -65,14 +66,17 @@ const cancel: Command = {
   positionals: ['MESSAGEID'],
   run: async (call) => {
     const messageId = call.positionals[0] ?? '';
-    await withQueued(call, async (store, { accountId, mode }) => {
+    await withStore({ config: call.config, clock: call.clock }, async (store) => {
+      // A message that has left is in no queue any more, and its state is the reason that the operator wants to hear.
+      const holder = await store.database.execute(messageHolderOperation, messageId);
+      if (!holder) throw new CommandError('NOT_FOUND', `there is no message ${messageId}`);
       const nowMs = call.clock.now();
-      const args = { accountId, mode, messageId, nowMs, eventId: newId('evt', nowMs) };
+      const args = { ...holder, messageId, nowMs, eventId: newId('evt', nowMs) };
       const outcome = await store.database.execute(cancelMessageOperation, args);
       if (outcome.changed) {
         for (const key of outcome.blobKeys) await store.blobs.remove(key);
       } else if (outcome.reason === 'not-found') {
-        throw new CommandError('NOT_FOUND', `there is no message ${messageId} in the queue`);
+        throw new CommandError('NOT_FOUND', `there is no message ${messageId}`);
       } else if (outcome.status === 'sending') throw sending(messageId);
       else throw new CommandError('CONFLICT', `${messageId} is ${outcome.status} and can no longer be cancelled`);
     });

@@ -27,7 +27,7 @@ export const serveCommand: Command = {
   summary: 'run the service',
   options: {},
   positionals: [],
-  run: async ({ config, environment, streams }) => {
+  run: async ({ config, environment, streams, json }) => {
     // Loaded here alone, so that every other command starts without the weight of the service.
     const { serve } = await import('../roles/serve.ts');
     for (const name of unknownSettings(environment)) {
@@ -43,7 +43,8 @@ export const serveCommand: Command = {
     };
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal);
     const serving = await serve(config);
-    if (serving.firstRun) streams.out(welcome(serving.firstRun, serving.httpPort));
+    const { firstRun: first, httpPort } = serving;
+    if (first) streams.out(json ? `${JSON.stringify(first)}\n` : welcome(first, httpPort));
     const ended = await Promise.race([signalled, serving.broken]);
     if (ended === 'signal') {
       await serving.stop();

@@ -10,6 +10,7 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { seal } from '../base/seal.ts';
 import { generateDkimKeys } from '../mail/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
+import { domainChanged } from './changes.ts';
 import { type DkimAlgorithm, type SenderDomain, senderDomainName } from './domain.ts';
 import { addDomainOperation, domainByNameOperation } from './store.ts';
 
@@ -54,5 +55,6 @@ export async function addDomain(
     keys: [keyOf('rsa'), keyOf('ed25519')],
   });
   if ('refused' in outcome) return refuse(failure('NOT_FOUND'));
+  domainChanged(database, { accountId, domainId: outcome.domain.id });
   return ok(outcome);
 }

@@ -1,7 +1,8 @@
 /**
  * The two questions that sending asks of domains, answered from memory: may this account send from this domain, and with
- * which keys is its mail signed. A verified domain covers those below it; the longest one that matches signs. Answers
- * are read again when they are older than a moment, so that verifying and deleting are felt.
+ * which keys is its mail signed. A verified domain covers those below it; the longest one that matches signs. Adding,
+ * verifying and deleting in this process are felt at once, and those of another within a second, since answers are read
+ * again when they are older than a moment.
  */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -11,11 +12,11 @@ import { domainToAscii } from '../mail/address.ts';
 import type { DkimKey } from '../mail/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { sealContext } from './add.ts';
+import { onDomainChange } from './changes.ts';
 import { coveringDomains } from './domain.ts';
 import { sealedKeysOperation, sendingDomainOperation } from './store.ts';
 
-const SENDER_FRESH_MS = 700;
-const KEYS_FRESH_MS = 3_000;
+const FRESH_MS = 700;
 const SENDERS_KEPT = 10_000;
 const DOMAINS_KEPT = 5_000;
 
@@ -36,17 +37,18 @@ export interface SenderCheck {
 }
 
 export function createSenderCheck(options: { database: Database; clock: Clock }): SenderCheck {
-  const cache = createFreshCache<Asked, true>({
+  const cache = createFreshCache<Asked, string>({
     clock: options.clock,
-    maxAgeMs: SENDER_FRESH_MS,
+    maxAgeMs: FRESH_MS,
     limit: SENDERS_KEPT,
     absentLimit: 0,
-    read: async (asked) => ((await findSending(options.database, asked)) ? true : undefined),
+    read: async (asked) => ((await findSending(options.database, asked)) ? asked.accountId : undefined),
   });
+  onDomainChange(options.database, ({ accountId }) => cache.forgetWhere((known) => known === accountId));
   return {
     isVerified: (accountId, domain) => {
       const known = cache.get(`${accountId} ${domain}`, { accountId, domain });
-      return known instanceof Promise ? known.then((late) => late === true) : known === true;
+      return known instanceof Promise ? known.then((late) => late !== undefined) : known !== undefined;
     },
   };
 }
@@ -85,19 +87,23 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
   };
 
   // That there are none is never remembered: mail accepted just after the verification is to be signed.
-  const cache = createFreshCache<Asked, SigningKeys>({
+  const cache = createFreshCache<Asked, { accountId: string; signing: SigningKeys }>({
     clock,
-    maxAgeMs: KEYS_FRESH_MS,
+    maxAgeMs: FRESH_MS,
     limit: SENDERS_KEPT,
     absentLimit: 0,
     read: async (asked) => {
       const domain = await findSending(database, asked);
-      return domain ? parse(domain) : undefined;
+      return domain ? { accountId: asked.accountId, signing: await parse(domain) } : undefined;
     },
+  });
+  onDomainChange(database, ({ accountId, domainId }) => {
+    cache.forgetWhere((known) => known.accountId === accountId);
+    parsed.delete(domainId);
   });
 
   return {
     keysFor: async (accountId, fromDomain) =>
-      cache.get(`${accountId} ${fromDomain}`, { accountId, domain: fromDomain }),
+      (await cache.get(`${accountId} ${fromDomain}`, { accountId, domain: fromDomain }))?.signing,
   };
 }

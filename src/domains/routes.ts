@@ -11,6 +11,7 @@ import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinitio
 import { closed, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
+import { domainChanged } from './changes.ts';
 import { knownRecords, lookUpRecords } from './dns-records.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
 import { deleteDomainOperation, domainOperation, domainsOperation } from './store.ts';
@@ -129,6 +130,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       handle: async ({ caller, params }) => {
         const args = { id: params.id ?? '', accountId: caller.account.id };
         const removed = await database.execute(deleteDomainOperation, args);
+        domainChanged(database, { accountId: args.accountId, domainId: args.id });
         return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
       },
     }),

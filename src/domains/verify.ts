@@ -7,6 +7,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
+import { domainChanged } from './changes.ts';
 import { type DnsRecord, lookUpRecords } from './dns-records.ts';
 import type { DomainStatus, SenderDomain } from './domain.ts';
 import { recordCheckOperation } from './store.ts';
@@ -47,6 +48,8 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const found = decisive.status === 'verified';
   const failing: DomainStatus = domain.status === 'pending' ? 'pending' : 'failing';
   const status = found ? 'verified' : decisive.status === 'unknown' ? domain.status : failing;
-  await verifying.database.execute(recordCheckOperation, { id: domain.id, status, nowMs: verifying.clock.now() });
+  const { database, clock } = verifying;
+  await database.execute(recordCheckOperation, { id: domain.id, status, nowMs: clock.now() });
+  if (status !== domain.status) domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   return { success: found, message: explain(decisive, domain.domain), status, records };
 }

@@ -15,7 +15,11 @@ const CONTENT_SECURITY_POLICY =
 /** The one shape, with the request id that the shell has set. */
 function refuse(response: ServerResponse, refusal: Failure): void {
   const answer = refusalAnswer({ failure: refusal }, String(response.getHeader('X-Request-Id') ?? ''));
-  response.writeHead(answer.status, { 'Content-Type': answer.contentType, 'X-Content-Type-Options': 'nosniff' });
+  response.writeHead(answer.status, {
+    ...answer.headers,
+    'Content-Type': answer.contentType,
+    'X-Content-Type-Options': 'nosniff',
+  });
   response.end(answer.content);
 }
 
@@ -60,6 +64,10 @@ export function docsPages(openapi: () => unknown): Pages {
   return {
     prefixes: ['/docs'],
     handle: async (request: IncomingMessage, response: ServerResponse) => {
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        refuse(response, failure('METHOD_NOT_ALLOWED', { allow: ['GET', 'HEAD'] }));
+        return;
+      }
       loading ??= load(openapi).catch((error: unknown) => {
         loading = undefined;
         throw error;

@@ -4,7 +4,7 @@
  */
 import type { TSchema } from 'typebox';
 import { catalogue, type FailureCode } from '../base/failure.ts';
-import type { Method, RouteDefinition } from './route.ts';
+import type { Method, RouteDefinition, RouteResponse } from './route.ts';
 
 type Json = Record<string, unknown>;
 
@@ -97,17 +97,18 @@ function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
   return [...new Set(codes)];
 }
 
+function success({ schema, contentType = 'application/json', description = 'Success.' }: RouteResponse): Json {
+  if (schema === undefined && contentType === 'application/json') return { description };
+  return { description, content: { [contentType]: schema === undefined ? {} : { schema: plain(schema) } } };
+}
+
 function responses<C>(route: RouteDefinition<C>): Json {
-  const { status, schema, contentType = 'application/json', description = 'Success.' } = route.response;
   const byStatus = new Map<number, FailureCode[]>();
   for (const code of refusalCodes(route)) {
     byStatus.set(catalogue[code].status, [...(byStatus.get(catalogue[code].status) ?? []), code]);
   }
-  const content =
-    schema === undefined && contentType === 'application/json'
-      ? {}
-      : { content: { [contentType]: schema === undefined ? {} : { schema: plain(schema) } } };
-  const all: Json = { [status]: { description, ...content } };
+  const all: Json = {};
+  for (const response of [route.response, ...(route.furtherResponses ?? [])]) all[response.status] = success(response);
   for (const [refused, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
     all[refused] = {
       description: codes.join(', '),

@@ -97,6 +97,13 @@ export interface RefusalAnswer {
 
 export type RouteAnswer = JsonAnswer | RawJsonAnswer | ContentAnswer | RefusalAnswer;
 
+export interface RouteResponse {
+  status: number;
+  schema?: TSchema;
+  contentType?: string;
+  description?: string;
+}
+
 export interface RouteDefinition<
   C = unknown,
   B extends TSchema | undefined = TSchema | undefined,
@@ -120,7 +127,9 @@ export interface RouteDefinition<
   /** Object schema of the path parameters, for /openapi.json and for refusals (400). */
   params?: TSchema;
   /** What success looks like. contentType defaults to application/json; schema may be left out for other content. */
-  response: { status: number; schema?: TSchema; contentType?: string; description?: string };
+  response: RouteResponse;
+  /** Other kinds of success, for /openapi.json; their statuses differ from that of `response`. */
+  furtherResponses?: readonly RouteResponse[];
   /** Refusals beyond those that every route has, for /openapi.json. */
   refusals?: readonly FailureCode[];
   /** Default 1,000,000. */

@@ -6,31 +6,38 @@
 
 /**
  * Extensions of programs, scripts, shortcuts, installers and disk images, which a double click runs or mounts; lower case. Certificates,
- * databases and other data that single products refuse (cer, crt, mdb, pst, tmp) are not executable and are let through.
+ * databases and other data that single products refuse (cer, crt, mat, mdb, pst, tmp) are not executable and are let through.
  */
 const REFUSED_EXTENSIONS = new Set(
-  `ade adp apk app appcontent-ms application appref-ms appx appxbundle asp aspx bas bat cab chm cmd com command cpl csh dll
-  dmg elf ex ex_ exe fxp gadget hlp hpj hta inf ins ipa iso isp its jar jnlp js jse ksh lib lnk mad maf mag mam maq mar mas
-  mat mau mav maw mda mde mdt mdw mdz msc msh msh1 msh1xml msh2 msh2xml mshxml msi msix msixbundle msp mst msu nsh ocx ops
-  osd pcd pif pl plg prg ps1 ps1xml ps2 ps2xml psc1 psc2 psd1 psdm1 psm1 py pyc pyo pyw pyz pyzw reg run scf scr sct
-  settingcontent-ms sh shb shs so sys theme url vb vbe vbp vbs vhd vhdx vps vsmacros vsw vxd webpnp website ws wsb wsc wsf
-  wsh xbap xll xnk`.split(/\s+/),
+  `ade adp apk app appcontent-ms appimage application appref-ms appx appxbundle asp aspx bas bash bat cab cgi chm cjs
+  class cmd com command cpl crx csh deb dll dmg elf ex ex_ exe fish fxp gadget hlp hpj hta inf ins ipa iso isp its
+  jar jnlp js jse jsp jspx ksh lib lnk lua mad maf mag mam maq mar mas mau mav maw mda mde mdt mdw mdz mjs msc msh
+  msh1 msh1xml msh2 msh2xml mshxml msi msix msixbundle msp mst msu nsh ocx ops osd pcd phar php php3 php4 php5 phtml
+  pif pkg pl plg prg ps1 ps1xml ps2 ps2xml psc1 psc2 psd1 psdm1 psm1 py pyc pyo pyw pyz pyzw rb reg rpm run scf scr
+  sct settingcontent-ms sh shb shs so sys tcl theme url vb vbe vbp vbs vbscript vhd vhdx vps vsmacros vsw vxd wasm
+  webpnp website ws wsb wsc wsf wsh xbap xll xnk xpi zsh`.split(/\s+/),
 );
 
 const REFUSED_TYPES = new Set([
   'application/bat',
   'application/ecmascript',
+  'application/exe',
   'application/hta',
   'application/java-archive',
   'application/java-vm',
   'application/javascript',
+  'application/typescript',
   'application/vnd.android.package-archive',
   'application/vnd.apple.installer+xml',
+  'application/vnd.debian.binary-package',
   'application/vnd.microsoft.portable-executable',
   'application/vnd.ms-htmlhelp',
+  'application/wasm',
   'application/x-apple-diskimage',
+  'application/x-bash',
   'application/x-bat',
   'application/x-csh',
+  'application/x-deb',
   'application/x-dosexec',
   'application/x-elf',
   'application/x-exe',
@@ -40,24 +47,28 @@ const REFUSED_TYPES = new Set([
   'application/x-java-archive',
   'application/x-java-jnlp-file',
   'application/x-javascript',
+  'application/x-lua',
   'application/x-mach-binary',
   'application/x-ms-application',
+  'application/x-ms-dos-executable',
   'application/x-ms-installer',
   'application/x-ms-shortcut',
-  'application/x-ms-dos-executable',
   'application/x-msdos-program',
   'application/x-msdownload',
   'application/x-msi',
   'application/x-perl',
+  'application/x-php',
   'application/x-powershell',
   'application/x-python',
   'application/x-python-code',
+  'application/x-redhat-package-manager',
+  'application/x-rpm',
+  'application/x-ruby',
   'application/x-sh',
   'application/x-sharedlib',
   'application/x-shellscript',
   'application/x-vbs',
   'application/x-winexe',
-  'application/exe',
   'text/ecmascript',
   'text/javascript',
   'text/jscript',
@@ -65,7 +76,9 @@ const REFUSED_TYPES = new Set([
   'text/vbscript',
   'text/x-javascript',
   'text/x-perl',
+  'text/x-php',
   'text/x-python',
+  'text/x-ruby',
   'text/x-script.python',
   'text/x-sh',
   'text/x-shellscript',

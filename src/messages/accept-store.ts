@@ -84,6 +84,8 @@ export interface AcceptanceResult {
   recipients: RecipientAnswer[];
   /** Work rows that were leased to the caller, by message id. */
   leased: { messageId: string; seq: number; emailSeq: number }[];
+  /** Blobs of emails that were settled at once and whose content is not to be kept: nothing names them. */
+  unkeptBlobKeys: string[];
 }
 
 /** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
@@ -110,27 +112,37 @@ export const acceptOperation = operation(
   async (tx, acceptance: Acceptance): Promise<AcceptanceResult> => {
     const recipients: RecipientAnswer[] = [];
     const leased: AcceptanceResult['leased'] = [];
+    const unkeptBlobKeys: string[] = [];
     if (acceptance.idempotency && (await recordExists(tx, acceptance, acceptance.idempotency))) {
-      return { stored: false, answer: '', recipients, leased };
+      return { stored: false, answer: '', recipients, leased, unkeptBlobKeys };
     }
     let firstEmailSeq: number | null = null;
     for (const email of acceptance.emails) {
-      const emailSeq = await insertEmail(tx, acceptance, email);
+      const suppressed = await suppressedOf(tx, acceptance, email.recipients);
+      const isKept = acceptance.retain !== 'none' || suppressed.size < email.recipients.length;
+      if (!isKept && email.blobKey !== null) unkeptBlobKeys.push(email.blobKey);
+      const emailSeq = await insertEmail(tx, acceptance, { email, isKept });
       firstEmailSeq ??= emailSeq;
       for (const recipient of email.recipients) {
-        const status = await insertMessage(tx, { acceptance, emailSeq, recipient, leased });
+        const isSuppressed = suppressed.has(recipient);
+        const status = await insertMessage(tx, { acceptance, emailSeq, recipient, isSuppressed, leased });
         recipients.push({ email: recipient.email, role: recipient.role, status, messageId: recipient.messageId });
       }
     }
     const answer = sendAnswer(acceptance.from, recipients);
     if (acceptance.idempotency)
       await insertRecord(tx, acceptance, { ...acceptance.idempotency, answer, firstEmailSeq });
-    return { stored: true, answer, recipients, leased };
+    return { stored: true, answer, recipients, leased, unkeptBlobKeys };
   },
   acceptWire,
 );
 
-function insertEmail(tx: Transaction, acceptance: Acceptance, email: AcceptedEmail): Promise<number> | number {
+/** Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later. */
+function insertEmail(
+  tx: Transaction,
+  acceptance: Acceptance,
+  { email, isKept }: { email: AcceptedEmail; isKept: boolean },
+): Promise<number> | number {
   return tx.insert(
     `INSERT INTO email (account_id, mode, source, header_from, header_to, envelope_from, subject, header_message_id,
        tags, metadata, options, template_id, template_version, size_bytes, content, blob_key, created_at, retain,
@@ -150,11 +162,11 @@ function insertEmail(tx: Transaction, acceptance: Acceptance, email: AcceptedEma
     email.templateId,
     email.templateVersion,
     email.sizeBytes,
-    email.content,
-    email.blobKey,
+    isKept ? email.content : null,
+    isKept ? email.blobKey : null,
     acceptance.nowMs,
     acceptance.retain,
-    acceptance.contentUntilMs,
+    isKept ? acceptance.contentUntilMs : null,
   );
 }
 
@@ -162,13 +174,13 @@ interface MessageInsert {
   acceptance: Acceptance;
   emailSeq: number;
   recipient: AcceptedRecipient;
+  isSuppressed: boolean;
   leased: AcceptanceResult['leased'];
 }
 
 async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<RecipientAnswer['status']> {
-  const { acceptance, emailSeq, recipient } = insert;
+  const { acceptance, emailSeq, recipient, isSuppressed: suppressed } = insert;
   const { accountId, mode, nowMs } = acceptance;
-  const suppressed = recipient.simulateSuppressed || (await isSuppressed(tx, acceptance, recipient.suppressionKey));
   const scheduled = acceptance.sendAtMs !== null;
   const status = suppressed ? 'suppressed' : scheduled ? 'scheduled' : 'queued';
   const leaseUntilMs = scheduled ? null : acceptance.leaseUntilMs;
@@ -237,6 +249,20 @@ async function insertSandboxItem(tx: Transaction, insert: MessageInsert, outcome
     outcome,
     insert.acceptance.nowMs,
   );
+}
+
+async function suppressedOf(
+  tx: Transaction,
+  acceptance: Acceptance,
+  recipients: readonly AcceptedRecipient[],
+): Promise<ReadonlySet<AcceptedRecipient>> {
+  const found = new Set<AcceptedRecipient>();
+  for (const recipient of recipients) {
+    if (recipient.simulateSuppressed || (await isSuppressed(tx, acceptance, recipient.suppressionKey))) {
+      found.add(recipient);
+    }
+  }
+  return found;
 }
 
 async function isSuppressed(tx: Transaction, acceptance: Acceptance, key: string): Promise<boolean> {

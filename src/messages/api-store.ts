@@ -6,7 +6,14 @@ import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { dropContent } from './delivery-store.ts';
-import type { EmailOptions, MessageRow, MessageStatus, Retain, Role } from './message.ts';
+import {
+  type EmailOptions,
+  type MessageRow,
+  type MessageStatus,
+  RETAIN_MS,
+  type Retain,
+  type Role,
+} from './message.ts';
 import { transition } from './state-machine.ts';
 
 export interface MessageKey {
@@ -170,13 +177,13 @@ interface Changeable {
   work_seq: number | null;
   leased: number | null;
   email_seq: number;
-  send_at: number | null;
+  retain: Retain;
   options: string;
 }
 
 function readChangeable(tx: Transaction, key: MessageKey) {
   return tx.get<Changeable>(
-    `SELECT m.status, m.work_seq, w.leased, m.email_seq, m.send_at, e.options ${JOINED}
+    `SELECT m.status, m.work_seq, w.leased, m.email_seq, e.retain, e.options ${JOINED}
      WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     key.accountId,
     key.mode,
@@ -250,8 +257,12 @@ export const moveMessageOperation = operation(
       mode,
       messageId,
     );
-    const laterMs = Math.max(0, sendAtMs - (found.send_at ?? sendAtMs));
-    await tx.run('UPDATE email SET content_until = content_until + ? WHERE seq = ?', laterMs, found.email_seq);
+    await tx.run(
+      `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + ?
+       WHERE seq = ? AND content_until IS NOT NULL`,
+      RETAIN_MS[found.retain],
+      found.email_seq,
+    );
     return { changed: true, row: (await findRow(tx, move)) as MessageRow };
   },
 );

@@ -21,6 +21,10 @@ export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type Role = 'to' | 'cc' | 'bcc';
 export type Retain = 'none' | '7d' | '30d';
 
+const DAY_MS = 86_400_000;
+/** How long content is kept from the time of sending; of mail that is not retained only until it is settled, at most so long. */
+export const RETAIN_MS: Readonly<Record<Retain, number>> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
+
 /** The kind of work rows that deliver: subject is the message id, ref the email's number. */
 export const DELIVERY_WORK = 'delivery';
 

@@ -39,14 +39,15 @@ export {
   settleOperation,
   unholdOperation,
 } from './delivery-store.ts';
-export type {
-  DeliveryJob,
-  EmailOptions,
-  Handover,
-  MessageRow,
-  MessageStatus,
-  Retain,
-  Role,
+export {
+  type DeliveryJob,
+  type EmailOptions,
+  type Handover,
+  type MessageRow,
+  type MessageStatus,
+  RETAIN_MS,
+  type Retain,
+  type Role,
 } from './message.ts';
 export {
   namedBlobsOperation,

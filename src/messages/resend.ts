@@ -11,11 +11,8 @@ import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type AcceptedEmail, acceptOperation } from './accept-store.ts';
 import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';
-import type { EmailOptions, Retain } from './message.ts';
+import { type EmailOptions, RETAIN_MS } from './message.ts';
 
-const DAY_MS = 86_400_000;
-/** How long content is kept; of mail that is not retained only until it is settled, at most so long. */
-const RETAIN_MS: Record<Retain, number> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
 /** Content above this size lives in a blob. */
 const INLINE_BYTES = 64 * 1024;
 
@@ -52,6 +49,8 @@ export async function resendMessage(
     idempotency: null,
     leaseUntilMs: null,
   });
+  // A blob that stays is an orphan and is swept later; the message is accepted all the same.
+  for (const blobKey of accepted.unkeptBlobKeys) deps.blobs.remove(blobKey).catch(() => undefined);
   return ok(accepted.answer);
 }
 

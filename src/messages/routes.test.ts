@@ -2,14 +2,17 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { backlogOperation, claimOperation, settleOperation } from './messages.ts';
 import { messageRoutes } from './routes.ts';
 
@@ -36,6 +39,18 @@ const seed = async (mail: SeededMail): Promise<string> => {
   const { recipients } = await seedMail(app.temp.database, { nowMs: clock.now(), ...mail });
   return recipients[0]!.messageId;
 };
+/** When the content of this message's email is to be removed; read beside the running threads. */
+function contentUntil(messageId: string): number | null {
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
+  try {
+    const row = connection
+      .prepare('SELECT content_until FROM email WHERE seq = (SELECT email_seq FROM message WHERE id = ?)')
+      .get(messageId);
+    return (row as { content_until: number | null }).content_until;
+  } finally {
+    connection.close();
+  }
+}
 const claim = () =>
   app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, suspects: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
@@ -122,6 +137,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   const raw = await api.get(`/messages/${id}/content`);
   assert.equal(raw.headers['content-type'], 'message/rfc822');
   assert.equal(raw.text, content);
+  assert.equal(raw.headers['x-content-type-options'], 'nosniff', 'once');
   const key = await blobs.put(randomBytes(100_000));
   const large = await seed({ accountId, email: { content: null, blobKey: key } });
   assert.equal((await api.get(`/messages/${large}/content`)).headers['content-type'], 'message/rfc822');
@@ -194,6 +210,87 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
   assert.equal((await api.patch(`/messages/${id}`, { sendAt: later })).status, 409);
   const queued = await seed({ accountId });
   assert.equal((await api.patch(`/messages/${queued}`, { sendAt: later })).status, 409);
+});
+
+test('content is kept from the last of the copies on, however often they are moved', async () => {
+  const accountId = 'acc_keep';
+  const api = app.api(accountId);
+  const day = 86_400_000;
+  const startMs = clock.now();
+  const recipients = ['a@example.com', 'b@example.com'];
+  const mail = { accountId, recipients, nowMs: startMs, sendAtMs: startMs + day, retain: '7d' } as const;
+  const copies = ids((await seedMail(app.temp.database, mail)).recipients);
+  for (const [copy, daysAhead, lastDay] of [
+    [0, 5, 5],
+    [1, 5, 5],
+    [0, 2, 5],
+    [1, 3, 3],
+  ] as const) {
+    const sendAt = new Date(startMs + daysAhead * day).toISOString();
+    assert.equal((await api.patch(`/messages/${copies[copy]}`, { sendAt })).status, 200);
+    assert.equal(contentUntil(copies[copy]!), startMs + (lastDay + 7) * day);
+  }
+});
+
+test('sending again is refused where sending is', () => {
+  const routes = messageRoutes({
+    database: app.temp.database,
+    blobs,
+    clock,
+    judgeSender: async () => undefined,
+    nudge: () => {},
+  });
+  assert.deepEqual(
+    routes.filter((route) => route.intake).map((route) => route.path),
+    ['/messages/:id/resend'],
+  );
+});
+
+test('what is sent again to a suppressed address and not to be kept leaves nothing', async () => {
+  const accountId = 'acc_unkept';
+  const api = app.api(accountId);
+  const blobKey = await blobs.put(Buffer.alloc(100_000, 0x20));
+  const first = await seed({ accountId });
+  const job = (await claim()).find((one) => one.messageId === first)!;
+  await app.temp.database.execute(settleOperation, [
+    {
+      ...{ seq: job.seq, fence: job.fence, accountId, mode: 'live', messageId: first, emailSeq: job.emailSeq },
+      ...{ retain: '30d', atMs: clock.now(), attempts: 1, to: 'bounced', nextAttemptAtMs: null },
+      ...{
+        attempt: null,
+        event: null,
+        suppress: { email: 'ada@example.com', untilMs: null },
+        sandboxOutcome: null,
+        followedBy: null,
+      },
+    },
+  ]);
+  const kept = await seed({
+    accountId,
+    recipients: ['b@example.com'],
+    retain: 'none',
+    email: { content: null, blobKey },
+  });
+  assert.equal((await api.get(`/messages/${kept}/content`)).status, 200, 'until it is settled');
+  const { recipients } = await seedMail(app.temp.database, {
+    ...{ accountId, recipients: ['b@example.com', 'ada@example.com'], retain: 'none', nowMs: clock.now() },
+    email: { content: null, blobKey: await blobs.put(Buffer.alloc(100_000, 0x21)) },
+  });
+  const put: string[] = [];
+  const original = blobs.put;
+  blobs.put = async (content) => {
+    put.push(await original(content));
+    return put.at(-1)!;
+  };
+  try {
+    const sent = await api.post(`/messages/${recipients[1]!.messageId}/resend`);
+    assert.equal(sent.body.data?.status, 'suppressed', sent.text);
+    assert.equal((await api.get(`/messages/${sent.body.data.messageId}/content`)).status, 404);
+    assert.equal(put.length, 1);
+    await waitUntil('the blob is gone', async () => (await blobs.get(put[0]!)) === undefined);
+  } finally {
+    blobs.put = original;
+  }
 });
 
 test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {

@@ -148,11 +148,8 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
         if (content === undefined) {
           return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
         }
-        // Mail is a stranger's text: a browser must neither run it nor guess at it.
-        const headers = {
-          'X-Content-Type-Options': 'nosniff',
-          'Content-Security-Policy': "default-src 'none'; sandbox",
-        };
+        // Mail is a stranger's text: a browser must not run it.
+        const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
         return { ok: true, contentType: 'message/rfc822', content, headers };
       },
     }),
@@ -235,7 +232,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
       summary: 'Send the kept content again to the same recipient, as a new message',
       description: 'Mail that came over HTTP gets a new Message-ID.',
-      ...{ body: closed({}), bodyOptional: true },
+      ...{ body: closed({}), bodyOptional: true, intake: true },
       refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED'],
       response: { status: 200, description: 'The answer of POST /send.' },
       async handle(request: Request<object>) {

@@ -1,7 +1,6 @@
 /** The api role: every route of the HTTP surface, behind one shell. */
 
-import type { Caller } from '../accounts/accounts.ts';
-import { createAuthenticator } from '../accounts/accounts.ts';
+import { type Caller, createAuthenticator, type KnownCallers } from '../accounts/accounts.ts';
 import { accountRoutes } from '../accounts/routes.ts';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -35,8 +34,8 @@ export interface ApiOptions {
   nudgeWebhooks(): void;
 }
 
-/** Every route with a key, for the service and for the generated API description. */
-export function apiRoutes(parts: Parts, options: ApiOptions): RouteDefinition<Caller>[] {
+/** Every route with a key. */
+function apiRoutes(parts: Parts, options: ApiOptions, callers: KnownCallers): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
   const baseUrl = config.baseUrl ?? `http://localhost:${config.httpPort}`;
@@ -82,14 +81,14 @@ export function apiRoutes(parts: Parts, options: ApiOptions): RouteDefinition<Ca
     }),
     ...suppressionRoutes({ database, clock }),
     ...sandboxRoutes({ database, blobs, clock }),
-    ...accountRoutes({ database, clock }),
+    ...accountRoutes({ database, clock, callers }),
   ];
 }
 
 export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const { config, database, clock, log, metrics, overload } = parts;
   const authenticator = createAuthenticator({ database, clock });
-  const routes = apiRoutes(parts, options);
+  const routes = apiRoutes(parts, options, authenticator);
   const service = serviceRoutes<Caller>({
     metrics,
     ...(config.metricsToken === undefined ? {} : { metricsToken: config.metricsToken }),

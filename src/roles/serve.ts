@@ -7,7 +7,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { createLog, type Log } from '../base/log.ts';
-import type { Config } from '../config.ts';
+import { type Config, listenFault } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
@@ -105,7 +105,10 @@ async function startRoles(parts: Parts): Promise<Roles> {
         nudgeDelivery: () => delivery?.nudge(),
         nudgeWebhooks,
       });
-      httpPort = (await app.listen()).port;
+      const listening = app.listen().catch((error: unknown) => {
+        throw listenFault(error, config) ?? error;
+      });
+      httpPort = (await listening).port;
     }
   } catch (error) {
     await stop();

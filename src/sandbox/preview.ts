@@ -24,10 +24,15 @@ export async function previewOf(content: Uint8Array): Promise<Preview> {
   for (const { originalKey, value } of email.headers) {
     headers[originalKey] = originalKey in headers ? `${headers[originalKey]}\n${value}` : value;
   }
-  const html = email.html ?? null;
-  const text = email.text ?? null;
+  const html = withoutLastLineEnd(email.html);
+  const text = withoutLastLineEnd(email.text);
   const plain = text ?? (html === null ? '' : html.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' '));
   return { html, text, headers, links: linksOf(html ?? '', plain), codes: codesOf(plain) };
+}
+
+/** The end of the last line belongs to the message, not to what was written in it. */
+function withoutLastLineEnd(part: string | undefined): string | null {
+  return part?.replace(/\r?\n$/, '') ?? null;
 }
 
 const ENTITIES: Record<string, string> = { '&amp;': '&', '&#38;': '&', '&quot;': '"', '&#39;': "'" };

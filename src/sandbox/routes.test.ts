@@ -73,6 +73,20 @@ test('one message shows its content, links and codes', async () => {
   assert.equal((await app.api('acc_a', 'sandbox').get(`/sandbox/inbox/${id}`)).status, 404);
 });
 
+test('text and html are shown as they were given, without the line end that the message adds', async () => {
+  const api = app.api('acc_c', 'sandbox');
+  const part = (type: string, text: string) => `--x\r\nContent-Type: text/${type}\r\n\r\n${text}\r\n`;
+  const both = 'Content-Type: multipart/alternative; boundary=x\r\n\r\n';
+  for (const [content, text, html] of [
+    ['Subject: x\r\n\r\nt\r\n', 't', null],
+    ['Subject: x\r\n\r\nt\r\n\r\n', 't\n', null],
+    [`${both}${part('plain', 't')}${part('html', '<p>t</p>')}--x--\r\n`, 't', '<p>t</p>'],
+  ] as const) {
+    const { body } = await api.get(`/sandbox/inbox/${await seed('acc_c', { content })}`);
+    assert.deepEqual([body.text, body.html], [text, html]);
+  }
+});
+
 test('the inbox holds seven days and a thousand messages, and is emptied', async () => {
   const api = app.api('acc_d', 'sandbox');
   const old = await seed('acc_d');

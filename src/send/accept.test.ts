@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -139,6 +140,69 @@ test('content is kept as long as asked for, by the request before the account', 
     assert.equal(email!.retain, retain);
     assert.equal(email!.content_until, rig.clock.now() + days * day);
   }
+});
+
+test('content that is not to be kept is not stored when every copy is settled at once', async () => {
+  const content = Buffer.alloc(100_000, 7).toString('base64');
+  const attachments = [{ name: 'a.dat', contentType: 'application/octet-stream', content }];
+  const put: string[] = [];
+  const { blobs } = rig.dependencies;
+  const own = await sendRig({
+    database: rig.database,
+    blobs: {
+      ...blobs,
+      put: async (bytes) => {
+        const key = await blobs.put(bytes);
+        put.push(key);
+        return key;
+      },
+    },
+  });
+  try {
+    for (const [change, to, isKept] of [
+      [{}, ['suppressed@example.com', 'suppressed+1@example.com'], false],
+      [{ attachments }, ['suppressed@example.com'], false],
+      [{ attachments }, ['suppressed@example.com', 'b@example.com'], true],
+      [{ attachments, retainContent: '7d' }, ['suppressed@example.com'], true],
+    ] as const) {
+      put.length = 0;
+      const body = { ...GOOD, retainContent: 'none', ...change, to };
+      const [email] = await emailsOf([dataOf(await own.send(body, { mode: 'sandbox' })).messageId]);
+      const hasContent = email!.content !== null || email!.blob_key !== null;
+      assert.deepEqual([hasContent, email!.content_until !== null], [isKept, isKept]);
+      assert.equal(put.length, 'attachments' in change ? 1 : 0);
+      for (const key of put)
+        await waitUntil('blob kept or gone', async () => ((await blobs.get(key)) !== undefined) === isKept);
+    }
+  } finally {
+    await own.close();
+  }
+});
+
+test('attachments in Base64 with the line breaks of MIME', async () => {
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+  for (const end of ['\r\n', '\n']) {
+    const content = bytes.toString('base64').replace(/.{76}/g, `$&${end}`) + end;
+    const attachments = [{ name: 'a.dat', contentType: 'application/octet-stream', content }];
+    const [email] = await emailsOf([dataOf(await rig.send({ ...GOOD, attachments })).messageId]);
+    assert.ok(textOf(email).replaceAll('\r\n', '').includes(bytes.toString('base64')));
+  }
+});
+
+test('a Reply-To among the headers is the field replyTo', async () => {
+  const headers = { 'reply-to': 'Desk <desk@example.com>, b@example.com' };
+  const [email] = await emailsOf([dataOf(await rig.send({ ...GOOD, headers })).messageId]);
+  assert.deepEqual(textOf(email).match(/^reply-to:.*$/gim), ['Reply-To: Desk <desk@example.com>, b@example.com']);
+});
+
+test('characters are counted, not the units that hold them', async () => {
+  const subject = '\u{1f4e6}'.repeat(998);
+  const metadata = { ['\u{1f4e6}'.repeat(255)]: 'v'.repeat(10_000) };
+  const data = dataOf(await rig.send({ ...GOOD, subject, metadata }));
+  const sql = `SELECT e.subject, e.metadata FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id = '${data.messageId}'`;
+  const [row] = await rowsOf<{ subject: string; metadata: string }>(rig, sql);
+  assert.equal(row!.subject, subject);
+  assert.deepEqual(JSON.parse(row!.metadata), metadata);
 });
 
 test('large content stands in a blob, synced before the row', async () => {

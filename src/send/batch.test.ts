@@ -8,10 +8,12 @@ import { silentLog } from '../base/log.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
-import { acceptOperation } from '../messages/messages.ts';
+import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { batchBody, sendBody } from './request.ts';
 import { createSendRoutes } from './routes.ts';
+
+const DAY_MS = 86_400_000;
 
 let rig: SendRig;
 before(async () => {
@@ -99,6 +101,41 @@ test('a key replays the whole answer; another body is refused', async () => {
     await codeOf(call({ path: '/send/batch', body: { messages: [GOOD] }, keys: ['b1'] })),
     'IDEMPOTENCY_KEY_REUSED',
   );
+});
+
+test('a batch of which nothing was accepted leaves its key free', async () => {
+  await batch([{ ...GOOD, to: 'x' }], ['corrected']);
+  assert.deepEqual(await rowsOf(rig, "SELECT endpoint FROM idempotency WHERE key = 'corrected'"), []);
+  const { results } = await batch([GOOD], ['corrected']);
+  assert.equal(results[0]?.status, 202);
+});
+
+test('the answer of a batch is kept until the last of its messages has expired', async () => {
+  const own = await sendRig();
+  try {
+    const routes = createSendRoutes(own.dependencies);
+    const sendAt = new Date(own.clock.now() + 3 * DAY_MS).toISOString();
+    const messages = [
+      { ...GOOD, expiresAfterSeconds: 60 },
+      { ...GOOD, sendAt, expiresAfterSeconds: 60 },
+    ];
+    const first = await batch(messages, ['long'], routes);
+    await batch([{ ...GOOD, expiresAfterSeconds: 60 }], ['short'], routes);
+    own.clock.advance(3 * DAY_MS + 59_999);
+    await own.database.execute(removeIdempotencyOperation, { beforeMs: own.clock.now(), limit: 1000 });
+    const kept = await rowsOf<{ key: string }>(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'");
+    assert.deepEqual(
+      kept.map((row) => row.key),
+      ['long'],
+    );
+    const again = await batch(messages, ['long'], routes);
+    assert.deepEqual(again.results, first.results);
+    own.clock.advance(1);
+    await own.database.execute(removeIdempotencyOperation, { beforeMs: own.clock.now(), limit: 1000 });
+    assert.deepEqual(await rowsOf(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'"), []);
+  } finally {
+    await own.close();
+  }
 });
 
 test('a batch that failed halfway sends on the retry only what was not accepted', async () => {

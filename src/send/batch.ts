@@ -1,7 +1,8 @@
 /**
  * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits; results in
  * the order of the messages. With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own
- * under the same key: after a crash halfway the retry sends only what was not accepted, whatever the answer was.
+ * under the same key: after a crash halfway the retry sends only what was not accepted, whatever the answer was. The answer of
+ * a batch of which nothing was accepted is not kept, as that of a refused request is not.
  */
 
 import type { Caller } from '../accounts/accounts.ts';
@@ -22,7 +23,7 @@ export interface BatchRequest {
 }
 
 type ItemResult =
-  | { status: number; data: unknown }
+  | { status: number; data: { messageId: string } }
   | { status: number; error: Pick<Failure, 'code' | 'message' | 'details'> };
 
 /** Runs the batch; the answer is 200 whatever becomes of its messages. */
@@ -43,12 +44,13 @@ export async function sendBatch(
   return once({ database, claims, place, bodyHash, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;
-    const { answer, isFinal } = run.value;
-    if (isFinal) {
+    const { answer, isFinal, messageIds } = run.value;
+    if (isFinal && messageIds.length > 0) {
       const stored = { bodyHash, status: answer.status, body: answer.json };
       await database.execute(keepAnswerOperation, {
         place,
         answer: stored,
+        messageIds,
         nowMs,
         expiresAtMs: nowMs + KEY_LIFETIME_MS,
       });
@@ -57,15 +59,23 @@ export async function sendBatch(
   });
 }
 
-/** `isFinal`: no message was refused in a way that a retry could get past. */
-async function runAll(send: Send, request: BatchRequest): Promise<Result<{ answer: Answer; isFinal: boolean }>> {
+interface Run {
+  answer: Answer;
+  /** No message was refused in a way that a retry could get past. */
+  isFinal: boolean;
+  /** The first one's of each email that was accepted. */
+  messageIds: string[];
+}
+
+async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
   const parsed = request.parse();
   if (!parsed.ok) return parsed;
   const results = await Promise.all(
     parsed.value.messages.map((message, index) => runOne(send, request, message, index)),
   );
   const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
-  return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal });
+  const messageIds = results.flatMap((result) => ('data' in result ? [result.data.messageId] : []));
+  return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, messageIds });
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
@@ -79,7 +89,10 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
       }),
     });
     if (!result.ok) return refused(result.failure);
-    return { status: result.value.status, data: (JSON.parse(result.value.json) as { data: unknown }).data };
+    return {
+      status: result.value.status,
+      data: (JSON.parse(result.value.json) as { data: { messageId: string } }).data,
+    };
   } catch (error) {
     if (error instanceof Unavailable) return refused(failure('OVERLOADED', { retryAfterSeconds: 1 }));
     request.log.error({ err: error, item: index }, 'a message of a batch failed');

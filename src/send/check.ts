@@ -17,6 +17,7 @@ import { type Recipients, readAddresses, readFrom, readRecipients } from './reci
 import type { SendBody } from './request.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
+const MAX_METADATA_NAME_LENGTH = 255;
 const MAX_SCHEDULE_MS = 30 * 86_400_000;
 const DEFAULT_EXPIRY_SECONDS = 259_200;
 
@@ -61,8 +62,15 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
   const fromText = body.from ?? context.settings.defaultFrom ?? undefined;
   const from = readFrom(fromText, faults);
   const recipients = readRecipients(body, faults);
-  const replyTo = readAddresses(body.replyTo, 'replyTo', faults);
-  const { headers, sandboxOutcome } = readHeaders(body.headers, context.mode, faults);
+  const hasReplyTo = body.replyTo !== undefined;
+  const {
+    headers,
+    sandboxOutcome,
+    replyTo: inHeaders,
+  } = readHeaders(body.headers, { mode: context.mode, hasReplyTo }, faults);
+  const replyTo = inHeaders
+    ? readAddresses(inHeaders.value, inHeaders.field, faults)
+    : readAddresses(body.replyTo, 'replyTo', faults);
   const files = readFiles(body.attachments, { faults, refusedTypes });
   checkContent(body, faults);
   checkMetadata(body.metadata, faults);
@@ -97,8 +105,13 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
 
 /** What is wrong with a subject that is ready to be sent, or undefined. */
 export function subjectFault(subject: string): string | undefined {
-  if (subject.length > MAX_SUBJECT_LENGTH) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
+  if (hasMoreCharacters(subject, MAX_SUBJECT_LENGTH)) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
   return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
+}
+
+/** Counts code points, of which one is at most two units of the string: only a text in between has to be counted. */
+function hasMoreCharacters(text: string, limit: number): boolean {
+  return text.length > limit && (text.length > 2 * limit || [...text].length > limit);
 }
 
 function checkContent(body: SendBody, faults: Fault[]): void {
@@ -123,7 +136,9 @@ function checkMetadata(metadata: SendBody['metadata'], faults: Fault[]): void {
   if (metadata === undefined) return;
   for (const name of Object.keys(metadata)) {
     const field = `metadata.${name}`;
-    if (name === '' || name.length > 64) faults.push({ field, message: 'must have a name of 1 to 64 characters' });
+    if (name === '' || hasMoreCharacters(name, MAX_METADATA_NAME_LENGTH)) {
+      faults.push({ field, message: `must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters` });
+    }
     if (lineBreakFault(name) ?? lineBreakFault(metadata[name]!)) {
       faults.push({ field, message: 'has a line break or another control character' });
     }

@@ -1,6 +1,7 @@
 /**
  * The caller's own headers. Refuses whatever structures the mail, traces its way or proves its origin: those are ours to
- * write, and a second copy is how mail is forged. X-Sandbox-Outcome is an order to the sandbox and never leaves.
+ * write, and a second copy is how mail is forged. Reply-To may stand here instead of in replyTo. X-Sandbox-Outcome is an
+ * order to the sandbox and never leaves.
  */
 import type { Fault } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
@@ -29,29 +30,48 @@ const SMTP_REPLY = /^[245][0-5]\d(?: [245]\.\d{1,3}\.\d{1,3})?(?: [\x20-\x7e]{1,
 export interface ExtraHeaders {
   headers: [name: string, value: string][];
   sandboxOutcome: string | undefined;
+  /** Addresses still to be read, with the place they were given in. */
+  replyTo: { field: string; value: string } | undefined;
 }
 
-const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined };
+export interface HeaderContext {
+  mode: Mode;
+  /** Whether the request has the field replyTo, which a Reply-To header would contradict. */
+  hasReplyTo: boolean;
+}
+
+const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined, replyTo: undefined };
 
 /** Reads `headers` of a request. */
-export function readHeaders(given: Record<string, string> | undefined, mode: Mode, faults: Fault[]): ExtraHeaders {
+export function readHeaders(
+  given: Record<string, string> | undefined,
+  context: HeaderContext,
+  faults: Fault[],
+): ExtraHeaders {
   if (given === undefined) return NONE;
   const headers: [string, string][] = [];
   let sandboxOutcome: string | undefined;
+  let replyTo: ExtraHeaders['replyTo'];
   let total = 0;
   const seen = new Set<string>();
   for (const name of Object.keys(given)) {
     const value = given[name]!;
     const lower = name.toLowerCase();
     const field = `headers.${name}`;
-    const fault = nameFault(name, lower) ?? (seen.has(lower) ? 'is given twice' : valueFault(value));
+    const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
+    const fault =
+      (isReplyTo ? undefined : nameFault(name, lower)) ?? (seen.has(lower) ? 'is given twice' : valueFault(value));
     seen.add(lower);
     if (fault !== undefined) {
       faults.push({ field, message: fault });
       continue;
     }
     if (lower === 'x-sandbox-outcome') {
-      if (mode === 'sandbox') sandboxOutcome = readOutcome(value, field, faults);
+      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, field, faults);
+      continue;
+    }
+    if (isReplyTo) {
+      replyTo = { field, value };
       continue;
     }
     total += name.length + value.length;
@@ -59,7 +79,7 @@ export function readHeaders(given: Record<string, string> | undefined, mode: Mod
   }
   if (total > MAX_TOTAL_LENGTH)
     faults.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
-  return { headers, sandboxOutcome };
+  return { headers, sandboxOutcome, replyTo };
 }
 
 function nameFault(name: string, lower: string): string | undefined {

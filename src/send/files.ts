@@ -1,5 +1,5 @@
 /**
- * Attachments that come inside the request. Base64 is read strictly; names and types that could break out of a header,
+ * Attachments that come inside the request. Base64 is read strictly, with or without line breaks; names and types that could break out of a header,
  * out of a directory, or into a program are refused.
  */
 import type { Fault } from '../base/failure.ts';
@@ -40,7 +40,7 @@ export function readFiles(given: SendBody['attachments'], found: FileFaults): Fi
     }
     const content = readBase64(base64);
     if (content === undefined)
-      note('content', 'must be Base64 (RFC 4648 section 4) with padding and without line breaks');
+      note('content', 'must be Base64 (RFC 4648 section 4) with padding; nothing but line breaks may stand in it');
     if (found.faults.length > before) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined) {
@@ -63,8 +63,9 @@ function contentIdFault(contentId: string): string | undefined {
     : 'must be visible ASCII characters without spaces, quotes and angle brackets';
 }
 
-/** The bytes, or undefined when the text is not Base64 to the letter. */
-function readBase64(text: string): Buffer | undefined {
+/** The bytes, or undefined when the text is not Base64 to the letter; the line breaks of MIME (RFC 2045 section 6.8) are left out. */
+function readBase64(given: string): Buffer | undefined {
+  const text = /[\r\n]/.test(given) ? given.replaceAll(/[\r\n]+/g, '') : given;
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   // The decoder passes over what it does not know, which shows in the length; the URL alphabet it would take for Base64.

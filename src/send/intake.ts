@@ -18,6 +18,7 @@ import {
   type EmailOptions,
   type Handover,
   type IdempotencyRecord,
+  RETAIN_MS,
   type Retain,
   type Role,
 } from '../messages/messages.ts';
@@ -29,8 +30,6 @@ import { KEY_LIFETIME_MS } from './idempotency.ts';
 /** Content up to this size stands in the database. */
 const INLINE_BYTES = 64 * 1024;
 const LEASE_MS = 60_000;
-const DAY_MS = 86_400_000;
-const RETAIN_MS: Record<Retain, number> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
 
 export interface IntakeDependencies {
   database: Database;
@@ -99,8 +98,8 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
       result = await database.execute(acceptOperation, acceptance);
     } finally {
       // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
-      if (result?.stored === false)
-        for (const key of blobKeys) if (key !== null) blobs.remove(key).catch(() => undefined);
+      const unnamed = result?.stored === false ? blobKeys : (result?.unkeptBlobKeys ?? []);
+      for (const key of unnamed) if (key !== null) blobs.remove(key).catch(() => undefined);
     }
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result));
     if (result.stored) {

@@ -65,7 +65,10 @@ export const sendBody = closed(
       ),
     ),
     metadata: Type.Optional(
-      mapOf(Type.String({ maxLength: 1000 }), { maxProperties: 20, description: 'returned in events; up to 20 pairs' }),
+      mapOf(Type.String({ maxLength: 10_000 }), {
+        maxProperties: 20,
+        description: 'returned in events; up to 20 pairs',
+      }),
     ),
     sendAt: Type.Optional(
       Type.String({
@@ -112,6 +115,18 @@ const sendData = closed({
 });
 
 export const sendResponse = closed({ success: Type.Literal(true), data: sendData });
+
+/** What POST /send?dryRun=true answers. */
+export const dryRunResponse = closed({
+  subject: Type.String(),
+  html: Type.Union([Type.String(), Type.Null()]),
+  text: Type.Union([Type.String(), Type.Null()]),
+  sizeBytes: Type.Integer({ description: 'of the complete message' }),
+  limitBytes: Type.Integer(),
+  suppressed: Type.Array(Type.String(), { description: 'recipients who would not get the mail' }),
+  missingVariables: Type.Array(Type.String()),
+  warnings: Type.Array(closed({ code: Type.String(), message: Type.String(), remedy: Type.String() })),
+});
 
 export const batchResponse = closed({
   results: Type.Array(

@@ -7,6 +7,9 @@ import type { Caller } from '../accounts/accounts.ts';
 import { silentLog } from '../base/log.ts';
 import { ok } from '../base/result.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
+import { createOpenapi } from '../http/openapi.ts';
+import { compile } from '../http/validate.ts';
+import { dryRunResponse } from './request.ts';
 import { createSendRoutes } from './routes.ts';
 
 let rig: SendRig;
@@ -101,6 +104,7 @@ test('refusals in the one error shape, with nothing stored', async () => {
     [415, 'UNSUPPORTED_MEDIA_TYPE', post('/send', good, { 'Content-Type': 'text/plain' })],
     [422, 'IDEMPOTENCY_KEY_REUSED', post('/send', `${good} `, { 'Idempotency-Key': 'http' })],
     [400, 'INVALID_REQUEST', post('/send/batch', good)],
+    [413, 'PAYLOAD_TOO_LARGE', post('/send/batch', Buffer.alloc(16_000_001, 0x20))],
   ];
   for (const [status, code, sent] of cases) {
     const { json, ...answer } = await sent;
@@ -111,9 +115,20 @@ test('refusals in the one error shape, with nothing stored', async () => {
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
 });
 
-test('a dry run over HTTP', async () => {
+test('a dry run over HTTP answers what is described', async () => {
   const { status, json } = await post('/send?dryRun=true', good);
   assert.equal(status, 200);
+  const described = compile(dryRunResponse)(json);
+  assert.ok(described.ok, JSON.stringify(described));
+  const document = createOpenapi(createSendRoutes(rig.dependencies), { title: 'x', version: '1' });
+  const { responses } = (document.paths as Record<string, Record<string, { responses: Record<string, unknown> }>>)[
+    '/send'
+  ]!.post!;
+  assert.deepEqual(
+    (responses['200'] as { content: Record<string, { schema: unknown }> }).content['application/json']!.schema,
+    JSON.parse(JSON.stringify(dryRunResponse)),
+  );
+  assert.ok(responses['202']);
   assert.deepEqual(Object.keys(json), [
     'subject',
     'html',

@@ -6,7 +6,15 @@ import { parseStrictJson } from '../http/strict-json.ts';
 import { createSend, type SendDependencies } from './accept.ts';
 import { sendBatch } from './batch.ts';
 import { type Answer, readKey } from './idempotency.ts';
-import { batchBody, batchResponse, MAX_BODY_BYTES, sendBody, sendQuery, sendResponse } from './request.ts';
+import {
+  batchBody,
+  batchResponse,
+  dryRunResponse,
+  MAX_BODY_BYTES,
+  sendBody,
+  sendQuery,
+  sendResponse,
+} from './request.ts';
 
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
@@ -48,7 +56,10 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       scope: 'send',
       body: sendBody,
       query: sendQuery,
-      response: { status: 202, schema: sendResponse },
+      response: { status: 202, schema: sendResponse, description: 'The email is on stable storage.' },
+      furtherResponses: [
+        { status: 200, schema: dryRunResponse, description: 'With dryRun=true: what would be sent; nothing is.' },
+      ],
       refusals: [
         'UNSUPPORTED_FILE_TYPE',
         'TEMPLATE_VARIABLE_MISSING',
@@ -75,9 +86,8 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       scope: 'send',
       body: batchBody,
       response: { status: 200, schema: batchResponse },
-      refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'EMAIL_SIZE_EXCEEDED', 'IDEMPOTENCY_KEY_REUSED'],
+      refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       maxBodyBytes: MAX_BODY_BYTES,
-      bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
       rawFirst: true,
       intake: true,
       handle: batch,

@@ -47,11 +47,28 @@ export const storedAnswerOperation = operation(
   },
 );
 
-/** Keeps the answer of a whole batch; its messages have records of their own. */
+export interface BatchAnswer {
+  place: KeyPlace;
+  answer: StoredAnswer;
+  /** One message of each email that was accepted; all copies of an email expire together. */
+  messageIds: string[];
+  nowMs: number;
+  /** The least time to keep it. */
+  expiresAtMs: number;
+}
+
+/** Keeps the answer of a whole batch until its messages have expired; they have records of their own. */
 export const keepAnswerOperation = operation(
   'send.keepAnswer',
   'write',
-  async (tx, args: { place: KeyPlace; answer: StoredAnswer; nowMs: number; expiresAtMs: number }): Promise<void> => {
+  async (tx, args: BatchAnswer): Promise<void> => {
+    const last = await tx.get<{ expires_at: number | null }>(
+      `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
+         AND id IN (${args.messageIds.map(() => '?').join(', ')})`,
+      args.place.accountId,
+      args.place.mode,
+      ...args.messageIds,
+    );
     await tx.run(
       `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)
@@ -65,7 +82,7 @@ export const keepAnswerOperation = operation(
       args.answer.status,
       args.answer.body,
       args.nowMs,
-      args.expiresAtMs,
+      Math.max(args.expiresAtMs, last?.expires_at ?? 0),
     );
   },
 );
