@@ -333,40 +333,6 @@ function notValid(name: string, text: string, allowed: string): ConfigError {
   return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
 }
 
-/** The line for the operator when the HTTP port cannot be bound; undefined when the settings are not the cause. */
-export function listenFault(error: unknown, config: Pick<Config, 'httpHost' | 'httpPort'>): ConfigError | undefined {
-  const { httpHost, httpPort } = config;
-  const fault = (one: { name: string }, value: string | number, sentence: string): ConfigError =>
-    new ConfigError(`${one.name}=${JSON.stringify(String(value))} ${sentence}`);
-  switch ((error as NodeJS.ErrnoException).code) {
-    case 'EADDRINUSE':
-      return fault(
-        settings.httpPort,
-        httpPort,
-        `is in use by another process on ${httpHost}; allowed: a free port from 0 to 65535 (0: any free one)`,
-      );
-    case 'EACCES':
-    case 'EPERM':
-      return fault(
-        settings.httpPort,
-        httpPort,
-        'may not be bound by this user; allowed: a port from 1024 to 65535, or 0 for any free one',
-      );
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-    case 'EADDRNOTAVAIL':
-    case 'EAFNOSUPPORT':
-    case 'EINVAL':
-      return fault(
-        settings.httpHost,
-        httpHost,
-        'is no address of this machine; allowed: one of its addresses or a name of one, 0.0.0.0 or :: for all',
-      );
-    default:
-      return undefined;
-  }
-}
-
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const values: Record<string, unknown> = {};

@@ -3,11 +3,14 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { acceptOperation } from '../messages/messages.ts';
 import type { Plan } from './account.ts';
+import { createAuthenticator } from './authenticate.ts';
 import { createAccount } from './create.ts';
 import { accountRoutes } from './routes.ts';
-import { healthOf } from './usage.ts';
+import { createUsageReader, healthOf } from './usage.ts';
 
 async function setup(t: TestContext, plan: Plan = 'paid') {
   const temp = await tempDatabase();
@@ -16,12 +19,14 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
   const making = { database: temp.database, clock };
   const made = await createAccount(making, { name: 'One', plan });
   const other = await createAccount(making, { name: 'Two', plan: 'paid' });
-  const server = await serveRoutes({ ...making, routes: accountRoutes(making) });
+  const authenticator = createAuthenticator(making);
+  const routes = accountRoutes({ ...making, callers: authenticator });
+  const server = await serveRoutes({ ...making, routes, authenticator });
   t.after(server.close);
   const own = { key: made.apiKey, id: made.account.id };
   const call = (method: string, path: string, json?: unknown) =>
     server.call(method, path, json === undefined ? own : { ...own, json });
-  return { ...made, clock, call, server, foreign: { key: other.apiKey, id: other.account.id } };
+  return { ...made, ...making, authenticator, call, server, foreign: { key: other.apiKey, id: other.account.id } };
 }
 
 const code = (called: Called): string => called.body.error?.code;
@@ -72,6 +77,38 @@ test('PATCH /account merges, removes by null, and answers the account', async (t
   assert.deepEqual((await call('GET', '/account')).body.settings, settings);
   const cleared = await call('PATCH', '/account', { defaultFrom: null });
   assert.equal(cleared.body.settings.defaultFrom, null);
+});
+
+test('the next request after PATCH /account has the new settings, with any key of the account', async (t) => {
+  const { call, authenticator, account, apiKey, sandboxApiKey } = await setup(t);
+  const settingOf = async (key: string) => {
+    const caller = await authenticator(key, account.id);
+    return caller.ok && caller.value.account.settings.missingVariables;
+  };
+  for (const key of [apiKey, sandboxApiKey]) assert.equal(await settingOf(key), 'error');
+  await call('PATCH', '/account', { missingVariables: 'empty' });
+  for (const key of [apiKey, sandboxApiKey]) assert.equal(await settingOf(key), 'empty');
+});
+
+test('usage counts what was accepted a moment ago; a large account is counted every few seconds', async (t) => {
+  const { call, account, database, clock } = await setup(t);
+  const accept = () =>
+    database.execute(
+      acceptOperation,
+      acceptance({ accountId: account.id, nowMs: clock.now(), recipients: ['a@x.test'] }),
+    );
+  const usage = async () => (await call('GET', '/account')).body.usage;
+  for (let sent = 0; sent < 3; sent += 1) {
+    assert.deepEqual(await usage(), { messagesToday: sent, messagesLast30Days: sent, queued: sent });
+    await accept();
+  }
+  const reader = createUsageReader({ database, clock, exactUpTo: 2 });
+  const counted = async () => (await reader.usage(account.id, 'live')).messagesToday;
+  for (let call = 0; call < 2; call += 1) assert.equal(await counted(), 3);
+  await accept();
+  assert.equal(await counted(), 3);
+  clock.advance(5_001);
+  assert.equal(await counted(), 4);
 });
 
 test('PATCH /account refuses what is not its to change, and changes nothing then', async (t) => {
@@ -132,8 +169,8 @@ test('API keys: made, shown once, listed in pages, revoked, and never those of o
   assert.equal((await server.call('DELETE', `/api-keys/${shown.keyId}`, foreign)).status, 404);
   assert.equal((await call('DELETE', `/api-keys/${shown.keyId}`)).status, 200);
   assert.equal(code(await call('DELETE', `/api-keys/${shown.keyId}`)), 'NOT_FOUND');
-  clock.advance(1_000);
-  assert.equal((await server.call('GET', '/account', { key: apiKey, id: account.id })).status, 401);
+  const late = await server.call('GET', '/account', { key: apiKey, id: account.id });
+  assert.equal(late.status, 401, 'refused at once, though it was known a moment ago');
   assert.equal((await call('GET', '/api-keys')).body.length, 3);
   const refused = await call('POST', '/api-keys', { mode: 'x', accountId: 'acc_1', name: 'a\nb' });
   assert.deepEqual(fields(refused).sort(), ['accountId', 'mode', 'name']);

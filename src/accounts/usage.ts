@@ -15,7 +15,7 @@ const USAGE_DAYS = 30;
 const HEALTH_DAYS = 7;
 const COUNTED_AT_MOST = 100_000;
 /** Counted anew with each call: some milliseconds. */
-const EXACT_UP_TO = 50_000;
+const EXACT_UP_TO = 30_000;
 const KEPT_MS = 5_000;
 const ACCOUNTS_KEPT = 1_000;
 /** `msg_` and the time part of an id. */
@@ -57,7 +57,7 @@ export interface UsageReader {
 export function createUsageReader(options: {
   database: Database;
   clock: Clock;
-  /** Messages up to which each call counts anew; 50,000 unless told. */
+  /** Messages up to which each call counts anew; 30,000 unless told. */
   exactUpTo?: number;
 }): UsageReader {
   const { database, clock } = options;

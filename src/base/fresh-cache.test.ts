@@ -98,3 +98,26 @@ test('a failed read is told and not remembered', async () => {
   fail = false;
   assert.equal(await cache.get('a', null), 1);
 });
+
+test('what was forgotten is not brought back by a read that began before', async () => {
+  const waiting: ((value: number) => void)[] = [];
+  const cache = createFreshCache<null, number>({
+    clock: fakeClock(),
+    maxAgeMs: 700,
+    limit: 10,
+    absentLimit: 10,
+    read: () => new Promise((resolve) => waiting.push(resolve)),
+  });
+  const early = cache.get('a', null);
+  cache.forgetWhere(() => false);
+  const late = cache.get('a', null);
+  waiting[1]?.(2);
+  assert.equal(await late, 2);
+  waiting[0]?.(1);
+  assert.equal(await early, 1);
+  assert.equal(cache.get('a', null), 2);
+  cache.forgetWhere((value) => value === 1);
+  assert.equal(cache.get('a', null), 2);
+  cache.forgetWhere((value) => value === 2);
+  assert.ok(cache.get('a', null) instanceof Promise);
+});

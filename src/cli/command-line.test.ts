@@ -1,6 +1,9 @@
 /** The command line as a process of its own on a directory of its own: answers, exit codes, and what stdout holds. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import test, { type TestContext } from 'node:test';
@@ -12,6 +15,8 @@ import { createAuthenticator } from '../accounts/accounts.ts';
 import { systemClock } from '../base/clock.ts';
 import { readConfig } from '../config.ts';
 import { acceptOperation } from '../messages/messages.ts';
+import { listenFault } from '../roles/listen-fault.ts';
+import { openSqlite } from '../storage/sqlite-connection.ts';
 import { runCommandLine } from './command-line.ts';
 import { type CommandStore, withStore } from './store.ts';
 
@@ -152,6 +157,83 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   assert.match(wrongSetting.stderr, /POSTRIDER_HTTP_PORT="x" is not valid/);
 });
 
+test('--json may stand anywhere, and help is an object under it', async (t) => {
+  const { run, json } = setup(t);
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  for (const args of [
+    ['--json', 'account', 'list'],
+    ['account', '--json', 'list'],
+    ['account', 'list', '--json'],
+  ]) {
+    const ran = await run(args);
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.equal(JSON.parse(ran.stdout).accounts[0].accountId, accountId);
+  }
+  for (const args of [
+    ['account', 'list', '--json', '--help'],
+    ['--json', '--help'],
+    ['--json', 'account', '-h'],
+  ]) {
+    const ran = await run(args);
+    assert.equal(ran.code, 0, ran.stderr);
+    const answer = JSON.parse(ran.stdout);
+    assert.deepEqual(Object.keys(answer), ['help']);
+    assert.match(answer.help, /account list/);
+  }
+  const behind = await run(['account', 'show', '--', '--json']);
+  assert.equal(behind.code, 1);
+  assert.match(behind.stderr, /there is no account --json/);
+});
+
+test('a port or an address that cannot be bound is one line that names the setting', async (t) => {
+  const { dataDir } = setup(t);
+  const taken = createServer().listen(0, '127.0.0.1');
+  t.after(() => taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const fail = async (env: Record<string, string>, wanted: RegExp) => {
+    const quiet = { POSTRIDER_LOG_LEVEL: 'silent', POSTRIDER_ROLES: 'api' };
+    const ran = await runCommand(['serve'], { dataDir, env: { ...quiet, ...env } });
+    assert.equal(ran.code, 1);
+    assert.match(ran.stderr, wanted);
+    assert.equal(ran.stderr.trimEnd().split('\n').length, 1, ran.stderr);
+  };
+  await fail(
+    { POSTRIDER_HTTP_PORT: String(port) },
+    new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`),
+  );
+  await fail({ POSTRIDER_HTTP_HOST: '192.0.2.1' }, /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /);
+  assert.match(
+    listenFault({ code: 'EACCES' }, { httpHost: '::', httpPort: 80 })?.message ?? '',
+    /HTTP_PORT="80" may not/,
+  );
+  assert.match(
+    listenFault({ code: 'ENOTFOUND' }, { httpHost: 'x', httpPort: 80 })?.message ?? '',
+    /HTTP_HOST="x" is no/,
+  );
+  assert.equal(listenFault(new Error('x'), { httpHost: 'x', httpPort: 80 }), undefined);
+});
+
+test('serve --json prints the credentials of the first run as one object', async (t) => {
+  const { dataDir } = setup(t);
+  const settings = { POSTRIDER_DATA_DIR: dataDir, POSTRIDER_HTTP_PORT: '0', POSTRIDER_HTTP_HOST: '127.0.0.1' };
+  const main = path.resolve(import.meta.dirname, '../main.ts');
+  const child = spawn(process.execPath, [main, 'serve', '--json'], {
+    env: { ...settings, POSTRIDER_ROLES: 'api', POSTRIDER_LOG_LEVEL: 'silent' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let stdout = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  const ended = once(child, 'exit');
+  await waitUntil('the credentials', () => stdout.endsWith('\n'), 10_000);
+  child.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null]);
+  assert.deepEqual(JSON.parse(stdout), JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')));
+});
+
 test('help explains every command and changes nothing', async (t) => {
   const { run, dataDir } = setup(t);
   const all = await run(['--help']);
@@ -180,7 +262,7 @@ test('reading commands make no database; migrate does, once', async (t) => {
 });
 
 test('the queue: status, retry now, cancel', async (t) => {
-  const { json, run, store } = setup(t);
+  const { json, run, store, dataDir } = setup(t);
   const { accountId } = await json('account', 'create', '--name', 'Acme');
   const later = Date.now() + 3_600_000;
   const ids = await store(async ({ database }) => {
@@ -199,11 +281,19 @@ test('the queue: status, retry now, cancel', async (t) => {
   assert.ok(Math.abs(Date.parse(after.oldestDueAt) - Date.now()) < 60_000);
   assert.deepEqual(await json('queue', 'cancel', second), { messageId: second, status: 'cancelled' });
   assert.equal((await json('queue', 'status')).depth, 1);
-  for (const command of ['retry', 'cancel']) {
-    const refused = await run(['queue', command, second]);
-    assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /there is no message/);
-  }
+  assert.match((await run(['queue', 'retry', second])).stderr, /there is no message/);
+  const gone = async (id: string) => JSON.parse((await run(['queue', 'cancel', id, '--json'])).stdout).error;
+  const [cancelled, unknown] = [await gone(second), await gone('msg_0')];
+  assert.deepEqual([cancelled.code, unknown.code], ['CONFLICT', 'NOT_FOUND']);
+  assert.match(cancelled.message, /is cancelled and can no longer be cancelled/);
+  const databaseFile = path.join(dataDir, 'postrider.db');
+  const connection = openSqlite(databaseFile, { readOnly: false });
+  await connection.run("UPDATE message SET status = 'delivered'");
+  await connection.run('DELETE FROM work');
+  connection.close();
+  const delivered = await gone(first);
+  assert.equal(delivered.code, 'CONFLICT');
+  assert.match(delivered.message, /is delivered/);
 });
 
 test('a backup holds database and blobs, and restores into an empty directory only', async (t) => {

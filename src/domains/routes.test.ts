@@ -7,6 +7,7 @@ import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { openDns } from '../net/dns.ts';
+import { createDkimKeyring, createSenderCheck } from './domains.ts';
 import { domainRoutes } from './routes.ts';
 
 test('a domain is added, published, verified, listed and removed', async (t) => {
@@ -21,6 +22,13 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
     ...{ database, clock, secretKey: new Uint8Array(32), sendingHost: 'mail.sender.test' },
     freshDns: () => openDns({ servers: [dns.server] }),
   });
+  const sender = createSenderCheck({ database, clock });
+  const keyring = createDkimKeyring({ database, clock, secretKey: new Uint8Array(32) });
+  /** What sending finds at this very moment, with a clock that stands still. */
+  const sends = async (domain: string) => [
+    await sender.isVerified(account.id, domain),
+    (await keyring.keysFor(account.id, domain))?.domain,
+  ];
   const server = await serveRoutes({ database, clock, routes });
   t.after(server.close);
   const own = { key: apiKey, id: account.id };
@@ -30,6 +38,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   assert.equal(added.status, 201);
   assert.deepEqual([added.body.domain, added.body.status], ['example.com', 'pending']);
   const { domainId, dnsRecords } = added.body;
+  assert.deepEqual(await sends('mail.example.com'), [false, undefined]);
   const again = await server.call('PUT', '/domains', { ...own, json: { domain: 'example.com' } });
   assert.deepEqual([again.status, again.body], [200, added.body]);
   const bad = await server.call('POST', '/domains', { ...own, json: { domain: '10.0.0.1', status: 'verified' } });
@@ -56,6 +65,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   dns.zone[rsa.name] = { TXT: [rsa.value] };
   const verified = await server.call('POST', `${path}/verify`, own);
   assert.deepEqual(verified.body, { success: true, message: 'example.com is verified.' });
+  assert.deepEqual(await sends('mail.example.com'), [true, 'example.com']);
   const records = await server.call('GET', `${path}/dns-records`, own);
   assert.deepEqual(
     records.body.map((one: { purpose: string; status: string }) => [one.purpose, one.status]),
@@ -71,6 +81,15 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   assert.equal(list.body[0].checkedAt, new Date(clock.now()).toISOString());
   assert.deepEqual((await server.call('GET', '/domains', foreign)).body, []);
 
+  const child = await server.call('POST', '/domains', { ...own, json: { domain: 'mail.example.com' } });
+  const childRsa = child.body.dnsRecords.find((one: { required: boolean }) => one.required);
+  dns.zone[childRsa.name] = { TXT: [childRsa.value] };
+  assert.equal((await server.call('POST', `/domains/${child.body.domainId}/verify`, own)).body.success, true);
+  assert.deepEqual(await sends('mail.example.com'), [true, 'mail.example.com']);
+  assert.equal((await server.call('DELETE', `/domains/${child.body.domainId}`, own)).status, 200);
+  assert.deepEqual(await sends('mail.example.com'), [true, 'example.com']);
+
   assert.equal((await server.call('DELETE', path, own)).status, 200);
+  assert.deepEqual(await sends('mail.example.com'), [false, undefined]);
   assert.equal((await server.call('GET', path, own)).status, 404);
 });

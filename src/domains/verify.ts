@@ -50,6 +50,6 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const status = found ? 'verified' : decisive.status === 'unknown' ? domain.status : failing;
   const { database, clock } = verifying;
   await database.execute(recordCheckOperation, { id: domain.id, status, nowMs: clock.now() });
-  if (status !== domain.status) domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
+  domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   return { success: found, message: explain(decisive, domain.domain), status, records };
 }

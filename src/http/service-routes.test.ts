@@ -142,6 +142,10 @@ test('the pages work under a strict policy and load nothing from elsewhere', asy
   }
   const json = (await (await fetch(`${shell.url}/docs/json`)).json()) as { info: { title: string } };
   assert.equal(json.info.title, 'Postrider');
+  const posted = await fetch(`${shell.url}/docs`, { method: 'POST', body: '{}' });
+  assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD']);
+  assert.equal(((await posted.json()) as { reasonCode?: string }).reasonCode, 'METHOD_NOT_ALLOWED');
+  assert.equal((await fetch(`${shell.url}/docs`, { method: 'HEAD' })).status, 200);
   const nothing = await fetch(`${shell.url}/docs/nothing`);
   assert.equal(nothing.status, 404);
   assert.equal(((await nothing.json()) as { reasonCode?: string }).reasonCode, 'NOT_FOUND');

@@ -7,13 +7,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { createLog, type Log } from '../base/log.ts';
-import { type Config, listenFault } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { createApi } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
+import { listenFault } from './listen-fault.ts';
 import { openParts, type Parts, ranges } from './parts.ts';
 import { startWebhooksRole } from './webhooks.ts';
 

@@ -34,8 +34,10 @@ export async function serveRoutes(options: {
   routes: RouteDefinition<Caller>[];
   database: Database;
   clock: Clock;
+  /** For routes that tell it what to forget; one of its own unless given. */
+  authenticator?: ReturnType<typeof createAuthenticator>;
 }): Promise<RouteServer> {
-  const authenticate = createAuthenticator(options);
+  const authenticate = options.authenticator ?? createAuthenticator(options);
   const app = createHttpApp<Caller>({
     host: '127.0.0.1',
     port: 0,

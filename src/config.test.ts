@@ -1,0 +1,61 @@
+/** What the table of settings refuses, and what its one line shows of a value. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { ConfigError, readConfig } from './config.ts';
+
+function refusal(name: string, value: string): string {
+  try {
+    readConfig({ [name]: value });
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    assert.ok(error.message.startsWith(`${name}=`) && !error.message.includes('\n'), error.message);
+    return error.message;
+  }
+  return assert.fail(`${name}=${value} was accepted`);
+}
+
+test('DNS servers are addresses, with ports that exist', () => {
+  const wrong = [
+    '127.0.0.1:99999',
+    '127.0.0.1:0',
+    ',',
+    ' , ',
+    '127.0.0.1:',
+    'dns.test',
+    '[127.0.0.1]:53',
+    '127',
+    '[::1',
+  ];
+  for (const value of wrong) assert.match(refusal('POSTRIDER_DNS_SERVERS', value), /ports from 1 to 65535/);
+  const right = ['10.0.0.53', '127.0.0.1:65535', '::1', '[::1]:5353', '[::1]'];
+  assert.deepEqual(readConfig({ POSTRIDER_DNS_SERVERS: right.join(' , ') }).dnsServers, right);
+});
+
+test('a relay has a port that can be connected to, and credentials that can be read', () => {
+  for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
+    assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);
+  }
+  assert.deepEqual(readConfig({ POSTRIDER_ROUTE: 'smtp://u:p%40ss@relay.test:2525' }).route, {
+    kind: 'relay',
+    relay: { host: 'relay.test', port: 2525, implicitTls: false, auth: { user: 'u', pass: 'p@ss' } },
+  });
+});
+
+test('the line names the value, but no secret and no credentials', () => {
+  const shown: [string, string, string][] = [
+    ['POSTRIDER_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],
+    ['POSTRIDER_ROUTE', 'smtp://ann:hunt@er#2@h:0', '"smtp://***:***@h:0"'],
+    ['POSTRIDER_ROUTE', 'relay.test', '"relay.test"'],
+    ['POSTRIDER_DATABASE_URL', 'postgres://ann:hunter2@db/x', '"postgres://***:***@db/x"'],
+    ['POSTRIDER_DATABASE_URL', 'postgres://db/x?password=hunter2', '"postgres://db/x?password=***"'],
+    ['POSTRIDER_BASE_URL', 'https://ann:hunter2@h', '"https://***:***@h"'],
+    ['POSTRIDER_SECRET_KEY', 'hunter2', '(not shown)'],
+    ['POSTRIDER_METRICS_TOKEN', 'hunter2', '(not shown)'],
+    ['POSTRIDER_HTTP_PORT', '70000', '"70000"'],
+  ];
+  for (const [name, value, wanted] of shown) {
+    const line = refusal(name, value);
+    assert.ok(line.startsWith(`${name}=${wanted} is not valid; allowed: `), line);
+    assert.ok(!/hunter2|hunt@/.test(line), line);
+  }
+});
