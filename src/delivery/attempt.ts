@@ -97,7 +97,13 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
     return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
   }
   const from = parseAddress(job.headerFrom);
-  const signing = from.ok ? await deps.keysFor(job.accountId, from.value.domain) : undefined;
+  let signing: SigningKeys | undefined;
+  try {
+    signing = from.ok ? await deps.keysFor(job.accountId, from.value.domain) : undefined;
+  } catch (error) {
+    // The storage refuses, or a key does not open: nothing that this message could be blamed for.
+    return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
+  }
   if (!signing || signing.keys.length === 0) return { ok: true, content, signatures: '' };
   // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
   const prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareLarge(content);

@@ -59,9 +59,11 @@ export interface IntakeDeps {
 export interface Intake {
   receive(jobs: DeliveryJob[], leaseUntilMs: number): void;
   /** Claims what is due until the window is full or nothing is left; calls come together. */
-  claim(): Promise<void>;
+  claim(): Promise<unknown>;
+  /** Resolves when no claim is under way. */
+  settled(): Promise<void>;
   /** Extends leases that run short; `all` extends every one. */
-  extend(options?: { all: boolean }): Promise<void>;
+  extend(options?: { all: boolean }): Promise<boolean>;
   /** Whether the lease is good for an attempt. */
   holds(held: Held): boolean;
   /** Calls back rows that were set aside, where there is room. */
@@ -74,18 +76,20 @@ export interface Intake {
 export function startIntake(deps: IntakeDeps): Intake {
   const { database, clock, window, limits, log } = deps;
   let crowdedLanes = new Set<string>();
-  let claiming: Promise<void> | undefined;
+  let claiming: Promise<boolean> | undefined;
   let claimAgain = false;
-  let extending: Promise<void> | undefined;
+  let extending: Promise<boolean> | undefined;
   let callingBack = false;
 
   /** Runs an operation whose failure is mended by the next tick. */
-  const tolerate = async (what: string, work: () => Promise<void>): Promise<void> => {
+  const tolerate = async (what: string, work: () => Promise<void>): Promise<boolean> => {
     try {
       await work();
+      return true;
     } catch (error) {
       const level = error instanceof Unavailable ? 'warn' : 'error';
       log[level]({ error: (error as Error).message }, what);
+      return false;
     }
   };
 
@@ -146,7 +150,7 @@ export function startIntake(deps: IntakeDeps): Intake {
     }
   };
 
-  const extendOnce = (options?: { all: boolean }): Promise<void> => {
+  const extendOnce = (options?: { all: boolean }): Promise<boolean> => {
     extending ??= tolerate('leases could not be extended', () => extend(options)).finally(() => {
       extending = undefined;
     });
@@ -165,7 +169,7 @@ export function startIntake(deps: IntakeDeps): Intake {
     return jobs.length >= limit;
   };
 
-  const claim = (): Promise<void> => {
+  const claim = (): Promise<boolean> => {
     claimAgain = true;
     claiming ??= tolerate('due messages could not be claimed', async () => {
       while (claimAgain) {
@@ -203,11 +207,15 @@ export function startIntake(deps: IntakeDeps): Intake {
     extend: extendOnce,
     holds: (held) => held.leaseUntilMs > clock.now() + LEASE_MARGIN_MS,
     callBack,
+    settled: async () => {
+      await claiming;
+    },
     isCrowded: (lane) => crowdedLanes.has(lane),
-    release: (jobs) =>
-      tolerate('messages could not be given back; their leases run out', async () => {
+    release: async (jobs) => {
+      await tolerate('messages could not be given back; their leases run out', async () => {
         const leases = jobs.map(({ seq, fence }) => ({ seq, fence }));
         if (leases.length > 0) await database.execute(releaseOperation, { leases, untilMs: clock.now() });
-      }),
+      });
+    },
   };
 }

@@ -46,8 +46,8 @@ export interface SlotDeps {
   open(): boolean;
   /** Whether the lease of a job is good for an attempt. */
   holds(held: Held): boolean;
-  /** Renews all leases. */
-  renew(): Promise<void>;
+  /** Renews all leases; false when the storage refuses, and then the next tick tries again. */
+  renew(): Promise<boolean>;
 }
 
 export interface Slots {
@@ -208,7 +208,7 @@ export function openSlots(deps: SlotDeps): Slots {
   /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
   const mayStart = (held: Held): boolean => {
     if (!deps.holds(held)) {
-      void deps.renew().then(wake);
+      void deps.renew().then((renewed) => renewed && wake());
       return false;
     }
     const { blobKey, sizeBytes } = held.job;

@@ -208,6 +208,8 @@ async function wind(parts: Winding): Promise<void> {
   clearTimeout(cutter);
   await within(settler.drained(), deadline);
   clearInterval(extending);
+  // What a claim under way brings is given back with the rest.
+  await within(intake.settled(), deadline);
   const untried = [...window.values()].filter((held) => held.state === 'waiting').map((held) => held.job);
   await within(
     Promise.all([connections.quitAll(), intake.release(untried)]).then(() => undefined),

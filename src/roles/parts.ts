@@ -14,7 +14,12 @@ import { type Dns, openDns } from '../net/dns.ts';
 import { recoverOperation } from '../queue/queue.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
-import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import {
+  assertDatabaseNotLost,
+  type DataDirectory,
+  holdDataDirectory,
+  prepareDataDirectory,
+} from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
@@ -62,6 +67,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     );
     const release = holdDataDirectory(directory);
     opened.push({ stop: async () => release() });
+    assertDatabaseNotLost(directory);
     const connection = openSqlite(directory.databaseFile, { readOnly: false });
     try {
       const applied = migrateSqlite(connection, clock.now());

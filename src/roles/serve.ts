@@ -93,9 +93,8 @@ async function startRoles(parts: Parts): Promise<Roles> {
   let app: HttpApp | undefined;
   let httpPort: number | undefined;
   const stop = async (): Promise<void> => {
-    // The deliveries get their grace while the last requests are answered; both fit into the thirty seconds.
-    await Promise.all([app?.stop({ deadlineMs: STOP_HTTP_MS }), deliveryRole?.running.stop()]);
-    await webhooks?.stop();
+    // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
+    await Promise.all([app?.stop({ deadlineMs: STOP_HTTP_MS }), deliveryRole?.running.stop(), webhooks?.stop()]);
     await http.close();
   };
   try {

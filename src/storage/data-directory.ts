@@ -49,6 +49,19 @@ function makeFolder(folder: string): void {
   }
 }
 
+/**
+ * Refuses a directory whose database is gone while what belongs to it is still there: starting on an empty one would
+ * forget all queued mail in silence. Throws a sentence for the operator.
+ */
+export function assertDatabaseNotLost(directory: DataDirectory): void {
+  if (existsSync(directory.databaseFile)) return;
+  const left = ['first-run.json', 'secret.key'].filter((name) => existsSync(path.join(directory.path, name)));
+  if (left.length < 2) return;
+  throw new Error(
+    `${directory.path} has ${left.join(' and ')}, but its database postrider.db is gone; restore a backup, or move these files away to begin anew`,
+  );
+}
+
 /** Takes the hold for a serving process, or throws a sentence for the operator. The result releases it. */
 export function holdDataDirectory(directory: DataDirectory): () => void {
   const file = path.join(directory.path, 'serving.lock');

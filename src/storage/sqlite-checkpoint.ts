@@ -30,20 +30,20 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
   let stopping = false;
   let running: Promise<void> | undefined;
 
-  const pass = (): Promise<void> => {
+  const pass = (): Promise<boolean> => {
     worker ??= new Worker(new URL(import.meta.url), { workerData: { file: options.file, checkpointer: true } });
     const current = worker;
     return new Promise((resolve) => {
       const done = (answer: unknown): void => {
         current.off('error', failed);
         if (typeof answer === 'string') options.log.warn({ err: answer }, 'checkpoint did not succeed');
-        resolve();
+        resolve(answer === true);
       };
       const failed = (error: unknown): void => {
         current.off('message', done);
         options.log.warn({ err: String(error) }, 'checkpoint thread failed');
         worker = undefined;
-        resolve();
+        resolve(false);
       };
       current.once('message', done);
       current.once('error', failed);
@@ -57,8 +57,9 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
     if (size >= START_BYTES && mtimeMs !== lastMtimeMs) {
       idleRounds = 0;
       lastMtimeMs = mtimeMs;
-      for (let i = 0; i < PASSES && !stopping; i += 1) await pass();
-      if (!stopping) options.finish();
+      let moved = true;
+      for (let i = 0; i < PASSES && moved && !stopping; i += 1) moved = await pass();
+      if (moved && !stopping) options.finish();
     } else if (worker && ++idleRounds > IDLE_ROUNDS) {
       await worker.terminate();
       worker = undefined;

@@ -36,14 +36,27 @@ port.on('message', async (batch: ThreadRequest | 'close' | 'checkpoint') => {
     return;
   }
   if (batch === 'checkpoint') {
-    // No answer is due: what it does not manage now, the next one will.
-    if (!broken) connection.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    moveLog(connection);
     return;
   }
   const answers = setup.mode === 'write' ? await runWrites(connection, batch) : await runReads(connection, batch);
   port.postMessage(answers);
 });
 port.postMessage('open');
+
+/**
+ * Moves the rest of the log. No answer is due: what a full disk or a lock prevents now, the next one does. A sync that
+ * failed ends all writing, as everywhere; the operations that come next are answered so.
+ */
+function moveLog(tx: SqliteConnection): void {
+  if (broken) return;
+  try {
+    tx.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
+  } catch (error) {
+    const answer = describe(error);
+    if ('kind' in answer && answer.kind === 'io') broken = answer.error;
+  }
+}
 
 async function runReads(tx: SqliteConnection, batch: ThreadRequest): Promise<OperationAnswer[]> {
   const answers: OperationAnswer[] = [];
@@ -65,7 +78,9 @@ async function runWrites(tx: SqliteConnection, batch: ThreadRequest): Promise<Op
   if (together.fatal || batch.length === 1) return batch.map(() => together.answer);
   const answers: OperationAnswer[] = [];
   for (const request of batch) {
-    const alone = await runGroup(tx, [request]);
+    const alone: GroupOutcome = broken
+      ? { ok: false, fatal: true, answer: { error: broken, kind: 'io' } }
+      : await runGroup(tx, [request]);
     answers.push(alone.ok ? alone.answers[0]! : alone.answer);
   }
   return answers;

@@ -35,6 +35,7 @@ class ThreadQueue {
   #flying: Waiting[] = [];
   #scheduled = false;
   #ended: string | undefined;
+  #closing = false;
   #drained: (() => void) | undefined;
 
   constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
@@ -113,13 +114,16 @@ class ThreadQueue {
     for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.name}: ${reason}`));
   }
 
+  /** A thread that ends unasked takes the storage with it: the process should end too, and start anew. */
   #end(reason: string): void {
+    if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
     for (const one of [...this.#flying.splice(0), ...this.#waiting.splice(0)]) one.reject(new Unavailable(reason));
     this.#drained?.();
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     if (this.#flying.length > 0 || this.#waiting.length > 0) {
       await new Promise<void>((resolve) => {
         this.#drained = resolve;
