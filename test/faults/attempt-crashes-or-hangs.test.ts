@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import type { KeyObject } from 'node:crypto';
 import { test } from 'node:test';
+import { Unavailable } from '../../src/base/failure.ts';
+import type { SigningKeys } from '../../src/delivery/delivery.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -7,10 +10,11 @@ import { waitUntil } from '../kit/wait-until.ts';
 test('a message over which our code throws is parked after three tries, with an event; the others flow', async (t) => {
   const sink = await smtpSink();
   let thrown = 0;
-  const keysFor = (accountId: string): Promise<undefined> => {
-    if (accountId !== 'acc_poison') return Promise.resolve(undefined);
+  // Keys that are none: signing with them throws in our own code.
+  const keysFor = async (accountId: string, domain: string): Promise<SigningKeys | undefined> => {
+    if (accountId !== 'acc_poison') return undefined;
     thrown += 1;
-    throw new Error('poison');
+    return { domain, keys: [{ algorithm: 'rsa', selector: 's', privateKey: {} as KeyObject }] };
   };
   const rig = await deliveryRig({ relayPort: sink.port, deps: { keysFor } });
   t.after(async () => {
@@ -32,6 +36,28 @@ test('a message over which our code throws is parked after three tries, with an 
   const { bounce } = rig.events(poison!)[1]!.detail;
   assert.deepEqual([bounce!.category, bounce!.owner, bounce!.suppressed], ['our-side', 'our-side', false]);
   assert.deepEqual(rig.rows('SELECT * FROM work'), []);
+});
+
+test('keys that cannot be read delay the message and are no crash of it', async (t) => {
+  const sink = await smtpSink();
+  let refusing = true;
+  const keysFor = async (): Promise<undefined> => {
+    if (refusing) throw new Unavailable('the reader is gone');
+  };
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { keysFor } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await waitUntil('the delay', () => rig.status(id!) === 'delayed');
+  assert.deepEqual(
+    rig.rows<{ crashes: number }>('SELECT crashes FROM work').map((row) => row.crashes),
+    [0],
+  );
+  refusing = false;
+  rig.clock.advance(70_000);
+  await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
 });
 
 test('rows whose holder died three times are parked without another attempt', async (t) => {
