@@ -82,8 +82,8 @@ async function waitForFile(file: string, child: Child): Promise<{ httpPort: numb
   }
 }
 
-/** Resident memory of a process and its threads in MB. */
+/** Resident memory of a process and its threads in MB (the kernel says it in KiB). */
 export function residentMegabytes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1000;
+  return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }

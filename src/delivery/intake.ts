@@ -80,6 +80,8 @@ export function startIntake(deps: IntakeDeps): Intake {
   let claimAgain = false;
   let extending: Promise<boolean> | undefined;
   let callingBack = false;
+  let lastLane = '';
+  let seenLanes = new Set<string>();
 
   /** Runs an operation whose failure is mended by the next tick. */
   const tolerate = async (what: string, work: () => Promise<void>): Promise<boolean> => {
@@ -186,8 +188,14 @@ export function startIntake(deps: IntakeDeps): Intake {
     if (callingBack || !deps.open()) return;
     callingBack = true;
     await tolerate('messages that were set aside could not be called back', async () => {
-      const known = await database.execute(heldLanesOperation, MAX_HELD_LANES);
-      crowdedLanes = new Set(known);
+      // Each look goes on where the last one ended, so that every lane has its turn however many there are.
+      const known = await database.execute(heldLanesOperation, { after: lastLane, limit: MAX_HELD_LANES });
+      const ended = known.length < MAX_HELD_LANES;
+      if (lastLane === '') seenLanes = new Set();
+      for (const lane of known) seenLanes.add(lane);
+      lastLane = ended ? '' : known.at(-1)!;
+      // What this page did not cover is known from the pages before; a whole round replaces it.
+      crowdedLanes = ended ? seenLanes : new Set([...crowdedLanes, ...known]);
       let room = Math.floor(limits.jobs * 0.75) - window.size;
       const calls: { lane: string; limit: number }[] = [];
       for (const lane of known) {

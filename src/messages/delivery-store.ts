@@ -256,8 +256,8 @@ export const unholdOperation = operation(
   },
 );
 
-export const heldLanesOperation = operation('messages.heldLanes', 'read', (tx, limit: number) =>
-  queue.heldLanes(tx, DELIVERY_WORK, limit),
+export const heldLanesOperation = operation('messages.heldLanes', 'read', (tx, page: queue.LanePage) =>
+  queue.heldLanes(tx, DELIVERY_WORK, page),
 );
 
 /** Records that our own code failed over a message; answers false when the lease was lost. */

@@ -176,11 +176,18 @@ export async function unhold(tx: Transaction, lane: { kind: string; lane: string
   );
 }
 
-/** Names of lanes that have held rows, by stepping through the index from lane to lane. */
-export async function heldLanes(tx: Transaction, kind: string, limit: number): Promise<string[]> {
+/** A page of the lanes that have held rows. */
+export interface LanePage {
+  /** The last lane of the page before; empty for the first. */
+  after: string;
+  limit: number;
+}
+
+/** Names of lanes that have held rows in their order, by stepping through the index from lane to lane. */
+export async function heldLanes(tx: Transaction, kind: string, page: LanePage): Promise<string[]> {
   const lanes: string[] = [];
-  let after = '';
-  while (lanes.length < limit) {
+  let { after } = page;
+  while (lanes.length < page.limit) {
     const next = await tx.get<{ lane: string }>(
       'SELECT lane FROM work WHERE kind = ? AND held = 1 AND lane > ? ORDER BY lane LIMIT 1',
       kind,

@@ -14,6 +14,7 @@ import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { createApi } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
+import { giveBackMemory } from './give-back.ts';
 import { listenFault } from './listen-fault.ts';
 import { openParts, type Parts, ranges } from './parts.ts';
 import { startWebhooksRole } from './webhooks.ts';
@@ -30,6 +31,7 @@ export interface Serving {
 /** Where other programs find out that and where this process serves. */
 const ANNOUNCEMENT = 'serving.json';
 const STOP_HTTP_MS = 20_000;
+const GIVE_BACK_AFTER_MS = 1_000;
 
 const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
 
@@ -49,6 +51,7 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
       mode: 0o600,
     });
     log.info({ roles: config.roles, httpPort, dataDir: parts.directory.path }, 'postrider serves');
+    setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       log.info('stopping');

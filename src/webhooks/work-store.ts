@@ -343,8 +343,8 @@ export const extendOperation = operation(
 );
 
 /** Lanes that have rows set aside. */
-export const heldLanesOperation = operation('webhooks.heldLanes', 'read', (tx, limit: number) =>
-  queue.heldLanes(tx, WEBHOOK_WORK, limit),
+export const heldLanesOperation = operation('webhooks.heldLanes', 'read', (tx, page: queue.LanePage) =>
+  queue.heldLanes(tx, WEBHOOK_WORK, page),
 );
 
 /** Depth and age of what waits for endpoints. */

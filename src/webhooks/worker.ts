@@ -325,8 +325,12 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     }
   }
 
+  let sweptLane = '';
   async function sweepHeld(): Promise<void> {
-    for (const laneId of await database.execute(heldLanesOperation, HELD_SWEEP_LANES)) {
+    // Each sweep goes on where the last one ended, so that every lane has its turn however many there are.
+    const page = await database.execute(heldLanesOperation, { after: sweptLane, limit: HELD_SWEEP_LANES });
+    sweptLane = page.length < HELD_SWEEP_LANES ? '' : page.at(-1)!;
+    for (const laneId of page) {
       const lane = lanes.find(laneId);
       const window = lane?.slow ? limits.slowWindow : limits.window;
       const room = lanes.room(laneId);
