@@ -50,7 +50,7 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
     writeFileSync(announcement, JSON.stringify({ pid: process.pid, httpPort, httpHost: config.httpHost }), {
       mode: 0o600,
     });
-    log.info({ roles: config.roles, httpPort, dataDir: parts.directory.path }, 'postrider serves');
+    log.info({ roles: roles.started, httpPort, dataDir: parts.directory.path }, 'postrider serves');
     setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -78,6 +78,8 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
 
 interface Roles {
   httpPort: number | undefined;
+  /** Names of the roles that run here. */
+  started: string[];
   stop(): Promise<void>;
 }
 
@@ -117,5 +119,7 @@ async function startRoles(parts: Parts): Promise<Roles> {
     await stop();
     throw error;
   }
-  return { httpPort, stop };
+  const running = { api: app, delivery, webhooks };
+  const started = Object.entries(running).flatMap(([name, part]) => (part ? [name] : []));
+  return { httpPort, started, stop };
 }
