@@ -1,11 +1,13 @@
 /**
  * Row "accept (HTTP)": POST /send over 50 connections, durable, with delivery in another role, against two floors of
- * bare Node in the same run.
- *   node bench/accept-http.ts [--rounds 5] [--seconds 4] [--connections 50]
+ * bare Node in the same run. With --postgres 1 the row "accept (HTTP), PostgreSQL": the same on a server of its own, against
+ * the floor that stores the bodies in it in groups.
+ *   node bench/accept-http.ts [--rounds 5] [--seconds 4] [--connections 50] [--postgres 1]
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import {
   freePort,
   machineBusySeconds,
@@ -24,7 +26,7 @@ import {
 } from './lib.ts';
 import { startService } from './service.ts';
 
-const options = readArguments({ rounds: 5, seconds: 4, connections: 50 });
+const options = readArguments({ rounds: 5, seconds: 4, connections: 50, postgres: 0 });
 const line = 'Hello {{name}}, your order has shipped and will arrive on Tuesday. ';
 const body = JSON.stringify({
   from: 'Shop <orders@bench.example>',
@@ -80,21 +82,24 @@ async function measure(url: string, lua: string, seconds: number): Promise<Measu
   };
 }
 
-await row('accept (HTTP)', 600, async () => {
+await row(options.postgres ? 'accept (HTTP), PostgreSQL' : 'accept (HTTP)', 600, async () => {
   mkdirSync(WORK, { recursive: true });
   const folder = mkdtempSync(path.join(WORK, 'accept-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
   const targets: Record<string, { url: string; lua: string }> = {};
-  for (const mode of ['bare', 'sqlite-tick']) {
+  const databases = options.postgres ? [await tempPostgres(), await tempPostgres()] : [];
+  for (const mode of options.postgres ? ['pg-group'] : ['bare', 'sqlite-tick']) {
     const port = await freePort();
-    start(process.execPath, [fileURLToPath(new URL('./floor-http.ts', import.meta.url)), mode, String(port), folder]);
+    const place = databases[0]?.url ?? folder;
+    start(process.execPath, [fileURLToPath(new URL('./floor-http.ts', import.meta.url)), mode, String(port), place]);
     await waitForPort(port);
     targets[mode] = {
       url: `http://127.0.0.1:${port}/send`,
       lua: script(folder, mode, { 'x-api-key': 'bench-key-0123456789' }),
     };
   }
-  const service = await startService({ POSTRIDER_ROLES: 'api' });
+  const ours = databases[1] ? { POSTRIDER_DATABASE_URL: databases[1].url } : {};
+  const service = await startService({ POSTRIDER_ROLES: 'api', ...ours });
   targets.postrider = { url: `${service.url}/send`, lua: script(folder, 'postrider', service.headers) };
   console.log(
     `body ${body.length} bytes, ${options.connections} connections, ${options.rounds} rounds of ${options.seconds} s`,
@@ -109,13 +114,14 @@ await row('accept (HTTP)', 600, async () => {
       await pause(300);
     }
   }
-  const bare = measured.bare!;
+  const base = names[0]!;
+  const floor = measured[base]!;
   table(
-    ['target', 'req/s', 'x bare', 'p50 ms', 'p99 ms', 'cpu us/req'],
+    ['target', 'req/s', `x ${base}`, 'p50 ms', 'p99 ms', 'cpu us/req'],
     names.map((name) => [
       name,
       spread(measured[name]!.map((one) => one.rate)),
-      spread(measured[name]!.map((one, i) => one.rate / bare[i]!.rate)),
+      spread(measured[name]!.map((one, i) => one.rate / floor[i]!.rate)),
       shown(median(measured[name]!.map((one) => one.p50))),
       spread(measured[name]!.map((one) => one.p99)),
       shown(median(measured[name]!.map((one) => one.cpu))),

@@ -1,7 +1,9 @@
 /**
  * Floors for POST /send in one process: `bare` checks a key and a body and answers; `sqlite-tick` also stores the body
- * in one row, with one transaction and sync for all requests of a turn of the event loop.
+ * in one row, with one transaction and sync for all requests of a turn of the event loop; `pg-group` stores what waits in
+ * one statement of many rows, two of them under way at a time.
  *   node bench/floor-http.ts bare|sqlite-tick PORT FOLDER
+ *   node bench/floor-http.ts pg-group PORT postgres://…
  */
 import crypto from 'node:crypto';
 import http from 'node:http';
@@ -44,7 +46,47 @@ function sqliteTick(): Store {
   };
 }
 
-const store: Store = mode === 'sqlite-tick' ? sqliteTick() : (_raw, done) => done();
+async function pgGroup(): Promise<Store> {
+  const { default: pg } = await import('pg');
+  const pool = new pg.Pool({ connectionString: folder!, max: 10 });
+  await pool.query(`CREATE TABLE IF NOT EXISTS message(id text PRIMARY KEY, at bigint, account int, state int, sender text, body bytea);
+    CREATE INDEX IF NOT EXISTS due ON message(state, at)`);
+  const text =
+    'INSERT INTO message SELECT * FROM unnest($1::text[],$2::bigint[],$3::int[],$4::int[],$5::text[],$6::bytea[])';
+  let waiting: [Buffer, () => void][] = [];
+  let flying = 0;
+  const pump = async (): Promise<void> => {
+    if (flying >= 2 || waiting.length === 0) return;
+    flying += 1;
+    const group = waiting;
+    waiting = [];
+    const now = Date.now();
+    const values = [
+      group.map(() => now.toString(36) + crypto.randomBytes(8).toString('hex')),
+      group.map(() => now),
+      group.map(() => 1),
+      group.map(() => 0),
+      group.map(() => 'orders@bench.example'),
+      group.map(([raw]) => raw),
+    ];
+    await pool.query({ name: 'group', text, values });
+    flying -= 1;
+    void pump();
+    for (const [, done] of group) done();
+  };
+  return (raw, done) => {
+    waiting.push([raw, done]);
+    setImmediate(pump);
+  };
+}
+
+async function storeOf(): Promise<Store> {
+  if (mode === 'sqlite-tick') return sqliteTick();
+  if (mode === 'pg-group') return pgGroup();
+  return (_raw, done) => done();
+}
+
+const store = await storeOf();
 http
   .createServer((request, response) => {
     if (request.url !== '/send' || !keys.has(hash(String(request.headers['x-api-key'])))) {

@@ -3,8 +3,11 @@
  * signed with RSA-2048, against Postfix with OpenDKIM and Haraka with two workers, interleaved in one run. The peers
  * take the same size of mail over SMTP from Postfix's smtp-source.
  *   node bench/relay-dkim.ts [--rounds 5] [--count 3000] [--sessions 10,50] [--systems postrider,postfix-dkim,haraka-x2-dkim]
+ * The system postrider-postgres is ours on a PostgreSQL server of its own: row "PostgreSQL relay" with --systems
+ * postrider,postrider-postgres.
  */
 import net from 'node:net';
+import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';
 import { type Sink, startHarakaDkim, startPostfixDkim, startSink } from './peers.ts';
 import { startService } from './service.ts';
@@ -111,7 +114,8 @@ await row('relay with DKIM (HTTP in)', 1500, async () => {
       await startHarakaDkim(port, sink.port);
       systems[name] = smtpLoad(port);
     } else {
-      const service = await startService({ POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` });
+      const database = name === 'postrider-postgres' ? { POSTRIDER_DATABASE_URL: (await tempPostgres()).url } : {};
+      const service = await startService({ POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, ...database });
       systems[name] = (count, sessions) => postMany(new URL(service.url), service.headers, count, sessions);
     }
   }

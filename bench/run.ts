@@ -5,17 +5,29 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const rows = ['accept-http', 'relay-dkim', 'micro', 'webhook-fanout', 'start-idle'];
+/** Script and options of each row. */
+const ROWS: Record<string, string[]> = {
+  'accept-http': ['accept-http.ts'],
+  'accept-postgres': ['accept-http.ts', '--postgres', '1'],
+  'relay-dkim': ['relay-dkim.ts'],
+  'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
+  micro: ['micro.ts'],
+  'webhook-fanout': ['webhook-fanout.ts'],
+  'start-idle': ['start-idle.ts'],
+};
+
 const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !rows.includes(name));
+const names = asked.length > 0 ? asked : Object.keys(ROWS);
+const unknown = names.filter((name) => !Object.hasOwn(ROWS, name));
 if (unknown.length > 0) {
-  console.error(`unknown row ${unknown.join(', ')}; known: ${rows.join(', ')}`);
+  console.error(`unknown row ${unknown.join(', ')}; known: ${Object.keys(ROWS).join(', ')}`);
   process.exit(2);
 }
 let failed = 0;
-for (const name of asked.length > 0 ? asked : rows) {
-  const file = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
-  const { status } = spawnSync(process.execPath, [file], { stdio: 'inherit' });
+for (const name of names) {
+  const [script, ...options] = ROWS[name]!;
+  const file = fileURLToPath(new URL(`./${script}`, import.meta.url));
+  const { status } = spawnSync(process.execPath, [file, ...options], { stdio: 'inherit' });
   if (status !== 0) failed += 1;
 }
 process.exit(failed === 0 ? 0 : 1);

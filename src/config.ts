@@ -6,6 +6,8 @@
 import { isIP } from 'node:net';
 import os from 'node:os';
 import ipaddr from 'ipaddr.js';
+import { type PostgresAddress, parsePostgresUrl } from './storage/postgres-url.ts';
+import { parseS3Url, type S3Place } from './storage/s3-place.ts';
 
 export interface Setting<T> {
   name: string;
@@ -29,7 +31,7 @@ export interface RelayRoute {
 }
 
 export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
-export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; url: string };
+export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Place };
 
 const port = (text: string): number => {
   const value = Number(text);
@@ -127,17 +129,12 @@ function secretKey(text: string): Buffer {
   return key;
 }
 
-function databaseUrl(text: string): string {
-  if (!/^postgres(ql)?:\/\/./.test(text))
-    throw new Error('postgres://user:password@host/database, or unset for SQLite');
-  throw new Error('unset: this version keeps its data in the embedded database only');
-}
-
 function blobPlace(text: string): BlobPlace {
-  if (text.startsWith('s3://')) throw new Error('file:///path, or unset: this version keeps files on disk only');
+  if (text.startsWith('s3:')) return { kind: 's3', place: parseS3Url(text) };
+  const allowed = 'file:///path (a shared directory), or s3://bucket/prefix?endpoint=https://host&region=name';
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== 'file:' || url.host) throw new Error('file:///path (a shared directory)');
-  return { kind: 'disk', folder: decoded(url.pathname, 'file:///path (a shared directory)') };
+  if (url?.protocol !== 'file:' || url.host) throw new Error(allowed);
+  return { kind: 'disk', folder: decoded(url.pathname, allowed) };
 }
 
 function roles(text: string): Role[] {
@@ -172,18 +169,33 @@ function setting<T>(
 }
 
 const none = (): undefined => undefined;
+
+/** A variable that bears the name others gave it. */
+function foreign(name: string, meaning: string): Setting<string | undefined> {
+  return { name, shown: 'none', meaning, read: String, fallback: none };
+}
+
 const emptyList = (): string[] => [];
 
 export const settings = {
   dataDir: setting('DATA_DIR', './data', 'embedded database, files, generated keys', String, () => './data'),
-  databaseUrl: setting<string | undefined>('DATABASE_URL', 'embedded SQLite', 'or `postgres://…`', databaseUrl, none),
+  databaseUrl: setting<PostgresAddress | undefined>(
+    'DATABASE_URL',
+    'embedded SQLite',
+    'or `postgres://…`',
+    parsePostgresUrl,
+    none,
+  ),
   blobs: setting<BlobPlace>(
     'BLOB_URL',
     'files in the data dir',
-    'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…`',
+    'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…` with the AWS variables',
     blobPlace,
     () => ({ kind: 'disk', folder: undefined }),
   ),
+  awsAccessKeyId: foreign('AWS_ACCESS_KEY_ID', 'key of the S3-compatible store; only read with `s3://…`'),
+  awsSecretAccessKey: foreign('AWS_SECRET_ACCESS_KEY', 'its secret'),
+  awsSessionToken: foreign('AWS_SESSION_TOKEN', 'where the key is a temporary one'),
   httpPort: setting('HTTP_PORT', '3000', 'API, uploads, portal', port, () => 3000),
   httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', String, () => '0.0.0.0'),
   baseUrl: setting<string | undefined>(
@@ -351,6 +363,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   const config = values as Config;
   if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
     throw new ConfigError('POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY go together; set both or neither');
+  }
+  if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
+    const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
+    throw new ConfigError(`${name} is not set, and POSTRIDER_BLOB_URL=s3://… needs it; set the key and its secret`);
   }
   return config;
 }

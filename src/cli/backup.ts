@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import type { Command } from './command.ts';
+import { type Command, CommandError } from './command.ts';
 import { withStore } from './store.ts';
 
 export const backupCommand: Command = {
@@ -13,9 +13,15 @@ export const backupCommand: Command = {
   positionals: ['FILE'],
   run: async ({ config, clock, positionals: [file = ''] }) => {
     const target = path.resolve(file);
-    const made = await withStore({ config, clock }, (store) =>
-      backUp({ connection: store.database.connection, blobs: store.blobs }, target),
-    );
+    const made = await withStore({ config, clock }, ({ embedded, blobs }) => {
+      if (embedded === undefined) {
+        throw new CommandError(
+          'NOT_EMBEDDED',
+          'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/upgrade.md',
+        );
+      }
+      return backUp({ connection: embedded, blobs }, target);
+    });
     return {
       data: { file: target, ...made },
       text: `${target}: ${made.sizeBytes} bytes, ${made.blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
@@ -30,6 +36,12 @@ export const restoreCommand: Command = {
   options: {},
   positionals: ['FILE'],
   run: async ({ config, clock, positionals: [file = ''] }) => {
+    if (config.databaseUrl !== undefined) {
+      throw new CommandError(
+        'NOT_EMBEDDED',
+        'restore fills a data directory, and POSTRIDER_DATABASE_URL names a server; use postrider import there, or unset it',
+      );
+    }
     const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
     const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
     return {

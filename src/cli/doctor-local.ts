@@ -112,12 +112,12 @@ export async function checkDatabase(
 ): Promise<{ checks: Check[]; domains: SenderDomain[] }> {
   const directory = dataDirectory(config.dataDir);
   const name = 'database';
-  if (!existsSync(directory.databaseFile)) {
+  if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
     const remedy = 'postrider migrate, or start the service once.';
     return { checks: [{ name, status: 'fail', message: 'there is none', remedy }], domains: [] };
   }
   try {
-    const pending = pendingMigrations(directory);
+    const pending = await pendingMigrations(config, directory);
     if (pending !== 0) {
       const message = pending > 0 ? `${pending} migrations wait` : 'migrated by a newer version';
       const remedy = pending > 0 ? 'postrider migrate' : 'Use the newer version.';

@@ -1,5 +1,6 @@
 /** `postrider migrate`: makes the database if there is none and brings it up to date. */
 import { dataDirectory } from '../storage/data-directory.ts';
+import { shownAddress } from '../storage/postgres-url.ts';
 import type { Command } from './command.ts';
 import { migrate } from './store.ts';
 
@@ -10,9 +11,12 @@ export const migrateCommand: Command = {
   options: {},
   positionals: [],
   run: async ({ config, clock }) => {
-    const applied = migrate(config, clock.now());
+    const applied = await migrate(config, clock.now());
     return {
-      data: { database: dataDirectory(config.dataDir).databaseFile, applied },
+      data: {
+        database: config.databaseUrl ? shownAddress(config.databaseUrl) : dataDirectory(config.dataDir).databaseFile,
+        applied,
+      },
       text: applied.length > 0 ? `applied ${applied.join(', ')}` : 'the database is up to date',
     };
   },

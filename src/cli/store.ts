@@ -1,24 +1,29 @@
 /**
- * The database for a command: opened directly, beside a running service if there is one. A database that does not exist
+ * The database for a command: the embedded one opened directly, or the server that the settings name, beside a running
+ * service if there is one. A database that does not exist
  * yet is made only by commands that begin one; one that waits for a migration is left to `migrate` and to the start of
  * the service, since another version may be serving it.
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
+import { openBlobStore } from '../roles/blob-store.ts';
 import '../roles/operations.ts';
 import type { Blobs } from '../storage/blobs.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
 import { listMigrations, migrateSqlite } from '../storage/migrate.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
-import { openSqlite } from '../storage/sqlite-connection.ts';
-import { type DirectDatabase, openDirect } from '../storage/sqlite-direct.ts';
+import { openSqlite, type SqliteConnection } from '../storage/sqlite-connection.ts';
+import { openDirect } from '../storage/sqlite-direct.ts';
 import { CommandError } from './command.ts';
 
 export interface CommandStore {
   directory: DataDirectory;
-  database: DirectDatabase;
+  database: Database;
+  /** The connection to the embedded database; undefined on a server. */
+  embedded: SqliteConnection | undefined;
   blobs: Blobs;
   clock: Clock;
   /** The key that seals secrets; generated with the first use. */
@@ -36,31 +41,72 @@ export interface StoreOptions {
 export async function withStore<T>(options: StoreOptions, use: (store: CommandStore) => Promise<T>): Promise<T> {
   const { config, clock } = options;
   const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
-  if (existsSync(directory.databaseFile)) assertMigrated(directory);
-  else if (options.create) migrate(config, clock.now());
-  else {
+  await assertUsable(options, directory);
+  const store = await openBlobStore(config, { directory, clock });
+  try {
+    const { database, embedded } = await openForCommand(config, directory);
+    try {
+      return await use({
+        directory,
+        database,
+        embedded,
+        blobs: store.blobs,
+        clock,
+        secretKey: () => loadSecretKey({ directory, database, configured: config.secretKey }),
+      });
+    } finally {
+      await database.close();
+    }
+  } finally {
+    await store.stop();
+  }
+}
+
+async function openForCommand(
+  config: Config,
+  directory: DataDirectory,
+): Promise<{ database: Database; embedded: SqliteConnection | undefined }> {
+  if (config.databaseUrl === undefined) {
+    const database = openDirect(directory.databaseFile);
+    return { database, embedded: database.connection };
+  }
+  prepareDataDirectory(config.dataDir);
+  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  const database = await openPostgresDatabase({ address: config.databaseUrl, log: silentLog, poolSize: 2 });
+  return { database, embedded: undefined };
+}
+
+/** Makes a missing database where that is asked for; throws when there is none, or one of another version. */
+async function assertUsable({ config, clock, create }: StoreOptions, directory: DataDirectory): Promise<void> {
+  const isMissing = config.databaseUrl === undefined && !existsSync(directory.databaseFile);
+  if (isMissing && !create) {
     throw new CommandError(
       'NO_DATABASE',
       `there is no database in ${directory.path}; start the service once, run postrider migrate, or set POSTRIDER_DATA_DIR`,
     );
   }
-  const database = openDirect(directory.databaseFile);
-  try {
-    return await use({
-      directory,
-      database,
-      blobs: openDiskBlobs(directory.blobsFolder),
-      clock,
-      secretKey: () => loadSecretKey({ directory, database, configured: config.secretKey }),
-    });
-  } finally {
-    await database.close();
+  const pending = isMissing ? 1 : await pendingMigrations(config, directory);
+  if (pending === 0) return;
+  // An empty server is a missing database; one with tables may be served by another version.
+  if (isMissing || (create && config.databaseUrl !== undefined && pending === listMigrations('postgres').length)) {
+    await migrate(config, clock.now());
+    return;
   }
+  throw new CommandError(
+    'NOT_MIGRATED',
+    pending > 0
+      ? 'the database waits for a migration; run postrider migrate, or start this version of the service'
+      : 'the database was migrated by a newer version of postrider; use that version',
+  );
 }
 
 /** Makes the directory and the database as needed and brings it up to date; the names of what was applied. */
-export function migrate(config: Config, nowMs: number): string[] {
+export async function migrate(config: Config, nowMs: number): Promise<string[]> {
   const directory = prepareDataDirectory(config.dataDir);
+  if (config.databaseUrl !== undefined) {
+    const { migratePostgres } = await import('../storage/migrate-postgres.ts');
+    return migratePostgres({ address: config.databaseUrl, log: silentLog, nowMs });
+  }
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
     return migrateSqlite(connection, nowMs);
@@ -70,7 +116,11 @@ export function migrate(config: Config, nowMs: number): string[] {
 }
 
 /** How many migrations wait; negative when the database is of a newer version. */
-export function pendingMigrations(directory: DataDirectory): number {
+export async function pendingMigrations(config: Config, directory: DataDirectory): Promise<number> {
+  if (config.databaseUrl !== undefined) {
+    const { pendingPostgres } = await import('../storage/migrate-postgres.ts');
+    return pendingPostgres({ address: config.databaseUrl, log: silentLog });
+  }
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
     const table = connection.get("SELECT 1 AS found FROM sqlite_master WHERE name = 'migration'");
@@ -79,15 +129,4 @@ export function pendingMigrations(directory: DataDirectory): number {
   } finally {
     connection.close();
   }
-}
-
-function assertMigrated(directory: DataDirectory): void {
-  const pending = pendingMigrations(directory);
-  if (pending === 0) return;
-  throw new CommandError(
-    'NOT_MIGRATED',
-    pending > 0
-      ? 'the database waits for a migration; run postrider migrate, or start this version of the service'
-      : 'the database was migrated by a newer version of postrider; use that version',
-  );
 }

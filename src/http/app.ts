@@ -62,6 +62,8 @@ export interface HttpAppOptions<C extends CallerKey> {
   intakeClosed?: () => string | undefined;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
+  /** The part of that limit which is this process's, when several share it. */
+  rateShare?(): number;
   limits?: Partial<HttpLimits>;
 }
 
@@ -155,7 +157,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   const pipeline = createPipeline({
     routes: options.routes,
     authenticate: options.authenticate,
-    rateLimiter: rate === undefined ? undefined : createRateLimiter(rate),
+    rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
     overloaded: judgeLoad(traffic, limits.maxInWork),
     intakeClosed: options.intakeClosed,

@@ -11,20 +11,12 @@ import { createMetrics, type Metrics } from '../base/metrics.ts';
 import type { Config } from '../config.ts';
 import { type Cidr, parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
-import { recoverOperation } from '../queue/queue.ts';
 import type { Blobs } from '../storage/blobs.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
-import {
-  assertDatabaseNotLost,
-  type DataDirectory,
-  holdDataDirectory,
-  prepareDataDirectory,
-} from '../storage/data-directory.ts';
+import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
-import { migrateSqlite } from '../storage/migrate.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
-import { openSqliteDatabase } from '../storage/sqlite.ts';
-import { openSqlite } from '../storage/sqlite-connection.ts';
+import { checkBlobStore, openBlobStore } from './blob-store.ts';
+import { openDatabase } from './open-database.ts';
 import { type Overload, watchOverload } from './overload.ts';
 
 export interface Parts extends Running {
@@ -55,7 +47,7 @@ export function ranges(list: string[]): Cidr[] {
   return parsed.cidrs;
 }
 
-/** Migrates and opens everything; leases that a dead process left are taken over here, before anybody claims. */
+/** Migrates and opens everything. */
 export async function openParts(options: PartsOptions): Promise<Parts> {
   const { config, log } = options;
   const clock = options.clock ?? systemClock;
@@ -67,24 +59,9 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     );
     const release = holdDataDirectory(directory);
     opened.push({ stop: async () => release() });
-    assertDatabaseNotLost(directory);
-    const connection = openSqlite(directory.databaseFile, { readOnly: false });
-    try {
-      const applied = migrateSqlite(connection, clock.now());
-      if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated');
-    } finally {
-      connection.close();
-    }
-    const database = await openSqliteDatabase({
-      file: directory.databaseFile,
-      operationsModule: new URL('./operations.ts', import.meta.url).href,
-      log,
-      onBroken: options.onBroken,
-    });
+    const database = await openDatabase({ config, directory, clock, log, onBroken: options.onBroken });
     opened.push({ stop: () => database.close() });
     const secretKey = await loadSecretKey({ directory, database, configured: config.secretKey });
-    const taken = await database.execute(recoverOperation, clock.now());
-    if (taken > 0) log.warn({ rows: taken }, 'work of a process that ended without stopping was taken over');
     const dns = openDns({ servers: config.dnsServers });
     opened.push({ stop: async () => dns.close() });
     const metrics = createMetrics();
@@ -97,7 +74,10 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     opened.push(overload);
     metrics.readQueueFrom(() => overload.queue());
-    const blobs = openDiskBlobs(directory.blobsFolder);
+    const store = await openBlobStore(config, { directory, clock });
+    opened.push(store);
+    const { blobs } = store;
+    await checkBlobStore(config, blobs, log);
     const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload };
     return { ...shared, stop: () => stopAll(opened) };
   } catch (error) {

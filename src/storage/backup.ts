@@ -12,7 +12,6 @@ import {
   constants,
   copyFileSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -24,30 +23,20 @@ import {
 import path from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { randomText } from '../base/ids.ts';
-import type { Blobs } from './blobs.ts';
+import { BlobDamaged, type Blobs, isBlobKey } from './blobs.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from './data-directory.ts';
-import { syncDirectory } from './durable-file.ts';
+import { syncDirectory, syncFile } from './durable-file.ts';
 import { migrateSqlite } from './migrate.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
 
 /** More pages than any database has: one step is one snapshot, which writers cannot make start again. */
 const ALL_PAGES = 2_147_483_647;
-const KEY = /^[0-9A-Za-z]{2}\/[0-9A-Za-z]{26}$/;
 /** What may lie in a directory that a backup is restored into: the key is put there first. */
 const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
 
 export interface BackupResult {
   sizeBytes: number;
   blobs: number;
-}
-
-function syncFile(file: string): void {
-  const handle = openSync(file, 'r+');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }
 
 /** Writes a backup to a file that does not exist yet. */
@@ -81,8 +70,11 @@ async function addBlobs(part: string, blobs: Blobs): Promise<number> {
     const insert = copy.prepare('INSERT INTO blob_backup (key, content) VALUES (?, ?)');
     let count = 0;
     for await (const { key } of blobs.list()) {
-      const content = await blobs.get(key);
-      if (content === undefined) continue;
+      // What is damaged is lost already, and must not keep the rest from being saved.
+      const content = await blobs.get(key).catch((error: Error) => {
+        if (!(error instanceof BlobDamaged)) throw error;
+      });
+      if (!content) continue;
       insert.run(key, content);
       count += 1;
     }
@@ -160,7 +152,7 @@ function takeOutBlobs(part: string, folder: string): number {
     const shards = new Set<string>();
     for (const row of copy.prepare('SELECT key, content FROM blob_backup').iterate()) {
       const key = String(row.key);
-      if (!KEY.test(key)) throw new Error('the backup holds a blob with a name that is not ours');
+      if (!isBlobKey(key)) throw new Error('the backup holds a blob with a name that is not ours');
       const target = path.join(folder, key);
       mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
       writeFileSync(target, row.content as Uint8Array, { flag: 'wx', mode: 0o600 });

@@ -1,86 +1,196 @@
 /**
  * Blobs as files: written beside their place, synced, renamed, and the directory synced, so that after a power cut a
- * named blob is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched.
+ * named blob is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The
+ * folder may be shared by several nodes: every write has a file of its own until it is renamed.
  */
-import { createReadStream } from 'node:fs';
+import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
+import { sha256 } from '../base/digest.ts';
 import { Unavailable } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
-import type { Blobs } from './blobs.ts';
+import type { BlobReader } from './blob-reader.ts';
+import {
+  assertBlobKey,
+  asWritten,
+  type Blobs,
+  exactly,
+  isBlobKey,
+  newBlobKey,
+  streamAsWritten,
+  UNFINISHED_MS,
+  withDigest,
+} from './blobs.ts';
 
-const KEY = /^[0-9A-Za-z]{2}\/[0-9A-Za-z]{26}$/;
+const SHARD = /^[0-9A-Za-z]{2}$/;
+const PART = /^[0-9A-Za-z]{26}\.part$/;
+const PROBE = /^clock-[0-9A-Za-z]{8}\.part$/;
+
+function unavailable(error: unknown): Unavailable {
+  return new Unavailable(`blob storage: ${(error as Error).message}`);
+}
+
+/** Undefined where the system says that the file is not there; Unavailable for all other errors. */
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw unavailable(error);
+}
 
 export function openDiskBlobs(folder: string): Blobs {
   const place = (key: string): string => {
-    if (!KEY.test(key)) throw new Error('not a blob key');
+    assertBlobKey(key);
     return path.join(folder, key);
   };
-  const syncedFolders = new Set<string>();
+  const syncedShards = new Set<string>();
 
   /** Makes a shard folder and makes its name durable in the parent, once per process. */
   const ensureShard = async (shard: string): Promise<void> => {
-    if (syncedFolders.has(shard)) return;
+    if (syncedShards.has(shard)) return;
     await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 });
     await syncFolder(folder);
-    syncedFolders.add(shard);
+    syncedShards.add(shard);
+  };
+
+  /** Runs `fill` on a new file, and puts that in place under the key it answers; removes it when anything throws. */
+  const write = async (shard: string, fill: (file: FileHandle) => Promise<string>): Promise<string> => {
+    const temporary = path.join(folder, shard, `${randomText(26)}.part`);
+    let key: string;
+    try {
+      const file = await ensureShard(shard)
+        .then(() => open(temporary, 'wx', 0o600))
+        .catch(refuse);
+      try {
+        key = await fill(file);
+        await file.datasync().catch(refuse);
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, place(key)).catch(refuse);
+      await syncFolder(path.join(folder, shard)).catch(refuse);
+      return key;
+    } catch (error) {
+      syncedShards.delete(shard);
+      await unlink(temporary).catch(() => undefined);
+      throw error;
+    }
   };
 
   return {
+    newKey: newBlobKey,
     put: async (content) => {
-      const shard = randomText(2);
-      const key = `${shard}/${randomText(26)}`;
-      const target = path.join(folder, key);
-      const temporary = `${target}.part`;
-      try {
-        await ensureShard(shard);
-        const file = await open(temporary, 'wx', 0o600);
-        try {
-          await file.writeFile(content);
-          await file.datasync();
-        } finally {
-          await file.close();
-        }
-        await rename(temporary, target);
-        await syncFolder(path.dirname(target));
+      const key = newBlobKey(await sha256(content));
+      return write(key.slice(0, 2), async (file) => {
+        await file.writeFile(content).catch(refuse);
         return key;
-      } catch (error) {
-        await unlink(temporary).catch(() => undefined);
-        throw new Unavailable(`blob storage: ${(error as Error).message}`);
-      }
-    },
-    get: async (key) => {
-      try {
-        return await readFile(place(key));
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-        throw new Unavailable(`blob storage: ${(error as Error).message}`);
-      }
-    },
-    read: async (key): Promise<Readable | undefined> => {
-      const file = place(key);
-      const there = await stat(file).then(
-        () => true,
-        () => false,
-      );
-      return there ? createReadStream(file) : undefined;
-    },
-    remove: async (key) => {
-      await unlink(place(key)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw new Unavailable(`blob storage: ${error.message}`);
       });
     },
-    list: async function* () {
-      for (const shard of await readdir(folder).catch(() => [])) {
-        if (!/^[0-9A-Za-z]{2}$/.test(shard)) continue;
-        for (const name of await readdir(path.join(folder, shard)).catch(() => [])) {
-          const found = await stat(path.join(folder, shard, name)).catch(() => undefined);
-          if (found && KEY.test(`${shard}/${name}`)) yield { key: `${shard}/${name}`, writtenAtMs: found.mtimeMs };
+    putStream: async (source, { key, sizeBytes } = {}) => {
+      if (key !== undefined) assertBlobKey(key);
+      const name = key ?? newBlobKey();
+      const hash = createHash('sha256');
+      return write(name.slice(0, 2), async (file) => {
+        for await (const chunk of exactly(source, sizeBytes)) {
+          hash.update(chunk);
+          await file.writeFile(chunk).catch(refuse);
         }
+        return key ?? withDigest(name, hash.digest());
+      });
+    },
+    get: async (key) => {
+      const content = await readFile(place(key)).catch(unlessMissing);
+      return content && asWritten(key, content);
+    },
+    read: async (key) => {
+      const file = await open(place(key), 'r').catch(unlessMissing);
+      return file && Readable.from(streamAsWritten(key, file.createReadStream()), { objectMode: false });
+    },
+    open: async (key) => {
+      const file = await open(place(key), 'r').catch(unlessMissing);
+      return file && fileReader(file);
+    },
+    sizeOf: async (key) => (await stat(place(key)).catch(unlessMissing))?.size,
+    remove: async (key) => {
+      await unlink(place(key)).catch(unlessMissing);
+    },
+    list: async function* () {
+      for await (const { shard, name } of files(folder)) {
+        const key = `${shard}/${name}`;
+        if (!isBlobKey(key)) continue;
+        const found = await stat(path.join(folder, key)).catch(unlessMissing);
+        if (found) yield { key, writtenAtMs: found.mtimeMs };
       }
     },
+    storeNowMs: () => fileSystemNowMs(folder),
+    removeUnfinished: async () => {
+      const beforeMs = (await fileSystemNowMs(folder)) - UNFINISHED_MS;
+      let removed = 0;
+      const removeIfOld = async (file: string): Promise<void> => {
+        const found = await stat(file).catch(unlessMissing);
+        if (!found || found.mtimeMs > beforeMs) return;
+        await unlink(file).catch(unlessMissing);
+        removed += 1;
+      };
+      for await (const { shard, name } of files(folder)) {
+        if (PART.test(name)) await removeIfOld(path.join(folder, shard, name));
+      }
+      for (const name of await readdir(folder).catch(refuse)) {
+        if (PROBE.test(name)) await removeIfOld(path.join(folder, name));
+      }
+      return removed;
+    },
   };
+}
+
+function fileReader(file: FileHandle): BlobReader {
+  let reading: Promise<number> | undefined;
+  const fill = async (into: Buffer): Promise<number> => {
+    let filled = 0;
+    while (filled < into.length) {
+      const { bytesRead } = await file.read(into, filled, into.length - filled, null).catch(refuse);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return filled;
+  };
+  return {
+    fill: (into) => {
+      reading = fill(into);
+      return reading;
+    },
+    close: async () => {
+      await reading?.catch(() => undefined);
+      await file.close();
+    },
+  };
+}
+
+function refuse(error: unknown): never {
+  throw unavailable(error);
+}
+
+async function* files(folder: string): AsyncGenerator<{ shard: string; name: string }> {
+  for (const shard of (await readdir(folder).catch(unlessMissing)) ?? []) {
+    if (!SHARD.test(shard)) continue;
+    for (const name of (await readdir(path.join(folder, shard)).catch(unlessMissing)) ?? []) yield { shard, name };
+  }
+}
+
+/** The time that the file system writes on files: that of the file server where the folder is mounted from one. */
+async function fileSystemNowMs(folder: string): Promise<number> {
+  const probe = path.join(folder, `clock-${randomText(8)}.part`);
+  try {
+    const file = await open(probe, 'wx', 0o600);
+    try {
+      await file.writeFile('.');
+      return (await file.stat()).mtimeMs;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw unavailable(error);
+  } finally {
+    await unlink(probe).catch(() => undefined);
+  }
 }
 
 async function syncFolder(folder: string): Promise<void> {

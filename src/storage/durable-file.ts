@@ -28,6 +28,16 @@ export function syncDirectory(folder: string): void {
   }
 }
 
+/** Makes the content of a file that was written elsewhere durable. */
+export function syncFile(file: string): void {
+  const handle = openSync(file, 'r+');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
 /** Writes or replaces the file. */
 export function writeDurableFile(file: string, content: string): void {
   const part = writePart(file, content);

@@ -44,7 +44,7 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
         number: number;
         name: string;
       }[];
-      const next = pending(wanted, done);
+      const next = pendingMigration(wanted, done);
       if (!next) {
         connection.commit();
         return applied;
@@ -65,7 +65,8 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
   }
 }
 
-function pending(wanted: Migration[], done: { number: number; name: string }[]): Migration | undefined {
+/** The next one to apply; throws a sentence when the recorded history is not a beginning of ours. */
+export function pendingMigration(wanted: Migration[], done: { number: number; name: string }[]): Migration | undefined {
   for (const one of done) {
     const ours = wanted[one.number - 1];
     if (!ours) {

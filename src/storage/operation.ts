@@ -29,6 +29,22 @@ export interface Operation<A, R> {
   run(tx: Transaction, args: A): Promise<R> | R;
   /** How arguments and results cross to the storage thread, where cloning them as they are is too slow. */
   readonly wire?: Wire<A, R>;
+  /** Several calls that wait at the same moment as one transaction, for databases that do not group commits themselves. */
+  together?(tx: Transaction, calls: readonly A[]): Promise<R[]>;
+}
+
+/**
+ * Does what `run` does for each of the calls, in few statements of many rows; answers in their order. Throws when the
+ * calls cannot be done together: each is run alone then. Changes nothing of its arguments.
+ */
+export type Together<A, R> = (tx: Transaction, calls: readonly A[]) => Promise<R[]>;
+
+/**
+ * To end a SELECT of rows that the transaction goes on to change by what it has read of them: holds them against other
+ * transactions. The embedded database has one writer and needs nothing.
+ */
+export function locked(tx: Transaction): string {
+  return tx.dialect === 'postgres' ? 'FOR NO KEY UPDATE' : '';
 }
 
 /** Strings cross threads for the price of a copy; cloning an object of thirty members costs ten times its JSON. */
@@ -41,17 +57,27 @@ export interface Wire<A, R> {
 
 const registry = new Map<string, Operation<never, unknown>>();
 
+export interface Ways<A, R> {
+  wire?: Wire<A, R>;
+  together?: Together<A, R>;
+}
+
 /** Defines and registers an operation; the name is `<folder>.<verb>` and unique. */
 export function operation<A, R>(
   name: string,
   mode: 'read' | 'write',
   run: (tx: Transaction, args: A) => Promise<R> | R,
-  wire?: Wire<A, R>,
+  ways: Ways<A, R> = {},
 ): Operation<A, R> {
   if (registry.has(name)) throw new Error(`operation ${name} is defined twice`);
-  const defined: Operation<A, R> = wire ? { name, mode, run, wire } : { name, mode, run };
-  registry.set(name, defined as Operation<never, unknown>);
+  const defined: Operation<A, R> = { name, mode, run, ...ways };
+  registry.set(name, defined as unknown as Operation<never, unknown>);
   return defined;
+}
+
+/** The names of all operations that are registered where this is called. */
+export function operationNames(): string[] {
+  return [...registry.keys()].sort();
 }
 
 export function findOperation(name: string): Operation<unknown, unknown> {

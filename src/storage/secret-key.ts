@@ -25,11 +25,25 @@ export function secretKeyFile(directory: DataDirectory): string {
   return path.join(directory.path, 'secret.key');
 }
 
+const checkOf = (key: Buffer): string =>
+  createHmac('sha256', key).update('postrider secret key check').digest('base64');
+
+/** Throws a sentence unless the key at hand is the one that a database with this check value was sealed with. */
+export function assertSecretKeyFits(place: Omit<SecretKeyPlace, 'database'>, check: string | null): void {
+  if (check === null) return;
+  const file = secretKeyFile(place.directory);
+  const key = place.configured ?? (existsSync(file) ? readKey(file) : undefined);
+  if (key !== undefined && checkOf(key) === check) return;
+  throw new Error(
+    `the secrets in the file were sealed with another key than ${place.configured ? 'POSTRIDER_SECRET_KEY' : file}; set POSTRIDER_SECRET_KEY to the key of the data directory it was exported from`,
+  );
+}
+
 /** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
 export async function loadSecretKey(place: SecretKeyPlace): Promise<Buffer> {
   const file = secretKeyFile(place.directory);
   const key = place.configured ?? (await fileKey(file, place.database));
-  const check = createHmac('sha256', key).update('postrider secret key check').digest('base64');
+  const check = checkOf(key);
   const known = await place.database.execute(metaOperation, CHECK_KEY);
   const standing = known ?? (await place.database.execute(metaOnceOperation, { key: CHECK_KEY, value: check }));
   if (standing !== check) {
@@ -50,6 +64,10 @@ async function fileKey(file: string, database: Database): Promise<Buffer> {
     }
     createDurableFile(file, `${randomBytes(SECRET_KEY_BYTES).toString('base64')}\n`);
   }
+  return readKey(file);
+}
+
+function readKey(file: string): Buffer {
   const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
   if (key.length !== SECRET_KEY_BYTES) throw new Error(`${file} does not hold 32 bytes in Base64`);
   return key;

@@ -12,7 +12,7 @@ const LEVELS: string[][] = [
   ['storage', 'net'],
   ['queue', 'http'],
   ['events'],
-  ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox'],
+  ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox', 'nodes'],
   ['send', 'delivery', 'webhooks'],
   ['smtp', 'routes'],
   ['config'],

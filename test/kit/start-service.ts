@@ -35,6 +35,8 @@ export interface ServiceOptions {
   env?: Record<string, string>;
   /** A directory to serve instead of a new one; the caller removes it. */
   dataDir?: string;
+  /** Data directory of the node that made the first account, for one that joins it. */
+  joins?: string;
   /** Program and arguments to put in front of node, such as strace. */
   wrapper?: string[];
 }
@@ -47,6 +49,10 @@ export interface Exit {
 export interface Service {
   readonly dataDir: string;
   readonly url: string;
+  /** Port of SMTP submission. */
+  readonly smtpPort: number;
+  /** The SMTP credential of the first run: live. */
+  readonly smtpCredential: { username: string; password: string };
   /** Process id of the serving process itself, also behind a wrapper. */
   readonly pid: number;
   /** What was written to stderr since the first start. */
@@ -72,6 +78,7 @@ export interface Service {
 interface Serving {
   pid: number;
   httpPort: number;
+  smtpPort?: number;
 }
 
 function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
@@ -144,9 +151,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   };
 
   await launch(options);
-  const firstRun = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as JsonObject;
+  const firstRun = JSON.parse(
+    readFileSync(path.join(options.joins ?? dataDir, 'first-run.json'), 'utf8'),
+  ) as JsonObject;
   const live = { accountId: String(firstRun.accountId), apiKey: String(firstRun.apiKey) };
   const sandbox = { accountId: live.accountId, apiKey: String(firstRun.sandboxApiKey) };
+  const smtpCredential = { username: String(firstRun.smtpUsername), password: String(firstRun.smtpPassword) };
   const url = (): string => `http://127.0.0.1:${serving.httpPort}`;
   const clients = { api: apiClient(url, live), sandboxApi: apiClient(url, sandbox), anonymous: apiClient(url) };
 
@@ -158,9 +168,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     dataDir,
     live,
     sandbox,
+    smtpCredential,
     ...clients,
     get url() {
       return url();
+    },
+    get smtpPort() {
+      return serving.smtpPort ?? 0;
     },
     get pid() {
       return serving.pid;
@@ -169,7 +183,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return log;
     },
     cli: async (...args) => {
-      const done = await runCommand([...args, '--json'], { dataDir });
+      const done = await runCommand([...args, '--json'], { dataDir, ...(options.env ? { env: options.env } : {}) });
       if (done.code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${done.code}: ${done.stderr}`);
       return JSON.parse(done.stdout) as JsonObject;
     },

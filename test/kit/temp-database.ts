@@ -1,5 +1,6 @@
 /**
- * A real embedded database in a directory of its own: migrated, with its real threads. Closed and removed by close().
+ * A real database, migrated: the embedded one with its real threads, in a directory of its own, or one on a real
+ * PostgreSQL. Closed and removed by close().
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -8,17 +9,52 @@ import { silentLog } from '../../src/base/log.ts';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
+import { migratePostgres } from '../../src/storage/migrate-postgres.ts';
+import { openPostgresDatabase } from '../../src/storage/postgres.ts';
+import { connectPostgres } from '../../src/storage/postgres-connection.ts';
+import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite.ts';
 import { openSqlite } from '../../src/storage/sqlite-connection.ts';
+import { tempPostgres } from './temp-postgres.ts';
+
+export type Dialect = Database['dialect'];
+export const DIALECTS: readonly Dialect[] = ['sqlite', 'postgres'];
 
 export interface TempDatabase {
   database: Database;
+  /** A data directory; it holds the database of the embedded kind. */
   folder: string;
+  /** Address of the database on a server. */
+  url: string | undefined;
+  /** Removes all rows. */
+  empty(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function tempDatabase(): Promise<TempDatabase> {
+export async function tempDatabase(dialect: Dialect = 'sqlite'): Promise<TempDatabase> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-test-'));
+  const opened = dialect === 'sqlite' ? await openEmbedded(folder) : await openServer();
+  return {
+    database: opened.database,
+    folder,
+    url: opened.url,
+    empty: opened.empty,
+    close: async () => {
+      await opened.database.close();
+      await opened.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Opened {
+  database: Database;
+  url: string | undefined;
+  empty(): Promise<void>;
+  drop(): Promise<void>;
+}
+
+async function openEmbedded(folder: string): Promise<Opened> {
   const directory = prepareDataDirectory(folder);
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   migrateSqlite(connection, Date.now());
@@ -31,12 +67,35 @@ export async function tempDatabase(): Promise<TempDatabase> {
       throw new Error(`test database broke: ${reason}`);
     },
   });
-  return {
-    database,
-    folder,
-    close: async () => {
-      await database.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+  const empty = async (): Promise<void> => {
+    const other = openSqlite(directory.databaseFile, { readOnly: false });
+    try {
+      const tables = other.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'migration'");
+      other.raw.exec('PRAGMA foreign_keys = OFF');
+      for (const { name } of tables as { name: string }[]) other.raw.exec(`DELETE FROM ${name}`);
+    } finally {
+      other.close();
+    }
   };
+  return { database, url: undefined, empty, drop: async () => undefined };
+}
+
+async function openServer(): Promise<Opened> {
+  const { url, drop } = await tempPostgres();
+  const address = parsePostgresUrl(url);
+  await migratePostgres({ address, log: silentLog, nowMs: Date.now() });
+  const empty = async (): Promise<void> => {
+    const { client, destroy } = await connectPostgres(address);
+    try {
+      const { rows } = await client.query<{ name: string }>(
+        `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+           AND NOT relispartition AND relname NOT IN ('migration', 'event_order')`,
+      );
+      const deletions = rows.map(({ name }) => `DELETE FROM ${name};`).join(' ');
+      await client.query(`SET session_replication_role = replica; ${deletions}`);
+    } finally {
+      destroy();
+    }
+  };
+  return { database: await openPostgresDatabase({ address, log: silentLog }), url, empty, drop };
 }

@@ -1,0 +1,156 @@
+/**
+ * `postrider export` and `postrider import`: a whole database with its content in one file, from the embedded database to a
+ * server and back. Both want the service stopped: what it accepted after the export would be missing, and what it sends
+ * after it would be sent again from the new place.
+ */
+import path from 'node:path';
+import type { Config } from '../config.ts';
+import { openBlobStore } from '../roles/blob-store.ts';
+import { backUp, restore } from '../storage/backup.ts';
+import { dataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import { type Copied, openPortableFile, type Progress } from '../storage/portable-file.ts';
+import { assertSecretKeyFits } from '../storage/secret-key.ts';
+import { type Command, type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { migrate, withStore } from './store.ts';
+
+const SHOW_EVERY_MS = 1_000;
+
+/** A line on stderr now and then, never on stdout. */
+function shownProgress({ streams }: CommandCall): Progress {
+  let shownAt = 0;
+  return (what, done, total) => {
+    const now = performance.now();
+    if (done < total && now - shownAt < SHOW_EVERY_MS) return;
+    shownAt = now;
+    streams.err(`postrider: ${what} ${done}/${total}\n`);
+  };
+}
+
+function outcome(file: string, { tables, blobs }: Copied, hint: string): CommandOutcome {
+  const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
+  return {
+    data: { file, rows, blobs, tables },
+    text: `${file}: ${rows} rows in ${Object.keys(tables).length} tables, ${blobs} blobs, counted on both sides\n${hint}`,
+  };
+}
+
+function directoryOf(config: Config) {
+  return dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
+}
+
+const KEEP_STILL = 'Do not start the service it was exported from again: mail that waits would be sent twice.';
+
+export const exportCommand: Command = {
+  words: 'export',
+  usage: 'FILE',
+  summary: 'copy database and content into one file for import elsewhere; the service must be stopped',
+  options: {},
+  positionals: ['FILE'],
+  run: async (call) => {
+    const target = path.resolve(call.positionals[0] ?? '');
+    return call.config.databaseUrl === undefined ? exportEmbedded(call, target) : exportServer(call, target);
+  },
+};
+
+async function exportEmbedded({ config, clock }: CommandCall, target: string): Promise<CommandOutcome> {
+  const copied = await withStore({ config, clock }, async ({ directory, embedded, blobs }) => {
+    const release = holdDataDirectory(directory);
+    try {
+      await backUp({ connection: embedded!, blobs }, target);
+    } finally {
+      release();
+    }
+    const file = openPortableFile(target);
+    try {
+      const tables = Object.fromEntries(file.tables.map(({ name }) => [name, file.count(name)]));
+      return { tables, blobs: file.count('blob_backup') };
+    } finally {
+      file.close();
+    }
+  });
+  return outcome(target, copied, KEEP_STILL);
+}
+
+async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
+  const { config, clock } = call;
+  const { connectPostgres } = await import('../storage/postgres-connection.ts');
+  const { exportFromPostgres } = await import('../storage/export-postgres.ts');
+  const copied = await withStore({ config, clock }, async ({ blobs }) => {
+    const connection = await connectPostgres(config.databaseUrl!);
+    try {
+      await assertNoNodes(connection.client);
+      const progress = shownProgress(call);
+      return await exportFromPostgres({ client: connection.client, blobs, nowMs: clock.now(), progress }, target);
+    } finally {
+      connection.destroy();
+    }
+  });
+  return outcome(target, copied, KEEP_STILL);
+}
+
+interface Queries {
+  query(sql: string): Promise<{ rows: unknown[] }>;
+}
+
+async function assertNoNodes(client: Queries): Promise<void> {
+  const { rows } = await client.query(
+    'SELECT id FROM node WHERE seen_at > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 - 10000 ORDER BY id',
+  );
+  if (rows.length === 0) return;
+  const ids = rows.map((row) => (row as { id: string }).id).join(', ');
+  throw new CommandError('SERVING', `nodes are serving this database (${ids}); stop them first, and wait ten seconds`);
+}
+
+export const importCommand: Command = {
+  words: 'import',
+  usage: 'FILE',
+  summary: 'fill an empty database from an exported file',
+  options: {},
+  positionals: ['FILE'],
+  run: async (call) => {
+    const source = path.resolve(call.positionals[0] ?? '');
+    return call.config.databaseUrl === undefined ? importEmbedded(call, source) : importServer(call, source);
+  },
+};
+
+function importEmbedded({ config, clock }: CommandCall, source: string): CommandOutcome {
+  if (config.blobs.kind !== 'disk') {
+    throw new CommandError(
+      'NOT_EMBEDDED',
+      'the embedded database is imported together with its files; unset POSTRIDER_BLOB_URL for the import',
+    );
+  }
+  const file = openPortableFile(source);
+  const tables = Object.fromEntries(file.tables.map(({ name }) => [name, file.count(name)]));
+  file.close();
+  const { blobs } = restore(source, { directory: directoryOf(config), nowMs: clock.now() });
+  return outcome(source, { tables, blobs }, 'Put the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY.');
+}
+
+async function importServer(call: CommandCall, source: string): Promise<CommandOutcome> {
+  const { config, clock } = call;
+  const { connectPostgres } = await import('../storage/postgres-connection.ts');
+  const { importIntoPostgres } = await import('../storage/import-postgres.ts');
+  const file = openPortableFile(source);
+  try {
+    const directory = prepareDataDirectory(
+      config.dataDir,
+      config.blobs.kind === 'disk' ? config.blobs.folder : undefined,
+    );
+    const check = file.raw.prepare("SELECT value FROM meta WHERE key = 'secret-key-check'").get()?.value;
+    assertSecretKeyFits({ directory, configured: config.secretKey }, typeof check === 'string' ? check : null);
+    await migrate(config, clock.now());
+    const store = await openBlobStore(config, { directory, clock });
+    const connection = await connectPostgres(config.databaseUrl!);
+    try {
+      const progress = shownProgress(call);
+      const copied = await importIntoPostgres({ file, client: connection.client, blobs: store.blobs, progress });
+      return outcome(source, copied, 'Start the service with the same settings; what waits goes out from there.');
+    } finally {
+      connection.destroy();
+      await store.stop();
+    }
+  } finally {
+    file.close();
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Opens the store for blobs that the settings name, and proves before the start that it can be used: a probe is written,
+ * read back, looked for and removed. A store that says no (wrong bucket, key, region or rights) stops the start with one
+ * line; one that does not answer does not: small mail flows without it, large content is refused, what is queued waits.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Config } from '../config.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import type { DataDirectory } from '../storage/data-directory.ts';
+import { describeS3Place } from '../storage/s3-place.ts';
+
+export interface BlobStore extends Running {
+  blobs: Blobs;
+}
+
+/** Makes no call yet. */
+export async function openBlobStore(
+  config: Pick<Config, 'blobs' | 'awsAccessKeyId' | 'awsSecretAccessKey' | 'awsSessionToken'>,
+  options: { directory: DataDirectory; clock: Clock },
+): Promise<BlobStore> {
+  if (config.blobs.kind === 'disk') {
+    return { blobs: openDiskBlobs(options.directory.blobsFolder), stop: () => Promise.resolve() };
+  }
+  // Loaded where it is used: its HTTP client takes 15 MB of memory.
+  const { openS3Blobs } = await import('../storage/blobs-s3.ts');
+  const { awsAccessKeyId = '', awsSecretAccessKey = '', awsSessionToken: sessionToken } = config;
+  const credentials = {
+    accessKeyId: awsAccessKeyId,
+    secretAccessKey: awsSecretAccessKey,
+    ...(sessionToken === undefined ? {} : { sessionToken }),
+  };
+  const blobs = openS3Blobs({ place: config.blobs.place, credentials, clock: options.clock });
+  return { blobs, stop: () => blobs.close() };
+}
+
+/** Throws the line for the operator when the store says no; logs when it does not answer. Files on disk need no proof. */
+export async function checkBlobStore(config: Pick<Config, 'blobs'>, blobs: Blobs, log: Log): Promise<void> {
+  if (config.blobs.kind === 'disk') return;
+  const where = describeS3Place(config.blobs.place);
+  try {
+    await probe(blobs);
+    log.info({ where }, 'content is kept in S3');
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error;
+    const { message, refused } = error as Unavailable & { refused?: boolean };
+    if (refused) {
+      throw new Error(
+        `POSTRIDER_BLOB_URL: ${where}, cannot be used: ${message}; check the address, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and that the key may get, put, delete and list there`,
+      );
+    }
+    log.error(
+      { where, error: message },
+      'POSTRIDER_BLOB_URL: the store does not answer; until it does, large content is refused and mail that needs it waits',
+    );
+  }
+}
+
+async function probe(blobs: Blobs): Promise<void> {
+  const content = randomBytes(64);
+  const key = await blobs.put(content);
+  const found = await blobs.get(key);
+  await blobs.remove(key);
+  if (!found?.equals(content)) throw new Unavailable('what was written is not what is read back');
+  // A key without the right to list is told "forbidden" where others are told that there is no such object.
+  await blobs.sizeOf(blobs.newKey());
+  await blobs.storeNowMs();
+}

@@ -1,0 +1,64 @@
+/**
+ * Opens the database that the settings name, migrated: the embedded one in the data directory, where leases left by a dead
+ * process are taken over before anybody claims, since no other process can hold any; or a PostgreSQL server, where other nodes
+ * may be at work and leases end by themselves.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Config } from '../config.ts';
+import { recoverOperation } from '../queue/queue.ts';
+import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
+import { migrateSqlite } from '../storage/migrate.ts';
+import { openSqliteDatabase } from '../storage/sqlite.ts';
+import { openSqlite } from '../storage/sqlite-connection.ts';
+
+export interface OpenDatabaseOptions {
+  config: Pick<Config, 'databaseUrl'>;
+  directory: DataDirectory;
+  clock: Clock;
+  log: Log;
+  /** Storage can no longer be trusted: the process should end. A server that is away is no such case. */
+  onBroken(reason: string): void;
+}
+
+/** Rejects with a sentence for the operator when it cannot be used. */
+export async function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
+  const { config, clock, log } = options;
+  if (config.databaseUrl === undefined) return openEmbedded(options);
+  // Loaded where it is used: the embedded start must not pay for the client's memory.
+  const { migratePostgres } = await import('../storage/migrate-postgres.ts');
+  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  await import('./operations.ts');
+  const address = config.databaseUrl;
+  noteMigrations(log, await migratePostgres({ address, log, nowMs: clock.now() }));
+  return openPostgresDatabase({ address, log });
+}
+
+function noteMigrations(log: Log, applied: string[]): void {
+  if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated');
+}
+
+async function openEmbedded({ directory, clock, log, onBroken }: OpenDatabaseOptions): Promise<Database> {
+  assertDatabaseNotLost(directory);
+  const connection = openSqlite(directory.databaseFile, { readOnly: false });
+  try {
+    noteMigrations(log, migrateSqlite(connection, clock.now()));
+  } finally {
+    connection.close();
+  }
+  const database = await openSqliteDatabase({
+    file: directory.databaseFile,
+    operationsModule: new URL('./operations.ts', import.meta.url).href,
+    log,
+    onBroken,
+  });
+  try {
+    const taken = await database.execute(recoverOperation, clock.now());
+    if (taken > 0) log.warn({ rows: taken }, 'work of a process that ended without stopping was taken over');
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

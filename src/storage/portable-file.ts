@@ -1,0 +1,131 @@
+/**
+ * The file in which a whole database travels: the SQLite file that a backup is, with every table as the embedded database
+ * has it and the content of every blob in the table `blob_backup`. Both databases have the same tables under the same
+ * numbers of migration, so that a file made from one of them fills the other.
+ */
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { listMigrations } from './migrate.ts';
+
+const NOT_DATA = new Set(['migration', 'blob_backup', 'sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4', 'node']);
+
+/** A table with its columns in order. */
+export interface PortableTable {
+  name: string;
+  columns: string[];
+  /** Highest number that its key ever had, for tables that number their rows. */
+  lastSeq: number | undefined;
+}
+
+/** Told now and then while rows or blobs are copied. */
+export type Progress = (what: string, done: number, total: number) => void;
+
+export interface Copied {
+  tables: Record<string, number>;
+  blobs: number;
+}
+
+export interface PortableFile {
+  readonly raw: DatabaseSync;
+  /** In an order in which every table comes after those that it refers to. */
+  readonly tables: PortableTable[];
+  count(table: string): number;
+  close(): void;
+}
+
+/** Every data table of an open SQLite database. */
+export function portableTables(raw: DatabaseSync): PortableTable[] {
+  const names = raw
+    .prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    .all()
+    .map((row) => String(row.name))
+    .filter((name) => !NOT_DATA.has(name));
+  const numbered = new Map(
+    raw
+      .prepare('SELECT name, seq FROM sqlite_sequence')
+      .all()
+      .map((row) => [String(row.name), Number(row.seq)]),
+  );
+  const ordered: string[] = [];
+  const place = (name: string): void => {
+    if (ordered.includes(name)) return;
+    for (const row of raw.prepare(`PRAGMA foreign_key_list(${name})`).all()) {
+      if (row.table !== name) place(String(row.table));
+    }
+    ordered.push(name);
+  };
+  for (const name of names) place(name);
+  return ordered.map((name) => {
+    const columns = raw
+      .prepare(`PRAGMA table_info(${name})`)
+      .all()
+      .map((row) => String(row.name));
+    return { name, columns, lastSeq: lastSeqOf(raw, name, columns, numbered) };
+  });
+}
+
+function lastSeqOf(
+  raw: DatabaseSync,
+  name: string,
+  columns: readonly string[],
+  numbered: ReadonlyMap<string, number>,
+): number | undefined {
+  if (!columns.includes('seq')) return undefined;
+  const highest = Number(raw.prepare(`SELECT coalesce(max(seq), 0) AS seq FROM ${name}`).get()?.seq ?? 0);
+  return Math.max(highest, numbered.get(name) ?? 0);
+}
+
+/** Opens a file for reading; throws a sentence when it is no whole one, or of another version of the program. */
+export function openPortableFile(file: string): PortableFile {
+  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  let raw: DatabaseSync | undefined;
+  try {
+    raw = new DatabaseSync(file, { readOnly: true });
+    assertWhole(raw, file);
+    const tables = portableTables(raw);
+    const opened = raw;
+    return {
+      raw: opened,
+      tables,
+      count: (table) => Number(opened.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n),
+      close: () => opened.close(),
+    };
+  } catch (error) {
+    raw?.close();
+    throw error;
+  }
+}
+
+function assertWhole(raw: DatabaseSync, file: string): void {
+  const broken = `${file} is not a whole file made by postrider export or backup`;
+  let done: { number: number; name: string }[];
+  try {
+    const marks = raw.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();
+    const check = raw.prepare('PRAGMA quick_check(1)').get();
+    if (marks.length !== 2 || Object.values(check ?? {})[0] !== 'ok') throw new Error(broken);
+    done = raw.prepare('SELECT number, name FROM migration ORDER BY number').all() as typeof done;
+  } catch {
+    throw new Error(broken);
+  }
+  const wanted = listMigrations('sqlite');
+  if (done.length > wanted.length) {
+    throw new Error(`${file} was made by a newer version of postrider; import it with that version`);
+  }
+  if (done.length < wanted.length || done.some((one, i) => one.name !== wanted[i]!.name)) {
+    throw new Error(
+      `${file} was made by another version of postrider; restore it into an empty data directory with this version, start that once, and export it again`,
+    );
+  }
+}
+
+export interface FileBlob {
+  key: string;
+  content: Uint8Array;
+}
+
+/** The blobs of the file one by one, so that one at a time is in memory. */
+export function* fileBlobs(file: PortableFile): Generator<FileBlob> {
+  for (const row of file.raw.prepare('SELECT key, content FROM blob_backup ORDER BY key').iterate()) {
+    yield { key: String(row.key), content: row.content as Uint8Array };
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * One connection to a PostgreSQL server and the transactions on it. A transaction is sent without waiting where nothing
+ * has to be known first: BEGIN goes out with the first statement, and statements that an operation does not await go out
+ * with the COMMIT; an error of any of them rejects the whole. It is committed only when the server says so: after a lost
+ * connection the outcome is unknown, and the transaction is rejected.
+ *
+ * Nothing hangs: lock and statement timeouts are set with BEGIN (they would not pass PgBouncer as parameters of the
+ * connection), and a server that does not answer at all loses the connection after DEADLINE_MS. A process that stops in
+ * the middle of a transaction loses its locks to IDLE_MS.
+ */
+import { Socket } from 'node:net';
+import type { Client, QueryResult } from 'pg';
+import type { Row, SqlValue, Transaction } from './operation.ts';
+import { type Fault, judgeFault, UnfitServer } from './postgres-fault.ts';
+import { statementOf } from './postgres-statement.ts';
+import { type PostgresAddress, tlsOptions } from './postgres-url.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const LOCK_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 20_000;
+const IDLE_MS = 10_000;
+const DEADLINE_MS = 30_000;
+const OLDEST_VERSION = 150_000;
+
+const SETTINGS = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS};
+SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`;
+const BEGIN = {
+  write: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${SETTINGS}`,
+  read: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${SETTINGS}`,
+};
+
+function beginText(mode: 'read' | 'write', { direct, facts }: PostgresConnection): string {
+  // What another client of a pooler left behind in the session must not weaken a commit.
+  return direct || mode === 'read'
+    ? BEGIN[mode]
+    : `${BEGIN.write}; SET LOCAL synchronous_commit = ${facts.synchronousCommit}`;
+}
+
+/** An error of a statement or of a connection, with what it means. */
+export class StatementFault extends Error {
+  override name = 'StatementFault';
+  readonly fault: Fault;
+  constructor(fault: Fault) {
+    super(fault.reason);
+    this.fault = fault;
+  }
+}
+
+export interface ServerFacts {
+  /** Such as 150008. */
+  version: number;
+  synchronousCommit: string;
+  standbyNames: string;
+}
+
+export interface PostgresConnection {
+  readonly client: Client;
+  readonly facts: ServerFacts;
+  /** No pooler in between that hands the session to others: prepared statements and LISTEN stay. */
+  readonly direct: boolean;
+  /** Set once the connection is of no use any more. */
+  broken: string | undefined;
+  /** Runs one transaction; rejects with StatementFault, or with whatever `work` threw. Nothing is kept unless it resolves. */
+  transact<R>(mode: 'read' | 'write', work: (tx: Transaction) => Promise<R> | R): Promise<R>;
+  /** Ends it without ceremony. */
+  destroy(): void;
+}
+
+const INT8 = 20;
+const BYTEA = 17;
+const NUMERIC = 1700;
+const INT4 = 23;
+const INT2 = 21;
+/** Times and numbers stay below 2^53; sums of BIGINT come as NUMERIC. */
+const parsers = new Map<number, (text: string) => unknown>([
+  [INT8, Number],
+  [NUMERIC, Number],
+  [INT4, Number],
+  [INT2, Number],
+  [BYTEA, (text) => Buffer.from(text.slice(2), 'hex')],
+]);
+const asText = (text: string): string => text;
+const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
+
+/** PostgreSQL has no NUL in texts; what carries one (the answer of an endpoint) keeps its length. */
+function asParameter(value: SqlValue): unknown {
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value;
+}
+
+/** Connects and asserts that the server keeps what it acknowledges; rejects with UnfitServer, or as the server refuses. */
+export async function connectPostgres(address: PostgresAddress): Promise<PostgresConnection> {
+  const { default: pg } = await import('pg');
+  const socket = new Socket();
+  const ssl = tlsOptions(address);
+  const client = new pg.Client({
+    user: address.user,
+    ...(address.password === undefined ? {} : { password: address.password }),
+    host: address.host,
+    port: address.port,
+    database: address.database,
+    ssl,
+    stream: () => socket,
+    pipeline: true,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: 'postrider',
+    types: types as never,
+  });
+  const connection = wrap(client, socket);
+  client.on('error', (error) => {
+    connection.broken ??= error.message;
+  });
+  client.on('end', () => {
+    connection.broken ??= 'the connection ended';
+  });
+  const deadline = setTimeout(() => socket.destroy(new Error('the server does not answer')), CONNECT_TIMEOUT_MS);
+  try {
+    await client.connect();
+    Object.assign(connection, await greet(client));
+    return connection;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    clearTimeout(deadline);
+  }
+}
+
+interface Greeting {
+  version: number;
+  synchronous_commit: string;
+  fsync: string;
+  encoding: string;
+  standby_names: string;
+  pid: number;
+  standby: string;
+}
+
+/** Reads what the promises depend on; throws UnfitServer with a sentence when it is not as it must be. */
+async function greet(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
+  const { rows } = await client.query<Greeting>(
+    `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
+       current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
+       current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
+       pg_is_in_recovery()::text AS standby`,
+  );
+  const server = rows[0] as Greeting;
+  const facts = {
+    version: server.version,
+    synchronousCommit: server.synchronous_commit,
+    standbyNames: server.standby_names,
+  };
+  if (facts.version < OLDEST_VERSION) {
+    throw new UnfitServer(`the server is PostgreSQL ${Math.floor(facts.version / 10_000)}; 15 or later is needed`);
+  }
+  if (server.encoding !== 'UTF8') {
+    throw new UnfitServer(`the database is encoded in ${server.encoding}; make it with ENCODING 'UTF8'`);
+  }
+  if (server.standby === 'true') throw new UnfitServer('the server is a standby, which cannot be written to');
+  if (server.fsync !== 'on') {
+    throw new UnfitServer('the server runs with fsync=off and would lose accepted mail; turn it on');
+  }
+  assertCommitIsDurable(facts);
+  // A pooler hands out a key of its own in place of the server's process id.
+  return { facts, direct: (client as { processID?: number }).processID === server.pid };
+}
+
+/**
+ * `on` and `remote_apply` keep every promise. `local` and `remote_write` mean the same as `on` while no standby is
+ * named, and less than what its operator expects of a synchronous standby once there is one.
+ */
+export function assertCommitIsDurable({ synchronousCommit: level, standbyNames }: ServerFacts): void {
+  if (level === 'on' || level === 'remote_apply') return;
+  if ((level === 'local' || level === 'remote_write') && standbyNames === '') return;
+  throw new UnfitServer(
+    `the server runs with synchronous_commit=${level}${level === 'off' ? '' : ' beside synchronous standbys'} and could lose accepted mail; set it to on for this user or database`,
+  );
+}
+
+function wrap(client: Client, socket: Socket): PostgresConnection {
+  const connection: PostgresConnection = {
+    client,
+    facts: { version: 0, synchronousCommit: '', standbyNames: '' },
+    direct: false,
+    broken: undefined,
+    destroy: () => {
+      connection.broken ??= 'closed';
+      socket.destroy();
+    },
+    transact: async (mode, work) => {
+      const deadline = setTimeout(() => socket.destroy(new Error('the server did not answer in time')), DEADLINE_MS);
+      try {
+        return await transact(connection, mode, work);
+      } catch (error) {
+        if (error instanceof StatementFault && error.fault.drop) connection.broken ??= error.fault.reason;
+        throw error;
+      } finally {
+        clearTimeout(deadline);
+      }
+    },
+  };
+  return connection;
+}
+
+async function transact<R>(
+  connection: PostgresConnection,
+  mode: 'read' | 'write',
+  work: (tx: Transaction) => Promise<R> | R,
+): Promise<R> {
+  const { client } = connection;
+  const open = openTransaction(connection);
+  open.watch(client.query(beginText(mode, connection)));
+  let value: R;
+  try {
+    value = await work(open.tx);
+  } catch (error) {
+    open.close();
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw open.fault() ?? error;
+  }
+  open.close();
+  let ended: QueryResult;
+  try {
+    ended = await client.query('COMMIT');
+  } catch (error) {
+    throw open.fault() ?? new StatementFault(judgeFault(error));
+  }
+  // The COMMIT of a failed transaction rolls it back, and says so. Earlier statements were answered before it.
+  const fault = open.fault();
+  if (fault) throw fault;
+  if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
+  return value;
+}
+
+interface OpenTransaction {
+  tx: Transaction;
+  /** Keeps the first error; the promise may be left alone then. */
+  watch<T>(sent: Promise<T>): Promise<T>;
+  /** The first error of a statement; those that follow it only say that the transaction is aborted. */
+  fault(): StatementFault | undefined;
+  close(): void;
+}
+
+function openTransaction({ client, direct }: PostgresConnection): OpenTransaction {
+  let first: StatementFault | undefined;
+  let closed = false;
+  const watch = <T>(sent: Promise<T>): Promise<T> => {
+    const told = sent.catch((error: unknown) => {
+      first ??= new StatementFault(judgeFault(error));
+      throw first;
+    });
+    told.catch(() => undefined);
+    return told;
+  };
+  const send = <T>(sql: string, params: SqlValue[], pick: (result: QueryResult) => T): Promise<T> => {
+    if (closed) throw new Error('a statement was sent after its operation had ended');
+    const { text, name } = statementOf(sql);
+    const values = params.map(asParameter);
+    return watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }).then(pick));
+  };
+  const tx: Transaction = {
+    dialect: 'postgres',
+    all: <T = Row>(sql: string, ...params: SqlValue[]) => send(sql, params, ({ rows }) => rows as T[]),
+    get: <T = Row>(sql: string, ...params: SqlValue[]) => send(sql, params, ({ rows }) => rows[0] as T | undefined),
+    run: (sql: string, ...params: SqlValue[]) => send(sql, params, ({ rowCount }) => rowCount ?? 0),
+    insert: (sql: string, ...params: SqlValue[]) =>
+      send(`${sql} RETURNING seq`, params, ({ rows }) => (rows[0] as { seq: number }).seq),
+  };
+  return {
+    tx,
+    watch,
+    fault: () => first,
+    close: () => {
+      closed = true;
+    },
+  };
+}

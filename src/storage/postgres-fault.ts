@@ -1,0 +1,54 @@
+/**
+ * What an error of the PostgreSQL server or of the way to it means: run the transaction again, refuse for now, or a bug.
+ * Only what the server itself said before a commit is ever run again; after a lost connection nobody knows whether
+ * the commit happened, and the caller is refused.
+ */
+
+export interface Fault {
+  /**
+   * again: the transaction was rolled back for what others did at the same moment, and may run once more.
+   * unavailable: refuse with 503. bug: our statement is wrong.
+   */
+  kind: 'again' | 'unavailable' | 'bug';
+  /** The connection is of no use any more. */
+  drop: boolean;
+  reason: string;
+}
+
+/** Serialization failure, deadlock, and a unique key that another transaction took at the same moment. */
+const AGAIN = new Set(['40001', '40P01', '23505']);
+/** A prepared statement that the server or a pooler in between forgot or already has. */
+const STALE_STATEMENT = new Set(['26000', '42P05']);
+/**
+ * Classes: 08 connection, 25P03/25P04 a timeout that ended the session, 28 and 3D refused at the door, 53 resources (disk
+ * full, too many connections), 55P03 lock timeout, 57 operator intervention, 58 and XX001 storage of the server.
+ */
+const UNAVAILABLE = /^(08|28|3D|53|57|58|25P0[34]|25006|55P03|XX00[12])/;
+const DROP = /^(08|28|3D|57P0|58|25P0[34]|25006|XX00[12])/;
+
+/** Judges what a statement was rejected with. */
+export function judgeFault(error: unknown): Fault {
+  const { code, message, severity } = error as { code?: string; message?: string; severity?: string };
+  const reason = message ?? String(error);
+  if (severity === undefined || code === undefined) return { kind: 'unavailable', drop: true, reason };
+  const fatal = severity === 'FATAL' || severity === 'PANIC';
+  if (AGAIN.has(code)) return { kind: 'again', drop: fatal, reason };
+  if (STALE_STATEMENT.has(code) || (code === '0A000' && reason.includes('cached plan'))) {
+    return { kind: 'again', drop: true, reason };
+  }
+  if (code === '25006') return { kind: 'unavailable', drop: true, reason: `${reason}; is the server a standby?` };
+  if (UNAVAILABLE.test(code)) return { kind: 'unavailable', drop: fatal || DROP.test(code), reason };
+  return { kind: fatal ? 'unavailable' : 'bug', drop: fatal, reason: `${reason} (${code})` };
+}
+
+/** Whether a refused connection may be granted in a moment: the server is starting, restarting or not reachable. */
+export function passesByItself(error: unknown): boolean {
+  const { code, severity } = error as { code?: string; severity?: string };
+  if (severity === undefined) return !(error instanceof UnfitServer);
+  return code !== undefined && /^(57P0|53|08)/.test(code);
+}
+
+/** The server answers, but may not hold our data as it is; the message is a sentence for the operator. */
+export class UnfitServer extends Error {
+  override name = 'UnfitServer';
+}

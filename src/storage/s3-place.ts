@@ -1,0 +1,83 @@
+/**
+ * Where blobs are kept in an S3-compatible store: endpoint, region, bucket, prefix and style of addressing, as they are
+ * written in one address. Pure. Credentials are no part of it.
+ */
+
+export interface S3Place {
+  /** Scheme, host, port and path of the service, without a slash at the end. */
+  endpoint: string;
+  region: string;
+  bucket: string;
+  /** Comes before every key, without a slash at its end; may be empty. */
+  prefix: string;
+  /** Whether the bucket is the first part of the path, or of the host name. */
+  style: 'path' | 'virtual';
+}
+
+export interface S3Credentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string;
+}
+
+const ALLOWED =
+  's3://bucket/prefix?endpoint=https://host&region=name&style=path, where prefix, endpoint (default: AWS), region (default: us-east-1) and style (path or virtual) may be left out';
+const BUCKET = /^(?=.{3,63}$)[a-z0-9][a-z0-9._-]*[a-z0-9]$/;
+const PREFIX = /^(?!.*(^|\/)\.{1,2}(\/|$))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
+const REGION = /^[A-Za-z0-9-]{1,64}$/;
+
+/** Reads an address; throws a sentence part that says what is allowed. */
+export function parseS3Url(text: string): S3Place {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 's3:' || url.hash || url.port) throw new Error(ALLOWED);
+  if (url.username || url.password) {
+    throw new Error(`${ALLOWED}; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+  }
+  if (!BUCKET.test(url.hostname)) throw new Error(`${ALLOWED}; a bucket's name has 3 to 63 of a-z, 0-9, -, . and _`);
+  const prefix = url.pathname.replace(/^\/|\/+$/g, '');
+  if (prefix !== '' && (!PREFIX.test(prefix) || prefix.length > 256)) {
+    throw new Error(`${ALLOWED}; a prefix has up to 256 of A-Z, a-z, 0-9, -, ., _ and single slashes`);
+  }
+  const options = new Map<string, string>();
+  for (const [name, value] of url.searchParams) {
+    if (!['endpoint', 'region', 'style'].includes(name)) throw new Error(`${ALLOWED}; no other options`);
+    if (options.has(name) || value === '') throw new Error(`${ALLOWED}; each option once and with a value`);
+    options.set(name, value);
+  }
+  const region = options.get('region') ?? 'us-east-1';
+  if (!REGION.test(region)) throw new Error(`${ALLOWED}; a region has A-Z, a-z, 0-9 and -`);
+  const given = options.get('endpoint');
+  const endpoint = given === undefined ? `https://s3.${region}.amazonaws.com` : readEndpoint(given);
+  const style = options.get('style') ?? (given === undefined ? 'virtual' : 'path');
+  if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style is path or virtual`);
+  const place: S3Place = { endpoint, region, bucket: url.hostname, prefix, style };
+  if (style === 'virtual' && !URL.canParse(bucketUrl(place))) {
+    throw new Error(`${ALLOWED}; style=virtual needs an endpoint with a host name, not an address`);
+  }
+  return place;
+}
+
+function readEndpoint(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+    throw new Error(`${ALLOWED}; an endpoint is http:// or https:// with a host, without credentials or options`);
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/** The address of the bucket, without a slash at its end. */
+export function bucketUrl(place: S3Place): string {
+  if (place.style === 'path') return `${place.endpoint}/${place.bucket}`;
+  return place.endpoint.replace('://', `://${place.bucket}.`);
+}
+
+/** The name of the object that holds the blob of this key. */
+export function objectName(place: S3Place, key: string): string {
+  return place.prefix === '' ? key : `${place.prefix}/${key}`;
+}
+
+/** For people: where the blobs are, without anything secret. */
+export function describeS3Place(place: S3Place): string {
+  const prefix = place.prefix === '' ? '' : ` under ${place.prefix}/`;
+  return `bucket ${place.bucket}${prefix} at ${place.endpoint}, region ${place.region}, ${place.style} style`;
+}

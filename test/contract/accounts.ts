@@ -1,0 +1,298 @@
+/** Scenarios of accounts, keys, credentials, users, approvals, domains, suppressions, and facts about the database. */
+import assert from 'node:assert/strict';
+import type { Account } from '../../src/accounts/account.ts';
+import {
+  allApprovalsOperation,
+  approvalsOperation,
+  askApprovalOperation,
+  decideApprovalOperation,
+} from '../../src/accounts/approval-store.ts';
+import {
+  createCredentialOperation,
+  createUserOperation,
+  credentialsOperation,
+  findCredentialOperation,
+  revokeCredentialOperation,
+  setPasswordOperation,
+} from '../../src/accounts/credential-store.ts';
+import {
+  createKeyOperation,
+  findKeyOperation,
+  keysOperation,
+  revokeKeyOperation,
+} from '../../src/accounts/key-store.ts';
+import {
+  accountOperation,
+  accountsOperation,
+  createAccountOperation,
+  firstRunOperation,
+  patchSettingsOperation,
+  setAccountOperation,
+} from '../../src/accounts/store.ts';
+import type { NewDomain } from '../../src/domains/store.ts';
+import {
+  addDomainOperation,
+  deleteDomainOperation,
+  domainByNameOperation,
+  domainOperation,
+  domainsOperation,
+  domainsToCheckOperation,
+  recordCheckOperation,
+  sealedKeysOperation,
+  sendingDomainOperation,
+} from '../../src/domains/store.ts';
+import { beatOperation, leaveOperation } from '../../src/nodes/store.ts';
+import { suppressedAmongOperation } from '../../src/send/store.ts';
+import { metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
+import {
+  importOperation,
+  suppressionsByEmailOperation,
+  suppressionsOperation,
+  suppressOperation,
+  unsuppressOperation,
+} from '../../src/suppressions/store.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+/** An account as the operations take it. */
+export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Account {
+  return {
+    id: stage.id('acc'),
+    name: 'Übung & Söhne',
+    plan,
+    status: 'active',
+    approvedEmailBytes: 2_000_000,
+    settings: {
+      variables: { greeting: 'Grüß Gott' },
+      missingVariables: 'error',
+      retainContent: '30d',
+      defaultFrom: null,
+    },
+    createdAt: stage.nowMs,
+  };
+}
+
+const hash = (text: string): Uint8Array => Buffer.from(text.padEnd(32, '.'));
+
+export const accounts: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const first = {
+    marker: 'first-run',
+    account,
+    keys: [
+      {
+        id: stage.id('key'),
+        accountId: account.id,
+        mode: 'live',
+        scope: 'full',
+        name: null,
+        secretHash: hash('a'),
+        createdAt: stage.nowMs,
+      },
+    ],
+    credential: {
+      id: stage.id('smtp'),
+      accountId: account.id,
+      mode: 'live',
+      username: 'ada',
+      passwordHash: 'h',
+      createdAt: stage.nowMs,
+    },
+    user: {
+      id: stage.id('usr'),
+      email: 'op@example.com',
+      accountId: null,
+      isOperator: true,
+      passwordHash: 'h',
+      createdAt: stage.nowMs,
+    },
+  } as const;
+  const firstRun = { ...first, keys: [...first.keys] };
+  assert.equal(await stage.act(firstRunOperation, firstRun), true);
+  assert.equal(await stage.act(firstRunOperation, firstRun), false);
+  const free = newAccount(stage, 'free');
+  await stage.act(createAccountOperation, { account: free, keys: [] });
+  await stage.act(accountOperation, account.id);
+  await stage.act(accountOperation, 'acc_none');
+  await stage.act(accountsOperation, null);
+  await stage.act(setAccountOperation, { id: account.id, plan: 'enterprise', status: null, approvedEmailBytes: null });
+  await stage.act(setAccountOperation, {
+    id: account.id,
+    plan: null,
+    status: 'suspended',
+    approvedEmailBytes: 5_000_000_000,
+  });
+  await stage.act(setAccountOperation, { id: 'acc_none', plan: 'free', status: null, approvedEmailBytes: null });
+  const patch = { id: account.id, maximumVariables: 3, maximumVariableBytes: 40 };
+  await stage.act(patchSettingsOperation, {
+    ...patch,
+    variables: { a: '1', greeting: null },
+    settings: { retainContent: 'none' },
+  });
+  await stage.act(patchSettingsOperation, { ...patch, variables: { b: 'x'.repeat(50) }, settings: {} });
+  await stage.act(patchSettingsOperation, { ...patch, variables: { b: '', c: '', d: '' }, settings: {} });
+  await stage.act(patchSettingsOperation, { ...patch, id: 'acc_none', variables: {}, settings: {} });
+};
+
+export const keys: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const made = [];
+  for (const name of ['one', null, 'three']) {
+    const key = {
+      id: stage.id('key'),
+      accountId: account.id,
+      name,
+      secretHash: hash(`s${name}`),
+      createdAt: stage.nowMs,
+    };
+    made.push(key);
+    await stage.act(createKeyOperation, { ...key, mode: 'live', scope: 'send' });
+  }
+  const [one, two, three] = made.map((key) => key.id);
+  const stray = { id: stage.id('key'), accountId: 'acc_none', name: null, secretHash: hash('x'), createdAt: 1 };
+  assert.equal(await stage.act(createKeyOperation, { ...stray, mode: 'live', scope: 'send' }), false);
+  assert.notEqual(await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') }), null);
+  assert.equal(await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('wrong') }), null);
+  assert.equal(await stage.act(findKeyOperation, { keyId: 'key_none', secretHash: hash('sone') }), null);
+  assert.equal(await stage.act(findKeyOperation, { keyId: 'a', secretHash: hash('sone') }), null);
+  await stage.act(keysOperation, { accountId: account.id, before: null, limit: 2 });
+  await stage.act(keysOperation, { accountId: account.id, before: two!, limit: 2 });
+  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: 'acc_other', nowMs: stage.nowMs }), false);
+  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: account.id, nowMs: stage.nowMs }), true);
+  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: account.id, nowMs: stage.nowMs }), false);
+  assert.equal(await stage.act(revokeKeyOperation, { id: three!, accountId: null, nowMs: stage.nowMs }), true);
+  await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
+  await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 });
+};
+
+export const credentials: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const free = newAccount(stage, 'free');
+  await stage.act(createAccountOperation, { account, keys: [] });
+  await stage.act(createAccountOperation, { account: free, keys: [] });
+  const row = { accountId: account.id, mode: 'live', passwordHash: '$argon2id$', createdAt: stage.nowMs } as const;
+  const id = stage.id('smtp');
+  await stage.act(createCredentialOperation, { ...row, id, username: 'shop' });
+  await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'Shop' });
+  await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'x', accountId: free.id });
+  await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'y', accountId: 'acc_none' });
+  await assert.rejects(
+    stage.database.execute(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'shop' }),
+  );
+  await stage.act(credentialsOperation, { accountId: account.id, before: null, limit: 10 });
+  await stage.act(credentialsOperation, { accountId: account.id, before: id, limit: 10 });
+  await stage.act(findCredentialOperation, 'shop');
+  await stage.act(findCredentialOperation, 'SHOP');
+  await stage.act(revokeCredentialOperation, { id, accountId: free.id, nowMs: stage.nowMs });
+  await stage.act(revokeCredentialOperation, { id, accountId: account.id, nowMs: stage.nowMs });
+  await stage.act(findCredentialOperation, 'shop');
+  const user = {
+    id: stage.id('usr'),
+    email: 'ada@example.com',
+    accountId: account.id,
+    isOperator: false,
+    passwordHash: 'p',
+    createdAt: 1,
+  };
+  await stage.act(createUserOperation, user);
+  await stage.act(createUserOperation, { ...user, id: stage.id('usr') });
+  await stage.act(setPasswordOperation, { email: 'ada@example.com', passwordHash: 'q' });
+  await stage.act(setPasswordOperation, { email: 'ADA@example.com', passwordHash: 'q' });
+};
+
+export const approvals: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const ask = {
+    accountId: account.id,
+    requestedEmailBytes: 20_000_000,
+    reason: 'catalogues',
+    nowMs: stage.nowMs,
+    maximumPending: 2,
+  };
+  const [one, two, three] = [stage.id('apr'), stage.id('apr'), stage.id('apr')];
+  for (const id of [one, two, three]) await stage.act(askApprovalOperation, { ...ask, id });
+  await stage.act(approvalsOperation, { accountId: account.id, before: null, limit: 1 });
+  await stage.act(approvalsOperation, { accountId: account.id, before: two, limit: 5 });
+  await stage.act(decideApprovalOperation, { id: one, status: 'approved', reason: null, nowMs: stage.nowMs + 5 });
+  await stage.act(decideApprovalOperation, { id: one, status: 'rejected', reason: 'no', nowMs: stage.nowMs + 6 });
+  await stage.act(decideApprovalOperation, { id: two, status: 'rejected', reason: 'no', nowMs: stage.nowMs + 7 });
+  await stage.act(decideApprovalOperation, { id: 'apr_none', status: 'rejected', reason: null, nowMs: stage.nowMs });
+  await stage.act(allApprovalsOperation, 10);
+  await stage.act(accountOperation, account.id);
+};
+
+export const domains: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const keysOf = (selector: string): NewDomain['keys'] => [
+    { algorithm: 'ed25519', selector: `${selector}e`, publicKey: 'e', privateKeySealed: Buffer.from([0, 1, 255]) },
+    { algorithm: 'rsa', selector, publicKey: 'r', privateKeySealed: Buffer.alloc(0) },
+  ];
+  const add = (domain: string, status: NewDomain['status']): NewDomain => ({
+    ...{ id: stage.id('dom'), accountId: account.id, domain, status, nowMs: stage.nowMs, keys: keysOf('s1') },
+  });
+  const shop = add('shop.example', 'pending');
+  await stage.act(addDomainOperation, shop);
+  await stage.act(addDomainOperation, add('shop.example', 'pending'));
+  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['mail.shop.example', 'shop.example'] });
+  await stage.act(addDomainOperation, add('shop.example', 'verified'));
+  await stage.act(addDomainOperation, add('mail.shop.example', 'verified'));
+  await stage.act(addDomainOperation, { ...add('other.example', 'verified'), accountId: 'acc_none' });
+  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['mail.shop.example', 'shop.example'] });
+  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['else.example'] });
+  await stage.act(domainByNameOperation, { accountId: account.id, domain: 'shop.example' });
+  await stage.act(domainByNameOperation, { accountId: account.id, domain: 'SHOP.example' });
+  await stage.act(domainOperation, { id: shop.id, accountId: null });
+  await stage.act(domainOperation, { id: shop.id, accountId: 'acc_other' });
+  await stage.act(sealedKeysOperation, shop.id);
+  await stage.act(recordCheckOperation, { id: shop.id, status: 'failing', nowMs: stage.nowMs + 1 });
+  await stage.act(recordCheckOperation, { id: shop.id, status: null, nowMs: stage.nowMs + 2 });
+  await stage.act(domainsOperation, { accountId: account.id, before: null, limit: 1 });
+  await stage.act(domainsOperation, { accountId: account.id, before: shop.id, limit: 5 });
+  await stage.act(domainsToCheckOperation, 10);
+  await stage.act(deleteDomainOperation, { id: shop.id, accountId: 'acc_other' });
+  await stage.act(deleteDomainOperation, { id: shop.id, accountId: account.id });
+  await stage.act(domainsToCheckOperation, 10);
+};
+
+export const suppressions: Scenario = async (stage) => {
+  const list = { accountId: stage.id('acc'), mode: 'live' } as const;
+  const { nowMs } = stage;
+  const entry = (email: string, at: number, expiresAt: number | null = null) =>
+    ({ email, reason: 'manual', sourceMessageId: null, expiresAt, createdAt: at }) as const;
+  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs, nowMs + 10) });
+  await stage.act(suppressOperation, {
+    ...list,
+    suppression: { ...entry('B@x.example', nowMs), reason: 'bounce', sourceMessageId: 'msg_1' },
+  });
+  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs + 1, nowMs + 20) });
+  await stage.act(suppressOperation, { ...list, suppression: entry('ünï@x.example', nowMs + 1) });
+  const many = ['a@x.example', 'b@x.example', 'z@x.example', 'a@x.example', '_@x.example'].map((email) =>
+    entry(email, nowMs + 2),
+  );
+  await stage.act(importOperation, { ...list, nowMs, suppressions: many });
+  await stage.act(importOperation, { ...list, nowMs: nowMs + 30, suppressions: many });
+  const page = { ...list, nowMs, limit: 2 };
+  const first = await stage.act(suppressionsOperation, { ...page, after: null });
+  await stage.act(suppressionsOperation, { ...page, after: first[1]! });
+  await stage.act(suppressionsOperation, { ...page, limit: 10, after: null });
+  await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: '', limit: 3 });
+  await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: 'a@x.example', limit: 9 });
+  await stage.act(suppressedAmongOperation, { ...list, nowMs, keys: ['b@x.example', 'B@x.example', 'c@x.example'] });
+  await stage.act(suppressedAmongOperation, { ...list, nowMs: nowMs + 50, keys: ['b@x.example'] });
+  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example' });
+  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example' });
+};
+
+export const facts: Scenario = async (stage) => {
+  await stage.act(metaOperation, 'colour');
+  await stage.act(metaOnceOperation, { key: 'colour', value: 'red' });
+  await stage.act(metaOnceOperation, { key: 'colour', value: 'blue' });
+  await stage.act(metaOperation, 'colour');
+  const node = { id: 'b', host: 'h', version: '1', roles: 'api,delivery', nowMs: stage.nowMs, silentMs: 60_000 };
+  await stage.act(beatOperation, node);
+  await stage.act(beatOperation, { ...node, id: 'B' });
+  await stage.act(leaveOperation, 'b');
+  await stage.act(beatOperation, { ...node, id: 'a' });
+};

@@ -1,0 +1,425 @@
+/** Scenarios of mail: accepting, claiming and settling, what users and operators change, lists, idempotency, the sandbox. */
+import assert from 'node:assert/strict';
+import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
+import { readEventsOperation } from '../../src/events/read-store.ts';
+import { type Acceptance, acceptOperation } from '../../src/messages/accept-store.ts';
+import {
+  cancelMessageOperation,
+  findContentOperation,
+  findMailOperation,
+  findMessageOperation,
+  listMessagesOperation,
+  moveMessageOperation,
+} from '../../src/messages/api-store.ts';
+import { clampDueOperation } from '../../src/messages/clock-store.ts';
+import { findQueuedOperation, queueStatusOperation, retryOperation } from '../../src/messages/control-store.ts';
+import {
+  backlogOperation,
+  claimOperation,
+  crashOperation,
+  extendOperation,
+  heldLanesOperation,
+  holdOperation,
+  markOperation,
+  releaseOperation,
+  type Settlement,
+  settleOperation,
+  unholdOperation,
+} from '../../src/messages/delivery-store.ts';
+import type { DeliveryJob } from '../../src/messages/message.ts';
+import { recoverOperation } from '../../src/queue/queue.ts';
+import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
+import { keepAnswerOperation, storedAnswerOperation } from '../../src/send/store.ts';
+import { suppressOperation } from '../../src/suppressions/store.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+const HOUR = 3_600_000;
+
+export interface Mail {
+  accountId: string;
+  to?: string[];
+  change?: Partial<Acceptance>;
+  email?: Partial<Acceptance['emails'][number]>;
+}
+
+/** What `messages.accept` takes for one mail to these recipients; the second email of several is made by hand. */
+export function acceptance(stage: Stage, mail: Mail): Acceptance {
+  const nowMs = mail.change?.nowMs ?? stage.nowMs;
+  const to = mail.to ?? ['ada@example.com'];
+  return {
+    accountId: mail.accountId,
+    mode: 'live',
+    source: 'http',
+    nowMs,
+    emails: [
+      {
+        headerFrom: 'Shop <shop@example.org>',
+        headerTo: JSON.stringify({ to, cc: [] }),
+        envelopeFrom: 'shop@example.org',
+        subject: 'Ihre Bestellung – Grüße',
+        headerMessageId: `<${stage.id('msg', nowMs)}@example.org>`,
+        tags: '["order","straße"]',
+        metadata: '{"order":"17"}',
+        options: '{"requireTls":false,"smtpUtf8":false,"eightBit":true,"expiresAfterSeconds":3600}',
+        templateId: null,
+        templateVersion: null,
+        sizeBytes: 5_000_000_000,
+        content: Buffer.from([0, 255, 10, 13, 92, 39, 63]),
+        blobKey: null,
+        recipients: to.map((email) => ({
+          messageId: stage.id('msg', nowMs),
+          sendEventId: stage.id('evt', nowMs),
+          rejectEventId: stage.id('evt', nowMs),
+          email,
+          suppressionKey: email.toLowerCase(),
+          role: 'to',
+          lane: `${mail.accountId}/${email.slice(email.indexOf('@') + 1)}`,
+          simulateSuppressed: false,
+        })),
+        ...mail.email,
+      },
+    ],
+    retain: '30d',
+    contentUntilMs: nowMs + 30 * 24 * HOUR,
+    sendAtMs: null,
+    expiresAtMs: nowMs + 72 * HOUR,
+    from: 'shop@example.org',
+    idempotency: null,
+    leaseUntilMs: null,
+    ...mail.change,
+  };
+}
+
+const idsOf = (made: Acceptance): string[] =>
+  made.emails.flatMap((email) => email.recipients.map((one) => one.messageId));
+
+export const claimRequest = (stage: Stage, leaseMs = HOUR) => ({
+  nowMs: stage.nowMs + 60_000,
+  leaseMs,
+  limit: 50,
+  suspects: true,
+});
+
+export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settlement> = {}): Settlement {
+  return {
+    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, mode: job.mode, messageId: job.messageId },
+    ...{ emailSeq: job.emailSeq, retain: job.retain, atMs: stage.nowMs + 5, attempts: job.attempts + 1 },
+    attempt: {
+      ...{ time: '2026-11-01T00:00:00.000Z', durationMs: 12, host: 'mx.example', address: '192.0.2.1', tls: 'TLSv1.3' },
+      ...{
+        dialogue: [{ atMs: 1, direction: 'S' as const, text: '250 ok\u0000' }],
+        reply: '250 ok',
+        outcome: 'delivered' as const,
+      },
+    },
+    to: 'delivered',
+    nextAttemptAtMs: null,
+    event: { id: stage.id('evt'), type: 'Delivery', detail: { delivery: { reply: '250 ok' } } },
+    suppress: null,
+    followedBy: null,
+    sandboxOutcome: null,
+    ...change,
+  };
+}
+
+/** The events of an account, oldest first, which is everything once nothing is being written. */
+export function readEvents(stage: Stage, accountId: string, change: object = {}) {
+  return stage.act(readEventsOperation, {
+    ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null, eventType: null },
+    ...{ sinceMs: null, untilMs: null },
+    ...change,
+  });
+}
+
+const wholePage = (accountId: string) => ({
+  ...{ accountId, mode: 'live' as const, before: null, limit: 50, status: null, messageId: null, to: null, from: null },
+  ...{ subject: null, tag: null, sinceMs: null, untilMs: null, lowestId: null, highestId: null },
+});
+
+export const accepting: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const suppression = {
+    email: 'gone@example.com',
+    reason: 'bounce',
+    sourceMessageId: null,
+    expiresAt: null,
+    createdAt: 1,
+  } as const;
+  await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+  const two = acceptance(stage, { accountId, to: ['ada@example.com', 'Gone@example.com'] });
+  await stage.act(acceptOperation, two);
+  const leased = acceptance(stage, { accountId, change: { leaseUntilMs: stage.nowMs + HOUR } });
+  assert.equal((await stage.act(acceptOperation, leased)).leased.length, 1);
+  const later = acceptance(stage, {
+    accountId,
+    change: { sendAtMs: stage.nowMs + HOUR, leaseUntilMs: stage.nowMs + HOUR },
+  });
+  await stage.act(acceptOperation, later);
+  const unkept = acceptance(stage, {
+    ...{ accountId, to: ['gone@example.com'], change: { retain: 'none' } },
+    email: { content: null, blobKey: 'ab/00000000000000000000000001', templateId: 'tpl_1', templateVersion: 3 },
+  });
+  assert.equal((await stage.act(acceptOperation, unkept)).unkeptBlobKeys.length, 1);
+  const several = acceptance(stage, { accountId, to: ['b@example.com'] });
+  several.emails.push(...acceptance(stage, { accountId, to: ['c@example.com', 'd@other.example'] }).emails);
+  await stage.act(acceptOperation, several);
+  for (const id of [...idsOf(two), ...idsOf(unkept), ...idsOf(several)]) {
+    await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: id });
+  }
+  await stage.act(findMailOperation, { accountId, mode: 'live', messageId: idsOf(unkept)[0]! });
+  await stage.act(findContentOperation, { accountId, mode: 'live', messageId: idsOf(two)[0]! });
+  await stage.act(findContentOperation, { accountId, mode: 'sandbox', messageId: idsOf(two)[0]! });
+  await readEvents(stage, accountId);
+  await stage.act(backlogOperation, null);
+};
+
+export const atOnce: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const keyed = (key: string, bodyHash: string) => {
+    const idempotency = {
+      endpoint: '/send',
+      key,
+      bodyHash: Buffer.from(bodyHash),
+      status: 202,
+      expiresAtMs: stage.nowMs + HOUR,
+    };
+    return acceptance(stage, { accountId, change: { idempotency, leaseUntilMs: stage.nowMs + HOUR } });
+  };
+  const calls = [
+    keyed('a', '1'),
+    keyed('b', '2'),
+    keyed('a', '1'),
+    ...Array.from({ length: 40 }, () => acceptance(stage, { accountId })),
+  ];
+  const answers = await Promise.all(calls.map((call) => stage.database.execute(acceptOperation, call)));
+  assert.equal(answers.filter((one) => one.stored).length, calls.length - 1, 'one of the two with one key is stored');
+  await stage.act(listMessagesOperation, { ...wholePage('acc_none') });
+  const stored = await stage.database.execute(listMessagesOperation, { ...wholePage(accountId), limit: 100 });
+  assert.equal(stored.length, calls.length - 1);
+  const events = await stage.database.execute(readEventsOperation, {
+    ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null, eventType: 'Send' },
+    ...{ sinceMs: null, untilMs: null },
+  });
+  assert.equal(events.length, calls.length - 1);
+};
+
+export const idempotency: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const place = { accountId, mode: 'live', endpoint: '/send', key: 'Order-17' } as const;
+  const record = {
+    endpoint: '/send',
+    key: 'Order-17',
+    bodyHash: Buffer.from('hash'),
+    status: 202,
+    expiresAtMs: stage.nowMs + HOUR,
+  };
+  const first = acceptance(stage, { accountId, change: { idempotency: record } });
+  assert.equal((await stage.act(acceptOperation, first)).stored, true);
+  const again = (at: number) => acceptance(stage, { accountId, change: { idempotency: record, nowMs: at } });
+  assert.equal((await stage.act(acceptOperation, again(stage.nowMs))).stored, false);
+  await stage.act(storedAnswerOperation, { ...place, nowMs: stage.nowMs });
+  await stage.act(storedAnswerOperation, { ...place, key: 'order-17', nowMs: stage.nowMs });
+  const after = stage.nowMs + 2 * HOUR;
+  assert.equal((await stage.act(acceptOperation, again(after))).stored, false, 'its message is not finished');
+  await stage.act(storedAnswerOperation, { ...place, nowMs: after });
+  await stage.act(cancelMessageOperation, {
+    ...{ accountId, mode: 'live', messageId: idsOf(first)[0]!, eventId: stage.id('evt'), nowMs: stage.nowMs + 1 },
+  });
+  assert.equal(await stage.act(storedAnswerOperation, { ...place, nowMs: after }), null);
+  assert.equal((await stage.act(acceptOperation, again(after))).stored, true);
+  const answer = { bodyHash: Buffer.from('h'), status: 200, body: '[]' };
+  const batch = {
+    place: { ...place, endpoint: '/send/batch' },
+    answer,
+    messageIds: idsOf(first),
+    nowMs: stage.nowMs,
+    expiresAtMs: 7,
+  };
+  await stage.act(keepAnswerOperation, batch);
+  await stage.act(keepAnswerOperation, { ...batch, answer: { ...answer, body: '[1]' } });
+  await stage.act(storedAnswerOperation, { ...batch.place, nowMs: stage.nowMs });
+};
+
+export const delivering: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mail = acceptance(stage, {
+    accountId,
+    to: ['a@x.example', 'b@x.example', 'c@y.example', 'd@y.example', 'e@z.example'],
+  });
+  await stage.act(acceptOperation, mail);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  assert.equal(jobs.length, 5);
+  assert.equal((await stage.act(claimOperation, claimRequest(stage))).length, 0, 'all are leased');
+  const [a, b, c, d, e] = jobs as [DeliveryJob, DeliveryJob, DeliveryJob, DeliveryJob, DeliveryJob];
+  await stage.act(queueStatusOperation, stage.nowMs + 60_000);
+  const delayed = { to: 'delayed', nextAttemptAtMs: stage.nowMs + HOUR } as const;
+  const event = { id: stage.id('evt'), type: 'Bounce', detail: { bounce: { reason: 'hard' } } } as const;
+  const settled = await stage.act(settleOperation, [
+    settlement(stage, a),
+    settlement(stage, b, { ...delayed, event: { id: stage.id('evt'), type: 'DeliveryDelay', detail: {} } }),
+    settlement(stage, c, { to: 'bounced', event, suppress: { email: 'c@y.example', untilMs: null } }),
+    settlement(stage, { ...d, fence: d.fence + 1 }),
+  ]);
+  assert.equal(settled.lost.length, 1);
+  for (const id of idsOf(mail)) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: id });
+  await stage.act(releaseOperation, { leases: [d], untilMs: stage.nowMs });
+  await stage.act(holdOperation, { leases: [e], untilMs: stage.nowMs });
+  await stage.act(heldLanesOperation, { after: '', limit: 10 });
+  const retaken = await stage.act(claimOperation, claimRequest(stage));
+  assert.deepEqual(
+    retaken.map((job) => job.messageId),
+    [d.messageId],
+  );
+  await stage.act(unholdOperation, {
+    nowMs: stage.nowMs,
+    lanes: [
+      { lane: e.lane, limit: 5 },
+      { lane: 'none', limit: 5 },
+    ],
+  });
+  const freed = await stage.act(claimOperation, claimRequest(stage, -HOUR));
+  assert.deepEqual(
+    freed.map((job) => job.messageId),
+    [e.messageId],
+  );
+  const kept = [retaken[0]!, freed[0]!, { seq: a.seq, fence: a.fence }];
+  assert.equal(
+    (await stage.actNumbers(extendOperation, { leases: kept, nowMs: stage.nowMs, leaseMs: -HOUR })).length,
+    1,
+  );
+  await stage.act(markOperation, { leases: [freed[0]!], tried: true });
+  const taken = await stage.act(claimOperation, claimRequest(stage, -HOUR));
+  assert.deepEqual(
+    taken.map((job) => job.crashes),
+    [1, 1],
+    'both leases were over',
+  );
+  await stage.act(markOperation, { leases: taken, tried: true });
+  await stage.act(markOperation, { leases: taken.slice(0, 1), tried: false });
+  await stage.act(claimOperation, claimRequest(stage));
+  assert.equal(await stage.act(crashOperation, { seq: d.seq, fence: 1, dueMs: 1 }), false);
+  await stage.act(recoverOperation, stage.nowMs);
+  await stage.act(queueStatusOperation, stage.nowMs + 60_000);
+  await readEvents(stage, accountId);
+  await readEvents(stage, accountId, { order: 'desc', limit: 3 });
+  const page = await readEvents(stage, accountId, { limit: 2 });
+  const { position, seq } = page[1]!;
+  await readEvents(stage, accountId, { after: { position, seq }, limit: 2 });
+  await readEvents(stage, accountId, { after: { position, seq }, order: 'desc' });
+  await readEvents(stage, accountId, { eventType: 'Bounce', sinceMs: stage.nowMs, untilMs: stage.nowMs + HOUR });
+  await readEvents(stage, accountId, { messageId: a.messageId });
+  await stage.act(messageHolderOperation, a.messageId);
+  await stage.act(messageHolderOperation, 'msg_none');
+  const counts = { accountId, mode: 'live', fromId: 'msg_', recentMs: stage.nowMs, limit: 100 } as const;
+  await stage.actUnordered(messageCountsOperation, counts);
+};
+
+export const contentOf: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const change = { retain: 'none' } as const;
+  const mail = acceptance(stage, {
+    accountId,
+    to: ['a@x.example', 'b@x.example'],
+    change,
+    email: { content: null, blobKey: 'zz/1' },
+  });
+  await stage.act(acceptOperation, mail);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const key = { accountId, mode: 'live', messageId: jobs[0]!.messageId } as const;
+  assert.deepEqual((await stage.act(settleOperation, [settlement(stage, jobs[0]!)])).blobKeys, []);
+  await stage.act(findContentOperation, key);
+  assert.deepEqual((await stage.act(settleOperation, [settlement(stage, jobs[1]!)])).blobKeys, ['zz/1']);
+  await stage.act(findContentOperation, key);
+  const both = acceptance(stage, {
+    accountId,
+    to: ['a@x.example', 'b@x.example'],
+    change,
+    email: { content: null, blobKey: 'zz/2' },
+  });
+  await stage.act(acceptOperation, both);
+  const pair = await stage.act(claimOperation, claimRequest(stage));
+  const together = pair.map((job) => settlement(stage, job, { attempt: null, event: null }));
+  assert.deepEqual((await stage.act(settleOperation, together)).blobKeys, ['zz/2']);
+};
+
+export const changing: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const at = { accountId, mode: 'live', nowMs: stage.nowMs + 10 } as const;
+  const later = acceptance(stage, { accountId, change: { sendAtMs: stage.nowMs + HOUR } });
+  await stage.act(acceptOperation, later);
+  const laterId = idsOf(later)[0]!;
+  const now = acceptance(stage, { accountId });
+  await stage.act(acceptOperation, now);
+  await stage.act(moveMessageOperation, { ...at, messageId: laterId, sendAtMs: stage.nowMs + 2 * HOUR });
+  await stage.act(moveMessageOperation, { ...at, messageId: idsOf(now)[0]!, sendAtMs: stage.nowMs + 2 * HOUR });
+  await stage.act(moveMessageOperation, { ...at, messageId: 'msg_none', sendAtMs: 1 });
+  const queued = await stage.act(findQueuedOperation, laterId);
+  await stage.act(findQueuedOperation, 'msg_none');
+  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  await stage.act(retryOperation, { ...queued!, workSeq: queued!.workSeq + 1_000_000, nowMs: stage.nowMs });
+  await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
+  await stage.act(claimOperation, claimRequest(stage));
+  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(recoverOperation, stage.nowMs);
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(cancelMessageOperation, { ...at, messageId: 'msg_none', eventId: stage.id('evt') });
+  await readEvents(stage, accountId);
+};
+
+export const lists: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mails = ['Ångström@x.example', 'ada@x.example', 'Bob@x.example'].map((email, index) =>
+    acceptance(stage, {
+      ...{ accountId, to: [email], change: { nowMs: stage.nowMs + index * 1_000 } },
+      email: {
+        subject: ['Ärger 100%', 'Hello_World', "it's ? fine"][index]!,
+        tags: ['["a"]', '["ab","ß"]', '[]'][index]!,
+      },
+    }),
+  );
+  for (const mail of mails) await stage.act(acceptOperation, mail);
+  const page = wholePage(accountId);
+  const list = (change: Partial<typeof page> | object) => stage.act(listMessagesOperation, { ...page, ...change });
+  await list({});
+  await list({ limit: 1 });
+  await list({ before: idsOf(mails[2]!)[0]! });
+  await list({ messageId: idsOf(mails[1]!)[0]! });
+  for (const to of ['ADA@x.example', 'Ångström@X.EXAMPLE', 'ångström@x.example']) await list({ to });
+  for (const subject of ['ÄRGER', 'ärger', '%', '_', '?', "'S ?", '']) await list({ subject });
+  for (const from of ['SHOP', 'shop@example.org', 'nobody']) await list({ from });
+  for (const tag of ['a', 'ab', 'ß', 'b']) await list({ tag });
+  for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ status });
+  await list({ sinceMs: stage.nowMs + 1_000 });
+  await list({ untilMs: stage.nowMs + 1_000, highestId: idsOf(mails[1]!)[0]!, lowestId: 'msg_' });
+  await stage.act(claimOperation, { ...claimRequest(stage), limit: 1 });
+  for (const status of ['queued', 'sending'] as const) await list({ status });
+};
+
+export const sandbox: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const change = { mode: 'sandbox' } as const;
+  const mails = ['One Ä', 'two'].map((subject) => acceptance(stage, { accountId, change, email: { subject } }));
+  mails[1]!.emails[0]!.recipients[0]!.simulateSuppressed = true;
+  for (const mail of mails) await stage.act(acceptOperation, mail);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const complaint = { id: stage.id('evt'), type: 'Complaint', detail: {} } as const;
+  const followedBy = { to: 'complained', event: complaint } as const;
+  await stage.act(settleOperation, [settlement(stage, jobs[0]!, { followedBy, sandboxOutcome: 'Complained' })]);
+  const page = { accountId, nowMs: stage.nowMs + 1, before: null, limit: 10, to: null, subject: null, tag: null };
+  await stage.act(listInboxOperation, page);
+  await stage.act(listInboxOperation, { ...page, limit: 1 });
+  await stage.act(listInboxOperation, { ...page, before: idsOf(mails[1]!)[0]! });
+  for (const subject of ['ONE', 'ä', 'Ä']) await stage.act(listInboxOperation, { ...page, subject });
+  await stage.act(listInboxOperation, { ...page, to: 'ADA@EXAMPLE.COM', tag: 'order' });
+  await stage.act(findInboxOperation, { accountId, messageId: idsOf(mails[0]!)[0]!, nowMs: stage.nowMs });
+  await stage.act(findInboxOperation, {
+    accountId,
+    messageId: idsOf(mails[0]!)[0]!,
+    nowMs: stage.nowMs + 8 * 24 * HOUR,
+  });
+  await stage.act(clearInboxOperation, accountId);
+  await stage.act(listInboxOperation, page);
+  await readEvents(stage, accountId, { mode: 'sandbox' });
+};

@@ -1,0 +1,157 @@
+/**
+ * Several nodes under load while things are done to them, judged by the ledger: nothing acknowledged is lost, nothing arrives
+ * that nobody sent, no key makes two messages, and a second copy exists only where a fault explains it.
+ *
+ * The rule (RFC 1047): between two copies of a message lies a fault that began or lasted while the first one's dot was being
+ * answered and recorded. A planned stop is no fault: it explains no copy. Each message has one Delivery event.
+ */
+import assert from 'node:assert/strict';
+import type { JsonObject } from '../kit/api.ts';
+import { type Cluster, type ClusterOptions, startCluster } from '../kit/cluster.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { allMessages, copiesByKey, type Ledger, openLedger, startLoad } from './ledger.ts';
+
+/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk. */
+const RECORDING_MS = 2_000;
+const DOT_DELAY_MS = 30;
+/** How long after a fault began the sink may still answer a dot that was sent before it. */
+const STRAGGLER_MS = 4 * DOT_DELAY_MS;
+/** Leases of a dead node end within 60 s; then what it held is delivered. */
+const DRAIN_TIMEOUT_MS = 150_000;
+
+/** Something done to a node or to what it depends on that may cut off a delivery between dot and record. */
+export interface Fault {
+  what: string;
+  fromMs: number;
+  /** Undefined while it lasts. */
+  untilMs: number | undefined;
+}
+
+export interface NodesTrial {
+  cluster: Cluster;
+  sink: SmtpSink;
+  ledger: Ledger;
+  /** Does something and keeps the time in which it lasted. */
+  fault(what: string, act: () => Promise<void>): Promise<void>;
+  /** Until so many more messages were acknowledged. */
+  progress(more: number): Promise<void>;
+}
+
+export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
+  env?: Record<string, string>;
+  workers: number;
+  /** What is done while the load runs; the trial ends with it. */
+  script(trial: NodesTrial): Promise<void>;
+  /** Where mail goes to; loopback unless nodes live elsewhere. */
+  sinkHost?: string;
+}
+
+export interface NodesReport {
+  acknowledged: number;
+  faults: Record<string, number>;
+  duplicates: number;
+  replays: number;
+  blobs: Cluster['blobs'];
+}
+
+/** Runs the trial and throws with the first broken promise. */
+export async function nodesTrial(options: NodesTrialOptions): Promise<NodesReport> {
+  const sink = await smtpSink({ script: { dot: () => ({ delayMs: Math.floor(Math.random() * DOT_DELAY_MS) }) } });
+  const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, ...options.env };
+  const cluster = await startCluster({ ...options, env }).catch(async (error: unknown) => {
+    await sink.close();
+    throw error;
+  });
+  const ledger = openLedger();
+  const faults: Fault[] = [];
+  try {
+    const { accountId } = cluster.nodes[0]!.live;
+    await cluster.nodes[0]!.cli('domain', 'add', accountId, 'load.example', '--verified');
+    const from = 'load@load.example';
+    const load = startLoad({ api: cluster.api, ledger, from, workers: options.workers, prefix: 'n' });
+    await options.script({
+      cluster,
+      sink,
+      ledger,
+      fault: async (what, act) => {
+        const fault: Fault = { what, fromMs: Date.now(), untilMs: undefined };
+        faults.push(fault);
+        await act();
+        fault.untilMs = Date.now();
+      },
+      progress: async (more) => {
+        const target = ledger.acknowledged.size + more;
+        await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 90_000);
+      },
+    });
+    await load.finish();
+    return await judge({ cluster, sink, ledger, faults });
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${cluster.logs()}`, { cause: error });
+  } finally {
+    await cluster.close();
+    await sink.close();
+    ledger.close();
+  }
+}
+
+interface Evidence {
+  cluster: Cluster;
+  sink: SmtpSink;
+  ledger: Ledger;
+  faults: Fault[];
+}
+
+async function judge({ cluster, sink, ledger, faults }: Evidence): Promise<NodesReport> {
+  const keys = [...ledger.acknowledged.keys()];
+  await waitUntil(
+    'every acknowledged message to arrive',
+    () => {
+      const there = copiesByKey(sink.messages);
+      return keys.every((key) => there.has(key));
+    },
+    DRAIN_TIMEOUT_MS,
+  );
+  const messages = await waitUntil(
+    'every message to be settled',
+    async () => {
+      const all = await allMessages(cluster.api);
+      return all.every((one) => one.status === 'delivered') && all;
+    },
+    DRAIN_TIMEOUT_MS,
+  );
+  const copies = copiesByKey(sink.messages);
+  assert.deepEqual(ledger.strange, [], 'every refusal is one that a retry may follow');
+  const phantoms = [...copies.keys()].filter((key) => !ledger.attempted.has(key));
+  assert.deepEqual(phantoms, [], 'phantoms');
+  const ids = [...ledger.acknowledged.values()].map((one) => one.messageId).sort();
+  assert.deepEqual(messages.map((one) => one.messageId).sort(), ids, 'one message for each key, and no other');
+  assert.deepEqual(sink.violations, []);
+  let duplicates = 0;
+  for (const [key, list] of copies) {
+    if (list.length < 2) continue;
+    duplicates += list.length - 1;
+    assert.equal(new Set(list.map((one) => one.headerMessageId)).size, 1, `${key}: all copies have one Message-ID`);
+    for (let i = 1; i < list.length; i += 1) {
+      const [earlier, later] = [list[i - 1]!.at, list[i]!.at];
+      assert.ok(
+        faults.some((fault) => explains(fault, earlier, later)),
+        `${key}: a copy that no fault explains: ${JSON.stringify(list)}; faults: ${JSON.stringify(faults)}`,
+      );
+    }
+    const { body } = await cluster.api.get(`/messages/${ledger.acknowledged.get(key)!.messageId}`);
+    const delivered = (body.timeline as JsonObject[]).filter((one) => one.eventType === 'Delivery');
+    assert.equal(delivered.length, 1, `${key} has one Delivery event`);
+  }
+  const counted: Record<string, number> = {};
+  for (const { what } of faults) counted[what] = (counted[what] ?? 0) + 1;
+  const replays = [...ledger.acknowledged.values()].filter((one) => one.replayed).length;
+  return { acknowledged: keys.length, faults: counted, duplicates, replays, blobs: cluster.blobs };
+}
+
+/** Whether the fault may have kept the earlier copy's delivery from being recorded. */
+export function explains(fault: Fault, earlierMs: number, laterMs: number): boolean {
+  const begun = fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS;
+  return begun && (fault.untilMs ?? Number.POSITIVE_INFINITY) >= earlierMs - STRAGGLER_MS;
+}

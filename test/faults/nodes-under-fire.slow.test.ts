@@ -1,0 +1,18 @@
+/**
+ * Three nodes on PostgreSQL and S3: a random one is killed every 5 seconds, the database is restarted in immediate mode every
+ * 10, and mail keeps flowing. The short form; `npm run torture` runs longer.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { serverIsOurs } from '../kit/temp-postgres.ts';
+import { underFire } from './nodes-fire.ts';
+
+test('nodes killed, and the database restarted, under load', {
+  timeout: 420_000,
+  skip: !serverIsOurs && 'the server of TEST_PG_URL is not ours to restart',
+}, async (t) => {
+  const report = await underFire({ seconds: 60 });
+  t.diagnostic(JSON.stringify(report));
+  assert.ok(report.acknowledged >= 300, `enough load to mean something: ${report.acknowledged}`);
+  assert.ok((report.faults.kill ?? 0) >= 8 && (report.faults['database restart'] ?? 0) >= 4);
+});

