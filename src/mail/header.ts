@@ -31,7 +31,7 @@ function assertClean(name: string, value: string): void {
 }
 
 /** Folds ASCII text at its spaces; `column` is where the first line already stands. */
-function fold(text: string, column: number): string {
+export function fold(text: string, column: number): string {
   if (column + text.length <= PREFERRED_LINE) return text;
   const words = text.match(/[ \t]*[^ \t]+/g) ?? [];
   let out = '';

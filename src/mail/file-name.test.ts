@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileNameFault } from './file-name.ts';
+
+const RTL_OVERRIDE = String.fromCharCode(0x202e);
+
+test('names that people give their files are taken', () => {
+  const names = [
+    'report.pdf',
+    'Übersicht 2026 (final).xlsx',
+    'تقرير.pdf',
+    '報告書.docx',
+    '.htaccess',
+    'a..b',
+    `x'"&%$#;=`,
+  ];
+  for (const name of [...names, '👩‍💻.txt', '~', 'a'.repeat(255), 'é'.repeat(127)]) {
+    assert.equal(fileNameFault(name), undefined, name);
+  }
+});
+
+test('names that are paths, that break a header or that show another name are refused', () => {
+  const refused: [name: string, reason: RegExp][] = [
+    ['', /empty/],
+    ['  ', /empty/],
+    ['../../x', /without \//],
+    ['/etc/passwd', /without \//],
+    ['C:\\x', /without \//],
+    ['..', /folder/],
+    ['.', /folder/],
+    ['a\0b', /control/],
+    ['a\r\nBcc: x', /control/],
+    ['a\tb', /control/],
+    ['a\u0085b', /control/],
+    ['a\u2028b', /control/],
+    ['a\u007fb', /control/],
+    [`invoice${RTL_OVERRIDE}fdp.exe`, /direction/],
+    ['a\u2066b', /direction/],
+    ['a'.repeat(256), /255 bytes/],
+    ['é'.repeat(128), /255 bytes/],
+  ];
+  for (const [name, reason] of refused) assert.match(fileNameFault(name) ?? 'taken', reason, JSON.stringify(name));
+});

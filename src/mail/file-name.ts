@@ -1,0 +1,22 @@
+/**
+ * Names of files as a mail shows them: which text may be one. A name is shown to a person and stands in a header; it is never a
+ * path. Whatever could leave a directory, break out of a header, or show another name than the one that is opened is refused.
+ */
+import { hasForbiddenControl } from './header.ts';
+
+export const MAX_FILE_NAME_BYTES = 255;
+
+/** Embeddings, overrides and isolates of Unicode's bidirectional algorithm: `fdp.exe` is shown as `exe.pdf` behind one. */
+const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/;
+
+/** Why the text may not be the name of a file, as the end of a sentence that starts with its field; undefined when it may. */
+export function fileNameFault(name: string): string | undefined {
+  if (name.trim() === '') return 'must not be empty';
+  if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES) return `must be at most ${MAX_FILE_NAME_BYTES} bytes long`;
+  if (name.includes('/') || name.includes('\\')) return 'must be a name without / and \\';
+  if (name === '.' || name === '..') return 'must be the name of a file, not of a folder';
+  if (hasForbiddenControl(name) || /[\t\u0080-\u009f]/.test(name))
+    return 'has a line break or another control character';
+  if (DIRECTION_CONTROLS.test(name)) return 'has a control character that turns the direction of writing';
+  return undefined;
+}

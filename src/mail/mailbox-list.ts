@@ -1,0 +1,160 @@
+/**
+ * Address fields as they stand in received mail (RFC 5322 §3.4), which may hold what `address.ts` does not take from people:
+ * comments, groups, encoded-words, route addresses. Takes them apart without judging the addresses; text that has no such
+ * structure is a fault. Time is linear in the text.
+ */
+import { decodeWords } from './encoded-words.ts';
+
+export type MailboxItem =
+  | {
+      kind: 'mailbox';
+      /** Display name as a person reads it; empty when there is none. */
+      name: string;
+      /** Whether the name was given in encoded-words. */
+      encoded: boolean;
+      /** Whether the name has an @ outside of quotes, which makes it look like the address. */
+      bareAt: boolean;
+      /** The address, as written; not judged. */
+      spec: string;
+      /** Comments as a person reads them. */
+      comments: string[];
+    }
+  | { kind: 'group'; name: string }
+  | { kind: 'groupEnd' };
+
+export type MailboxItems = { ok: true; items: MailboxItem[] } | { ok: false; reason: string };
+
+const SPACE = /[ \t]+/g;
+const SPECIAL = /["()<>[\],:;\\]/g;
+
+/** Index behind the quoted string, comment or literal that starts at `at`; -1 when it is not closed. */
+function behindClosed(text: string, at: number): number {
+  const open = text[at]!;
+  const close = open === '"' ? '"' : open === '(' ? ')' : ']';
+  let depth = 0;
+  for (let i = at; i < text.length; i += 1) {
+    const c = text[i];
+    if (c === '\\') i += 1;
+    else if (c === close && (depth === 1 || open === '"') && i > at) return i + 1;
+    else if (c === close && i > at) depth -= 1;
+    else if (c === open) depth += 1;
+  }
+  return -1;
+}
+
+/** Words and quoted strings as they are read: without quotes and escapes, encoded-words decoded. */
+function phraseText(raw: string): string {
+  const plain = raw.includes('"') ? raw.replace(/"((?:[^"\\]|\\.)*)"/gsu, (_, inner: string) => unescaped(inner)) : raw;
+  return decodeWords(plain).replace(SPACE, ' ').trim();
+}
+
+function unescaped(text: string): string {
+  return text.includes('\\') ? text.replace(/\\(.)/gsu, '$1') : text;
+}
+
+/** One mailbox while it is read. */
+interface Draft {
+  phrase: string;
+  bareAt: boolean;
+  spec: string | undefined;
+  comments: string[];
+}
+
+function emptyDraft(): Draft {
+  return { phrase: '', bareAt: false, spec: undefined, comments: [] };
+}
+
+function mailboxOf(draft: Draft): MailboxItem | undefined {
+  const { comments } = draft;
+  const phrase = draft.phrase.trim();
+  if (draft.spec === undefined) {
+    return phrase === ''
+      ? undefined
+      : { kind: 'mailbox', name: '', encoded: false, bareAt: false, spec: phrase, comments };
+  }
+  return {
+    kind: 'mailbox',
+    name: phraseText(phrase),
+    encoded: phrase.includes('=?'),
+    bareAt: draft.bareAt,
+    spec: draft.spec.trim(),
+    comments,
+  };
+}
+
+/** Takes the value of an address field apart, unfolded and decoded from its bytes. */
+export function mailboxItems(text: string): MailboxItems {
+  const items: MailboxItem[] = [];
+  let draft = emptyDraft();
+  let inGroup = false;
+  const fault = (reason: string): MailboxItems => ({ ok: false, reason });
+  const finish = (): void => {
+    const mailbox = mailboxOf(draft);
+    if (mailbox) items.push(mailbox);
+    draft = emptyDraft();
+  };
+  SPECIAL.lastIndex = 0;
+  for (let at = 0; at < text.length; ) {
+    SPECIAL.lastIndex = at;
+    const found = SPECIAL.exec(text);
+    const special = found ? found.index : text.length;
+    if (special > at) {
+      const words = text.slice(at, special);
+      if (draft.spec !== undefined && words.trim() !== '') return fault('has text behind an address in angle brackets');
+      draft.phrase += words;
+      draft.bareAt ||= words.includes('@');
+      at = special;
+      continue;
+    }
+    const c = text[at]!;
+    if (c === '"' || c === '(' || c === '[') {
+      const end = behindClosed(text, at);
+      if (end < 0) return fault(`has a ${c} that is not closed`);
+      if (c === '(') {
+        draft.comments.push(decodeWords(unescaped(text.slice(at + 1, end - 1))).trim());
+        // RFC 5322 §3.2.2: a comment counts as white space.
+        draft.phrase += ' ';
+      } else if (draft.spec !== undefined) return fault('has text behind an address in angle brackets');
+      else draft.phrase += text.slice(at, end);
+      at = end;
+    } else if (c === '<') {
+      if (draft.spec !== undefined) return fault('has two addresses without a comma between them');
+      const end = closingBracket(text, at);
+      if (end < 0) return fault('has a < without the > that closes it');
+      draft.spec = text.slice(at + 1, end);
+      at = end + 1;
+    } else if (c === ',') {
+      finish();
+      at += 1;
+    } else if (c === ':') {
+      if (inGroup || draft.spec !== undefined) return fault('has a colon where none may stand');
+      items.push({ kind: 'group', name: phraseText(draft.phrase) });
+      draft = emptyDraft();
+      inGroup = true;
+      at += 1;
+    } else if (c === ';') {
+      finish();
+      if (inGroup) items.push({ kind: 'groupEnd' });
+      inGroup = false;
+      at += 1;
+    } else return fault(`has the character ${c} where it may not stand`);
+  }
+  finish();
+  if (inGroup) items.push({ kind: 'groupEnd' });
+  return { ok: true, items };
+}
+
+/** Index of the `>` that closes the `<` at `at`, outside quotes; -1 when there is none. */
+function closingBracket(text: string, at: number): number {
+  for (let i = at + 1; i < text.length; i += 1) {
+    const c = text[i];
+    if (c === '>') return i;
+    if (c === '<') return -1;
+    if (c === '"') {
+      const end = behindClosed(text, i);
+      if (end < 0) return -1;
+      i = end - 1;
+    }
+  }
+  return -1;
+}

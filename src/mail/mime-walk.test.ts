@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type MimeLimits, MimeWalk } from './mime-walk.ts';
+
+function walkThrough(text: string, limits: MimeLimits = { depth: 10, parts: 10 }): MimeWalk {
+  const walk = new MimeWalk(limits);
+  walk.begin(0);
+  let at = 0;
+  for (const line of text.split('\r\n')) {
+    const next = Math.min(text.length, at + line.length + 2);
+    if (walk.wants(text, at)) walk.line(line, at, next);
+    at = next;
+  }
+  walk.end(text.length);
+  return walk;
+}
+
+/** Each entity as kind, type, depth, header and body. */
+function parts(text: string): string[] {
+  return walkThrough(text).entities.map((entity) => {
+    let depth = 0;
+    for (let parent = entity.parent; parent; parent = parent.parent) depth += 1;
+    const body = text.slice(entity.bodyStart, entity.bodyEnd);
+    return `${depth} ${entity.kind} ${entity.type} ${entity.kind === 'leaf' ? JSON.stringify(body) : ''}`.trim();
+  });
+}
+
+test('a mail without structure is one leaf', () => {
+  assert.deepEqual(parts('A: b\r\n\r\n--x\r\nbody'), ['0 leaf text/plain "--x\\r\\nbody"']);
+  assert.deepEqual(parts('A: b'), ['0 leaf text/plain ""']);
+  assert.deepEqual(parts(''), ['0 leaf text/plain ""']);
+});
+
+test('parts, preambles and epilogues; the line end before a delimiter is the delimiter’s', () => {
+  const text =
+    'Content-Type: multipart/mixed; boundary=b\r\n\r\npreamble\r\n--b\r\nContent-type:\r\n text/html\r\n\r\n1\r\n\r\n--b  \r\n\r\n--b\r\nX: y\r\n--b--\r\nepilogue\r\n--b\r\n';
+  assert.deepEqual(parts(text), [
+    '0 multipart multipart/mixed',
+    '1 leaf text/html "1\\r\\n"',
+    '1 leaf text/plain ""',
+    '1 leaf text/plain ""',
+  ]);
+});
+
+test('a delimiter of an outer multipart ends everything inside', () => {
+  const text =
+    'Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n1\r\n--a\r\n\r\n2\r\n--b\r\nstill 2\r\n--a--';
+  assert.deepEqual(parts(text), [
+    '0 multipart multipart/mixed',
+    '1 multipart multipart/mixed',
+    '2 leaf text/plain "1"',
+    '1 leaf text/plain "2\\r\\n--b\\r\\nstill 2"',
+  ]);
+});
+
+test('mails inside are descended into, unless they are encoded', () => {
+  const inside = 'Content-Type: text/html\r\n\r\nx';
+  assert.deepEqual(parts(`Content-Type: message/rfc822\r\n\r\n${inside}`), [
+    '0 message message/rfc822',
+    '1 leaf text/html "x"',
+  ]);
+  assert.deepEqual(parts(`Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n${inside}`), [
+    `0 leaf message/rfc822 ${JSON.stringify(inside)}`,
+  ]);
+  assert.deepEqual(parts(`Content-Type: multipart/digest; boundary=d\r\n\r\n--d\r\n\r\n${inside}\r\n--d--\r\n`), [
+    '0 multipart multipart/digest',
+    '1 message message/rfc822',
+    '2 leaf text/html "x"',
+  ]);
+});
+
+test('a boundary that ends like a closing delimiter, and one that is used twice', () => {
+  const dashes = 'Content-Type: multipart/mixed; boundary="x--"\r\n\r\n--x--\r\n\r\n1\r\n--x----\r\n--x--\r\n';
+  assert.deepEqual(parts(dashes), ['0 multipart multipart/mixed', '1 leaf text/plain "1"']);
+  const twice =
+    'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n1\r\n--b--\r\n--b\r\n\r\n2\r\n--b--\r\n';
+  assert.deepEqual(parts(twice), [
+    '0 multipart multipart/mixed',
+    '1 multipart multipart/mixed',
+    '2 leaf text/plain "1"',
+    '1 leaf text/plain "2"',
+  ]);
+});
+
+test('it stops at what is too deep or too much', () => {
+  const nest = 'Content-Type: message/rfc822\r\n\r\n';
+  assert.equal(walkThrough(nest.repeat(10)).fault, undefined);
+  assert.equal(walkThrough(nest.repeat(11), { depth: 10, parts: 100 }).fault, 'depth');
+  const many = (count: number) => `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n'.repeat(count)}`;
+  assert.equal(walkThrough(many(10)).fault, undefined);
+  assert.equal(walkThrough(many(11)).fault, 'parts');
+});

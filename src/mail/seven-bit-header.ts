@@ -1,0 +1,154 @@
+/**
+ * Header fields that hold raw UTF-8 (RFC 6532) in the form that every server takes: text and display names become encoded-words
+ * (RFC 2047), parameters RFC 2231, domains A-labels, links percent-encoded. A reader sees the same. Fields in ASCII are not
+ * touched. Refused is what has no such form: an address with a UTF-8 local part, a message id with UTF-8 in it.
+ *
+ * Bytes that are not UTF-8 occur in the headers of parts only, and are read as Windows-1252, as mail clients do.
+ */
+import { domainToAscii } from './address.ts';
+import { parameterisedValue } from './content-type-field.ts';
+import { decodeWords, headerText } from './encoded-words.ts';
+import { encodedWords, encodePhrase, fold, parameter } from './header.ts';
+import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
+
+export type DowngradedField = { ok: true; line: string } | { ok: false; text: string };
+
+const MAX_LINE_BYTES = 998;
+const NON_ASCII = /[^\x00-\x7f]/;
+const NON_ASCII_RUN = /[^\x00-\x7f]+/g;
+const CONTROLS = /[\x00-\x1f\x7f\u0085\u2028\u2029]+/g;
+
+const ADDRESS_FIELDS = new Set(
+  `from sender reply-to to cc bcc resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc return-path
+  disposition-notification-to return-receipt-to errors-to`.split(/\s+/),
+);
+const ID_FIELDS = new Set(['message-id', 'in-reply-to', 'references', 'content-id', 'resent-message-id']);
+const PARAMETER_FIELDS = new Set(['content-type', 'content-disposition']);
+
+function clean(text: string): string {
+  return text.replace(CONTROLS, ' ');
+}
+
+/** The address with its domain in A-labels; undefined when it has no form in ASCII. */
+function asciiSpec(spec: string): string | undefined {
+  if (!NON_ASCII.test(spec)) return spec;
+  const at = spec.lastIndexOf('@');
+  const domain =
+    at < 0
+      ? undefined
+      : domainToAscii(
+          spec
+            .slice(at + 1)
+            .trim()
+            .normalize('NFC'),
+        );
+  return domain === undefined || NON_ASCII.test(spec.slice(0, at)) ? undefined : `${spec.slice(0, at)}@${domain}`;
+}
+
+function commentText(comment: string): string {
+  const text = clean(comment);
+  return NON_ASCII.test(text) ? `(${encodedWords(text, 12)})` : `(${text.replace(/[()\\]/g, '\\$&')})`;
+}
+
+function itemText(item: MailboxItem & { kind: 'mailbox' }): string | undefined {
+  const spec = asciiSpec(item.spec);
+  if (spec === undefined) return undefined;
+  const name = encodePhrase(clean(item.name).trim());
+  const mailbox = name === '' ? spec : `${name} <${spec}>`;
+  return [mailbox, ...item.comments.map(commentText)].join(' ');
+}
+
+/** The mailboxes with their names encoded; undefined where an address has no form in ASCII. */
+function listText(items: readonly MailboxItem[]): string | undefined {
+  let out = '';
+  let separator = '';
+  for (const item of items) {
+    if (item.kind === 'groupEnd') {
+      out += ';';
+      separator = ', ';
+    } else if (item.kind === 'group') {
+      out += `${separator}${encodePhrase(clean(item.name).trim())}:`;
+      separator = ' ';
+    } else {
+      const text = itemText(item);
+      if (text === undefined) return undefined;
+      out += separator + text;
+      separator = ', ';
+    }
+  }
+  return out;
+}
+
+/**
+ * Text for people: encoded from the first to the last word that needs it. Encoded-words that stand there already need it as
+ * well, because white space between two encoded-words is not shown.
+ */
+function wordsText(value: string, column: number): string {
+  const words = value.split(/([ \t]+)/);
+  const needs = (word: string): boolean => NON_ASCII.test(word) || (word.startsWith('=?') && word.endsWith('?='));
+  const first = words.findIndex(needs);
+  const last = words.findLastIndex(needs);
+  const run = decodeWords(words.slice(first, last + 1).join(''));
+  return words.slice(0, first).join('') + encodedWords(clean(run), column) + words.slice(last + 1).join('');
+}
+
+/** Links in angle brackets are percent-encoded (RFC 3986 §2.1, RFC 3987 §3.1), the text around them becomes encoded-words. */
+function linksText(value: string, column: number): string {
+  const links = value.replace(/<[^<>]*>/g, (link) =>
+    link.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed())),
+  );
+  return NON_ASCII.test(links) ? wordsText(links, column) : links;
+}
+
+/** A parameter that is in RFC 2231 form already, with bytes that should have been percent-encoded. */
+function extendedParameter(name: string, value: string): string {
+  const percent = value.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed()));
+  if (name.endsWith('*')) return `;\r\n ${name}=${percent}`;
+  return `;\r\n ${name}*=${name.endsWith('*0') ? "UTF-8''" : ''}${percent.replaceAll(' ', '%20')}`;
+}
+
+function parametersText(value: string): string {
+  const { main, parameters } = parameterisedValue(value);
+  let out = main.replace(NON_ASCII_RUN, '?');
+  for (const { name: given, value: text, raw } of parameters) {
+    const name = given.replace(NON_ASCII_RUN, '?');
+    if (!NON_ASCII.test(raw)) out += `;\r\n ${name}=${raw}`;
+    else if (name.includes('*')) out += extendedParameter(name, clean(text));
+    else out += parameter(name, clean(text));
+  }
+  return out;
+}
+
+function idText(value: string): string | undefined {
+  return /<[^<>]*[^\x00-\x7f][^<>]*>/.test(value) ? undefined : wordsText(value, 20);
+}
+
+/**
+ * One field that holds bytes above 0x7F: `value` is its unfolded value, the bytes read as Latin-1. Answers the folded line with its
+ * CRLF, or why there is none.
+ */
+export function downgradeField(name: string, value: string): DowngradedField {
+  const lower = name.toLowerCase();
+  const text = headerText(value);
+  const column = name.length + 2;
+  const line = (folded: string): DowngradedField => {
+    const whole = `${name}: ${folded}\r\n`;
+    if (whole.split('\r\n').every((one) => one.length <= MAX_LINE_BYTES)) return { ok: true, line: whole };
+    return { ok: false, text: `the field ${name} has no place to be folded once it is encoded` };
+  };
+  if (ADDRESS_FIELDS.has(lower)) {
+    const list = mailboxItems(text);
+    if (list.ok) {
+      const addresses = listText(list.items);
+      if (addresses !== undefined) return line(fold(addresses, column));
+      return { ok: false, text: `the field ${name} has an address that only SMTPUTF8 can carry` };
+    }
+  }
+  if (PARAMETER_FIELDS.has(lower)) return line(parametersText(text));
+  if (ID_FIELDS.has(lower)) {
+    const ids = idText(text);
+    if (ids === undefined) return { ok: false, text: `the field ${name} has an id that only SMTPUTF8 can carry` };
+    return line(fold(ids, column));
+  }
+  return line(fold(lower.startsWith('list-') ? linksText(text, column) : wordsText(text, column), column));
+}

@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict';
+import { isAscii } from 'node:buffer';
+import { test } from 'node:test';
+import { domainToASCII } from 'node:url';
+import fc from 'fast-check';
+import PostalMime, { type Address, type Email } from 'postal-mime';
+import { corpus } from '../../test/kit/submit.ts';
+import { toSevenBit } from './seven-bit.ts';
+import { isSevenBit } from './transfer-encoding.ts';
+
+const BOTH = { eightBit: true, utf8Headers: true };
+const HEADERS_ONLY = { eightBit: false, utf8Headers: true };
+const mails = corpus();
+/** These cannot be converted, and say so. */
+const SIGNED = 'smime-signed-8bit.eml';
+const ADDRESSED = 'smtputf8-address.eml';
+
+function converted(content: Buffer | string, needs = BOTH): Buffer {
+  const result = toSevenBit(Buffer.from(content), needs);
+  assert.ok(result.ok, result.ok ? '' : result.text);
+  return result.content;
+}
+
+function refusal(content: string, needs = BOTH): string {
+  const result = toSevenBit(Buffer.from(content), needs);
+  assert.ok(!result.ok, 'it was converted');
+  assert.match(result.text, /^[\x20-\x7e]+$/);
+  return `${result.code} ${result.text}`;
+}
+
+function addressText(address: Address | undefined): string {
+  if (address === undefined) return '';
+  if (address.group) return `${address.name}: ${address.group.map(addressText).join(', ')};`;
+  const [local = '', domain = ''] = (address.address ?? '').split('@');
+  return `${address.name} <${local}@${domainToASCII(domain)}>`;
+}
+
+const lines = (text: string): string => text.replaceAll('\r\n', '\n').replace(/\n+$/, '');
+
+/** What a reader is shown, as another parser sees it; mails inside are taken apart too. */
+async function shown(content: Uint8Array): Promise<unknown> {
+  const mail: Email = await PostalMime.parse(content, { forceRfc822Attachments: true });
+  return {
+    addresses: [mail.from, mail.sender, ...(mail.replyTo ?? []), ...(mail.to ?? []), ...(mail.cc ?? [])].map(
+      addressText,
+    ),
+    subject: mail.subject,
+    id: mail.messageId,
+    text: lines(mail.text ?? ''),
+    html: lines(mail.html ?? ''),
+    parts: await Promise.all(
+      mail.attachments.map(async ({ filename, mimeType, disposition, contentId, method, content: part }) => ({
+        ...{ filename, mimeType, disposition, contentId, method },
+        content:
+          mimeType === 'message/rfc822'
+            ? await shown(new Uint8Array(part as ArrayBuffer))
+            : lines(Buffer.from(part as ArrayBuffer).toString('latin1')),
+      })),
+    ),
+  };
+}
+
+for (const { name, content } of mails.filter((one) => one.name !== SIGNED && one.name !== ADDRESSED)) {
+  test(`${name}: readers see the same mail in seven bits`, async () => {
+    const result = converted(content);
+    assert.ok(isSevenBit(result), 'no high byte, no long line, no bare CR or LF');
+    assert.deepEqual(await shown(result), await shown(content));
+    assert.ok(converted(result).equals(result), 'what is converted needs no conversion');
+    if (isAscii(content) && !/: *(?:8bit|binary)/i.test(content.toString())) assert.ok(result.equals(content));
+  });
+
+  test(`${name}: without SMTPUTF8 only headers change`, async () => {
+    const result = converted(content, HEADERS_ONLY);
+    assert.deepEqual(await shown(result), await shown(content));
+    assert.ok(isAscii(result.subarray(0, result.indexOf('\r\n\r\n'))));
+    if (name !== 'raw-utf8-headers.eml' && name !== 'rfc2231-names.eml') assert.ok(result.equals(content));
+  });
+}
+
+test('signed content with eight bits is refused, and left alone where only headers are at stake', () => {
+  const { content } = mails.find((one) => one.name === SIGNED)!;
+  assert.match(refusal(content.toString()), /^5\.6\.3 .*signed/);
+  assert.ok(converted(content, HEADERS_ONLY).equals(content));
+  const inner = content.toString().replace(/^Content-Type: multipart\/signed/m, 'X-Label: ü\r\n$&');
+  const wrapped = `From: a@x.example\r\nContent-Type: multipart/mixed; boundary=w\r\n\r\n--w\r\n\r\nx\r\n--w\r\nContent-Type: message/rfc822\r\n\r\n${inner}\r\n--w--\r\n`;
+  assert.match(refusal(wrapped), /^5\.6\.3 .*signed/);
+  const headers = converted(wrapped, HEADERS_ONLY).toString();
+  assert.ok(headers.includes('X-Label: =?UTF-8?') && headers.includes('\r\nGrüße\r\n--sig8'));
+});
+
+test('a signed mail in seven bits is not touched, whatever its labels say', () => {
+  const signed =
+    'From: a@x.example\r\nContent-Type: multipart/signed; boundary=s\r\nContent-Transfer-Encoding: 8bit\r\n\r\n' +
+    '--s\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: 8bit\r\n\r\nx\r\n--s\r\n\r\nsig\r\n--s--\r\n';
+  const result = converted(signed).toString();
+  assert.equal(result, signed.replace('8bit', '7bit'), 'only the label outside of the signature');
+});
+
+test('addresses and ids that only SMTPUTF8 carries are refused with 5.6.7', () => {
+  const { content } = mails.find((one) => one.name === ADDRESSED)!;
+  assert.match(refusal(content.toString()), /^5\.6\.7 the field To has an address/);
+  for (const field of [
+    'From: ü@x.example',
+    'Cc: a@x.example, "Ü" <ü@x.example>',
+    'Reply-To: g: ü@x.example;',
+    'Sender: <ü>',
+  ]) {
+    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an address that only SMTPUTF8/);
+  }
+  for (const field of [
+    'Message-ID: <ü@x.example>',
+    'References: <a@b.example> <a@bücher.example>',
+    'Content-ID: <ü>',
+  ]) {
+    assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an id that only SMTPUTF8/);
+  }
+  assert.match(
+    refusal(`List-Help: <https://x.example/${'ü'.repeat(450)}>\r\n\r\n`),
+    /^5\.6\.7 .* no place to be folded/,
+  );
+});
+
+const FIELDS: [field: string, expected: string][] = [
+  ['Subject: Grüße', 'Subject: =?UTF-8?B?R3LDvMOfZQ==?='],
+  ['Subject: one Grüße two', 'Subject: one =?UTF-8?B?R3LDvMOfZQ==?= two'],
+  ['Subject: =?utf-8?q?a?= ü', 'Subject: =?UTF-8?Q?a_=C3=BC?='],
+  ['From: Jürgen <j@x.example>', 'From: =?UTF-8?Q?J=C3=BCrgen?= <j@x.example>'],
+  ['To: j@bücher.example', 'To: j@xn--bcher-kva.example'],
+  [
+    'To: Plain <a@x.example>, "Q, R" <b@x.example>, ü <c@x.example>',
+    'To: Plain <a@x.example>, "Q, R" <b@x.example>, =?UTF-8?B?w7w=?= <c@x.example>',
+  ],
+  ['Cc: Größe:;', 'Cc: =?UTF-8?B?R3LDtsOfZQ==?=:;'],
+  ['To: a@x.example (ü)', 'To: a@x.example (=?UTF-8?B?w7w=?=)'],
+  ['List-Id: ü <l.x.example>', 'List-Id: =?UTF-8?B?w7w=?= <l.x.example>'],
+  ['List-Help: <https://x.example/ü?a=ß> (Hilfe)', 'List-Help: <https://x.example/%C3%BC?a=%C3%9F> (Hilfe)'],
+  [
+    'Content-Disposition: attachment; filename="ü.txt"; size=3',
+    "Content-Disposition: attachment;\r\n filename*=UTF-8''%C3%BC.txt;\r\n size=3",
+  ],
+  [
+    "Content-Disposition: attachment; filename*=UTF-8''ü.txt",
+    "Content-Disposition: attachment;\r\n filename*=UTF-8''%C3%BC.txt",
+  ],
+  ['In-Reply-To: your mail of Münch <1@x.example>', 'In-Reply-To: your mail of =?UTF-8?B?TcO8bmNo?= <1@x.example>'],
+  ['X-Control: ü\x07', 'X-Control: =?UTF-8?B?w7wg?='],
+  ['To: "broken ü <a@x.example>', 'To: "broken =?UTF-8?B?w7w=?= <a@x.example>'],
+];
+for (const [field, expected] of FIELDS) {
+  test(`a field without raw UTF-8: ${field}`, () => {
+    assert.equal(converted(`X: y\r\n${field}\r\n\r\nx\r\n`).toString(), `X: y\r\n${expected}\r\n\r\nx\r\n`);
+  });
+}
+
+test('a name in Windows-1252 in the header of a part is read as clients read it', () => {
+  const mail = Buffer.from(
+    'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: inline; filename="gr\xfcn"\r\n\r\nx\r\n--b--\r\n',
+    'latin1',
+  );
+  assert.match(converted(mail).toString(), /filename\*=UTF-8''gr%C3%BCn\r\n/);
+});
+
+const leaf = (headers: string, body: string): string =>
+  `From: a@x.example\r\nMIME-Version: 1.0\r\n${headers}\r\n\r\n${body}`;
+
+test('text becomes readable, other bytes Base64, and labels say what is', () => {
+  const text = converted(
+    leaf('Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 8BIT', '<p>grün \r\nX=1</p>\r\n'),
+  );
+  assert.equal(
+    text.toString(),
+    leaf(
+      'Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable',
+      '<p>gr=C3=BCn=20\r\nX=3D1</p>\r\n',
+    ),
+  );
+  const bytes = converted(leaf('Content-Type: image/x\r\nContent-Transfer-Encoding: (c) binary', 'grün\r\n'));
+  assert.equal(
+    bytes.toString(),
+    leaf('Content-Type: image/x\r\nContent-Transfer-Encoding: base64', 'Z3LDvG4NCg==\r\n'),
+  );
+  const label = converted(leaf('Content-Transfer-Encoding: 8bit', 'x\r\n'));
+  assert.equal(label.toString(), leaf('Content-Transfer-Encoding: 7bit', 'x\r\n'));
+});
+
+test('text with bare line ends, which quoted-printable would change, keeps its bytes', () => {
+  const body = 'grün\nand\rmore\r\n';
+  const result = converted(leaf('Content-Type: text/plain; charset=utf-8', body)).toString();
+  assert.match(result, /Content-Transfer-Encoding: base64\r\n/);
+  assert.equal(Buffer.from(result.split('\r\n\r\n')[1]!, 'base64').toString(), body);
+});
+
+test('mail without MIME gets what its readers need', () => {
+  const fields = (charset: string) =>
+    `From: a@x.example\r\nContent-Transfer-Encoding: quoted-printable\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`;
+  assert.equal(converted('From: a@x.example\r\n\r\ngrün').toString(), `${fields('utf-8')}gr=C3=BCn`);
+  const latin1 = Buffer.from('From: a@x.example\r\n\r\ngr\xfcn', 'latin1');
+  assert.equal(converted(latin1).toString(), `${fields('unknown-8bit')}gr=FCn`);
+});
+
+test('what may not be encoded is refused with 5.6.3', () => {
+  assert.match(
+    refusal(leaf('Content-Type: message/partial; id=x', 'ü\r\n')),
+    /^5\.6\.3 a part of type message\/partial/,
+  );
+  assert.match(refusal(leaf('Content-Type: message/delivery-status', 'Status: ü\r\n')), /^5\.6\.3 a part of type/);
+  assert.match(
+    refusal(leaf('Content-Transfer-Encoding: x-uuencode', 'ü\r\n')),
+    /^5\.6\.3 a part is encoded as x-uuencode/,
+  );
+  assert.match(
+    refusal(leaf('Content-Type: multipart/mixed; boundary="ü"', '--ü\r\n\r\nx\r\n--ü--\r\n')),
+    /^5\.6\.3 a boundary/,
+  );
+});
+
+test('internationalised mail inside travels encoded, also where only SMTPUTF8 is missing (RFC 6532)', () => {
+  const inside = 'From: ü@x.example\r\nSubject: ü\r\n\r\nü\r\n';
+  for (const needs of [BOTH, HEADERS_ONLY]) {
+    const result = converted(leaf('Content-Type: message/global', inside), needs).toString();
+    assert.match(result, /Content-Type: message\/global\r\nContent-Transfer-Encoding: base64\r\n/);
+    assert.equal(Buffer.from(result.split('\r\n\r\n')[1]!, 'base64').toString(), inside);
+  }
+});
+
+test('2 MB and the worst structures are converted in reasonable time', () => {
+  const big = leaf(
+    'Content-Type: text/plain; charset=utf-8',
+    'Größenübersicht mit vielen Wörtern, Zeile um Zeile.\r\n'.repeat(36_000),
+  );
+  const parts = leaf('Content-Type: multipart/mixed; boundary=b', '--b\r\nX: ü\r\n\r\nü\r\n'.repeat(9_000));
+  const wide = leaf(`X: ${`${'ü '.repeat(300)}\r\n `.repeat(1000)}y`, 'x\r\n');
+  const names = leaf(`To: ${'ü <a@b.example>,\r\n '.repeat(30_000)}c@b.example`, 'x\r\n');
+  for (const mail of [big, parts, wide, names]) {
+    const start = process.cpuUsage();
+    assert.ok(isSevenBit(converted(mail)));
+    const used = process.cpuUsage(start);
+    assert.ok((used.user + used.system) / 1000 < 1500, `${(used.user + used.system) / 1000} ms`);
+  }
+});
+
+test('whatever comes in, what goes out is clean, and converting it again changes nothing', () => {
+  const piece = fc.constantFrom(
+    ...[
+      '\r\n',
+      '\r\n',
+      '\r\n\r\n',
+      ' ',
+      '\t',
+      'ü',
+      '\xff',
+      '--b',
+      '--b\r\n',
+      '--b--\r\n',
+      '--c\r\n',
+      '\r',
+      '\n',
+      '\0',
+      '=',
+    ],
+    ...[
+      'Content-Type: multipart/mixed; boundary=b\r\n',
+      'Content-Type: multipart/signed; boundary=c\r\n',
+      'content-type: text/html\r\n',
+    ],
+    ...['Content-Type: message/rfc822\r\n', 'Content-Type: message/global\r\n', 'Content-Transfer-Encoding: 8bit\r\n'],
+    ...[
+      'Content-Transfer-Encoding: base64\r\n',
+      'Content-Transfer-Encoding: quoted-printable\r\n',
+      'From: ü <a@b.example>\r\n',
+    ],
+    ...[
+      'Subject: ü =?utf-8?q?=C3?= x\r\n',
+      'x'.repeat(400),
+      `${'ü'.repeat(400)}`,
+      'To: a@ü.example, ü:;\r\n',
+      'no field\r\n',
+      ': x\r\n',
+    ],
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 25 }), fc.boolean(), (pieces, latin1) => {
+      const mail = Buffer.from(pieces.join(''), latin1 ? 'latin1' : 'utf8');
+      const result = toSevenBit(mail, BOTH);
+      if (result.ok) {
+        assert.ok(isSevenBit(result.content));
+        const again = toSevenBit(result.content, BOTH);
+        assert.ok(again.ok && again.content.equals(result.content));
+      }
+      const headers = toSevenBit(mail, HEADERS_ONLY);
+      if (!headers.ok) assert.equal(headers.code, '5.6.7');
+    }),
+    { numRuns: 3000 },
+  );
+});

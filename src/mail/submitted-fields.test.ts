@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { accepted, GOOD, refusal } from '../../test/kit/submit.ts';
+import { parseAddress } from './address.ts';
+
+const SENDERS: [from: string, name: string, address: string, text?: string][] = [
+  ['ann@shop.example', '', 'ann@shop.example'],
+  ['<ann@shop.example>', '', 'ann@shop.example'],
+  ['Ann B. Miller <ann@shop.example>', 'Ann B. Miller', 'ann@shop.example'],
+  ['"Miller, Ann" <ann@shop.example>', 'Miller, Ann', 'ann@shop.example', '"Miller, Ann" <ann@shop.example>'],
+  [
+    '=?iso-8859-1?Q?M=FCller=2C_Ann?= <ann@shop.example>',
+    'Müller, Ann',
+    'ann@shop.example',
+    '"Müller, Ann" <ann@shop.example>',
+  ],
+  ['"=?utf-8?q?M=C3=BCller?=" <ann@shop.example>', 'Müller', 'ann@shop.example'],
+  ['Ann\r\n Miller\r\n <ann@shop.example>', 'Ann Miller', 'ann@shop.example'],
+  ['ann@shop.example (Ann Miller)', 'Ann Miller', 'ann@shop.example'],
+  ['(hello) Ann <ann@shop.example> (there)', 'Ann', 'ann@shop.example'],
+  ['"ann b"@shop.example', '', '"ann b"@shop.example'],
+  ['ann@Bücher.example', '', 'ann@bücher.example'],
+  [
+    '=?utf-8?q?ann=40shop=2Eexample?= <ann@shop.example>',
+    'ann@shop.example',
+    'ann@shop.example',
+    '"ann@shop.example" <ann@shop.example>',
+  ],
+  [
+    '"ann@shop.example" <ann@shop.example>',
+    'ann@shop.example',
+    'ann@shop.example',
+    '"ann@shop.example" <ann@shop.example>',
+  ],
+  [
+    'ann@shop.example <ann@shop.example>',
+    'ann@shop.example',
+    'ann@shop.example',
+    '"ann@shop.example" <ann@shop.example>',
+  ],
+];
+for (const [from, name, address, text] of SENDERS) {
+  test(`From is read: ${JSON.stringify(from)}`, () => {
+    const mail = accepted(`From: ${from}\r\n\r\nx\r\n`);
+    assert.deepEqual([mail.from.name, mail.from.address], [name, address]);
+    assert.equal(mail.fromText, text ?? (name === '' ? address : `${name} <${address}>`));
+    const again = parseAddress(mail.fromText);
+    assert.ok(again.ok && again.value.address === address, 'the shown form is read back');
+  });
+}
+
+const IMPOSTORS: [from: string, expected: RegExp][] = [
+  ['', /is empty/],
+  ['nobody', /has no @/],
+  ['Ann', /has no @/],
+  ['ann@shop.example, bob@shop.example', /holds 2 addresses/],
+  ['Ann <ann@shop.example>, Bob <bob@evil.example>', /holds 2 addresses/],
+  ['<ann@shop.example> <bob@evil.example>', /two addresses without a comma/],
+  ['Shop: ann@shop.example;', /holds a group/],
+  ['undisclosed-recipients:;', /holds a group/],
+  ['=?utf-8?q?ceo=40bank=2Eexample?= <ann@shop.example>', /hides another address in encoded text/],
+  ['=?utf-8?b?Y2VvQGJhbmsuZXhhbXBsZQ==?= <ann@shop.example>', /hides another address/],
+  ['"=?utf-8?q?ceo=40bank=2Eexample?=" <ann@shop.example>', /hides another address/],
+  ['=?utf-8?q?ceo?= =?utf-8?q?=40?= =?utf-8?q?bank?= <ann@shop.example>', /hides another address/],
+  ['=?utf-8?b?Y2Vv77ygYmFuay5leGFtcGxl?= <ann@shop.example>', /hides another address/],
+  ['ceo＠bank.example <ann@shop.example>', /hides another address/],
+  ['ann@shop.example (ceo@bank.example)', /has an address in a comment/],
+  ['ann@shop.example (=?utf-8?q?ceo=40bank?=)', /has an address in a comment/],
+  ['Ann (ceo@bank.example) <ann@shop.example>', /has an address in a comment/],
+  ['ceo@bank.example <ann@shop.example>', /has an @ in its display name/],
+  ['CEO ceo @bank "x" <ann@shop.example>', /has an @ in its display name/],
+  ['ceo@bank.example <ann@shop.example> x', /has text behind an address/],
+  ['ann(evil)@shop.example', /has/],
+  ['ann@shop.example(x)@evil.example', /has/],
+  ['=?utf-8?q?ann=40shop=2Eexample?=', /has no @/],
+  ['=?utf-8?q?a=0D=0ABcc=3A_b?= <ann@shop.example>', /has a control character in its display name/],
+  ['"Ann <ann@shop.example>', /not closed/],
+  ['Ann <ann@shop.example', /without the >/],
+  ['Ann <@route.example:ann@shop.example>', /source route/],
+  ['ann@[192.0.2.1]', /address literal/],
+  ['ann@localhost', /without a dot/],
+  ['ann@@shop.example', /more than one @/],
+];
+for (const [from, expected] of IMPOSTORS) {
+  test(`From is refused: ${JSON.stringify(from)}`, () => {
+    const text = refusal(`From: ${from}\r\n\r\nx\r\n`);
+    assert.match(text, /^550 5\.7\.1 the From field /);
+    assert.match(text, expected);
+  });
+}
+
+const ORDERS: [fields: string, expected: RegExp][] = [
+  ['X-Postrider-Tag: a b', /X-Postrider-Tag holds a b; a tag is 1 to 64 characters/],
+  [`X-Postrider-Tag: ${'x'.repeat(65)}`, /a tag is 1 to 64/],
+  ['X-Postrider-Tag: grün', /a tag is 1 to 64/],
+  [`X-Postrider-Tag: ${Array.from({ length: 11 }, (_, i) => `t${i}`).join()}`, /more than 10 tags/],
+  ['X-Postrider-Metadata-: x', /must have a name of 1 to 255/],
+  ['X-Postrider-Metadata-A: x\r\nx-postrider-metadata-a: y', /x-postrider-metadata-a is given twice/],
+  ['X-Postrider-Metadata-A: =?utf-8?q?a=0Ab?=', /control character/],
+  [Array.from({ length: 21 }, (_, i) => `X-Postrider-Metadata-${i}: x`).join('\r\n'), /more than 20/],
+  [
+    `X-Postrider-Metadata-A: ${Array.from({ length: 12 }, () => 'x'.repeat(900)).join('\r\n ')}`,
+    /more than 10000 characters/,
+  ],
+  ['X-Postrider-Track: yes', /X-Postrider-Track holds yes; write opens, clicks, both/],
+  ['X-Postrider-Track: none, opens', /write opens/],
+  ['X-Postrider-Track:', /write opens/],
+  ['X-Postrider-Track: opens\r\nX-Postrider-Track: clicks', /given twice/],
+  ['Idempotency-Key:', /1 to 255 printable/],
+  [`Idempotency-Key: ${'k'.repeat(256)}`, /1 to 255 printable/],
+  ['Idempotency-Key: grün', /1 to 255 printable/],
+  ['Idempotency-Key: a\r\nIdempotency-Key: a', /given twice/],
+  ['X-Sandbox-Outcome: bounced\r\nX-Sandbox-Outcome: delayed', /given twice/],
+];
+for (const [fields, expected] of ORDERS) {
+  test(`an order that cannot be followed refuses the mail: ${JSON.stringify(fields.slice(0, 50))}`, () => {
+    const text = refusal(`${GOOD}${fields}\r\n\r\nx\r\n`);
+    assert.match(text, /^550 5\.6\.0 /);
+    assert.match(text, expected);
+  });
+}
+
+test('orders in every form that is right', () => {
+  const read = (fields: string) => accepted(`${GOOD}${fields}\r\n\r\nx\r\n`);
+  assert.deepEqual(read('X-Postrider-Tag: a, b ,, c_-9 ,\r\nX-POSTRIDER-TAG:d').tags, ['a', 'b', 'c_-9', 'd']);
+  assert.deepEqual(read('X-Postrider-Track: none').track, { opens: false, clicks: false });
+  assert.deepEqual(read('X-Postrider-Track: Clicks').track, { opens: false, clicks: true });
+  assert.deepEqual(Object.entries(read('X-Postrider-Metadata-__proto__: x').metadata), [['__proto__', 'x']]);
+  assert.deepEqual(read('X-Postrider-Metadata-Empty:').metadata, { Empty: '' });
+  assert.equal(read(`Idempotency-Key: ${'k'.repeat(255)}`).idempotencyKey, 'k'.repeat(255));
+  assert.ok(!read('X-Postrider: x\r\nX-Postrider-: y').content.includes('X-Postrider-:'));
+});

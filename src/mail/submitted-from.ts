@@ -1,0 +1,74 @@
+/**
+ * The From field of submitted mail (RFC 5322 §3.6.2): exactly one mailbox, whose address is what people are shown. Refuses
+ * what makes readers see another sender than the one that was checked: groups, several mailboxes, an address in a comment, an address
+ * in a display name that stands without quotes or is hidden in encoded-words or in look-alikes of the @. A comment without an address is taken,
+ * as old mailers write the name there: `root@host.example (Cron Daemon)`.
+ */
+import { type Address, parseAddress } from './address.ts';
+import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
+import { quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
+
+export interface FromField {
+  address: Address;
+  /** `Name <a@b>` or the bare address; `parseAddress` reads it back. */
+  text: string;
+}
+
+export type FromResult = { ok: true; from: FromField } | { ok: false; refusal: SubmissionRefusal };
+
+const MAX_NAME_LENGTH = 300;
+const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+/** Full-width and small forms of the @. */
+const AT_LOOK_ALIKE = /[\uff20\ufe6b]/;
+const SPECIAL = /["\\()<>[\]:;@,]/;
+
+function refused(text: string): FromResult {
+  return { ok: false, refusal: senderRefused(`the From field ${text}`) };
+}
+
+/** Why the name deceives, or undefined. */
+function nameFault(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address): string | undefined {
+  const { name, encoded, bareAt, comments } = mailbox;
+  if (CONTROL.test(name)) return 'has a control character in its display name';
+  const hides = encoded || AT_LOOK_ALIKE.test(name);
+  const own = name.toLowerCase() === address.address.toLowerCase();
+  if (bareAt && !own) {
+    return `has an @ in its display name (${quote(name)}); put the display name in double quotes or leave it out`;
+  }
+  if (hides && !own && name.normalize('NFKC').includes('@')) {
+    return `has the display name ${quote(name)}, which hides another address in encoded text; leave the address out`;
+  }
+  for (const comment of comments) {
+    if (comment.normalize('NFKC').includes('@')) return `has an address in a comment (${quote(comment)}); leave it out`;
+    if (CONTROL.test(comment)) return 'has a control character in a comment';
+  }
+  return undefined;
+}
+
+function nameText(name: string): string {
+  return SPECIAL.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+}
+
+/** Judges the value, unfolded and decoded from its bytes. */
+export function readFrom(value: string): FromResult {
+  const bare = parseAddress(value);
+  if (bare.ok && bare.value.name === '') return { ok: true, from: { address: bare.value, text: bare.value.address } };
+  const list = mailboxItems(value);
+  if (!list.ok) return refused(`${list.reason}; give one address, such as Name <name@example.com>`);
+  const { items } = list;
+  if (items.some((item) => item.kind !== 'mailbox')) return refused('holds a group; give one address');
+  if (items.length > 1) return refused(`holds ${items.length} addresses; give one`);
+  const [mailbox] = items;
+  if (mailbox?.kind !== 'mailbox') return refused('is empty; give one address');
+  const parsed = parseAddress(mailbox.spec);
+  if (!parsed.ok || parsed.value.name !== '') {
+    const reason = parsed.ok ? 'has two addresses' : parsed.reason;
+    return refused(`${reason} (${quote(mailbox.spec)})`);
+  }
+  const fault = nameFault(mailbox, parsed.value);
+  if (fault !== undefined) return refused(fault);
+  const name = [...(mailbox.name || (mailbox.comments.at(-1) ?? ''))].slice(0, MAX_NAME_LENGTH).join('');
+  const address: Address = { ...parsed.value, name };
+  const text = name === '' ? address.address : `${nameText(name)} <${address.address}>`;
+  return { ok: true, from: { address, text: parseAddress(text).ok ? text : address.address } };
+}

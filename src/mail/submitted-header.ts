@@ -1,0 +1,241 @@
+/**
+ * The header of submitted mail: judged, read, and edited by cutting and appending only, so that every field that stays keeps
+ * its place, its folding and its bytes.
+ *
+ * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, and the orders to the service (submitted-orders.ts). Put in
+ * behind the last field: the Date and the Message-ID that are missing or empty (RFC 6409 §8.2, §8.3).
+ *
+ * Refused: lines that are no field; white space before the colon, which is obsolete syntax (RFC 5322 §4.5) that no mailer may write
+ * and that receivers read differently; bytes that are not UTF-8 (RFC 6532 §3.1); fields given twice that may stand once (RFC 5322
+ * §3.6, and the three of MIME); more than 100 Received (RFC 5321 §6.3); more than 1,000 fields.
+ */
+import { isAscii, isUtf8 } from 'node:buffer';
+import { type Address, domainToAscii } from './address.ts';
+import { decodeWords, headerText } from './encoded-words.ts';
+import { formatDate, newMessageId } from './header.ts';
+import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
+import { mailboxItems } from './mailbox-list.ts';
+import { readFrom } from './submitted-from.ts';
+import { isOrder, type OrderField, readOrders, type SubmittedOrders } from './submitted-orders.ts';
+import { excessive, malformed, quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
+
+export interface HeaderSummary extends SubmittedOrders {
+  from: Address;
+  fromText: string;
+  headerTo: { to: string[]; cc: string[] };
+  subject: string;
+  headerMessageId: string;
+  /** Whether a field that stays holds raw UTF-8. */
+  smtpUtf8: boolean;
+}
+
+export type HeaderResult =
+  | {
+      ok: true;
+      summary: HeaderSummary;
+      /** The fields after the edits, without the empty line; undefined when there were none. */
+      edited: Buffer | undefined;
+      /** Values of the fields that say how the body is built. */
+      contentType: string | undefined;
+      transferEncoding: string | undefined;
+    }
+  | { ok: false; refusal: SubmissionRefusal };
+
+export interface HeaderContext {
+  nowMs: number;
+  /** Domain of an added Message-ID where From has none that could stand there. */
+  hostname: string;
+}
+
+const MAX_FIELDS = 1000;
+const MAX_RECEIVED = 100;
+const MAX_SUBJECT_LENGTH = 998;
+const MAX_MESSAGE_ID_LENGTH = 998;
+/** How many addresses of To and of Cc are shown. */
+const MAX_SHOWN = 500;
+const MAX_SHOWN_LENGTH = 1000;
+
+const REMOVED = new Set(['bcc', 'resent-bcc', 'return-path']);
+const AT_MOST_ONE = new Set([
+  'from',
+  'sender',
+  'reply-to',
+  'to',
+  'cc',
+  'subject',
+  'date',
+  'message-id',
+  'in-reply-to',
+  'references',
+  'mime-version',
+  'content-type',
+  'content-transfer-encoding',
+]);
+const SPACE_BEFORE_COLON = /^[!-9;-~]+[ \t]+:/;
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+
+function lineNumber(text: string, at: number): number {
+  let line = 1;
+  for (let end = text.indexOf('\r\n'); end >= 0 && end < at; end = text.indexOf('\r\n', end + 2)) line += 1;
+  return line;
+}
+
+function noField(text: string, field: HeaderField): SubmissionRefusal {
+  const line = text.slice(field.start, text.indexOf('\r\n', field.start));
+  const place = `line ${lineNumber(text, field.start)} of the header (${quote(line)})`;
+  if (SPACE_BEFORE_COLON.test(line)) {
+    return malformed(`${place} has a space before its colon, which RFC 5322 no longer allows; remove the space`);
+  }
+  if (field.start === 0 && /^[ \t]/.test(line)) {
+    return malformed(`${place} starts with a space and continues no field; the header starts with a field name`);
+  }
+  return malformed(`${place} is no header field; write a name, a colon and a value, and an empty line before the body`);
+}
+
+/** What is collected while the fields are gone through. */
+interface Found {
+  single: Map<string, HeaderField>;
+  orders: OrderField[];
+  removed: HeaderField[];
+  received: number;
+}
+
+function textOf(text: string, field: HeaderField): string {
+  return headerText(fieldValue(text, field));
+}
+
+/** Sorts the fields; a refusal when one of them may not stand there. */
+function sortFields(text: string, fields: readonly HeaderField[]): Found | SubmissionRefusal {
+  const found: Found = { single: new Map(), orders: [], removed: [], received: 0 };
+  for (const field of fields) {
+    const { name } = field;
+    if (name === '') return noField(text, field);
+    if (AT_MOST_ONE.has(name)) {
+      if (found.single.has(name)) {
+        const shown = text.slice(field.start, field.colon);
+        const fault = `the header has more than one ${shown} field (line ${lineNumber(text, field.start)}); send one`;
+        return name === 'from' || name === 'sender' ? senderRefused(fault) : malformed(fault);
+      }
+      found.single.set(name, field);
+    } else if (name === 'received') found.received += 1;
+    else if (REMOVED.has(name)) found.removed.push(field);
+    else if (isOrder(name)) {
+      found.removed.push(field);
+      found.orders.push({ name: text.slice(field.start, field.colon), value: textOf(text, field) });
+    }
+  }
+  if (found.received > MAX_RECEIVED) {
+    return excessive(
+      `the header has ${found.received} Received fields, at most ${MAX_RECEIVED} are taken: a mail loop`,
+    );
+  }
+  return found;
+}
+
+function notUtf8(header: Buffer, text: string): SubmissionRefusal {
+  const field = headerFields(text).find((one) => !isUtf8(header.subarray(one.start, one.end)));
+  const name = field === undefined || field.colon < 0 ? 'the header' : quote(text.slice(field.start, field.colon));
+  const place = field === undefined ? '' : ` (line ${lineNumber(text, field.start)})`;
+  return malformed(`${name}${place} holds bytes that are not UTF-8; encode the text as of RFC 2047`);
+}
+
+function shown(text: string, length: number): string {
+  return [...text.replace(CONTROLS, ' ').toWellFormed()].slice(0, length).join('');
+}
+
+/** Addresses as the API shows them; text that is no list of addresses is shown as it is. */
+function shownList(value: string | undefined): string[] {
+  if (value === undefined || value === '') return [];
+  const list = mailboxItems(value);
+  if (!list.ok) return [shown(decodeWords(value), MAX_SHOWN_LENGTH)];
+  const out: string[] = [];
+  for (const item of list.items) {
+    if (item.kind !== 'mailbox') continue;
+    if (out.length === MAX_SHOWN) break;
+    out.push(shown(item.name === '' ? item.spec : `${item.name} <${item.spec}>`, MAX_SHOWN_LENGTH));
+  }
+  return out;
+}
+
+function messageIdOf(value: string): string {
+  const id = /<[^<>\s\p{Cc}]+>/u.exec(value)?.[0] ?? `<${value.replace(/[<>\s\p{Cc}]+/gu, '')}>`;
+  return id.length <= MAX_MESSAGE_ID_LENGTH ? id : `${id.slice(0, MAX_MESSAGE_ID_LENGTH - 1)}>`;
+}
+
+/** The fields without those taken out, with the lines put in behind them. */
+function edit(header: Buffer, removed: readonly HeaderField[], added: string): Buffer {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const field of removed) {
+    if (field.start > from) pieces.push(header.subarray(from, field.start));
+    from = field.end;
+  }
+  if (from < header.length) pieces.push(header.subarray(from));
+  if (added !== '') pieces.push(Buffer.from(added, 'latin1'));
+  return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+}
+
+/** Judges the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
+export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
+  const ascii = isAscii(header);
+  if (!ascii && !isUtf8(header)) return { ok: false, refusal: notUtf8(header, text) };
+  const fields = headerFields(text, MAX_FIELDS + 1);
+  if (fields.length > MAX_FIELDS) {
+    return { ok: false, refusal: excessive(`the header has more than ${MAX_FIELDS} fields; send fewer`) };
+  }
+  const found = sortFields(text, fields);
+  if ('code' in found) return { ok: false, refusal: found };
+  const { single } = found;
+  const value = (name: string): string | undefined => {
+    const field = single.get(name);
+    return field === undefined ? undefined : textOf(text, field);
+  };
+
+  const fromValue = value('from');
+  if (fromValue === undefined) {
+    return {
+      ok: false,
+      refusal: senderRefused('the header has no From field; add one with the address of the sender'),
+    };
+  }
+  const from = readFrom(fromValue);
+  if (!from.ok) return from;
+  const read = readOrders(found.orders);
+  if (!read.ok) return read;
+
+  let added = '';
+  const removed = found.removed;
+  const missing = (name: string): boolean => {
+    const field = single.get(name);
+    if (field === undefined) return true;
+    if (fieldValue(text, field) !== '') return false;
+    removed.push(field);
+    return true;
+  };
+  if (missing('date')) added += `Date: ${formatDate(context.nowMs)}\r\n`;
+  let headerMessageId: string;
+  if (missing('message-id')) {
+    const { domain } = from.from.address;
+    headerMessageId = newMessageId(domainToAscii(domain) === undefined ? context.hostname : domain, context.nowMs);
+    added += `Message-ID: ${headerMessageId}\r\n`;
+  } else headerMessageId = messageIdOf(value('message-id')!);
+
+  if (removed.length > found.orders.length) removed.sort((a, b) => a.start - b.start);
+  const edited = removed.length === 0 && added === '' ? undefined : edit(header, removed, added);
+  const summary: HeaderSummary = {
+    ...read.orders,
+    from: from.from.address,
+    fromText: from.from.text,
+    headerTo: { to: shownList(value('to')), cc: shownList(value('cc')) },
+    subject: shown(decodeWords(value('subject') ?? ''), MAX_SUBJECT_LENGTH),
+    headerMessageId,
+    smtpUtf8: !ascii && !isAscii(edited ?? header),
+  };
+  return {
+    ok: true,
+    summary,
+    edited,
+    contentType: value('content-type'),
+    transferEncoding: value('content-transfer-encoding'),
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * Header fields of submitted mail that are orders to the service and do not leave with it: tags, metadata, tracking, the
+ * idempotency key and the sandbox's outcome. The same bounds as for the fields of POST /send; a value that breaks them
+ * refuses the mail and says how it must be written, because what is dropped in silence is missed too late.
+ *
+ *   X-Postrider-Tag: welcome, invoice          repeated or with commas; at most 10
+ *   X-Postrider-Metadata-Order: 17             the name as written behind the prefix; at most 20
+ *   X-Postrider-Track: opens, clicks           or one of them, or none
+ *   Idempotency-Key: 1 to 255 printable ASCII characters
+ *   X-Sandbox-Outcome: judged by the sandbox's own rules, not here
+ */
+import { decodeWords } from './encoded-words.ts';
+import { hasForbiddenControl } from './header.ts';
+import { malformed, quote, type SubmissionRefusal } from './submitted-refusal.ts';
+
+export interface SubmittedOrders {
+  tags: string[];
+  metadata: Record<string, string>;
+  track: { opens: boolean; clicks: boolean };
+  idempotencyKey: string | undefined;
+  sandboxOutcome: string | undefined;
+}
+
+/** An order as it stands in the mail. */
+export interface OrderField {
+  /** As written. */
+  name: string;
+  /** Unfolded and decoded from its bytes. */
+  value: string;
+}
+
+const MAX_TAGS = 10;
+const MAX_METADATA = 20;
+const MAX_METADATA_NAME_LENGTH = 255;
+const MAX_METADATA_VALUE_LENGTH = 10_000;
+const TAG = /^[A-Za-z0-9_-]{1,64}$/;
+const KEY = /^[\x20-\x7e]{1,255}$/;
+const METADATA = 'x-postrider-metadata-';
+
+const OTHERS = new Set(['idempotency-key', 'x-sandbox-outcome']);
+
+/** Whether the field is an order, by its name in lower case; fields of ours with unknown names are, and mean nothing. */
+export function isOrder(name: string): boolean {
+  return name.startsWith('x-postrider-') || OTHERS.has(name);
+}
+
+interface Reading {
+  tags: string[];
+  metadata: [name: string, value: string][];
+  metadataNames: Set<string>;
+  track: string[] | undefined;
+  idempotencyKey: string | undefined;
+  sandboxOutcome: string | undefined;
+}
+
+function items(value: string): string[] {
+  return value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+function readTags(value: string, reading: Reading): string | undefined {
+  const tags = items(value);
+  const bad = tags.find((tag) => !TAG.test(tag));
+  if (bad !== undefined) {
+    return `X-Postrider-Tag holds ${quote(bad)}; a tag is 1 to 64 characters of A-Z, a-z, 0-9, _ and -, tags are separated by commas`;
+  }
+  reading.tags.push(...tags);
+  return reading.tags.length > MAX_TAGS ? `X-Postrider-Tag holds more than ${MAX_TAGS} tags` : undefined;
+}
+
+function readMetadata(field: OrderField, reading: Reading): string | undefined {
+  const name = field.name.slice(METADATA.length);
+  const shown = quote(field.name);
+  if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
+    return `${shown} must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters behind X-Postrider-Metadata-`;
+  }
+  if (reading.metadataNames.has(name.toLowerCase())) return `${shown} is given twice`;
+  const value = decodeWords(field.value);
+  if (hasForbiddenControl(value)) return `${shown} has a line break or another control character in its value`;
+  if (value.length > MAX_METADATA_VALUE_LENGTH) {
+    return `${shown} has a value of more than ${MAX_METADATA_VALUE_LENGTH} characters`;
+  }
+  reading.metadataNames.add(name.toLowerCase());
+  reading.metadata.push([name, value]);
+  return reading.metadata.length > MAX_METADATA ? `more than ${MAX_METADATA} X-Postrider-Metadata fields` : undefined;
+}
+
+function readTrack(value: string, reading: Reading): string | undefined {
+  const words = items(value).map((word) => word.toLowerCase());
+  const known =
+    words.every((word) => word === 'opens' || word === 'clicks') || (words.length === 1 && words[0] === 'none');
+  if (!known || words.length === 0) {
+    return `X-Postrider-Track holds ${quote(value)}; write opens, clicks, both with a comma between them, or none`;
+  }
+  if (reading.track !== undefined) return 'X-Postrider-Track is given twice';
+  reading.track = words;
+  return undefined;
+}
+
+function readOne(field: OrderField, reading: Reading): string | undefined {
+  const lower = field.name.toLowerCase();
+  if (lower === 'x-postrider-tag') return readTags(field.value, reading);
+  if (lower === 'x-postrider-track') return readTrack(field.value, reading);
+  if (lower.startsWith(METADATA)) return readMetadata(field, reading);
+  if (lower === 'idempotency-key') {
+    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key is given twice';
+    if (!KEY.test(field.value)) return 'Idempotency-Key must be 1 to 255 printable ASCII characters';
+    reading.idempotencyKey = field.value;
+  } else if (lower === 'x-sandbox-outcome') {
+    if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome is given twice';
+    reading.sandboxOutcome = field.value;
+  }
+  return undefined;
+}
+
+const NONE: readonly OrderField[] = [];
+
+/** Reads the orders of one mail, in the order of its header. */
+export function readOrders(
+  fields: readonly OrderField[] = NONE,
+): { ok: true; orders: SubmittedOrders } | { ok: false; refusal: SubmissionRefusal } {
+  const reading: Reading = {
+    tags: [],
+    metadata: [],
+    metadataNames: new Set(),
+    track: undefined,
+    idempotencyKey: undefined,
+    sandboxOutcome: undefined,
+  };
+  for (const field of fields) {
+    const fault = readOne(field, reading);
+    if (fault !== undefined) return { ok: false, refusal: malformed(fault) };
+  }
+  const track = {
+    opens: reading.track?.includes('opens') ?? false,
+    clicks: reading.track?.includes('clicks') ?? false,
+  };
+  const { tags, metadata, idempotencyKey, sandboxOutcome } = reading;
+  return { ok: true, orders: { tags, metadata: Object.fromEntries(metadata), track, idempotencyKey, sandboxOutcome } };
+}
