@@ -176,7 +176,7 @@ CREATE TABLE event (
   position BIGINT NOT NULL DEFAULT event_position()
 ) PARTITION BY RANGE (seq);
 CREATE INDEX event_by_account ON event (account_id, mode, position, seq);
-CREATE INDEX event_by_message ON event (message_id);
+CREATE INDEX event_by_message ON event (message_id, account_id, mode);
 CREATE TABLE event_rest PARTITION OF event DEFAULT;
 
 -- The queue. `due` is when somebody may next take the row: its schedule, or the end of the lease of who holds it. Rows come

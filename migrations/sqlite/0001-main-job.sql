@@ -143,7 +143,7 @@ CREATE TABLE event (
   detail TEXT NOT NULL
 );
 CREATE INDEX event_by_account ON event (account_id, mode, seq);
-CREATE INDEX event_by_message ON event (message_id);
+CREATE INDEX event_by_message ON event (message_id, account_id, mode);
 
 -- The queue. `due` is when somebody may next take the row: its schedule, or the end of the lease of who holds it.
 CREATE TABLE work (

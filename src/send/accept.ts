@@ -2,7 +2,7 @@
  * POST /send from body to answer, as a list of steps in the order in which a request is judged: idempotency, form (400), sender
  * (403), submission (404), size (413), and then the one transaction. Nothing is stored before the last step.
  *
- *   once → parse → check → fill in → verify sender → compose → take in
+ *   once → parse → check → apply the template → fill in → verify sender → look up the submission → compose → take in
  */
 
 import type { Caller } from '../accounts/accounts.ts';
@@ -10,13 +10,17 @@ import { type FailureCode, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { compile } from '../http/validate.ts';
+import type { AcceptanceResult } from '../messages/messages.ts';
+import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, fillIn, type Sender } from './content.ts';
 import { dryRun } from './dry-run.ts';
 import { type Answer, type Claims, hashBody, once } from './idempotency.ts';
-import { createTakeIn, type IntakeDependencies } from './intake.ts';
+import { createTakeIn, type Intake, type IntakeDependencies } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
+import { takeInLarge, uploadedFiles } from './submission.ts';
+import { applyTemplate } from './template.ts';
 
 export interface SendDependencies extends IntakeDependencies, ContentDependencies {
   claims: Claims;
@@ -54,6 +58,17 @@ export function createSend(dependencies: SendDependencies): Send {
   const verify = (sender: Sender, domain: string): boolean | Promise<boolean> =>
     sender.mode === 'sandbox' || isVerified(sender.account.id, domain);
 
+  /** A template that is not there is told after the sender is judged, as everything is that answers 404. */
+  const findTemplate = async (
+    request: SendRequest,
+    mail: CheckedMail,
+    sender: Sender,
+  ): Promise<Result<CheckedMail>> => {
+    const applied = await applyTemplate(mail, sender, dependencies);
+    if (applied.ok || applied.failure.code !== 'NOT_FOUND' || request.dryRun === true) return applied;
+    return (await verify(sender, mail.from.domain)) ? applied : refuse(notVerified(mail.from.domain));
+  };
+
   type Record = { endpoint: string; key: string; bodyHash: Uint8Array; status: number } | null;
 
   /** Undefined: the transaction found that the key has an answer. */
@@ -64,33 +79,40 @@ export function createSend(dependencies: SendDependencies): Send {
     const { settings } = sender.account;
     const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
     if (!checked.ok) return checked;
-    const mail = checked.value;
+    const whole = checked.value.templateId === undefined ? checked : await findTemplate(request, checked.value, sender);
+    if (!whole.ok) return whole;
+    const mail = whole.value;
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
     const verified = verify(sender, mail.from.domain);
     const isSenderVerified = typeof verified === 'boolean' ? verified : await verified;
+    const idempotencyKey = request.idempotency?.key;
     if (request.dryRun === true) {
-      const seen = { filled: filled.value, isVerified: isSenderVerified };
+      const uploaded = await uploadedFiles(dependencies, mail, sender, idempotencyKey);
+      if (!uploaded.ok) return uploaded;
+      const seen = { filled: filled.value, isVerified: isSenderVerified, files: uploaded.value?.files };
       return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
     }
     if (!isSenderVerified) return refuse(notVerified(mail.from.domain));
-    if (mail.attachmentSubmissionId !== undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
-    const composed = composeAll(mail, sender, filled.value, dependencies);
-    const emails = composed instanceof Promise ? await composed : composed;
-    if (!emails.ok) return emails;
-    const result = await takeIn({
+    const intake: Omit<Intake, 'emails'> = {
       accountId: sender.account.id,
       mode: sender.mode,
       source: 'http',
       nowMs,
       from: mail.fromText,
-      emails: emails.value,
       retain: mail.retain,
       sendAtMs: mail.sendAtMs,
       expiresAfterSeconds: mail.expiresAfterSeconds,
       idempotency: record,
-    });
-    return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
+    };
+    if (mail.attachmentSubmissionId !== undefined) {
+      const large = { mail, sender, filled: filled.value, idempotencyKey, intake };
+      const taken = await takeInLarge(dependencies, takeIn, large);
+      return taken.ok ? answerOf(taken.value) : taken;
+    }
+    const composed = composeAll(mail, sender, filled.value, dependencies);
+    const emails = composed instanceof Promise ? await composed : composed;
+    return emails.ok ? answerOf(await takeIn({ ...intake, emails: emails.value })) : emails;
   };
 
   const unkeyed = async (request: SendRequest): Promise<Result<Answer>> => {
@@ -118,7 +140,12 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 }
 
-function notVerified(domain: string): ReturnType<typeof failure> {
+/** Undefined when nothing was stored because the key has an answer already. */
+function answerOf(result: AcceptanceResult): Result<Answer> | undefined {
+  return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
+}
+
+export function notVerified(domain: string): ReturnType<typeof failure> {
   return failure('SENDER_NOT_VERIFIED', {
     message: `The domain ${domain} is not verified for this account; add it with POST /domains and verify it first.`,
     details: [{ field: 'from', message: 'must be at a verified domain' }],

@@ -1,13 +1,14 @@
 /** POST /send/batch, and both calls as the HTTP surface makes them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
+import { GOOD, rowsOf, type SendRig, sendRig, settle } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
+import { cancelMessageOperation, moveMessageOperation } from '../messages/api-store.ts';
 import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { batchBody, sendBody } from './request.ts';
@@ -110,7 +111,7 @@ test('a batch of which nothing was accepted leaves its key free', async () => {
   assert.equal(results[0]?.status, 202);
 });
 
-test('the answer of a batch is kept until the last of its messages has expired', async () => {
+test('the answer of a batch is kept until the last of its messages is settled, also one that was moved', async () => {
   const own = await sendRig();
   try {
     const routes = createSendRoutes(own.dependencies);
@@ -119,20 +120,29 @@ test('the answer of a batch is kept until the last of its messages has expired',
       { ...GOOD, expiresAfterSeconds: 60 },
       { ...GOOD, sendAt, expiresAfterSeconds: 60 },
     ];
+    const prune = async (): Promise<string[]> => {
+      const { database, clock } = own;
+      await database.execute(removeIdempotencyOperation, { beforeMs: clock.now(), limit: 1000, after: null });
+      const kept = await rowsOf<{ key: string }>(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'");
+      return kept.map((row) => row.key);
+    };
     const first = await batch(messages, ['long'], routes);
-    await batch([{ ...GOOD, expiresAfterSeconds: 60 }], ['short'], routes);
-    own.clock.advance(3 * DAY_MS + 59_999);
-    await own.database.execute(removeIdempotencyOperation, { beforeMs: own.clock.now(), limit: 1000 });
-    const kept = await rowsOf<{ key: string }>(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'");
-    assert.deepEqual(
-      kept.map((row) => row.key),
-      ['long'],
-    );
+    const short = await batch([{ ...GOOD, expiresAfterSeconds: 60 }], ['short'], routes);
+    const [now, later] = first.results.map((result) => result.data!.messageId);
+    const key = { accountId: own.account.id, mode: 'live' as const, messageId: later! };
+    await own.database.execute(moveMessageOperation, {
+      ...key,
+      sendAtMs: own.clock.now() + 20 * DAY_MS,
+      nowMs: own.clock.now(),
+    });
+    await settle(own, now!, { to: 'delivered' });
+    await settle(own, short.results[0]!.data!.messageId, { to: 'delivered' });
+    own.clock.advance(10 * DAY_MS);
+    assert.deepEqual(await prune(), ['long']);
     const again = await batch(messages, ['long'], routes);
     assert.deepEqual(again.results, first.results);
-    own.clock.advance(1);
-    await own.database.execute(removeIdempotencyOperation, { beforeMs: own.clock.now(), limit: 1000 });
-    assert.deepEqual(await rowsOf(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'"), []);
+    await own.database.execute(cancelMessageOperation, { ...key, eventId: 'evt_1', nowMs: own.clock.now() });
+    assert.deepEqual(await prune(), []);
   } finally {
     await own.close();
   }

@@ -11,6 +11,7 @@ import type { Address } from '../mail/address.ts';
 import type { FileToCompose } from '../mail/compose.ts';
 import { hasForbiddenControl } from '../mail/header.ts';
 import type { Retain } from '../messages/messages.ts';
+import type { ParsedParts } from '../templates/templates.ts';
 import { readHeaders } from './extra-headers.ts';
 import { readFiles } from './files.ts';
 import { type Recipients, readAddresses, readFrom, readRecipients } from './recipients.ts';
@@ -19,7 +20,8 @@ import type { SendBody } from './request.ts';
 const MAX_SUBJECT_LENGTH = 998;
 const MAX_METADATA_NAME_LENGTH = 255;
 const MAX_SCHEDULE_MS = 30 * 86_400_000;
-const DEFAULT_EXPIRY_SECONDS = 259_200;
+/** 72 hours. */
+export const DEFAULT_EXPIRY_SECONDS = 259_200;
 
 export interface CheckedMail {
   /** As the caller wrote it. */
@@ -27,7 +29,7 @@ export interface CheckedMail {
   from: Address;
   recipients: Recipients;
   replyTo: Address[];
-  /** Still with their variables in them when `render` is true. */
+  /** Still with their variables in them when `render` is true. An empty subject is none where there is a template. */
   subject: string;
   html: string | undefined;
   text: string | undefined;
@@ -45,6 +47,25 @@ export interface CheckedMail {
   requireTls: boolean;
   sandboxOutcome: string | undefined;
   attachmentSubmissionId: string | undefined;
+  /** Id or name of the stored template whose parts stand in for those not given here; see template.ts. */
+  templateId: string | undefined;
+  /** Set once the template has been found and its parts are in place. */
+  template?: AppliedTemplate;
+  trackOpens: boolean;
+  trackClicks: boolean;
+  listUnsubscribe: boolean;
+}
+
+/** What the template of a mail has to say about filling it in. */
+export interface AppliedTemplate {
+  id: string;
+  version: number;
+  /** Parts that are the template's own. */
+  parsed: ParsedParts;
+  /** Declared variables that may be without a value, and are. */
+  optional: ReadonlySet<string>;
+  /** Required variables without a value. */
+  missing: string[];
 }
 
 export interface CheckContext {
@@ -74,7 +95,7 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
   const files = readFiles(body.attachments, { faults, refusedTypes });
   checkContent(body, faults);
   checkMetadata(body.metadata, faults);
-  checkSwitches(body, faults);
+  if (body.listUnsubscribe === true) checkListUnsubscribe(headers, faults);
   if (body.attachmentSubmissionId !== undefined) checkLargeFlow(body, recipients, faults);
   const sendAtMs = body.sendAt === undefined ? null : readSendAt(body.sendAt, context.nowMs, faults);
   if (faults.length > 0) return refuse(invalid([...faults, ...refusedTypes]));
@@ -84,7 +105,7 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
     from: from!,
     recipients,
     replyTo,
-    subject: body.subject!,
+    subject: body.subject ?? '',
     html: body.html === '' ? undefined : body.html,
     text: body.text === '' ? undefined : body.text,
     render: body.render ?? true,
@@ -100,6 +121,10 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
     requireTls: body.requireTls ?? false,
     sandboxOutcome,
     attachmentSubmissionId: body.attachmentSubmissionId,
+    templateId: body.templateId,
+    trackOpens: body.enableOpenTracking ?? false,
+    trackClicks: body.enableClickTracking ?? false,
+    listUnsubscribe: body.listUnsubscribe ?? false,
   });
 }
 
@@ -115,9 +140,7 @@ function hasMoreCharacters(text: string, limit: number): boolean {
 }
 
 function checkContent(body: SendBody, faults: Fault[]): void {
-  if (body.templateId !== undefined)
-    faults.push({ field: 'templateId', message: 'matches no template of this account' });
-  else {
+  if (body.templateId === undefined) {
     if (body.subject === undefined) faults.push({ field: 'subject', message: 'is required' });
     if (!body.html && !body.text)
       faults.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
@@ -145,11 +168,10 @@ function checkMetadata(metadata: SendBody['metadata'], faults: Fault[]): void {
   }
 }
 
-function checkSwitches(body: SendBody, faults: Fault[]): void {
-  for (const field of ['enableClickTracking', 'enableOpenTracking', 'listUnsubscribe'] as const) {
-    if (body[field] === true)
-      faults.push({ field, message: 'is not available in this version; leave it out or set it to false' });
-  }
+function checkListUnsubscribe(headers: CheckedMail['headers'], faults: Fault[]): void {
+  if (!headers.some(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))) return;
+  const message = 'writes the headers List-Unsubscribe and List-Unsubscribe-Post; leave them out of headers';
+  faults.push({ field: 'listUnsubscribe', message });
 }
 
 function checkLargeFlow(body: SendBody, recipients: Recipients, faults: Fault[]): void {

@@ -7,12 +7,11 @@ import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Address } from '../mail/address.ts';
-import { type ComposedMail, compose } from '../mail/compose.ts';
+import { type ComposedMail, compose, type MailFrame } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { EmailOptions } from '../messages/messages.ts';
-import type { Rendered } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
-import { type ContentDependencies, contentFor, type Filled, type Sender } from './content.ts';
+import { type Content, type ContentDependencies, contentFor, type Filled, type Sender } from './content.ts';
 import type { IntakeEmail, IntakeRecipient } from './intake.ts';
 
 /** Rendered content beyond this is refused by its length, without being composed first. */
@@ -22,9 +21,18 @@ const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 const BYTES_PER_TURN = 1_000_000;
 
 /** What all groups of a mail have in common. */
-interface Shared {
+export interface Shared {
   messageId: string;
   headerTo: IntakeEmail['headerTo'];
+}
+
+/** What the groups of this mail share: a new Message-ID, and the addresses as the API shows them. */
+export function sharedOf(mail: CheckedMail, sender: Sender): Shared {
+  const { to, cc } = mail.recipients;
+  return {
+    messageId: newMessageId(mail.from.domain, sender.nowMs),
+    headerTo: { to: to.map(shownAddress), cc: cc.map(shownAddress) },
+  };
 }
 
 /**
@@ -37,11 +45,7 @@ export function composeAll(
   filled: Filled,
   dependencies: ContentDependencies,
 ): Result<IntakeEmail[]> | Promise<Result<IntakeEmail[]>> {
-  const { to, cc } = mail.recipients;
-  const shared: Shared = {
-    messageId: newMessageId(mail.from.domain, sender.nowMs),
-    headerTo: { to: to.map(shownAddress), cc: cc.map(shownAddress) },
-  };
+  const shared = sharedOf(mail, sender);
   const first = composeGroup(mail, sender, { recipients: filled.groups[0]!, content: filled.first }, shared);
   if (!first.ok) return first;
   const emails = [first.value];
@@ -72,9 +76,9 @@ async function composeRest(
 }
 
 /** The recipients who get the same bytes, and the parts of these. */
-interface Group {
+export interface Group {
   recipients: IntakeRecipient[];
-  content: Rendered;
+  content: Content;
 }
 
 function composeGroup(mail: CheckedMail, sender: Sender, group: Group, shared: Shared): Result<IntakeEmail> {
@@ -86,24 +90,39 @@ function composeGroup(mail: CheckedMail, sender: Sender, group: Group, shared: S
 }
 
 /** The bytes of a mail with these parts. */
-export function composeContent(mail: CheckedMail, sender: Sender, content: Rendered, messageId: string): ComposedMail {
+export function composeContent(mail: CheckedMail, sender: Sender, content: Content, messageId: string): ComposedMail {
+  return compose({ ...partsOf(mail, sender, content, messageId), attachments: mail.files });
+}
+
+/** Everything of a mail but its files, as the composer takes it. */
+export function partsOf(
+  mail: CheckedMail,
+  sender: Sender,
+  content: Content,
+  messageId: string,
+): Omit<MailFrame, 'attachments'> {
   const { subject, html, text } = content;
-  return compose({
+  return {
     from: mail.from,
     to: mail.recipients.to,
     cc: mail.recipients.cc,
     replyTo: mail.replyTo,
     subject: subject!,
-    headers: mail.headers,
-    attachments: mail.files,
+    headers: content.headers === undefined ? mail.headers : [...mail.headers, ...content.headers],
     messageId,
     dateMs: sender.nowMs,
     ...(html !== undefined && { html }),
     ...(text !== undefined && { text }),
-  });
+  };
 }
 
-function intakeEmail(mail: CheckedMail, group: Group, composed: ComposedMail, shared: Shared): IntakeEmail {
+/** What is stored of a composed mail for the recipients of a group. */
+export function intakeEmail(
+  mail: CheckedMail,
+  group: Group,
+  composed: Pick<ComposedMail, 'content' | 'smtpUtf8'>,
+  shared: Shared,
+): IntakeEmail {
   const options: EmailOptions = {
     requireTls: mail.requireTls,
     smtpUtf8: composed.smtpUtf8,
@@ -121,6 +140,7 @@ function intakeEmail(mail: CheckedMail, group: Group, composed: ComposedMail, sh
     tags: mail.tags,
     metadata: mail.metadata,
     options,
+    ...(mail.template !== undefined && { template: { id: mail.template.id, version: mail.template.version } }),
     content: composed.content,
     recipients: group.recipients,
   };

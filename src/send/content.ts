@@ -4,29 +4,32 @@
  */
 
 import { type Account, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { invalid } from '../base/failure.ts';
+import { type Failure, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import type { Address } from '../mail/address.ts';
+import { trackHtml } from '../mail/track-html.ts';
 import {
+  accountVariables,
   isTemplate,
   missingFailure,
   type Rendered,
+  type TemplateSource,
   type ToRender,
   UNSUBSCRIBE_VARIABLE,
 } from '../templates/templates.ts';
 import { type CheckedMail, subjectFault } from './check.ts';
 import type { IntakeRecipient } from './intake.ts';
+import { simulatesSuppressed } from './recipients.ts';
+import type { TrackingLinks } from './tracking.ts';
 import type { UnsubscribeLinks } from './unsubscribe-link.ts';
-
-/** The account's own variables that exist before they are set. */
-const ACCOUNT_DEFAULTS: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
 
 export interface ContentDependencies {
   render(mail: ToRender): Result<Rendered>;
   htmlToText(html: string): string;
+  templates: TemplateSource;
   unsubscribeLinks: UnsubscribeLinks;
+  trackingLinks: TrackingLinks;
 }
 
 export interface Sender {
@@ -35,11 +38,19 @@ export interface Sender {
   nowMs: number;
 }
 
+const NO_NAMES: readonly string[] = [];
+
+/** The parts of a mail as one recipient gets them. */
+export interface Content extends Rendered {
+  /** Fields of this recipient's own, behind those of the mail. */
+  headers?: [name: string, value: string][];
+}
+
 /** A mail whose variables have values: the parts for the first group of recipients; the others differ in their links. */
 export interface Filled {
   /** Recipients who get the same bytes. */
   groups: IntakeRecipient[][];
-  first: Rendered;
+  first: Content;
 }
 
 /**
@@ -53,12 +64,17 @@ export function fillIn(
   options: { listMissing: boolean },
 ): Result<Filled> {
   const recipients = intakeRecipients(mail, sender);
-  const groups = recipients.length > 1 && hasOwnLink(mail) ? recipients.map((one) => [one]) : [recipients];
+  const groups = recipients.length > 1 && isPersonal(mail) ? recipients.map((one) => [one]) : [recipients];
   const content = contentFor(mail, sender, recipients[0]!, dependencies);
   if (!content.ok) return content;
-  const { missing, subject } = content.value;
-  if (missing.length > 0 && mail.missingVariables === 'error' && !options.listMissing)
-    return refuse(missingFailure(missing));
+  const { subject } = content.value;
+  const required = mail.template?.missing ?? NO_NAMES;
+  if (required.length > 0) content.value.missing = [...new Set([...required, ...content.value.missing])];
+  const { missing } = content.value;
+  if (missing.length > 0 && !options.listMissing) {
+    if (mail.missingVariables === 'error') return refuse(missingFailure(missing));
+    if (required.length > 0) return refuse(requiredFailure(required));
+  }
   const fault = subject === mail.subject ? subjectLengthFault(mail) : subjectFault(subject!);
   if (fault !== undefined)
     return refuse(invalid([{ field: 'subject', message: `${fault}, with its variables filled in` }]));
@@ -71,8 +87,34 @@ export function contentFor(
   sender: Sender,
   recipient: IntakeRecipient,
   dependencies: ContentDependencies,
-): Result<Rendered> {
-  return isFilledIn(mail) ? renderFor(mail, sender, recipient, dependencies) : ok(literal(mail, dependencies));
+): Result<Content> {
+  const filled = isFilledIn(mail) ? renderFor(mail, sender, recipient, dependencies) : ok(literal(mail, dependencies));
+  if (!filled.ok || !(mail.listUnsubscribe || mail.trackOpens || mail.trackClicks)) return filled;
+  return ok(personalised(filled.value, mail, { sender, recipient }, dependencies));
+}
+
+/** Adds what was asked for of the recipient's own: links that lead through us, and headers to unsubscribe with. */
+function personalised(
+  content: Rendered,
+  mail: CheckedMail,
+  { sender, recipient }: { sender: Sender; recipient: IntakeRecipient },
+  { trackingLinks, unsubscribeLinks }: ContentDependencies,
+): Content {
+  const own: Content = { ...content };
+  const copy = { accountId: sender.account.id, mode: sender.mode, messageId: recipient.messageId };
+  if (own.html !== undefined && (mail.trackOpens || mail.trackClicks)) {
+    const wish = { opens: mail.trackOpens, clicks: mail.trackClicks };
+    own.html = trackHtml(own.html, trackingLinks.trackingOf(copy, wish));
+  }
+  if (mail.listUnsubscribe) {
+    const url = unsubscribeLinks.url({ ...copy, recipient: recipient.address.address });
+    // RFC 8058 §3.1: both fields, and both under the DKIM signature.
+    own.headers = [
+      ['List-Unsubscribe', `<${url}>`],
+      ['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click'],
+    ];
+  }
+  return own;
 }
 
 function subjectLengthFault(mail: CheckedMail): string | undefined {
@@ -84,6 +126,12 @@ function isFilledIn(mail: CheckedMail): boolean {
   return (
     mail.render && (mail.html?.length ?? 0) <= STANDARD_EMAIL_BYTES && (mail.text?.length ?? 0) <= STANDARD_EMAIL_BYTES
   );
+}
+
+/** Whether recipients get different bytes. */
+function isPersonal(mail: CheckedMail): boolean {
+  if (mail.listUnsubscribe) return true;
+  return ((mail.trackOpens || mail.trackClicks) && mail.html !== undefined) || hasOwnLink(mail);
 }
 
 function hasOwnLink(mail: CheckedMail): boolean {
@@ -98,13 +146,8 @@ function intakeRecipients(mail: CheckedMail, sender: Sender): IntakeRecipient[] 
     messageId: newId('msg', sender.nowMs),
     address,
     role,
-    simulateSuppressed: sender.mode === 'sandbox' && simulatedOutcome(mail, address) === 'suppressed',
+    simulateSuppressed: simulatesSuppressed(sender.mode, address, mail.sandboxOutcome),
   }));
-}
-
-/** What the sandbox is asked to simulate: the header decides before the local part. */
-function simulatedOutcome(mail: CheckedMail, address: Address): string {
-  return mail.sandboxOutcome ?? address.local.split('+', 1)[0]!.toLowerCase();
 }
 
 function literal(mail: CheckedMail, dependencies: ContentDependencies): Rendered {
@@ -119,7 +162,7 @@ function renderFor(
   recipient: IntakeRecipient,
   dependencies: ContentDependencies,
 ): Result<Rendered> {
-  const accountVariables: Record<string, string> = { ...ACCOUNT_DEFAULTS, ...sender.account.settings.variables };
+  const variables = accountVariables(sender.account.settings.variables);
   if (hasOwnLink(mail)) {
     const claim = {
       accountId: sender.account.id,
@@ -127,15 +170,25 @@ function renderFor(
       messageId: recipient.messageId,
       recipient: recipient.address.address,
     };
-    accountVariables[UNSUBSCRIBE_VARIABLE] = `<a href="${dependencies.unsubscribeLinks.url(claim)}">Unsubscribe</a>`;
+    variables[UNSUBSCRIBE_VARIABLE] = `<a href="${dependencies.unsubscribeLinks.url(claim)}">Unsubscribe</a>`;
   }
   return dependencies.render({
     subject: mail.subject,
     html: mail.html,
     text: mail.text,
     variables: mail.variables,
-    accountVariables,
+    accountVariables: variables,
+    optional: mail.template?.optional,
+    parsed: mail.template?.parsed,
     keepMissing: mail.missingVariables === 'keep',
     deriveText: true,
+  });
+}
+
+/** What a template requires is not left out for a setting's sake. */
+function requiredFailure(names: readonly string[]): Failure {
+  return failure('TEMPLATE_VARIABLE_MISSING', {
+    message: `The template requires a value of ${names.join(', ')}; give it in templateVariables, or send the content literally with render: false.`,
+    details: names.map((name) => ({ field: `templateVariables.${name}`, message: 'is required by the template' })),
   });
 }

@@ -3,12 +3,14 @@
  * delivery. Whatever refuses a real send because of its form refuses the dry run too; missing variables, an
  * unverified sender and an email that is too large are told instead.
  */
-import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { newMessageId } from '../mail/header.ts';
+import { composedSizeBytes } from '../mail/size.ts';
 import type { Database } from '../storage/database.ts';
 import type { CheckedMail } from './check.ts';
-import { composeContent } from './composition.ts';
+import { partsOf } from './composition.ts';
 import type { Filled, Sender } from './content.ts';
+import type { UploadedFile } from './large.ts';
 import { suppressedAmongOperation } from './store.ts';
 
 /** Gmail shows only so much html of a message. */
@@ -36,17 +38,18 @@ export async function dryRun(
   database: Database,
   mail: CheckedMail,
   sender: Sender,
-  seen: { filled: Filled; isVerified: boolean },
+  seen: { filled: Filled; isVerified: boolean; files: readonly UploadedFile[] | undefined },
 ): Promise<DryRun> {
   const content = seen.filled.first;
-  const composed = composeContent(mail, sender, content, newMessageId(mail.from.domain, sender.nowMs));
+  const parts = partsOf(mail, sender, content, newMessageId(mail.from.domain, sender.nowMs));
+  const inline = mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
   const suppressed = await suppressedAmong(database, mail, sender, seen.filled);
   const result: DryRun = {
     subject: content.subject!,
     html: content.html ?? null,
     text: content.text ?? null,
-    sizeBytes: composed.sizeBytes,
-    limitBytes: STANDARD_EMAIL_BYTES,
+    sizeBytes: composedSizeBytes({ ...parts, attachments: seen.files ?? inline }),
+    limitBytes: seen.files ? Math.min(sender.account.approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
     suppressed,
     missingVariables: content.missing,
     warnings: [],
@@ -113,7 +116,9 @@ function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerifie
     'Shorten the html, or move inline styles and images out of it.',
   );
   warn(
-    !/unsubscribe/i.test(sources) && !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
+    !mail.listUnsubscribe &&
+      !/unsubscribe/i.test(sources) &&
+      !mail.headers.some(([name]) => name.toLowerCase() === 'list-unsubscribe'),
     'NO_UNSUBSCRIBE',
     'The mail offers no way to unsubscribe.',
     'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
@@ -123,6 +128,12 @@ function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerifie
     'COMPANY_ADDRESS_EMPTY',
     'The variable company_address_html is used, and the account has no address set.',
     'Set it with PATCH /account { "variables": { "company_address_html": "…" } }.',
+  );
+  warn(
+    (mail.trackOpens || mail.trackClicks) && mail.html === undefined,
+    'TRACKING_WITHOUT_HTML',
+    'Opens and clicks are tracked in html only, and the mail has none.',
+    'Write an html part, or leave enableOpenTracking and enableClickTracking out.',
   );
   return warnings;
 }

@@ -95,7 +95,8 @@ function valueFault(value: string): string | undefined {
   return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
 }
 
-function readOutcome(value: string, field: string, faults: Fault[]): string | undefined {
+/** The order that X-Sandbox-Outcome gives to the sandbox; a fault of the field when it is none. */
+export function readOutcome(value: string, field: string, faults: Fault[]): string | undefined {
   const text = value.trim();
   const word = text.toLowerCase();
   if (OUTCOMES.includes(word)) return word;

@@ -5,10 +5,8 @@
 import type { Fault } from '../base/failure.ts';
 import type { FileToCompose } from '../mail/compose.ts';
 import { isContentType, refusedFileType } from '../mail/content-type.ts';
-import { hasForbiddenControl } from '../mail/header.ts';
+import { fileNameFault } from '../mail/file-name.ts';
 import type { SendBody } from './request.ts';
-
-const MAX_NAME_BYTES = 255;
 
 export interface FileFaults {
   /** INVALID_REQUEST. */
@@ -29,7 +27,7 @@ export function readFiles(given: SendBody['attachments'], found: FileFaults): Fi
     const note = (part: string, message: string | undefined): void => {
       if (message !== undefined) found.faults.push({ field: `${field}.${part}`, message });
     };
-    note('name', nameFault(name));
+    note('name', fileNameFault(name));
     if (!isContentType(contentType)) note('contentType', 'must be a content type such as application/pdf');
     if (contentId !== undefined) {
       note(
@@ -49,12 +47,6 @@ export function readFiles(given: SendBody['attachments'], found: FileFaults): Fi
       files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
   }
   return files;
-}
-
-function nameFault(name: string): string | undefined {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `must be at most ${MAX_NAME_BYTES} bytes long`;
-  if (name.includes('/') || name.includes('\\')) return 'must be a name without / and \\';
-  return hasForbiddenControl(name) || name.includes('\t') ? 'has a line break or another control character' : undefined;
 }
 
 function contentIdFault(contentId: string): string | undefined {

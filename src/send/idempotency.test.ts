@@ -113,7 +113,7 @@ test('keys live 24 hours, and as long as a message of theirs is still to be trie
   const again = dataOf(await rig.send(GOOD, { key: 'time' }));
   assert.notEqual(again.messageId, first.messageId, 'after 24 h the key is free');
   assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and taken again');
-  await rig.database.execute(removeIdempotencyOperation, { beforeMs: rig.clock.now(), limit: 1000 });
+  await rig.database.execute(removeIdempotencyOperation, { beforeMs: rig.clock.now(), limit: 1000, after: null });
   const kept = await rowsOf<{ key: string }>(rig, 'SELECT key FROM idempotency');
   assert.ok(
     kept.some((row) => row.key === 'scheduled'),

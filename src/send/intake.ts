@@ -4,6 +4,7 @@
  *
  *   blob (large content) → transaction with lease → hand-over
  */
+import type { SubmissionUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
@@ -26,6 +27,7 @@ import { FIRST_FENCE } from '../queue/queue.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { KEY_LIFETIME_MS } from './idempotency.ts';
+import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
 /** Content up to this size stands in the database. */
 const INLINE_BYTES = 64 * 1024;
@@ -43,6 +45,7 @@ export interface IntakeDependencies {
 /** What was just accepted, as counters and nudges want to know it. */
 export interface Accepted {
   mode: Mode;
+  source: Intake['source'];
   recipients: AcceptanceResult['recipients'];
   /** Work that the delivery of this process has in hand already. */
   handedOver: number;
@@ -67,7 +70,13 @@ export interface IntakeEmail {
   tags: string[];
   metadata: Record<string, string>;
   options: EmailOptions;
+  /** The stored template that the mail was made of. */
+  template?: { id: string; version: number };
   content: Buffer;
+  /** The blob that holds the content already; `content` is empty then, and `sizeBytes` is its length. */
+  blobKey?: string;
+  /** Of the whole mail, where `options.files` are to be added to the content; otherwise its length. */
+  sizeBytes?: number;
   recipients: IntakeRecipient[];
 }
 
@@ -83,10 +92,12 @@ export interface Intake {
   sendAtMs: number | null;
   expiresAfterSeconds: number;
   idempotency: Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'> | null;
+  /** The submission whose files the email is made of; used up together with the acceptance. */
+  submission?: Omit<SubmissionUse, 'accountId' | 'mode' | 'nowMs'>;
 }
 
 /** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */
-export type TakeIn = (intake: Intake) => Promise<AcceptanceResult>;
+export type TakeIn = (intake: Intake) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
   const { database, blobs, handover, clock, onAccepted } = dependencies;
@@ -95,7 +106,7 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     const acceptance = acceptanceOf(intake, blobKeys, handover);
     let result: AcceptanceResult | undefined;
     try {
-      result = await database.execute(acceptOperation, acceptance);
+      result = await accept(database, intake, acceptance);
     } finally {
       // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
       const unnamed = result?.stored === false ? blobKeys : (result?.unkeptBlobKeys ?? []);
@@ -103,18 +114,30 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     }
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result));
     if (result.stored) {
+      const { mode, source, nowMs } = intake;
       const { recipients, leased } = result;
-      onAccepted?.({ mode: intake.mode, recipients, handedOver: leased.length, tookMs: clock.now() - intake.nowMs });
+      onAccepted?.({ mode, source, recipients, handedOver: leased.length, tookMs: clock.now() - nowMs });
     }
     return result;
   };
 }
 
+function accept(
+  database: Database,
+  { accountId, mode, nowMs, submission }: Intake,
+  acceptance: Acceptance,
+): Promise<AcceptanceResult> {
+  if (submission === undefined) return database.execute(acceptOperation, acceptance);
+  return database.execute(acceptLargeOperation, { acceptance, use: { ...submission, accountId, mode, nowMs } });
+}
+
 const NO_BLOBS: readonly (string | null)[] = [];
 
 async function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<readonly (string | null)[]> {
-  if (emails.every((email) => email.content.length <= INLINE_BYTES)) return NO_BLOBS;
-  return Promise.all(emails.map((email) => (email.content.length > INLINE_BYTES ? blobs.put(email.content) : null)));
+  if (emails.every((email) => email.blobKey === undefined && email.content.length <= INLINE_BYTES)) return NO_BLOBS;
+  return Promise.all(
+    emails.map((email) => email.blobKey ?? (email.content.length > INLINE_BYTES ? blobs.put(email.content) : null)),
+  );
 }
 
 function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], handover: Handover): Acceptance {
@@ -152,9 +175,9 @@ function acceptedEmail(intake: Intake, email: IntakeEmail, blobKey: string | nul
     tags: JSON.stringify(email.tags),
     metadata: JSON.stringify(email.metadata),
     options: JSON.stringify(email.options),
-    templateId: null,
-    templateVersion: null,
-    sizeBytes: email.content.length,
+    templateId: email.template?.id ?? null,
+    templateVersion: email.template?.version ?? null,
+    sizeBytes: email.sizeBytes ?? email.content.length,
     content: blobKey === null ? email.content : null,
     blobKey,
     recipients: email.recipients.map((recipient) => acceptedRecipient(intake, recipient)),
@@ -207,7 +230,7 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         options: source.options,
         retain: intake.retain,
         source: intake.source,
-        content: source.content,
+        content: source.blobKey === undefined ? source.content : null,
         blobKey: email.blobKey,
       });
     }

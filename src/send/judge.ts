@@ -29,5 +29,6 @@ function speaksOf(fault: Fault, malformed: ReadonlySet<string>): boolean {
   const field = topField(fault);
   if (malformed.has(field)) return true;
   if (field === 'html') return malformed.has('text') || malformed.has('templateId');
+  if (field === 'subject') return malformed.has('templateId');
   return field === 'to' && (malformed.has('cc') || malformed.has('bcc'));
 }

@@ -3,6 +3,7 @@
  * without regard to case, to before cc before bcc, so that nobody gets two copies.
  */
 import type { Fault } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
 import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../mail/address.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
@@ -76,4 +77,10 @@ export function readRecipients(body: SendBody, faults: Fault[]): Recipients {
     faults.push({ field: 'to', message });
   }
   return recipients;
+}
+
+/** Whether the sandbox is asked to treat the address as suppressed: X-Sandbox-Outcome decides before the local part. */
+export function simulatesSuppressed(mode: Mode, address: Address, outcome: string | undefined): boolean {
+  if (mode !== 'sandbox') return false;
+  return (outcome ?? address.local.split('+', 1)[0]!.toLowerCase()) === 'suppressed';
 }

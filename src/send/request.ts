@@ -42,7 +42,13 @@ export const sendBody = closed(
     subject: Type.Optional(Type.String({ maxLength: 100_000, description: 'at most 998 characters once filled in' })),
     html: Type.Optional(content('html body; at least one of html, text and templateId')),
     text: Type.Optional(content('text body; derived from html when absent')),
-    templateId: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    templateId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'id or name of a stored template; subject, html and text given here stand in place of its own',
+      }),
+    ),
     templateVariables: Type.Optional(
       mapOf(Type.Unknown(), {
         maxProperties: 10_000,
@@ -79,9 +85,15 @@ export const sendBody = closed(
     ),
     expiresAfterSeconds: Type.Optional(Type.Integer({ minimum: 60, maximum: 259_200 })),
     retainContent: Type.Optional(oneOf(['none', '7d', '30d'])),
-    enableClickTracking: Type.Optional(Type.Boolean()),
-    enableOpenTracking: Type.Optional(Type.Boolean()),
-    listUnsubscribe: Type.Optional(Type.Boolean()),
+    enableClickTracking: Type.Optional(
+      Type.Boolean({ description: 'leads the links of the html through this service, which tells of each Click' }),
+    ),
+    enableOpenTracking: Type.Optional(
+      Type.Boolean({ description: 'adds an invisible picture to the html, which tells of each Open' }),
+    ),
+    listUnsubscribe: Type.Optional(
+      Type.Boolean({ description: 'adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058)' }),
+    ),
     requireTls: Type.Optional(Type.Boolean({ description: 'refuse to hand the mail over without verified TLS' })),
   },
   { description: 'One email to 1 to 50 recipients.' },

@@ -3,7 +3,7 @@
  * answer of a whole batch. Also the look at the suppression list that a dry run takes.
  */
 import type { Mode } from '../base/mode.ts';
-import { hasUnfinishedCopies } from '../messages/messages.ts';
+import { isStillOwed } from '../messages/messages.ts';
 import { operation } from '../storage/operation.ts';
 
 /** Where a key is unique. */
@@ -24,7 +24,6 @@ interface RecordRow {
   body_hash: Uint8Array;
   status: number;
   body: string;
-  email_seq: number | null;
   expires_at: number;
 }
 
@@ -34,7 +33,7 @@ export const storedAnswerOperation = operation(
   'read',
   async (tx, args: KeyPlace & { nowMs: number }): Promise<StoredAnswer | null> => {
     const row = await tx.get<RecordRow>(
-      `SELECT body_hash, status, body, email_seq, expires_at FROM idempotency
+      `SELECT body_hash, status, body, expires_at FROM idempotency
        WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?`,
       args.accountId,
       args.mode,
@@ -42,7 +41,7 @@ export const storedAnswerOperation = operation(
       args.key,
     );
     if (row === undefined) return null;
-    if (row.expires_at <= args.nowMs && !(await hasUnfinishedCopies(tx, row.email_seq))) return null;
+    if (row.expires_at <= args.nowMs && !(await isStillOwed(tx, { ...args, body: row.body }))) return null;
     return { bodyHash: row.body_hash, status: row.status, body: row.body };
   },
 );

@@ -1,12 +1,11 @@
 /**
- * The links behind `unsubscribe_email_html`: one for each recipient, with all that the unsubscribe page has to know inside, and
- * signed, so that nobody can unsubscribe anybody else. They work for as long as the secret key stays, whatever becomes of
- * the message's records.
+ * The links behind `unsubscribe_email_html` and List-Unsubscribe: one for each recipient, with all that the unsubscribe page
+ * has to know inside, and signed, so that nobody can unsubscribe anybody else.
  */
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Mode } from '../base/mode.ts';
+import { createSignedText } from './signed-links.ts';
 
-const SIGNATURE_BYTES = 18;
+export const UNSUBSCRIBE_PATH = '/unsubscribe/';
 
 export interface UnsubscribeClaim {
   accountId: string;
@@ -23,24 +22,16 @@ export interface UnsubscribeLinks {
   open(token: string): UnsubscribeClaim | undefined;
 }
 
-/** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end. */
-export function createUnsubscribeLinks(options: { secretKey: Uint8Array; baseUrl: string }): UnsubscribeLinks {
-  const key = Buffer.from(hkdfSync('sha256', options.secretKey, '', 'postrider unsubscribe links', 32));
-  const sign = (payload: string): Buffer =>
-    createHmac('sha256', key).update(payload).digest().subarray(0, SIGNATURE_BYTES);
-
+/** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
+export function createUnsubscribeLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): UnsubscribeLinks {
+  const signed = createSignedText(options.secretKey, 'unsubscribe links');
   return {
-    url: ({ accountId, mode, messageId, recipient }) => {
-      const payload = Buffer.from(`${accountId} ${mode} ${messageId} ${recipient}`).toString('base64url');
-      return `${options.baseUrl}/unsubscribe/${payload}.${sign(payload).toString('base64url')}`;
-    },
+    url: ({ accountId, mode, messageId, recipient }) =>
+      `${options.baseUrl}${UNSUBSCRIBE_PATH}${signed.seal(`${accountId} ${mode} ${messageId} ${recipient}`)}`,
     open: (token) => {
-      const [payload = '', signature = ''] = token.split('.');
-      const given = Buffer.from(signature, 'base64url');
-      if (given.length !== SIGNATURE_BYTES || !timingSafeEqual(given, sign(payload))) return undefined;
-      const [accountId = '', mode = '', messageId = '', ...recipient] = Buffer.from(payload, 'base64url')
-        .toString()
-        .split(' ');
+      const text = signed.open(token);
+      if (text === undefined) return undefined;
+      const [accountId = '', mode = '', messageId = '', ...recipient] = text.split(' ');
       return { accountId, mode: mode as Mode, messageId, recipient: recipient.join(' ') };
     },
   };

@@ -12,6 +12,7 @@ import {
   type Emitter,
   evalToken,
   type Liquid,
+  type PropertyAccessToken,
   type Template,
   Tokenizer,
   type TopLevelToken,
@@ -19,6 +20,7 @@ import {
   toValue,
   Value,
 } from 'liquidjs';
+import { createTimeLimit } from './time-limit.ts';
 import { escapeHtml, printable, readProperty } from './value.ts';
 
 /** Subject and text are `text`. */
@@ -34,6 +36,8 @@ export interface Report {
   missing: Set<string>;
   /** Names whose value is an object. */
   objects: Set<string>;
+  /** First names of variables that may be without a value: they print nothing and are not missing. */
+  optional: ReadonlySet<string>;
   /** Writes the source of an output without a value back, instead of nothing. */
   keepMissing: boolean;
   /** Turns html into text; used for values in text. */
@@ -44,9 +48,17 @@ export class MailContext extends Context {
   readonly report: Report;
 
   constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report) {
-    super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid });
+    const renderLimit = createTimeLimit(performance.now()) as unknown as Context['renderLimit'];
+    super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid, renderLimit });
     this.report = report;
   }
+}
+
+/** Notes that a variable which a tag or filter asks for has no value, unless it may be without one. */
+export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
+  const [first] = token.props;
+  const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;
+  if (name === undefined || !report.optional.has(name)) report.missing.add(token.getText().slice(0, MAX_NAME_LENGTH));
 }
 
 /** Filters after which the text is html already. */
@@ -93,6 +105,8 @@ export class MailOutput implements Template {
   readonly #value: Value;
   readonly #liquid: Liquid;
   readonly #name: string;
+  /** Where the value comes from, if that is plain to see. */
+  readonly #first: string | undefined;
   readonly #treatment: Treatment;
   /** The link inside quotes after `=` is an address, not a piece of html. */
   #isHref: boolean;
@@ -106,6 +120,7 @@ export class MailOutput implements Template {
     const path = plainPath(this.#value);
     const isPlain = this.#value.filters.every((filter) => filter.name === 'raw');
     this.path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
+    this.#first = typeof path?.[0] === 'string' ? path[0] : undefined;
     const lastName = path?.at(-1);
     this.#name = (path === undefined ? token.input.slice(...token.contentRange).trim() : path.join('.')).slice(
       0,
@@ -156,8 +171,7 @@ export class MailOutput implements Template {
         const token = Array.isArray(argument) ? argument[1] : argument;
         if (!TypeGuards.isPropertyAccessToken(token)) continue;
         const given = yield evalToken(token, context, true);
-        if (given === undefined || given === null)
-          context.report.missing.add(token.getText().slice(0, MAX_NAME_LENGTH));
+        if (given === undefined || given === null) noteWithoutValue(context.report, token);
       }
       value = yield filter.render(value, context);
     }
@@ -166,6 +180,7 @@ export class MailOutput implements Template {
 
   #text(value: unknown, report: Report): string {
     if (value === undefined || value === null) {
+      if (this.#first !== undefined && report.optional.has(this.#first)) return '';
       report.missing.add(this.#name);
       return report.keepMissing ? this.token.getText() : '';
     }

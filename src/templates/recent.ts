@@ -1,7 +1,7 @@
 /**
  * A bounded memory of what was used recently. Two generations instead of an ordered list: a hit in the young one costs
  * one look-up and nothing else, a hit in the old one moves the entry; when the young one is full it becomes the old one.
- * Holds at most twice `limits` and never fewer than the last `limits.entries` different keys.
+ * Holds at most twice `limits` and never fewer than the last `limits.entries` different keys, unless they weigh too much.
  */
 
 export interface Recent<V> {
@@ -9,20 +9,28 @@ export interface Recent<V> {
   set(key: string, value: V): void;
 }
 
-/** Keys longer than `keyLength` are not kept at all; `totalLength` bounds the characters of all keys of a generation. */
-export function createRecent<V>(limits: { entries: number; keyLength: number; totalLength: number }): Recent<V> {
+export interface RecentLimits<V> {
+  entries: number;
+  /** Of a generation, in the unit of `weigh`. What weighs more than this alone is not kept at all. */
+  weight: number;
+  /** About how many bytes the entry keeps in memory. */
+  weigh(key: string, value: V): number;
+}
+
+export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
   let young = new Map<string, V>();
   let old = new Map<string, V>();
-  let length = 0;
+  let total = 0;
 
   const set = (key: string, value: V): void => {
-    if (key.length > limits.keyLength) return;
+    const weight = limits.weigh(key, value);
+    if (weight > limits.weight) return;
     young.set(key, value);
-    length += key.length;
-    if (young.size < limits.entries && length < limits.totalLength) return;
+    total += weight;
+    if (young.size < limits.entries && total < limits.weight) return;
     old = young;
     young = new Map();
-    length = 0;
+    total = 0;
   };
 
   return {

@@ -10,7 +10,7 @@ import { toValueSync } from 'liquidjs';
 import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
-import { isTemplate, liquidFor, type MailTemplate, parseFault, parseTemplate } from './parse.ts';
+import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseFault, parseTemplate } from './parse.ts';
 import { createRecent } from './recent.ts';
 
 export interface ToRender {
@@ -24,6 +24,16 @@ export interface ToRender {
   keepMissing: boolean;
   /** Whether html without text gets a text derived from it. */
   deriveText: boolean;
+  /** Names of variables that may be without a value: they print nothing and are not missing. */
+  optional?: ReadonlySet<string> | undefined;
+  /** What was parsed from these very sources, by somebody who keeps it. */
+  parsed?: ParsedParts | undefined;
+}
+
+export interface ParsedParts {
+  subject?: MailTemplate;
+  html?: MailTemplate;
+  text?: MailTemplate;
 }
 
 export interface Rendered {
@@ -44,14 +54,17 @@ export function missingFailure(missing: readonly string[]): Failure {
   });
 }
 
-interface Values {
-  variables: Readonly<Record<string, unknown>>;
-  accountVariables: Readonly<Record<string, unknown>>;
-}
+type Values = Pick<ToRender, 'variables' | 'accountVariables' | 'parsed'>;
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** Fills in; `htmlToText` reduces html to text and is pure. */
 export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
-  const reduced = createRecent<string>({ entries: 500, keyLength: 100_000, totalLength: 4_000_000 });
+  const reduced = createRecent<string>({
+    entries: 500,
+    weight: 8_000_000,
+    weigh: (html, text) => (html.length > 100_000 ? Number.POSITIVE_INFINITY : 2 * (html.length + text.length)),
+  });
 
   const reduce = (html: string): string => {
     if (!/[<&]/.test(html)) return html;
@@ -63,10 +76,11 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
   };
 
   return (mail) => {
-    const report: Report = { missing: new Set(), objects: new Set(), keepMissing: mail.keepMissing, reduce };
+    const { keepMissing, optional = NO_NAMES } = mail;
+    const report: Report = { missing: new Set(), objects: new Set(), optional, keepMissing, reduce };
     const faults: Fault[] = [];
     const rendered: Rendered = { missing: [] };
-    const fill = (source: string, kind: Kind, field: string): string =>
+    const fill = (source: string, kind: Kind, field: keyof ParsedParts): string =>
       fillSource({ source, kind, field }, mail, report, faults);
     if (mail.subject !== undefined) rendered.subject = fill(mail.subject, 'text', 'subject');
     if (mail.html !== undefined) rendered.html = fill(mail.html, 'html', 'html');
@@ -85,13 +99,13 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
 }
 
 function fillSource(
-  part: { source: string; kind: Kind; field: string },
+  part: { source: string; kind: Kind; field: keyof ParsedParts },
   values: Values,
   report: Report,
   faults: Fault[],
 ): string {
   if (!isTemplate(part.source)) return part.source;
-  const parsed = parseTemplate(part.source, part.kind);
+  const parsed = parsedOf(part.source, part.kind, values.parsed?.[part.field]);
   if (!parsed.ok) {
     faults.push({ field: part.field, ...parsed.fault });
     return '';
@@ -103,6 +117,10 @@ function fillSource(
     faults.push({ field: part.field, ...parseFault(error) });
     return '';
   }
+}
+
+function parsedOf(source: string, kind: Kind, parsed: MailTemplate | undefined): ParseResult {
+  return parsed === undefined ? parseTemplate(source, kind) : { ok: true, value: parsed };
 }
 
 function fillWithLiquid(template: MailTemplate, values: Values, report: Report): string {
@@ -129,7 +147,7 @@ const MARK = /\ue000(\d+)\ue001/;
 
 function deriveText(source: string, html: string, values: Values, report: Report): string {
   if (!isTemplate(source)) return report.reduce(source);
-  const parsed = parseTemplate(source, 'html');
+  const parsed = parsedOf(source, 'html', values.parsed?.html);
   if (!parsed.ok || parsed.value.pieces === undefined) return report.reduce(html);
   const { value: template } = parsed;
   template.derived ??= derivePieces(template.pieces!, report);

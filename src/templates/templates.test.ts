@@ -160,6 +160,22 @@ test('never undefined, null or [object Object]', () => {
     assert.equal(failure.code, 'INVALID_REQUEST');
     assert.equal(failure.details[0]?.field, 'templateVariables.v');
   }
+  for (const use of [
+    'v | append: "x"',
+    '"x" | append: v',
+    'v | upcase',
+    'l | join: ","',
+    'v | slice: 0, 5',
+    'v | date: "%Y"',
+  ]) {
+    for (const source of [`{{ ${use} }}`, `{% assign z = ${use} %}{{ z }}`]) {
+      const failure = refused({ html: source, variables: { v: { a: 1 }, l: [[{ a: 1 }]] } });
+      assert.match(failure.details[0]!.message, /is given an object/, source);
+    }
+  }
+  const listed =
+    '{{ l | map: "n" | join: "-" }}{{ l | where: "n", 2 | size }}{{ o | json }}{{ l | slice: 1 | map: "n" }}';
+  assert.equal(filled({ text: listed, variables: { l: [{ n: 1 }, { n: 2 }], o: { a: 1 } } }).text, '1-21{"a":1}2');
   const { text } = filled({
     text: '{{ l }}{{ nothing }}{{ o.x }}{{ nil }}',
     variables: { l: ['a', null, 1], o: null },

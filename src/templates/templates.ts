@@ -1,6 +1,10 @@
 /**
- * Templates: the Liquid language in subject, html and text, with our rules on escaping, missing values and limits.
+ * Templates: the Liquid language in subject, html and text, with our rules on escaping, missing values and limits; and
+ * templates that are stored under a name, in versions.
  */
+export { accountVariables } from './account-variables.ts';
+export { settleDeclared } from './declared.ts';
 export { UNSUBSCRIBE_VARIABLE } from './output.ts';
 export { isTemplate } from './parse.ts';
-export { createRender, missingFailure, type Rendered, type ToRender } from './render.ts';
+export { createRender, missingFailure, type ParsedParts, type Rendered, type ToRender } from './render.ts';
+export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';

@@ -1,0 +1,135 @@
+/**
+ * What recipients do with a mail, as rows: they unsubscribe, open, click. An event of it is appended once for each thing done:
+ * an unsubscribing that is repeated changes nothing, and openings and clicks are bounded for each message, since
+ * anybody who has the mail can repeat them without end.
+ */
+import type { Mode } from '../base/mode.ts';
+import { appendReaction } from '../messages/messages.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+
+/** Within this time the same reaction again is the same one. */
+const COLLAPSE_MS = 60_000;
+/** Events of one kind and message; machines come on top. */
+const MOST_BY_PEOPLE = 100;
+const MOST_BY_MACHINES = 20;
+/** Who reacts within this time of the delivery is a scanner on the way to the mailbox. */
+const SCAN_MS = 2_000;
+
+export interface Copy {
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+}
+
+/** Who sent a message, as its header shows it; undefined when it is not kept any more. */
+export const senderOfOperation = operation(
+  'send.senderOf',
+  'read',
+  async (tx, { accountId, mode, messageId }: Copy): Promise<string | undefined> => {
+    const row = await tx.get<{ header_from: string }>(
+      `SELECT e.header_from FROM message m JOIN email e ON e.seq = m.email_seq
+       WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
+      accountId,
+      mode,
+      messageId,
+    );
+    return row?.header_from;
+  },
+);
+
+export interface Unsubscribing extends Copy {
+  /** In the form in which addresses are compared. */
+  email: string;
+  method: 'page' | 'one-click';
+  eventId: string;
+  nowMs: number;
+}
+
+/** Suppresses the address for good; answers whether that, or the event, is new. */
+export const unsubscribeOperation = operation(
+  'send.unsubscribe',
+  'write',
+  async (tx, one: Unsubscribing): Promise<boolean> => {
+    const { accountId, mode, messageId } = one;
+    const added = await tx.run(
+      `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
+       VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
+         reason = excluded.reason, source_message_id = excluded.source_message_id, expires_at = NULL,
+         created_at = excluded.created_at WHERE suppression.expires_at IS NOT NULL`,
+      accountId,
+      mode,
+      one.email,
+      messageId,
+      one.nowMs,
+    );
+    if (added === 0 && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
+    return appendReaction(tx, {
+      ...{ accountId, mode, messageId, atMs: one.nowMs },
+      event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
+    });
+  },
+);
+
+async function hasEvent(tx: Transaction, { accountId, mode, messageId }: Copy, type: string): Promise<boolean> {
+  const row = await tx.get(
+    'SELECT 1 AS found FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? LIMIT 1',
+    messageId,
+    accountId,
+    mode,
+    type,
+  );
+  return row !== undefined;
+}
+
+export interface Tracked extends Copy {
+  kind: 'open' | 'click';
+  /** Of a click. */
+  url: string | null;
+  /** The request itself looks like a machine's. */
+  isMachine: boolean;
+  userAgent: string;
+  eventId: string;
+  nowMs: number;
+}
+
+interface Detail {
+  url?: string;
+  machine: boolean;
+}
+
+/** Appends the event of an opening or a click; false when it is a repetition, one too many, or of no message. */
+export const trackOperation = operation('send.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
+  const { accountId, mode, messageId, kind, nowMs } = one;
+  const type = kind === 'open' ? 'Open' : 'Click';
+  const earlier = await tx.all<{ at: number; detail: string }>(
+    'SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? ORDER BY seq',
+    messageId,
+    accountId,
+    mode,
+    type,
+  );
+  const machine = one.isMachine || (mode === 'live' && (await isWithinScan(tx, one)));
+  const alike = earlier
+    .map(({ at, detail }) => ({ at, ...(JSON.parse(detail) as Record<typeof kind, Detail>)[kind] }))
+    .filter((other) => other.machine === machine);
+  if (alike.length >= (machine ? MOST_BY_MACHINES : MOST_BY_PEOPLE)) return false;
+  const isSame = (other: (typeof alike)[number]): boolean =>
+    other.url === (one.url ?? undefined) && nowMs - other.at < COLLAPSE_MS;
+  if (alike.some(isSame)) return false;
+  const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
+  return appendReaction(tx, {
+    ...{ accountId, mode, messageId, atMs: nowMs },
+    event: { id: one.eventId, type, detail: { [kind]: detail } },
+  });
+});
+
+/** Before the delivery is recorded, nobody but a machine on its way can have seen the mail. */
+async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: Tracked): Promise<boolean> {
+  const row = await tx.get<{ at: number }>(
+    `SELECT at FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'Delivery' LIMIT 1`,
+    messageId,
+    accountId,
+    mode,
+  );
+  return row === undefined || nowMs - row.at < SCAN_MS;
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createSubmissionDigest } from './submission-digest.ts';
+
+function digestOf(text: string, size = text.length): string {
+  const digest = createSubmissionDigest();
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) digest.update(bytes.subarray(at, at + size));
+  return digest.digest().toString('hex');
+}
+
+const mail = (
+  parts: { date?: string; id?: string; boundary?: string; body?: string; subject?: string } = {},
+): string => {
+  const { date = 'Fri, 20 Nov 2026 09:44:00 +0000', id = '1', boundary = 'b1', body = 'Hello', subject = 'Hi' } = parts;
+  return [
+    'From: a@b.example',
+    `Date: ${date}`,
+    `Message-ID:\r\n <${id}@client.example>`,
+    `Subject: ${subject}`,
+    'Received: from x\r\n by y; z',
+    'MIME-Version: 1.0',
+    `Content-Type: multipart/alternative;\r\n boundary="${boundary}"`,
+    '',
+    `--${boundary}`,
+    `Content-Type: multipart/mixed; boundary="${boundary}-2"`,
+    '',
+    `--${boundary}-2`,
+    '',
+    body,
+    `--${boundary}-2--`,
+    `--${boundary}--`,
+    '',
+  ].join('\r\n');
+};
+
+test('what a client composes anew does not count, all else does', () => {
+  const first = digestOf(mail());
+  assert.equal(digestOf(mail({ date: 'Fri, 20 Nov 2026 09:45:00 +0000', id: '2', boundary: 'x-9' })), first);
+  assert.notEqual(digestOf(mail({ body: 'Hello!' })), first);
+  assert.notEqual(digestOf(mail({ subject: 'Ho' })), first);
+  assert.notEqual(digestOf(mail().replace('From: a@', 'From: b@')), first);
+  // In the body a line that begins like such a field is content.
+  assert.notEqual(digestOf(mail({ body: 'Date: 1' })), digestOf(mail({ body: 'Date: 2' })));
+});
+
+test('however the bytes are cut, the digest is the same', () => {
+  const whole = digestOf(mail());
+  for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `cut into ${size}`);
+  assert.notEqual(digestOf('no line end'), digestOf('no line ends'));
+});

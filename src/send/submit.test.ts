@@ -1,0 +1,198 @@
+/** Submitted mail on its way to messages, without the protocol that brought it. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { type Address, parseAddress } from '../mail/address.ts';
+import type { SubmittedMail } from '../mail/submitted.ts';
+import { createSubmit, type Submission, type Submit } from './submit.ts';
+
+let rig: SendRig;
+let submit: Submit;
+before(async () => {
+  rig = await sendRig();
+  submit = createSubmit(rig.dependencies);
+});
+after(() => rig.close());
+
+function address(text: string): Address {
+  const parsed = parseAddress(text);
+  if (!parsed.ok) throw new Error(parsed.reason);
+  return parsed.value;
+}
+
+const CONTENT = Buffer.from('From: shop@verified.example\r\n\r\nHello\r\n');
+
+function submission(change: Partial<Submission> & { to?: string[]; header?: Partial<SubmittedMail> } = {}): Submission {
+  const { to = ['ann@example.com'], header, ...rest } = change;
+  const mail: SubmittedMail = {
+    from: address('shop@verified.example'),
+    fromText: 'Shop <shop@verified.example>',
+    headerTo: { to: [], cc: [] },
+    subject: 'Hello',
+    headerMessageId: '<1@verified.example>',
+    tags: [],
+    metadata: {},
+    track: { opens: false, clicks: false },
+    idempotencyKey: undefined,
+    sandboxOutcome: undefined,
+    smtpUtf8: false,
+    eightBit: false,
+    sizeBytes: CONTENT.length,
+    ...header,
+  };
+  return {
+    caller: { account: rig.account, mode: 'live' },
+    nowMs: rig.clock.now(),
+    envelopeFrom: address('bounces@verified.example'),
+    recipients: to.map(address),
+    mail,
+    content: CONTENT,
+    digest: () => CONTENT,
+    receivedFrom: 'client.example ([192.0.2.1])',
+    ...rest,
+  };
+}
+
+async function idOf(one: Submission): Promise<string> {
+  const result = await submit.submit(one);
+  if (!result.ok) throw new Error(JSON.stringify(result.failure));
+  return result.value.messageId;
+}
+
+async function blobCount(): Promise<number> {
+  let count = 0;
+  for await (const _ of rig.dependencies.blobs.list()) count += 1;
+  return count;
+}
+
+test('the envelope decides who gets it, the header only the roles', async () => {
+  const before = rig.offered.length;
+  const header = {
+    headerTo: { to: ['Ann <ANN@example.com>', 'nobody@example.com'], cc: ['"Carl, C." <carl@example.com>'] },
+    tags: ['t1'],
+    metadata: { order: '17' },
+    eightBit: true,
+  };
+  const id = await idOf(submission({ to: ['bob@example.com', 'ann@example.com', 'carl@example.com'], header }));
+  const jobs = rig.offered.slice(before);
+  assert.deepEqual(
+    jobs.map((job) => job.recipient),
+    ['bob@example.com', 'ann@example.com', 'carl@example.com'],
+  );
+  assert.equal(id, jobs[0]!.messageId);
+  const rows = await rowsOf<{ id: string; role: string }>(rig, 'SELECT id, role FROM message');
+  const roles = new Map(rows.map((row) => [row.id, row.role]));
+  assert.deepEqual(
+    jobs.map((job) => roles.get(job.messageId)),
+    ['bcc', 'to', 'cc'],
+  );
+  const [email] = await rowsOf<Record<string, unknown>>(rig, `SELECT * FROM email WHERE seq = ${jobs[0]!.emailSeq}`);
+  assert.equal(email!.source, 'smtp');
+  assert.equal(email!.envelope_from, 'bounces@verified.example');
+  assert.equal(email!.header_from, 'Shop <shop@verified.example>');
+  assert.equal(email!.tags, '["t1"]');
+  assert.equal(email!.metadata, '{"order":"17"}');
+  assert.equal(email!.retain, '30d');
+  assert.deepEqual(jobs[0]!.options, {
+    requireTls: false,
+    smtpUtf8: false,
+    eightBit: true,
+    expiresAfterSeconds: 259_200,
+    receivedFrom: 'client.example ([192.0.2.1])',
+  });
+});
+
+test('how long content is kept is as the account says', async () => {
+  const account = testAccount('acc_test', { retainContent: 'none' });
+  await idOf(submission({ caller: { account, mode: 'live' } }));
+  const [email] = await rowsOf<{ retain: string }>(rig, 'SELECT retain FROM email ORDER BY seq DESC LIMIT 1');
+  assert.equal(email!.retain, 'none');
+});
+
+test('a sender that is not verified is refused, except in the sandbox', async () => {
+  const foreign = { from: address('shop@foreign.example'), fromText: 'shop@foreign.example' };
+  const refused = await submit.submit(submission({ header: foreign }));
+  assert.ok(!refused.ok && refused.failure.code === 'SENDER_NOT_VERIFIED');
+  await idOf(submission({ header: foreign, caller: { account: rig.account, mode: 'sandbox' } }));
+  const { account } = rig;
+  assert.equal((await submit.senderFault({ account, mode: 'live' }, foreign.from))?.code, 'SENDER_NOT_VERIFIED');
+  assert.equal(await submit.senderFault({ account, mode: 'sandbox' }, foreign.from), undefined);
+});
+
+test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in live mail', async () => {
+  const caller = { account: rig.account, mode: 'sandbox' as const };
+  const before = rig.offered.length;
+  await idOf(submission({ caller, header: { sandboxOutcome: ' Bounced ' } }));
+  assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, 'bounced');
+  await idOf(submission({ caller, header: { sandboxOutcome: '452 4.2.2 mailbox full' } }));
+  assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, '452 4.2.2 mailbox full');
+  const refused = await submit.submit(submission({ caller, header: { sandboxOutcome: 'explode' } }));
+  assert.ok(!refused.ok && refused.failure.details[0]?.field === 'X-Sandbox-Outcome');
+  await idOf(submission({ header: { sandboxOutcome: 'explode' } }));
+  assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, undefined);
+  assert.equal(rig.offered.length - before, 3);
+  // Suppressed ones have an id and no delivery.
+  assert.match(await idOf(submission({ caller, to: ['suppressed+1@example.com'] })), /^msg_/);
+  assert.match(await idOf(submission({ caller, header: { sandboxOutcome: 'suppressed' } })), /^msg_/);
+  assert.equal(rig.offered.length - before, 3);
+});
+
+test('a key makes the second submission the first; another mail or envelope under it is refused', async () => {
+  const header = { idempotencyKey: 'k-1' };
+  const first = await idOf(submission({ header }));
+  const before = rig.offered.length;
+  assert.equal(await idOf(submission({ header })), first);
+  assert.equal(rig.offered.length, before);
+  for (const change of [
+    { digest: () => Buffer.from('other') },
+    { to: ['bob@example.com'] },
+    { envelopeFrom: address('other@verified.example') },
+  ]) {
+    const refused = await submit.submit(submission({ header, ...change }));
+    assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');
+  }
+  const sandboxed = await idOf(submission({ header, caller: { account: rig.account, mode: 'sandbox' } }));
+  assert.notEqual(sandboxed, first);
+  const [one, two] = await Promise.all(
+    [1, 2].map(() => submit.submit(submission({ header: { idempotencyKey: 'k-2' } }))),
+  );
+  assert.ok(one!.ok && !two!.ok && two!.failure.code === 'DUPLICATE_REQUEST_IN_PROGRESS');
+  const long = await submit.submit(submission({ header: { idempotencyKey: 'k'.repeat(256) } }));
+  assert.ok(!long.ok && long.failure.details[0]?.field === 'Idempotency-Key');
+  rig.clock.advance(86_400_000);
+  await settle(rig, first, { to: 'delivered' });
+  assert.notEqual(await idOf(submission({ header })), first);
+});
+
+test('content that is stored already is named and not copied; what nothing names is removed', async () => {
+  const { blobs } = rig.dependencies;
+  const put = async (): Promise<{ blobKey: string; sizeBytes: number }> => ({
+    blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)),
+    sizeBytes: 70_000,
+  });
+  const before = await blobCount();
+  const content = await put();
+  await idOf(submission({ content, header: { idempotencyKey: 'blob' } }));
+  const job = rig.offered.at(-1)!;
+  assert.deepEqual([job.blobKey, job.content, job.sizeBytes], [content.blobKey, null, 70_000]);
+  const leftAlone = async (what: string): Promise<void> => {
+    await waitUntil(what, async () => (await blobCount()) === before + 1);
+  };
+  await leftAlone('nothing else');
+  await idOf(submission({ content: await put(), header: { idempotencyKey: 'blob' } }));
+  await leftAlone('the copy of a repeated submission to go');
+  await submit.submit(
+    submission({ content: await put(), header: { idempotencyKey: 'blob' }, to: ['bob@example.com'] }),
+  );
+  await leftAlone('that of a key used again to go');
+  await submit.submit(submission({ content: await put(), header: { from: address('x@foreign.example') } }));
+  await leftAlone('that of a refused sender to go');
+  await submit.submit(submission({ content: await put(), header: { idempotencyKey: '' } }));
+  await leftAlone('that of refused orders to go');
+  const account = testAccount('acc_test', { retainContent: 'none' });
+  const caller = { account, mode: 'sandbox' as const };
+  await idOf(submission({ content: await put(), to: ['suppressed@example.com'], caller }));
+  await leftAlone('that of mail which is neither sent nor kept to go');
+  assert.ok(await blobs.get(content.blobKey));
+});

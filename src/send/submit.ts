@@ -1,0 +1,205 @@
+/**
+ * Submitted mail from its last byte to accepted messages: what every transport of finished mail shares. The mail is stored as it
+ * was submitted, and the envelope alone says who gets it; each recipient is a message of its own. Refuses senders that the
+ * account has not verified and orders in the header that make no sense. Nothing is stored before the one transaction, and a
+ * blob that ends up unnamed is removed.
+ */
+import type { Caller } from '../accounts/accounts.ts';
+import { type Failure, type Fault, invalid } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { type Address, sameAddressKey } from '../mail/address.ts';
+import type { SubmittedMail } from '../mail/submitted.ts';
+import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
+import { notVerified } from './accept.ts';
+import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
+import { readOutcome } from './extra-headers.ts';
+import { type Answer, type Claims, hashBody, once, readKey } from './idempotency.ts';
+import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
+import { simulatesSuppressed } from './recipients.ts';
+
+/** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
+const ENDPOINT = 'smtp';
+const ACCEPTED = 202;
+
+export interface SubmitDependencies extends IntakeDependencies {
+  claims: Claims;
+  /** Whether the account may send from the domain (or from one above it). */
+  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+}
+
+/** The mail as it is to leave: its bytes, or the blob that holds them. */
+export type SubmittedContent = Buffer | { blobKey: string; sizeBytes: number };
+
+export interface Submission {
+  caller: Pick<Caller, 'account' | 'mode'>;
+  nowMs: number;
+  envelopeFrom: Address;
+  /** 1 to 50, none twice. */
+  recipients: readonly Address[];
+  mail: SubmittedMail;
+  content: SubmittedContent;
+  /** What two submissions with one Idempotency-Key must have in common; only asked for when the mail has a key. */
+  digest(): Uint8Array;
+  /** Name and address of the submitter for the Received field. */
+  receivedFrom: string;
+}
+
+export interface Submit {
+  /** Why this caller may not send from the address; undefined when it may. In the sandbox everybody may. */
+  senderFault(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
+  /**
+   * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
+   * one by its Idempotency-Key. Rejects with Unavailable when storage fails.
+   */
+  submit(submission: Submission): Promise<Result<{ messageId: string }>>;
+}
+
+export function createSubmit(dependencies: SubmitDependencies): Submit {
+  const { database, blobs, claims, isVerified } = dependencies;
+  const takeIn = createTakeIn(dependencies);
+
+  const senderFault: Submit['senderFault'] = ({ account, mode }, from) => {
+    if (mode === 'sandbox') return undefined;
+    const verified = isVerified(account.id, from.domain);
+    if (typeof verified === 'boolean') return verified ? undefined : notVerified(from.domain);
+    return verified.then((late) => (late ? undefined : notVerified(from.domain)));
+  };
+
+  const discard = (content: SubmittedContent): void => {
+    if (!Buffer.isBuffer(content)) blobs.remove(content.blobKey).catch(() => undefined);
+  };
+
+  /** Undefined in place of the id when another submission took the key meanwhile; the blob is gone then. */
+  const store = async (submission: Submission, outcome: string | undefined, record: Intake['idempotency']) => {
+    const result = await takeIn(intakeOf(submission, outcome, record));
+    return result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined;
+  };
+
+  const keyed = async (submission: Submission, outcome: string | undefined, key: string) => {
+    const { caller, nowMs, content } = submission;
+    const place = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key };
+    const bodyHash = hashOf(submission);
+    const record: IdempotencyPart = { endpoint: ENDPOINT, key, bodyHash, status: ACCEPTED };
+    let isTaken = false;
+    const answer = await once({ database, claims, place, bodyHash, nowMs }, async () => {
+      isTaken = true;
+      const stored = await store(submission, outcome, record);
+      return stored && ok<Answer>({ status: ACCEPTED, json: stored.json, replayed: false });
+    });
+    if (!isTaken) discard(content);
+    return answer.ok ? ok({ messageId: firstMessageId(answer.value.json) }) : answer;
+  };
+
+  return {
+    senderFault,
+    submit: async (submission) => {
+      const { caller, mail, content } = submission;
+      const late = senderFault(caller, mail.from);
+      const fault = late instanceof Promise ? await late : late;
+      const orders = fault ? refuse(fault) : readOrders(submission);
+      if (!orders.ok) {
+        discard(content);
+        return orders;
+      }
+      const { outcome, key } = orders.value;
+      if (key !== undefined) return keyed(submission, outcome, key);
+      const stored = await store(submission, outcome, null);
+      if (stored === undefined) throw new Error('a submission without a key found a record of it');
+      return ok({ messageId: stored.messageId });
+    },
+  };
+}
+
+type IdempotencyPart = Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'>;
+
+function firstMessageId(json: string): string {
+  return (JSON.parse(json) as { data: { messageId: string } }).data.messageId;
+}
+
+/** What the header asks of us. X-Sandbox-Outcome is without meaning in live mail, and dropped. */
+function readOrders({ caller, mail }: Submission): Result<{ outcome: string | undefined; key: string | undefined }> {
+  const faults: Fault[] = [];
+  const given = caller.mode === 'sandbox' ? mail.sandboxOutcome : undefined;
+  const outcome = given === undefined ? undefined : readOutcome(given, 'X-Sandbox-Outcome', faults);
+  if (mail.track.opens || mail.track.clicks) {
+    faults.push({ field: 'X-Postrider-Track', message: 'is not available in this version; leave it out' });
+  }
+  const key = readKey(mail.idempotencyKey === undefined ? [] : [mail.idempotencyKey]);
+  if (!key.ok) faults.push(...key.failure.details);
+  if (faults.length > 0 || !key.ok) return refuse(invalid(faults));
+  return ok({ outcome, key: key.value });
+}
+
+/** Envelope and content: the same mail to others, or from another sender, is another submission. */
+function hashOf(submission: Submission): Uint8Array {
+  const recipients = submission.recipients.map(sameAddressKey).sort();
+  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients]);
+  return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
+}
+
+function intakeOf(submission: Submission, outcome: string | undefined, idempotency: Intake['idempotency']): Intake {
+  const { caller, nowMs, mail } = submission;
+  const { account, mode } = caller;
+  return {
+    accountId: account.id,
+    mode,
+    source: 'smtp',
+    nowMs,
+    from: mail.fromText,
+    emails: [emailOf(submission, outcome)],
+    retain: account.settings.retainContent,
+    sendAtMs: null,
+    expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,
+    idempotency,
+  };
+}
+
+function emailOf(submission: Submission, outcome: string | undefined): IntakeEmail {
+  const { caller, nowMs, mail, content, envelopeFrom } = submission;
+  const options: EmailOptions = {
+    requireTls: false,
+    smtpUtf8: mail.smtpUtf8,
+    eightBit: mail.eightBit,
+    expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,
+    receivedFrom: submission.receivedFrom,
+  };
+  if (outcome !== undefined) options.sandboxOutcome = outcome;
+  const roleOf = rolesOf(mail.headerTo);
+  const stored = Buffer.isBuffer(content) ? { content } : { content: NO_BYTES, ...content };
+  return {
+    headerFrom: mail.fromText,
+    headerTo: mail.headerTo,
+    envelopeFrom: envelopeFrom.address,
+    subject: mail.subject,
+    headerMessageId: mail.headerMessageId,
+    tags: mail.tags,
+    metadata: mail.metadata,
+    options,
+    ...stored,
+    recipients: submission.recipients.map((address) => ({
+      messageId: newId('msg', nowMs),
+      address,
+      role: roleOf(address),
+      simulateSuppressed: simulatesSuppressed(caller.mode, address, outcome),
+    })),
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** An envelope recipient that the header names is 'to' or 'cc'; one that it does not name got a blind copy. */
+function rolesOf(headerTo: SubmittedMail['headerTo']): (address: Address) => Role {
+  const to = new Set(headerTo.to.map(shownKey));
+  const cc = new Set(headerTo.cc.map(shownKey));
+  return (address) => {
+    const key = sameAddressKey(address);
+    if (to.has(key)) return 'to';
+    return cc.has(key) ? 'cc' : 'bcc';
+  };
+}
+
+/** The compared form of an address as the API shows it: bare, or behind a name in angle brackets. */
+function shownKey(shown: string): string {
+  return sameAddressKey(shown.endsWith('>') ? shown.slice(shown.lastIndexOf('<') + 1, -1) : shown);
+}

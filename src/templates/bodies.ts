@@ -1,0 +1,94 @@
+/** Templates as schemas: what is saved, what is shown, and what a preview takes and answers. */
+import { type Static, Type } from 'typebox';
+import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { TEMPLATE_TYPES, type TemplateContent, VARIABLE_TYPES } from './template.ts';
+
+/** Largest html or text of a template in characters; a mail may have no more bytes. */
+const MAX_SOURCE_LENGTH = 2_000_000;
+/** Largest body of a template: html and text with their escapes. */
+export const MAX_TEMPLATE_BYTES = 8_000_000;
+const MAX_VARIABLES = 500;
+
+const nullable = (maxLength: number, description: string) =>
+  Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, description });
+
+const declared = closed({
+  name: Type.String({ minLength: 1, maxLength: 200 }),
+  type: oneOf([...VARIABLE_TYPES]),
+  required: Type.Boolean({ description: 'true: a send without a value is refused.' }),
+  default: Type.Optional(Type.Unknown({ description: 'Used where a send gives no value.' })),
+});
+
+const declarable = closed({
+  name: Type.String({ minLength: 1, maxLength: 200 }),
+  type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: 'string unless told' })),
+  required: Type.Optional(Type.Boolean({ description: 'false unless told' })),
+  default: Type.Optional(Type.Unknown({ description: 'of the declared type' })),
+});
+
+const sources = {
+  subject: Type.Optional(nullable(100_000, 'may hold variables; at most 998 characters once filled in')),
+  html: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'at least one of html and text')),
+  text: Type.Optional(nullable(MAX_SOURCE_LENGTH, 'derived from html when absent')),
+  layoutTemplateId: Type.Optional(nullable(64, 'a template whose {{ content }} this one fills')),
+  variables: Type.Optional(Type.Array(declarable, { maxItems: MAX_VARIABLES })),
+};
+
+export const templateRequest = closed({
+  name: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    description: 'Unique; a send may name the template by it.',
+  }),
+  type: Type.Optional(oneOf([...TEMPLATE_TYPES])),
+  ...sources,
+});
+export type TemplateRequest = Static<typeof templateRequest>;
+
+const shown = {
+  templateId: Type.String(),
+  name: Type.String(),
+  type: oneOf([...TEMPLATE_TYPES]),
+  subject: nullable(100_000, 'null: a send has to give one'),
+  html: nullable(MAX_SOURCE_LENGTH, 'null: text only'),
+  text: nullable(MAX_SOURCE_LENGTH, 'null: derived from html'),
+  layoutTemplateId: Type.Optional(Type.String()),
+  variables: Type.Array(declared),
+  version: Type.Integer(),
+  createdAt: Type.String({ format: 'date-time' }),
+};
+export const templateSchema = closed({ ...shown, updatedAt: Type.String({ format: 'date-time' }) });
+export const versionSchema = closed(shown, {
+  description: 'createdAt is that of the version, name the one it had then.',
+});
+
+const templateVariables = Type.Optional(
+  mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'values of the variables' }),
+);
+export const renderRequest = closed({ templateVariables });
+export const renderSourcesRequest = closed({ ...sources, templateVariables });
+export type RenderSourcesRequest = Static<typeof renderSourcesRequest>;
+
+const part = Type.Unsafe<string | null>({ type: ['string', 'null'] });
+export const renderResponse = closed({
+  subject: part,
+  html: part,
+  text: part,
+  missingVariables: Type.Array(Type.String(), { description: 'variables that a send would have to give a value' }),
+});
+
+/** The content that a body describes; an empty part is none. */
+export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'type'>): TemplateContent {
+  return {
+    type: body.type ?? 'transactional',
+    subject: body.subject ?? null,
+    html: body.html || null,
+    text: body.text || null,
+    layoutId: body.layoutTemplateId ?? null,
+    variables: (body.variables ?? []).map(({ name, type = 'string', required = false, default: value }) => ({
+      ...{ name, type, required },
+      ...(value !== undefined && value !== null && { default: value }),
+    })),
+  };
+}

@@ -1,0 +1,376 @@
+/** Stored templates over HTTP: what is saved and shown, versions, layouts, previews, and whose they are. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Api, JsonObject } from '../../test/kit/api.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { htmlToText } from '../mail/html-text.ts';
+import { templateRoutes } from './routes.ts';
+import { createRender, createTemplateSource } from './templates.ts';
+
+const clock = fakeClock();
+let app: FeatureApp;
+let api: Api;
+
+before(async () => {
+  app = await featureApp(({ database }) =>
+    templateRoutes({
+      database,
+      clock,
+      templates: createTemplateSource({ database, clock }),
+      render: createRender(htmlToText),
+      previewUnsubscribeUrl: () => 'https://mail.test/unsubscribe/preview',
+    }),
+  );
+  api = app.api('acc_one');
+});
+after(() => app.close());
+
+async function make(body: JsonObject, by: Api = api): Promise<JsonObject> {
+  const answer = await by.post('/templates', body);
+  assert.equal(answer.status, 201, answer.text);
+  return answer.body;
+}
+
+async function refused(answer: Promise<{ status: number; body: JsonObject }>, status: number, code: string) {
+  const { status: given, body } = await answer;
+  assert.equal(given, status, JSON.stringify(body));
+  assert.equal(body.error.code, code);
+  assert.equal(body.reasonCode, code);
+  return body.error as {
+    message: string;
+    details: { field: string; message: string; line?: number; column?: number }[];
+  };
+}
+
+const fields = (error: { details: { field: string }[] }): string[] => error.details.map((fault) => fault.field);
+
+test('a template is made, shown, replaced and deleted; every replacement is a version', async () => {
+  const variables = [
+    { name: 'name', type: 'string', required: true },
+    { name: 'items', type: 'array', required: false, default: ['x'] },
+  ];
+  const made = await make({ name: 'welcome', subject: 'Hi {{name}}', html: '<p>{{name}}</p>', variables });
+  assert.match(made.templateId, /^tpl_[0-9A-Za-z]{21}$/);
+  const { templateId, createdAt, updatedAt, ...rest } = made;
+  assert.deepEqual(rest, {
+    ...{ name: 'welcome', type: 'transactional', subject: 'Hi {{name}}', html: '<p>{{name}}</p>', text: null },
+    ...{ variables, version: 1 },
+  });
+  assert.equal(createdAt, updatedAt);
+  assert.deepEqual((await api.get(`/templates/${templateId}`)).body, made);
+  clock.advance(1_000);
+  const put = await api.put(`/templates/${templateId}`, { name: 'hello', type: 'marketing', text: 'Hi' });
+  assert.equal(put.status, 200, put.text);
+  const { updatedAt: later, ...replaced } = put.body;
+  assert.deepEqual(replaced, {
+    ...{ templateId, name: 'hello', type: 'marketing', subject: null, html: null, text: 'Hi', variables: [] },
+    ...{ version: 2, createdAt },
+  });
+  assert.ok(later > updatedAt);
+  const restored = await api.post(`/templates/${templateId}/versions/1/restore`);
+  assert.equal(restored.status, 200, restored.text);
+  assert.equal(restored.body.version, 3);
+  assert.equal(restored.body.html, made.html);
+  assert.deepEqual(restored.body.variables, variables);
+  assert.equal(restored.body.name, 'hello', 'the name stays');
+  const versions = (await api.get(`/templates/${templateId}/versions`)).body as unknown as JsonObject[];
+  assert.deepEqual(
+    versions.map((one) => [one.version, one.name, one.text, one.type]),
+    [
+      [3, 'hello', null, 'transactional'],
+      [2, 'hello', 'Hi', 'marketing'],
+      [1, 'welcome', null, 'transactional'],
+    ],
+  );
+  const deleted = await api.delete(`/templates/${templateId}`);
+  assert.equal(deleted.status, 200);
+  assert.equal(typeof deleted.body.message, 'string');
+  for (const path of ['', '/versions']) await refused(api.get(`/templates/${templateId}${path}`), 404, 'NOT_FOUND');
+});
+
+test('a body shown can be put back as it is, with its empty parts', async () => {
+  const { templateId, version, createdAt, updatedAt, ...body } = await make({ name: 'round', text: 'x' });
+  const put = await api.put(`/templates/${templateId}`, body);
+  assert.equal(put.status, 200, put.text);
+  assert.equal(put.body.version, 2);
+  await api.delete(`/templates/${templateId}`);
+});
+
+test('lists are newest first, in pages', async () => {
+  const own = app.api('acc_pages');
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i += 1) {
+    clock.advance(1);
+    ids.unshift((await make({ name: `t${i}`, text: 'x' }, own)).templateId);
+  }
+  const seen: string[] = [];
+  let path = '/templates?limit=2';
+  for (let pages = 0; ; pages += 1) {
+    const page = await own.get(path);
+    seen.push(...(page.body as unknown as JsonObject[]).map((one) => one.templateId));
+    const next = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
+    assert.equal(page.headers['x-next-cursor'] !== undefined, next !== undefined);
+    if (next === undefined) {
+      assert.equal(pages, 2);
+      break;
+    }
+    path = next;
+  }
+  assert.deepEqual(seen, ids);
+  for (let i = 0; i < 3; i += 1) await own.put(`/templates/${ids[0]}`, { name: 'same', text: `v${i}` });
+  const first = await own.get(`/templates/${ids[0]}/versions?limit=3`);
+  const second = await own.get(/<([^>]+)>/.exec(first.headers.link!)![1]!);
+  const versionsOf = (body: unknown) => (body as JsonObject[]).map((one) => one.version);
+  assert.deepEqual([versionsOf(first.body), versionsOf(second.body)], [[4, 3, 2], [1]]);
+  await refused(own.get('/templates?cursor=nonsense'), 400, 'INVALID_REQUEST');
+});
+
+test('a page of large templates ends before its limit, and the rest follows', async () => {
+  const own = app.api('acc_large');
+  for (let i = 0; i < 6; i += 1) await make({ name: `t${i}`, html: 'x'.repeat(1_900_000) }, own);
+  const first = await own.get('/templates');
+  assert.equal((first.body as unknown as unknown[]).length, 4);
+  const second = await own.get(/<([^>]+)>/.exec(first.headers.link!)![1]!);
+  assert.equal((second.body as unknown as unknown[]).length, 2);
+  assert.equal(second.headers.link, undefined);
+});
+
+test('names are unique in an account, and never look like ids', async () => {
+  const one = await make({ name: 'taken', text: 'x' });
+  const two = await make({ name: 'free', text: 'x' });
+  const error = await refused(api.post('/templates', { name: 'taken', text: 'y' }), 409, 'CONFLICT');
+  assert.deepEqual(fields(error), ['name']);
+  await refused(api.put(`/templates/${two.templateId}`, { name: 'taken', text: 'y' }), 409, 'CONFLICT');
+  assert.equal((await api.put(`/templates/${one.templateId}`, { name: 'taken', text: 'y' })).status, 200);
+  await make({ name: 'Taken', text: 'x' });
+  await make({ name: 'taken', text: 'x' }, app.api('acc_other'));
+  for (const name of ['tpl_x', ' a', 'a ', '', 'a\nb', 'x'.repeat(201)]) {
+    assert.deepEqual(fields(await refused(api.post('/templates', { name, text: 'x' }), 400, 'INVALID_REQUEST')), [
+      'name',
+    ]);
+  }
+});
+
+test('what does not parse is refused with its place, and nothing is stored', async () => {
+  const error = await refused(
+    api.post('/templates', { name: 'broken', subject: 'a {{', html: 'x\n  {% if a %}', text: '{{ a b }}' }),
+    400,
+    'TEMPLATE_INVALID',
+  );
+  assert.deepEqual(
+    error.details.map((fault) => [fault.field, fault.line, fault.column]),
+    [
+      ['subject', 1, 3],
+      ['html', 2, 3],
+      ['text', 1, 1],
+    ],
+  );
+  assert.doesNotMatch(error.message, /render: false/);
+  const kept = await make({ name: 'kept', html: 'fine' });
+  await refused(
+    api.put(`/templates/${kept.templateId}`, { name: 'kept', html: '{% nope %}' }),
+    400,
+    'TEMPLATE_INVALID',
+  );
+  assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
+});
+
+test('every fault of form is named', async () => {
+  const error = await refused(
+    api.post('/templates', {
+      name: 'tpl_',
+      subject: 'a\r\nBcc: x@example.com',
+      variables: [
+        { name: '1a' },
+        { name: 'a', type: 'number', default: 'x' },
+        { name: 'a' },
+        { name: 'c', type: 'object', default: [] },
+      ],
+    }),
+    400,
+    'INVALID_REQUEST',
+  );
+  assert.deepEqual(fields(error), [
+    ...['name', 'html', 'subject', 'variables[0].name', 'variables[1].default', 'variables[2].name'],
+    'variables[3].default',
+  ]);
+  for (const body of [
+    { name: 'x', text: 'x', version: 7 },
+    { name: 'x', text: 'x', accountId: 'acc_other' },
+    { name: 'x', text: 'x', type: 'spam' },
+    { name: 'x', text: 'x', variables: [{ name: 'a', type: 'date' }] },
+    { name: 'x', text: 'x', variables: [{ name: 'a', extra: 1 }] },
+    { name: 'x', subject: 'x'.repeat(999), text: 'x' },
+    { name: 'x', html: '' },
+    { text: 'x' },
+  ]) {
+    await refused(api.post('/templates', body), 400, 'INVALID_REQUEST');
+  }
+});
+
+test('templates of another account are not there, in whatever call', async () => {
+  const { templateId } = await make({ name: 'private', text: 'x' });
+  const stranger = app.api('acc_stranger');
+  const path = `/templates/${templateId}`;
+  const answers = [
+    stranger.get(path),
+    stranger.put(path, { name: 'mine', text: 'x' }),
+    stranger.delete(path),
+    stranger.get(`${path}/versions`),
+    stranger.post(`${path}/versions/1/restore`),
+    stranger.post(`${path}/render`, {}),
+    stranger.post('/templates', { name: 'x', html: 'x', layoutTemplateId: templateId }),
+  ];
+  for (const answer of answers) await refused(answer, 404, 'NOT_FOUND');
+  const foreign = await stranger.get(path);
+  const unknown = await stranger.get('/templates/tpl_000000000000000000000');
+  assert.deepEqual(foreign.body.error, unknown.body.error);
+  assert.deepEqual((await stranger.get('/templates')).body as unknown, []);
+  assert.equal((await app.api('acc_one', 'sandbox').get(path)).status, 200, 'both modes share them');
+});
+
+test('a version that does not exist cannot be restored', async () => {
+  const { templateId } = await make({ name: 'once', text: 'x' });
+  for (const version of ['2', '0', '-1', '1.0', 'x', '99999999999']) {
+    await refused(api.post(`/templates/${templateId}/versions/${version}/restore`), 404, 'NOT_FOUND');
+  }
+});
+
+test('a layout is filled by others, has none itself, and stays as long as it is used', async () => {
+  const layout = await make({
+    name: 'frame',
+    html: '<b>{{ brand }}</b>{{ content }}<i>end</i>',
+    text: '{{ content }}\n--',
+  });
+  const inner = await make({
+    name: 'inner',
+    html: '<p>{{ x }}</p>',
+    text: '{{ x }}',
+    layoutTemplateId: layout.templateId,
+  });
+  assert.equal(inner.layoutTemplateId, layout.templateId);
+  const path = `/templates/${inner.templateId}`;
+  const templateVariables = { brand: '<Shop>', x: '{{ content }} & $&' };
+  assert.deepEqual((await api.post(`${path}/render`, { templateVariables })).body, {
+    subject: null,
+    html: '<b>&lt;Shop&gt;</b><p>{{ content }} &amp; $&amp;</p><i>end</i>',
+    text: '{{ content }} & $&\n--',
+    missingVariables: [],
+  });
+  const plain = await make({ name: 'no slot', html: 'x' });
+  const wish = (layoutTemplateId: string): JsonObject => ({ name: 'wish', html: 'x', layoutTemplateId });
+  await refused(api.post('/templates', wish(plain.templateId)), 409, 'CONFLICT');
+  await refused(api.post('/templates', wish(inner.templateId)), 409, 'CONFLICT');
+  await refused(api.post('/templates', wish('tpl_unknown')), 404, 'NOT_FOUND');
+  const frame = `/templates/${layout.templateId}`;
+  await refused(api.delete(frame), 409, 'CONFLICT');
+  await refused(api.put(frame, { name: 'frame', html: 'no slot' }), 409, 'CONFLICT');
+  const other = await make({ name: 'other frame', html: '{{content_html}}' });
+  await refused(
+    api.put(frame, { name: 'frame', html: '{{content}}', layoutTemplateId: other.templateId }),
+    409,
+    'CONFLICT',
+  );
+  await refused(
+    api.put(frame, { name: 'frame', html: '{{content}}', layoutTemplateId: layout.templateId }),
+    409,
+    'CONFLICT',
+  );
+  await api.put(frame, { name: 'frame', html: '[{{ content }}]' });
+  const now = await api.post(`${path}/render`, { templateVariables });
+  assert.equal(now.body.html, '[<p>{{ content }} &amp; $&amp;</p>]', 'the present version of the layout is used');
+  await api.put(path, { name: 'inner', html: 'alone' });
+  assert.equal((await api.delete(frame)).status, 200);
+  const gone = await refused(api.post(`${path}/versions/1/restore`), 409, 'CONFLICT');
+  assert.deepEqual(fields(gone), ['layoutTemplateId']);
+});
+
+test('a template that is too much within its layout is refused when it is saved', async () => {
+  const layout = await make({ name: 'heavy', html: `${'{{a}}'.repeat(6_000)}{{ content }}` });
+  const html = '{{a}}'.repeat(6_000);
+  const error = await refused(
+    api.post('/templates', { name: 'too much', html, layoutTemplateId: layout.templateId }),
+    400,
+    'TEMPLATE_INVALID',
+  );
+  assert.match(error.message, /within this layout/);
+  await make({ name: 'alone it fits', html });
+});
+
+test('a preview fills in, lists what is missing, and judges declared types', async () => {
+  const made = await make({
+    name: 'preview',
+    subject: 'Hi {{ name }}',
+    html: '<p>{{ name }} {{ nick }}{{ count }} {{ other.x }}</p>{{ company_address_html }}{{ unsubscribe_email_html }}',
+    variables: [
+      { name: 'name', type: 'string', required: true },
+      { name: 'nick', type: 'string' },
+      { name: 'count', type: 'number', default: 3 },
+      { name: 'unused', required: true },
+    ],
+  });
+  const path = `/templates/${made.templateId}/render`;
+  const empty = await api.call({ method: 'POST', path });
+  assert.equal(empty.status, 200, empty.text);
+  assert.deepEqual(empty.body.missingVariables, ['name', 'unused', 'other.x']);
+  assert.equal(empty.body.subject, 'Hi ');
+  const templateVariables = { name: '<A>', unused: 'u', other: { x: 1 } };
+  const full = await api.post(path, { templateVariables });
+  assert.deepEqual(full.body.missingVariables, []);
+  assert.equal(full.body.html, '<p>&lt;A&gt; 3 1</p><a href="https://mail.test/unsubscribe/preview">Unsubscribe</a>');
+  assert.match(full.body.text, /^<A> 3 1/);
+  const wrong = await refused(api.post(path, { templateVariables: { name: 5, count: '3' } }), 400, 'INVALID_REQUEST');
+  assert.deepEqual(fields(wrong), ['templateVariables.name', 'templateVariables.count']);
+  await refused(api.post(path, { subject: 'x' }), 400, 'INVALID_REQUEST');
+});
+
+test('what is not saved yet can be previewed too', async () => {
+  const templateVariables = { a: 1, list: [{ n: 'x' }, { n: 'y' }] };
+  const html = '{% for i in list %}<p>{{ i.n }}{{ b }}</p>{% endfor %}';
+  const shown = await api.post('/templates/render', { subject: '{{ a }}', html, templateVariables });
+  assert.deepEqual(shown.body, { subject: '1', html: '<p>x</p><p>y</p>', text: 'x\n\ny', missingVariables: ['b'] });
+  const layout = await make({ name: 'for preview', html: '({{ content }})' });
+  const within = await api.post('/templates/render', {
+    html: '{{ a }}',
+    templateVariables,
+    layoutTemplateId: layout.templateId,
+  });
+  assert.equal(within.body.html, '(1)');
+  assert.equal(
+    (await api.post('/templates/render', { subject: 'only {{ a }}', templateVariables })).body.subject,
+    'only 1',
+  );
+  const broken = await refused(api.post('/templates/render', { html: 'a\n{{' }), 400, 'TEMPLATE_INVALID');
+  assert.deepEqual([broken.details[0]!.line, broken.details[0]!.column], [2, 1]);
+  const slow = '{% for i in (1..100000) %}{% for j in (1..1000) %}{{ i }}{% endfor %}{% endfor %}';
+  assert.match(
+    (await refused(api.post('/templates/render', { text: slow }), 400, 'TEMPLATE_INVALID')).message,
+    /filled in/,
+  );
+});
+
+test('of many who want one name at once, one gets it', async () => {
+  const own = app.api('acc_race');
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => own.post('/templates', { name: 'one', text: 'x' })),
+  );
+  assert.deepEqual(answers.map((one) => one.status).sort(), [201, ...Array.from({ length: 19 }, () => 409)]);
+});
+
+test('versions of writes at the same time are counted without gap or double', async () => {
+  const own = app.api('acc_many');
+  const { templateId } = await make({ name: 'many', text: 'v' }, own);
+  const puts = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => own.put(`/templates/${templateId}`, { name: 'many', text: `v${i}` })),
+  );
+  const versions = puts.map((one) => one.body.version as number).sort((a, b) => a - b);
+  assert.deepEqual(
+    versions,
+    Array.from({ length: 20 }, (_, i) => i + 2),
+  );
+  for (const { body } of puts) {
+    const list = (await own.get(`/templates/${templateId}/versions?limit=100`)).body as unknown as JsonObject[];
+    assert.equal(list.find((one) => one.version === body.version)?.text, body.text);
+  }
+});

@@ -1,0 +1,288 @@
+/**
+ * `/templates`: stored templates, their versions, and previews. They are the account's in both modes; what is another's
+ * answers as if it did not exist. What does not parse is refused when it is saved, with line and column, and never stored.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Failure, failure } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed } from '../http/validate.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  contentOf,
+  MAX_TEMPLATE_BYTES,
+  type RenderSourcesRequest,
+  renderRequest,
+  renderResponse,
+  renderSourcesRequest,
+  type TemplateRequest,
+  templateRequest,
+  templateSchema,
+  versionSchema,
+} from './bodies.ts';
+import { judgeContent, judgeSources } from './judge.ts';
+import { hasSlot, inLayout } from './layout.ts';
+import { preview } from './preview.ts';
+import type { Rendered, ToRender } from './render.ts';
+import type { TemplateSource } from './source.ts';
+import {
+  createTemplateOperation,
+  findTemplateOperation,
+  listTemplatesOperation,
+  listVersionsOperation,
+  type Rows,
+  removeTemplateOperation,
+  replaceTemplateOperation,
+  restoreTemplateOperation,
+  type TemplateRefusal,
+  type Written,
+} from './store.ts';
+import { isTemplateId, type Template, type TemplateContent, templateBody, versionBody } from './template.ts';
+
+export interface TemplateRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** The one that sends use, so that they feel changes at once. */
+  templates: TemplateSource;
+  render(mail: ToRender): Result<Rendered>;
+  /** Where the unsubscribe link of a preview leads; asked at each preview. */
+  previewUnsubscribeUrl(): string;
+}
+
+type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
+type PageQuery = { limit?: number; cursor?: string };
+
+const noSuchTemplate = refuse(failure('NOT_FOUND', { message: 'There is no template with this id.' }));
+const noSuchVersion = refuse(failure('NOT_FOUND', { message: 'There is no such version of such a template.' }));
+
+const conflict = (field: string, message: string): Failure =>
+  failure('CONFLICT', { message, details: [{ field, message }] });
+
+const REFUSALS: Record<TemplateRefusal, Failure> = {
+  'not-found': noSuchTemplate.failure,
+  'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
+  'layout-unknown': failure('NOT_FOUND', {
+    message: 'The layoutTemplateId matches no template of this account.',
+    details: [{ field: 'layoutTemplateId', message: 'matches no template of this account' }],
+  }),
+  'layout-without-slot': conflict('layoutTemplateId', 'The html of that template has no {{ content }} to be filled.'),
+  'layout-has-layout': conflict('layoutTemplateId', 'A template that has a layout itself cannot be one.'),
+  'is-layout': conflict('layoutTemplateId', 'Other templates use this one as their layout, so it cannot have one.'),
+  'slot-needed': conflict('html', 'Other templates use this one as their layout; its html needs {{ content }}.'),
+  'in-use': conflict('templateId', 'Other templates use this one as their layout; change or delete them first.'),
+};
+
+function keyOf(request: Request<unknown>): { accountId: string; templateId: string } {
+  return { accountId: request.caller.account.id, templateId: request.params.id ?? '' };
+}
+
+/** All calls below /templates. */
+export function templateRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
+  return [...readRoutes(deps), ...writeRoutes(deps), ...versionRoutes(deps), ...previewRoutes(deps)];
+}
+
+/** A page that ended before its limit, because its rows are large, still has one behind it. */
+function listAnswer<T>(
+  request: Request<unknown>,
+  list: Rows<T>,
+  as: { after: readonly (string | number)[] | undefined; keyOf(row: T): string | number; show(row: T): unknown },
+): RouteAnswer {
+  const page = { limit: list.rows.length, after: as.after };
+  const rows = list.more ? [...list.rows, list.rows[0] as T] : list.rows;
+  return pageAnswer(request, { page, rows, keyOf: (row) => [as.keyOf(row)], show: as.show });
+}
+
+function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] {
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/templates', tag: 'templates', auth: 'key' },
+      summary: 'List templates, newest first',
+      description: 'A page of large templates may be shorter than its limit; Link tells whether there is more.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(templateSchema) },
+      async handle(request: Request<undefined, PageQuery>) {
+        const page = readPage(request.query, ['string']);
+        if (!page.ok) return page;
+        const { after, limit } = page.value;
+        const before = after === undefined ? null : String(after[0]);
+        const asked = { accountId: request.caller.account.id, before, limit };
+        const list = await database.execute(listTemplatesOperation, asked);
+        return listAnswer(request, list, { after, keyOf: (row) => row.id, show: templateBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      summary: 'One template, in its present version',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: templateSchema },
+      async handle(request: Request) {
+        const found = await database.execute(findTemplateOperation, keyOf(request));
+        return found ? answer(templateBody(found)) : noSuchTemplate;
+      },
+    }),
+  ];
+}
+
+/** Whether a template with its layout is still within the limits; nothing when it has none. */
+async function judgeWithin(deps: TemplateRouteDeps, accountId: string, content: TemplateContent) {
+  if (content.layoutId === null) return ok(undefined);
+  const layout = await deps.database.execute(findTemplateOperation, { accountId, templateId: content.layoutId });
+  // One that is not there is refused where the template is written.
+  return layout ? judgeSources(inLayout(content, layout), 'within this layout') : ok(undefined);
+}
+
+function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
+  if ('refused' in written) return refuse(REFUSALS[written.refused]);
+  deps.templates.changed(accountId);
+  return answer(templateBody(written.template));
+}
+
+function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  const write = async (
+    request: Request<TemplateRequest>,
+    wish: { templateId: string; operation: typeof createTemplateOperation },
+  ): Promise<RouteAnswer> => {
+    const accountId = request.caller.account.id;
+    const content = contentOf(request.body);
+    const judged = judgeContent(content, request.body);
+    if (!judged.ok) return judged;
+    const within = await judgeWithin(deps, accountId, content);
+    if (!within.ok) return within;
+    const { templateId } = wish;
+    const made = { accountId, templateId, name: request.body.name, content, nowMs: clock.now() };
+    return writtenAnswer(deps, accountId, await database.execute(wish.operation, made));
+  };
+  const shared = { tag: 'templates', auth: 'key', body: templateRequest, maxBodyBytes: MAX_TEMPLATE_BYTES } as const;
+  return [
+    defineRoute({
+      ...{ ...shared, method: 'POST', path: '/templates' },
+      summary: 'Make a template',
+      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
+      response: { status: 201, schema: templateSchema },
+      handle: (request: Request<TemplateRequest>) =>
+        write(request, { templateId: newId('tpl', clock.now()), operation: createTemplateOperation }),
+    }),
+    defineRoute({
+      ...{ ...shared, method: 'PUT', path: '/templates/:id' },
+      summary: 'Replace a template; makes a new version',
+      description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
+      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
+      response: { status: 200, schema: templateSchema },
+      handle: (request: Request<TemplateRequest>) =>
+        write(request, { templateId: keyOf(request).templateId, operation: replaceTemplateOperation }),
+    }),
+    defineRoute({
+      ...{ method: 'DELETE', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      summary: 'Delete a template with all its versions',
+      description: 'Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.',
+      refusals: ['NOT_FOUND', 'CONFLICT'],
+      response: { status: 200, schema: closed({ message: Type.String() }) },
+      async handle(request: Request) {
+        const key = keyOf(request);
+        const outcome = await database.execute(removeTemplateOperation, key);
+        if (outcome !== 'removed') return refuse(REFUSALS[outcome]);
+        deps.templates.changed(key.accountId);
+        return answer({ message: 'The template and its versions are deleted.' });
+      },
+    }),
+  ];
+}
+
+function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/templates/:id/versions', tag: 'templates', auth: 'key' },
+      summary: 'Versions of a template, newest first',
+      refusals: ['NOT_FOUND'],
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(versionSchema) },
+      async handle(request: Request<undefined, PageQuery>) {
+        const page = readPage(request.query, ['number']);
+        if (!page.ok) return page;
+        const { after, limit } = page.value;
+        const before = after === undefined ? null : Math.trunc(Number(after[0]));
+        const list = await database.execute(listVersionsOperation, { ...keyOf(request), before, limit });
+        if (!list) return noSuchTemplate;
+        return listAnswer(request, list, { after, keyOf: (row) => row.version, show: versionBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/templates/:id/versions/:version/restore', tag: 'templates', auth: 'key' },
+      summary: 'Make a new version that says what an earlier one said',
+      description: 'The template keeps the name it has.',
+      refusals: ['NOT_FOUND', 'CONFLICT'],
+      response: { status: 200, schema: templateSchema },
+      async handle(request: Request) {
+        const version = Number(/^[1-9]\d{0,8}$/.exec(request.params.version ?? '')?.[0]);
+        if (Number.isNaN(version)) return noSuchVersion;
+        const key = keyOf(request);
+        const written = await database.execute(restoreTemplateOperation, { ...key, version, nowMs: clock.now() });
+        if ('refused' in written && written.refused === 'not-found') return noSuchVersion;
+        if ('refused' in written && written.refused === 'layout-unknown') {
+          return refuse(conflict('layoutTemplateId', 'The layout of that version was deleted.'));
+        }
+        return writtenAnswer(deps, key.accountId, written);
+      },
+    }),
+  ];
+}
+
+function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
+  const { database, templates, render, previewUnsubscribeUrl } = deps;
+  const depsFor = (caller: Caller) => ({
+    ...{ render, unsubscribeUrl: previewUnsubscribeUrl() },
+    ownVariables: caller.account.settings.variables,
+  });
+  return [
+    defineRoute({
+      ...{ method: 'POST', path: '/templates/:id/render', tag: 'templates', auth: 'key' },
+      summary: 'Preview a template',
+      description: 'Variables without a value are left empty and listed.',
+      body: renderRequest,
+      bodyOptional: true,
+      maxBodyBytes: MAX_TEMPLATE_BYTES,
+      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
+      response: { status: 200, schema: renderResponse },
+      async handle(request: Request<Static<typeof renderRequest>>) {
+        const { accountId, templateId } = keyOf(request);
+        const found = isTemplateId(templateId) ? await templates.find(accountId, templateId) : undefined;
+        if (!found) return noSuchTemplate;
+        const shown = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
+        return shown.ok ? answer(shown.value) : shown;
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/templates/render', tag: 'templates', auth: 'key' },
+      summary: 'Preview what is not saved yet',
+      description: 'Variables without a value are left empty and listed.',
+      body: renderSourcesRequest,
+      maxBodyBytes: MAX_TEMPLATE_BYTES,
+      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
+      response: { status: 200, schema: renderResponse },
+      async handle(request: Request<RenderSourcesRequest>) {
+        const content = contentOf(request.body);
+        const judged = judgeContent(content);
+        if (!judged.ok) return judged;
+        const { layoutId } = content;
+        let layout: Template | undefined;
+        if (layoutId !== null) {
+          const key = { accountId: request.caller.account.id, templateId: layoutId };
+          layout = await database.execute(findTemplateOperation, key);
+          if (!layout) return refuse(REFUSALS['layout-unknown']);
+          if (layout.layoutId !== null) return refuse(REFUSALS['layout-has-layout']);
+          if (!hasSlot(layout.html)) return refuse(REFUSALS['layout-without-slot']);
+        }
+        const sources = layout === undefined ? content : inLayout(content, layout);
+        const toPreview = { ...sources, declared: content.variables };
+        const shown = preview(toPreview, request.body.templateVariables ?? {}, depsFor(request.caller));
+        return shown.ok ? answer(shown.value) : shown;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,109 @@
+/**
+ * Templates as sends use them: found by id or name, put into their layout, parsed, and kept in memory. Versions never
+ * change, so that what is kept of one is never stale; which version is the present one is asked again when the answer is
+ * older than a moment. A change made in this process is felt by the next send, one of another process within a second.
+ */
+import type { Clock } from '../base/clock.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import type { Database } from '../storage/database.ts';
+import { inLayout, type Sources } from './layout.ts';
+import { isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
+import { createRecent } from './recent.ts';
+import type { ParsedParts } from './render.ts';
+import { headVersionsOperation, type TemplateHead, templateHeadOperation } from './store.ts';
+import type { DeclaredVariable } from './template.ts';
+
+const FRESH_MS = 700;
+const HEADS_KEPT = 5_000;
+const VERSIONS_KEPT = 1_000;
+/** About how many bytes of sources and parsed templates are kept, twice. */
+const KEPT_BYTES = 64_000_000;
+
+/** One version within its layout, ready to be filled in. */
+export interface UsableTemplate extends Sources {
+  id: string;
+  version: number;
+  declared: readonly DeclaredVariable[];
+  parsed: ParsedParts;
+}
+
+export interface TemplateSource {
+  /** At once when it is known; undefined when the account has no template of this id or name. */
+  find(accountId: string, reference: string): UsableTemplate | undefined | Promise<UsableTemplate | undefined>;
+  /** To be called after the commit of any change of the account's templates. */
+  changed(accountId: string): void;
+}
+
+function parseParts(sources: Sources): ParsedParts {
+  const parsed: ParsedParts = {};
+  for (const part of ['subject', 'html', 'text'] as const) {
+    const source = sources[part];
+    if (source === null || !isTemplate(source)) continue;
+    // What does not parse (it did when it was saved, but its layout may have outgrown the limits since) is told by the send.
+    const result = parseUnremembered(source, part === 'html' ? 'html' : 'text');
+    if (result.ok) parsed[part] = result.value;
+  }
+  return parsed;
+}
+
+function weightOf({ subject, html, text, parsed }: UsableTemplate): number {
+  const length = (subject?.length ?? 0) + (html?.length ?? 0) + (text?.length ?? 0);
+  return Object.values(parsed).reduce((sum, { weight }: MailTemplate) => sum + weight, 2 * length);
+}
+
+const nameOf = ({ id, version, layoutId, layoutVersion }: TemplateHead): string =>
+  `${id}/${version}/${layoutId}/${layoutVersion}`;
+
+export function createTemplateSource({ database, clock }: { database: Database; clock: Clock }): TemplateSource {
+  const versions = createRecent<UsableTemplate>({
+    entries: VERSIONS_KEPT,
+    weight: KEPT_BYTES,
+    weigh: (_, template) => weightOf(template),
+  });
+  const heads = createFreshCache<{ accountId: string; reference: string }, { accountId: string; head: TemplateHead }>({
+    clock,
+    maxAgeMs: FRESH_MS,
+    limit: HEADS_KEPT,
+    absentLimit: 0,
+    read: async (asked) => {
+      const head = await database.execute(templateHeadOperation, asked);
+      return head && { accountId: asked.accountId, head };
+    },
+  });
+
+  const load = async (head: TemplateHead): Promise<UsableTemplate | undefined> => {
+    const found = await database.execute(headVersionsOperation, head);
+    if (!found) return undefined;
+    const sources = found.layout === null ? found.own : inLayout(found.own, found.layout);
+    const { id, version } = head;
+    const { subject, html, text } = sources;
+    const parsed = parseParts(sources);
+    const declared = [...found.own.variables];
+    for (const one of found.layout?.variables ?? []) {
+      if (!declared.some((other) => other.name === one.name)) declared.push(one);
+    }
+    const usable = { id, version, subject, html, text, declared, parsed };
+    versions.set(nameOf(head), usable);
+    return usable;
+  };
+
+  /** Many sends that meet a new version at once read and parse it once. */
+  const loading = new Map<string, Promise<UsableTemplate | undefined>>();
+  const use = (head: TemplateHead): UsableTemplate | Promise<UsableTemplate | undefined> => {
+    const name = nameOf(head);
+    const known = versions.get(name) ?? loading.get(name);
+    if (known !== undefined) return known;
+    const started = load(head).finally(() => loading.delete(name));
+    loading.set(name, started);
+    return started;
+  };
+
+  return {
+    find: (accountId, reference) => {
+      const known = heads.get(`${accountId} ${reference}`, { accountId, reference });
+      if (known instanceof Promise) return known.then((late) => late && use(late.head));
+      return known && use(known.head);
+    },
+    changed: (accountId) => heads.forgetWhere((known) => known.accountId === accountId),
+  };
+}

@@ -1,0 +1,306 @@
+/**
+ * The rows of templates and of their versions. Whoever changes templates of an account holds the row of that account, so
+ * that what was found (a free name, a layout that nobody dropped) is still so when the change is written. Versions are
+ * written once and never changed.
+ */
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { hasSlot } from './layout.ts';
+import {
+  type DeclaredVariable,
+  isTemplateId,
+  type Template,
+  type TemplateContent,
+  type TemplateVersion,
+} from './template.ts';
+
+/** Characters of html and text in one page of a list; a page is shorter than asked for rather than larger than this. */
+const PAGE_LENGTH = 8_000_000;
+
+export interface TemplateKey {
+  accountId: string;
+  templateId: string;
+}
+
+interface VersionRow extends Omit<TemplateVersion, 'variables'> {
+  variables: string;
+}
+
+const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.html, v.text, v.layout_id AS "layoutId",
+   v.variables, v.created_at AS "versionAt"`;
+const PRESENT = `${VERSION}, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+   FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
+
+function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
+  return { ...row, variables: JSON.parse(row.variables) as DeclaredVariable[] };
+}
+
+async function findTemplate(tx: Transaction, { accountId, templateId }: TemplateKey): Promise<Template | undefined> {
+  const row = await tx.get<VersionRow & Pick<Template, 'createdAt' | 'updatedAt'>>(
+    `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ?`,
+    templateId,
+    accountId,
+  );
+  return row && readVariables(row);
+}
+
+/** By id; undefined when the account has none of it. */
+export const findTemplateOperation = operation('templates.find', 'read', (tx, key: TemplateKey) =>
+  findTemplate(tx, key),
+);
+
+export interface Rows<T> {
+  rows: T[];
+  /** Whether there is more behind them. */
+  more: boolean;
+}
+
+/** The first `limit` of these, as long as they are not too large together; at least one. */
+function fitting<T extends { length: number }>(found: T[], limit: number): Rows<T> {
+  const rows: T[] = [];
+  let length = 0;
+  for (const row of found.slice(0, limit)) {
+    length += row.length;
+    if (rows.length > 0 && length > PAGE_LENGTH) break;
+    rows.push(row);
+  }
+  return { rows, more: found.length > rows.length };
+}
+
+const LENGTH = 'coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "length"';
+
+/** Newest first; `before` is the last id of the page in front. */
+export const listTemplatesOperation = operation(
+  'templates.list',
+  'read',
+  async (tx, page: { accountId: string; before: string | null; limit: number }): Promise<Rows<Template>> => {
+    const found = await tx.all<{ id: string; length: number }>(
+      `SELECT t.id, ${LENGTH} FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
+       WHERE t.account_id = ? AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
+      page.accountId,
+      page.before ?? 'tpl_~',
+      page.limit + 1,
+    );
+    const { rows, more } = fitting(found, page.limit);
+    const templates: Template[] = [];
+    for (const { id } of rows) {
+      templates.push((await findTemplate(tx, { accountId: page.accountId, templateId: id })) as Template);
+    }
+    return { rows: templates, more };
+  },
+);
+
+async function findVersion(tx: Transaction, id: string, version: number): Promise<TemplateVersion | undefined> {
+  const row = await tx.get<VersionRow>(
+    `SELECT ${VERSION} FROM template_version v WHERE v.template_id = ? AND v.version = ?`,
+    id,
+    version,
+  );
+  return row && readVariables(row);
+}
+
+/** Newest first; undefined when the account has no such template. */
+export const listVersionsOperation = operation(
+  'templates.versions',
+  'read',
+  async (
+    tx,
+    page: TemplateKey & { before: number | null; limit: number },
+  ): Promise<Rows<TemplateVersion> | undefined> => {
+    if (!(await findTemplate(tx, page))) return undefined;
+    const found = await tx.all<{ version: number; length: number }>(
+      `SELECT v.version, ${LENGTH} FROM template_version v WHERE v.template_id = ? AND v.version < ?
+       ORDER BY v.version DESC LIMIT ?`,
+      page.templateId,
+      page.before ?? 2_147_483_647,
+      page.limit + 1,
+    );
+    const { rows, more } = fitting(found, page.limit);
+    const versions: TemplateVersion[] = [];
+    for (const { version } of rows) versions.push((await findVersion(tx, page.templateId, version)) as TemplateVersion);
+    return { rows: versions, more };
+  },
+);
+
+/** Why a template was not written. */
+export type TemplateRefusal =
+  | 'not-found'
+  | 'name-taken'
+  | 'layout-unknown'
+  | 'layout-without-slot'
+  | 'layout-has-layout'
+  | 'is-layout'
+  | 'slot-needed'
+  | 'in-use';
+
+export type Written = { template: Template } | { refused: TemplateRefusal };
+
+async function holdAccount(tx: Transaction, accountId: string): Promise<void> {
+  await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
+}
+
+async function isNameTaken(tx: Transaction, { accountId, templateId }: TemplateKey, name: string): Promise<boolean> {
+  const other = await tx.get<{ id: string }>(
+    'SELECT id FROM template WHERE account_id = ? AND name = ?',
+    accountId,
+    name,
+  );
+  return other !== undefined && other.id !== templateId;
+}
+
+async function isUsed(tx: Transaction, templateId: string): Promise<boolean> {
+  return (await tx.get('SELECT 1 AS found FROM template WHERE layout_id = ? LIMIT 1', templateId)) !== undefined;
+}
+
+/** What speaks against the layout of this content, or against this content in a layout that others use. */
+async function judgeLayout(
+  tx: Transaction,
+  key: TemplateKey,
+  content: TemplateContent,
+): Promise<TemplateRefusal | undefined> {
+  if (await isUsed(tx, key.templateId)) {
+    if (content.layoutId !== null) return 'is-layout';
+    if (!hasSlot(content.html)) return 'slot-needed';
+  }
+  if (content.layoutId === null) return undefined;
+  if (content.layoutId === key.templateId) return 'layout-has-layout';
+  const layout = await findTemplate(tx, { accountId: key.accountId, templateId: content.layoutId });
+  if (!layout) return 'layout-unknown';
+  if (layout.layoutId !== null) return 'layout-has-layout';
+  return hasSlot(layout.html) ? undefined : 'layout-without-slot';
+}
+
+async function insertVersion(
+  tx: Transaction,
+  row: { id: string; version: number; name: string; content: TemplateContent; nowMs: number },
+): Promise<void> {
+  const { content } = row;
+  const values: SqlValue[] = [row.id, row.version, row.name, content.type, content.subject, content.html, content.text];
+  await tx.run(
+    `INSERT INTO template_version (template_id, version, name, type, subject, html, text, layout_id, variables, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...values,
+    content.layoutId,
+    JSON.stringify(content.variables),
+    row.nowMs,
+  );
+}
+
+export interface TemplateToWrite extends TemplateKey {
+  name: string;
+  content: TemplateContent;
+  nowMs: number;
+}
+
+export const createTemplateOperation = operation(
+  'templates.create',
+  'write',
+  async (tx, made: TemplateToWrite): Promise<Written> => {
+    await holdAccount(tx, made.accountId);
+    if (await isNameTaken(tx, made, made.name)) return { refused: 'name-taken' };
+    const refused = await judgeLayout(tx, made, made.content);
+    if (refused) return { refused };
+    await tx.run(
+      `INSERT INTO template (id, account_id, name, version, layout_id, created_at, updated_at)
+       VALUES (?, ?, ?, 1, ?, ?, ?)`,
+      made.templateId,
+      made.accountId,
+      made.name,
+      made.content.layoutId,
+      made.nowMs,
+      made.nowMs,
+    );
+    const { templateId: id, name, content, nowMs } = made;
+    await insertVersion(tx, { id, version: 1, name, content, nowMs });
+    return { template: (await findTemplate(tx, made)) as Template };
+  },
+);
+
+async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Written> {
+  if (await isNameTaken(tx, changed, changed.name)) return { refused: 'name-taken' };
+  const refused = await judgeLayout(tx, changed, changed.content);
+  if (refused) return { refused };
+  const { templateId: id, accountId, name, content, nowMs } = changed;
+  const row = (await tx.get<{ version: number }>(
+    `UPDATE template SET name = ?, version = version + 1, layout_id = ?,
+       updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
+     WHERE id = ? AND account_id = ? RETURNING version`,
+    name,
+    content.layoutId,
+    nowMs,
+    nowMs,
+    id,
+    accountId,
+  )) as { version: number };
+  await insertVersion(tx, { id, version: row.version, name, content, nowMs });
+  return { template: (await findTemplate(tx, changed)) as Template };
+}
+
+/** Replaces all that a template says; what it said before stays as a version. */
+export const replaceTemplateOperation = operation(
+  'templates.replace',
+  'write',
+  async (tx, changed: TemplateToWrite): Promise<Written> => {
+    await holdAccount(tx, changed.accountId);
+    return (await findTemplate(tx, changed)) ? addVersion(tx, changed) : { refused: 'not-found' };
+  },
+);
+
+/** Makes a new version that says what an earlier one said; the template keeps the name it has. */
+export const restoreTemplateOperation = operation(
+  'templates.restore',
+  'write',
+  async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
+    await holdAccount(tx, restored.accountId);
+    const present = await findTemplate(tx, restored);
+    const earlier = present && (await findVersion(tx, restored.templateId, restored.version));
+    if (!present || !earlier) return { refused: 'not-found' };
+    return addVersion(tx, { ...restored, name: present.name, content: earlier });
+  },
+);
+
+/** Removes a template with all its versions, unless others use it as their layout. */
+export const removeTemplateOperation = operation(
+  'templates.remove',
+  'write',
+  async (tx, key: TemplateKey): Promise<'removed' | TemplateRefusal> => {
+    await holdAccount(tx, key.accountId);
+    if (!(await findTemplate(tx, key))) return 'not-found';
+    if (await isUsed(tx, key.templateId)) return 'in-use';
+    await tx.run('DELETE FROM template_version WHERE template_id = ?', key.templateId);
+    await tx.run('DELETE FROM template WHERE id = ? AND account_id = ?', key.templateId, key.accountId);
+    return 'removed';
+  },
+);
+
+/** Which versions a send by this id or name is made of right now. */
+export interface TemplateHead {
+  id: string;
+  version: number;
+  layoutId: string | null;
+  layoutVersion: number | null;
+}
+
+export const templateHeadOperation = operation(
+  'templates.head',
+  'read',
+  (tx, asked: { accountId: string; reference: string }) =>
+    tx.get<TemplateHead>(
+      `SELECT t.id, t.version, t.layout_id AS "layoutId", l.version AS "layoutVersion"
+       FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
+       WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ?`,
+      asked.accountId,
+      asked.reference,
+    ),
+);
+
+/** The versions that a head names; undefined when one was removed since. */
+export const headVersionsOperation = operation(
+  'templates.headVersions',
+  'read',
+  async (tx, head: TemplateHead): Promise<{ own: TemplateVersion; layout: TemplateVersion | null } | undefined> => {
+    const own = await findVersion(tx, head.id, head.version);
+    if (!own || head.layoutId === null || head.layoutVersion === null) return own && { own, layout: null };
+    const layout = await findVersion(tx, head.layoutId, head.layoutVersion);
+    return layout && { own, layout };
+  },
+);

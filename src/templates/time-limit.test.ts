@@ -1,0 +1,29 @@
+/** The limit counts work, not waiting. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTimeLimit, RENDER_LIMIT_MS } from './time-limit.ts';
+
+test('a thread that stands still is not work; one that works is ended', () => {
+  let workedMs = 5_000;
+  const limit = createTimeLimit(0, () => workedMs);
+  limit.check(1);
+  limit.check(60_000);
+  workedMs += RENDER_LIMIT_MS / 2;
+  limit.check(120_000);
+  workedMs += 1;
+  assert.throws(() => limit.check(120_001), /limit exceeded/);
+});
+
+test('the thread is not asked before half of the time has passed', () => {
+  const limit = createTimeLimit(1_000, () => assert.fail('asked'));
+  limit.check(1_000 + RENDER_LIMIT_MS / 2);
+});
+
+test('real work is ended at about the limit', () => {
+  const startedMs = performance.now();
+  const limit = createTimeLimit(startedMs);
+  assert.throws(() => {
+    for (;;) limit.check(performance.now());
+  }, /limit exceeded/);
+  assert.ok(performance.now() - startedMs >= RENDER_LIMIT_MS / 2);
+});

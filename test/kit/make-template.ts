@@ -1,0 +1,33 @@
+/** Puts a template into a store, or a new version of it, without the HTTP surface. */
+import { newId } from '../../src/base/ids.ts';
+import type { Database } from '../../src/storage/database.ts';
+import { createTemplateOperation, replaceTemplateOperation, type TemplateToWrite } from '../../src/templates/store.ts';
+import type { Template, TemplateContent } from '../../src/templates/template.ts';
+
+export interface TemplateToMake extends Partial<TemplateContent> {
+  accountId?: string;
+  /** Replaces the template of this id. */
+  templateId?: string;
+  name: string;
+}
+
+/** The stored template; throws when it is refused. */
+export async function makeTemplate(database: Database, wish: TemplateToMake): Promise<Template> {
+  const { accountId = 'acc_test', templateId, name, ...content } = wish;
+  const row: TemplateToWrite = {
+    ...{ accountId, name, templateId: templateId ?? newId('tpl'), nowMs: Date.now() },
+    content: {
+      type: 'transactional',
+      subject: null,
+      html: null,
+      text: null,
+      layoutId: null,
+      variables: [],
+      ...content,
+    },
+  };
+  const operation = templateId === undefined ? createTemplateOperation : replaceTemplateOperation;
+  const written = await database.execute(operation, row);
+  if ('refused' in written) throw new Error(`the template was refused: ${written.refused}`);
+  return written.template;
+}
