@@ -3,8 +3,8 @@
  * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
  * way. The content is read once and signed once for all recipients that wait in the window.
  *
- * Content that is missing or has another size than was accepted is never sent: the attempt fails on our side, the operator is
- * told by the log at level error, and the message bounces when its lifetime ends.
+ * Content that is missing, or is not what was accepted (blobs are compared with their digest), is never sent: the attempt
+ * fails on our side, the operator is told by the log at level error, and the message bounces when its lifetime ends.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
@@ -12,8 +12,9 @@ import { parseAddress } from '../mail/address.ts';
 import { RelaxedBodyHash } from '../mail/dkim-body.ts';
 import { type DkimKey, type PreparedDkim, prepareDkim, prepareDkimHeader, signPrepared } from '../mail/dkim-sign.ts';
 import { formatDate } from '../mail/header.ts';
-import type { DeliveryJob } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs.ts';
+import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface SigningKeys {
@@ -29,10 +30,17 @@ export interface Preparing {
   blobs: Blobs;
   keysFor: KeysFor;
   log: Log;
+  bodyHashes: BodyHashes;
 }
 
 export type Prepared =
-  | { ok: true; content: Buffer; signatures: string }
+  | {
+      ok: true;
+      content: Buffer | StreamedContent;
+      signatures: string;
+      /** Signatures over other bytes of the same mail, where a peer makes it necessary to re-encode it. */
+      signAgain(content: Buffer): Promise<string>;
+    }
   | { ok: false; evidence: Omit<Evidence, 'relay'> };
 
 /** RFC 5321 §6.3: more Received fields than this are a loop. */
@@ -43,13 +51,19 @@ function unsendable(message: string): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
 }
 
-async function loadContent(job: DeliveryJob, inline: Uint8Array | null, blobs: Blobs): Promise<Buffer | string> {
+/** A fault is a sentence that a user may read; its cause, the words of the storage, is for the operator alone. */
+async function loadContent(
+  job: DeliveryJob,
+  inline: Uint8Array | null,
+  blobs: Blobs,
+): Promise<Buffer | { fault: string; cause?: string }> {
   if (inline) return Buffer.from(inline.buffer, inline.byteOffset, inline.byteLength);
-  if (job.blobKey === null) return 'the content of the message is no longer stored';
+  if (job.blobKey === null) return { fault: 'the content of the message is no longer stored' };
   try {
-    return (await blobs.get(job.blobKey)) ?? 'the stored content of the message is missing';
+    return (await blobs.get(job.blobKey)) ?? { fault: 'the stored content of the message is missing' };
   } catch (error) {
-    return `the stored content of the message cannot be read: ${(error as Error).message}`;
+    const what = error instanceof BlobDamaged ? 'is not what was accepted' : 'cannot be read';
+    return { fault: `the stored content of the message ${what}`, cause: (error as Error).message };
   }
 }
 
@@ -66,7 +80,7 @@ export function countReceived(content: Buffer): number {
 }
 
 /** Hashes a large body in slices, so that 40 MB do not hold up the event loop. */
-async function prepareLarge(content: Buffer): Promise<PreparedDkim> {
+async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
   const end = content.indexOf('\r\n\r\n');
   if (end === -1) return prepareDkim(content);
   const body = new RelaxedBodyHash();
@@ -83,19 +97,23 @@ async function prepareLarge(content: Buffer): Promise<PreparedDkim> {
  */
 export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps: Preparing): Promise<Prepared> {
   const content = await loadContent(job, inline, deps.blobs);
-  if (typeof content === 'string' || content.length !== job.sizeBytes) {
-    const message =
-      typeof content === 'string'
-        ? content
-        : `the stored content has ${content.length} bytes instead of ${job.sizeBytes}; it is not sent`;
-    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes }, message);
-    return unsendable(message);
+  const { files } = job.options;
+  const acceptedBytes = files ? job.sizeBytes - encodedFilesBytes(files) : job.sizeBytes;
+  if (!Buffer.isBuffer(content) || content.length !== acceptedBytes) {
+    const { fault, cause } = Buffer.isBuffer(content)
+      ? { fault: `the stored content has ${content.length} bytes instead of ${acceptedBytes}; it is not sent` }
+      : content;
+    deps.log.error({ messageId: job.messageId, blobKey: job.blobKey, sizeBytes: job.sizeBytes, cause }, fault);
+    return unsendable(fault);
   }
   // What we composed ourselves has no Received field.
   if (job.source === 'smtp' && countReceived(content) > MAX_RECEIVED) {
     const text = `the message has more than ${MAX_RECEIVED} Received fields: it goes round in a loop`;
     return { ok: false, evidence: { stage: 'data', local: { code: 554, enhanced: '5.4.6', text } } };
   }
+  const large = files && { job, content, files };
+  const sendable = large ? await openLarge(large, deps) : content;
+  if (typeof sendable === 'string') return unsendable(sendable);
   const from = parseAddress(job.headerFrom);
   let signing: SigningKeys | undefined;
   try {
@@ -104,11 +122,18 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
     // The storage refuses, or a key does not open: nothing that this message could be blamed for.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
-  if (!signing || signing.keys.length === 0) return { ok: true, content, signatures: '' };
+  if (!signing || signing.keys.length === 0) {
+    return { ok: true, content: sendable, signatures: '', signAgain: () => Promise.resolve('') };
+  }
   // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
-  const prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareLarge(content);
-  const signatures = await signPrepared(prepared, { ...signing, nowMs: job.createdAt });
-  return { ok: true, content, signatures };
+  let prepared: PreparedDkim | string;
+  if (large) prepared = await prepareLargeDkim(large, deps);
+  else prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareInSlices(content);
+  if (typeof prepared === 'string') return unsendable(prepared);
+  const signers = { ...signing, nowMs: job.createdAt };
+  const signatures = await signPrepared(prepared, signers);
+  const signAgain = (other: Buffer): Promise<string> => signPrepared(prepareDkim(other), signers);
+  return { ok: true, content: sendable, signatures, signAgain };
 }
 
 /** Our Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */

@@ -9,13 +9,15 @@
  *
  * In none of them has the peer seen a final dot. A recipient is put back a few times at most.
  */
-import type { RecipientResult, SendResult } from '../net/smtp-client.ts';
+import type { RecipientResult, SendResult, SmtpContent } from '../net/smtp-client.ts';
 import type { Prepared } from './attempt.ts';
 import { receivedField } from './attempt.ts';
 import { type Connections, hasShareLeft, type Line, type Opened } from './connections.ts';
+import type { StreamedContent } from './large.ts';
 import { type Evidence, judge, type Outcome } from './outcome.ts';
 import { RELAY } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
+import { sendFitting } from './seven-bit.ts';
 import type { Held } from './window.ts';
 
 const MAX_RETURNS = 3;
@@ -133,18 +135,30 @@ function isTemporaryAtMail(results: RecipientOutcome[], sent: SendResult): boole
   );
 }
 
+/** Streamed content with its head; read from the beginning each time it is sent. */
+function behind(head: Buffer, content: StreamedContent): SmtpContent {
+  return {
+    async *[Symbol.asyncIterator]() {
+      yield head;
+      yield* content.read();
+    },
+  };
+}
+
 /** Never rejects because of a peer. */
 export async function transmit(options: Transmitting): Promise<Transmission> {
   const { group, destination, prepared, connections } = options;
   const elapsed = stopwatch(options.now);
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
   const { job } = group[0]!;
-  const head = Buffer.from(`${receivedField(job, options.hostname)}${prepared.signatures}`, 'latin1');
+  const received = receivedField(job, options.hostname);
+  const head = Buffer.from(`${received}${prepared.signatures}`, 'latin1');
+  const { content } = prepared;
   const message = {
     mailFrom: job.envelopeFrom,
     recipients: group.map((held) => held.job.recipient),
-    content: [head, prepared.content],
-    sizeBytes: head.length + prepared.content.length,
+    content: Buffer.isBuffer(content) ? [head, content] : behind(head, content),
+    sizeBytes: head.length + (Buffer.isBuffer(content) ? content.length : content.sizeBytes),
     smtpUtf8: job.options.smtpUtf8,
     eightBit: job.options.eightBit,
     requireTls: job.options.requireTls,
@@ -162,7 +176,7 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
     options.onLine(line);
     const reused = line.used > 0;
     line.used += 1;
-    const sent = await line.session.send(message);
+    const sent = await sendFitting(line.session, { message, prepared, received });
     const results = judgeSent(options, { line, sent, reused, clocked: elapsed() });
     const progressed = sent.recipients.some((one) => one.accepted);
     // RFC 5321 §5.1: a temporary refusal before any recipient was named leaves the next exchanger to be asked.

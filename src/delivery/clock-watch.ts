@@ -6,13 +6,15 @@
 
 import { deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
+import { JUMP_MS, watchJumps } from '../base/clock-jump.ts';
 import type { Log } from '../base/log.ts';
 import { clampDueOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 
-const JUMP_MS = 5_000;
 /** After the eighth attempt the step no longer grows. */
 const STEPS = 8;
+/** The longest of the pauses of slots.ts and settler.ts. */
+const CRASH_PAUSE_MS = 30_000;
 /** A step with its jitter, and as much again as a slow tick may take. */
 const SLACK = 1.15;
 
@@ -23,19 +25,22 @@ export interface ClockWatch {
 
 export function startClockWatch(deps: { clock: Clock; database: Database; log: Log }): ClockWatch {
   const { clock, database, log } = deps;
-  const offset = (): number => clock.now() - performance.now();
-  let last = offset();
+  const jumpOf = watchJumps(clock);
   let clamped = false;
   return {
     look: async () => {
-      const jumpMs = offset() - last;
-      last = offset();
+      const jumpMs = jumpOf();
       const jumped = Math.abs(jumpMs) > JUMP_MS;
       if (jumped) log.warn({ jumpMs: Math.round(jumpMs) }, 'the clock has jumped');
-      if (clamped && !(jumped && jumpMs < 0)) return jumped;
+      if (jumped && jumpMs < 0) clamped = false;
+      if (clamped) return jumped;
       try {
         const latestMs = Array.from({ length: STEPS }, (_, step) => Math.round(deliveryDelayMs(step + 1) * SLACK));
-        const brought = await database.execute(clampDueOperation, { nowMs: clock.now(), latestMs });
+        const brought = await database.execute(clampDueOperation, {
+          nowMs: clock.now(),
+          latestMs,
+          crashPauseMs: CRASH_PAUSE_MS,
+        });
         if (brought > 0)
           log.warn({ messages: brought }, 'messages were due later than their schedule allows; brought forward');
         clamped = true;

@@ -42,6 +42,8 @@ export interface Connections {
   sweep(): void;
   /** Ends what is being opened, with the cause ECANCELLED, and refuses to open more. */
   cancelOpening(): void;
+  /** Cuts every session that is in the middle of a message and has not sent its final dot. */
+  cutBeforeDots(): void;
   /** Cuts every session. */
   destroyAll(): void;
   /** QUIT to every idle session. */
@@ -161,6 +163,9 @@ export function openConnections(options: ConnectionOptions): Connections {
       }
     },
     cancelOpening: () => opening.abort(),
+    cutBeforeDots: () => {
+      for (const line of [...lines]) line.session.cutBeforeDot();
+    },
     destroyAll: () => {
       for (const line of [...lines]) line.session.destroy();
     },

@@ -5,6 +5,7 @@
  * - A row that we hold and that comes back under a new fence (its lease looked expired, because the clock jumped) is the
  *   same job: it takes the new fence and is not sent twice.
  * - Leases are extended before anything is claimed whenever one of them looks expired, so that we do not take our own.
+ * - Rows that are to be set aside and could not be, because the storage refuses, are set aside at the next tick.
  * - Rows set aside are called back when their lane has drained below half; newcomers have the last quarter of the window
  *   for themselves.
  */
@@ -20,7 +21,7 @@ import {
   releaseOperation,
   unholdOperation,
 } from '../messages/messages.ts';
-import { PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { type Lease, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import type { Settler } from './settler.ts';
 import type { Held, Window, WindowLimits } from './window.ts';
@@ -46,10 +47,14 @@ export interface IntakeDeps {
   destinationOfLane(lane: string): string;
   /** Whether jobs may be claimed at the moment. */
   open(): boolean;
+  /** How old the process must be before it takes suspects. */
+  suspectsAfterMs: number;
   /** A job is in the window and waits. */
   onWaiting(held: Held): void;
   /** A job crashed its workers too often. */
   onParked(held: Held): void;
+  /** A job's address was suppressed while it waited. */
+  onSuppressed(held: Held): void;
   /** A job was lost to somebody else while it waited. */
   onLost(held: Held): void;
   /** Everything was taken in: attempts may begin. */
@@ -82,6 +87,9 @@ export function startIntake(deps: IntakeDeps): Intake {
   let callingBack = false;
   let lastLane = '';
   let seenLanes = new Set<string>();
+  /** Rows of full lanes whose setting aside is not recorded yet. */
+  let aside: Lease[] = [];
+  const startedAt = performance.now();
 
   /** Runs an operation whose failure is mended by the next tick. */
   const tolerate = async (what: string, work: () => Promise<void>): Promise<boolean> => {
@@ -113,29 +121,42 @@ export function startIntake(deps: IntakeDeps): Intake {
     const destination = deps.destinationOf(job);
     const parked = job.crashes >= PARK_AFTER_CRASHES;
     const crowded = crowdedLanes.has(job.lane);
-    if (!recorded && !parked && !window.fits(job.lane, destination, crowded)) return job;
+    if (!recorded && !parked && !job.suppressed && !window.fits(job.lane, destination, crowded)) return job;
     const added = window.add(job, { destination, leaseUntilMs });
     if (recorded) {
       window.move(added, 'settling');
       deps.settler.add({ ...recorded, fence: job.fence });
-    } else if (parked) deps.onParked(added);
+    } else if (job.suppressed) deps.onSuppressed(added);
+    else if (parked) deps.onParked(added);
     else deps.onWaiting(added);
     return undefined;
   };
 
+  const setAside = (): Promise<boolean> => {
+    const leases = aside;
+    aside = [];
+    return tolerate('messages could not be set aside; the next tick tries again', async () => {
+      try {
+        await database.execute(holdOperation, { leases, untilMs: clock.now() });
+      } catch (error) {
+        aside.push(...leases);
+        throw error;
+      }
+    });
+  };
+
   const receive = (jobs: DeliveryJob[], leaseUntilMs: number): void => {
-    const aside = jobs.filter((job) => take(job, leaseUntilMs) !== undefined);
-    if (aside.length > 0) {
-      for (const job of aside) crowdedLanes.add(job.lane);
-      const leases = aside.map(({ seq, fence }) => ({ seq, fence }));
-      void tolerate('messages could not be set aside; their leases run out', () =>
-        database.execute(holdOperation, { leases, untilMs: clock.now() }),
-      );
+    for (const job of jobs) {
+      if (take(job, leaseUntilMs) === undefined) continue;
+      crowdedLanes.add(job.lane);
+      aside.push({ seq: job.seq, fence: job.fence });
     }
+    if (aside.length > 0) void setAside();
     deps.onReady();
   };
 
   const extend = async ({ all } = { all: false }): Promise<void> => {
+    if (aside.length > 0) await setAside();
     const now = clock.now();
     const due = [...window.values()].filter((held) => all || held.leaseUntilMs < now + EXTEND_BELOW_MS);
     for (let from = 0; from < due.length; from += EXTEND_BATCH) {
@@ -143,7 +164,7 @@ export function startIntake(deps: IntakeDeps): Intake {
       const fences = new Map(batch.map((held) => [held, held.job.fence]));
       const leases = batch.map((held) => ({ seq: held.job.seq, fence: held.job.fence }));
       const untilMs = now + DELIVERY_LEASE_MS;
-      const lost = new Set(await database.execute(extendOperation, { leases, untilMs }));
+      const lost = new Set(await database.execute(extendOperation, { leases, nowMs: now, leaseMs: DELIVERY_LEASE_MS }));
       for (const held of batch) {
         if (!lost.has(held.job.seq)) held.leaseUntilMs = untilMs;
         // An attempt under way runs on: if the row comes back to us, its result is recorded under the new fence.
@@ -164,7 +185,7 @@ export function startIntake(deps: IntakeDeps): Intake {
     if (limit === 0 || !deps.open()) return false;
     const nowMs = clock.now();
     if ([...window.values()].some((held) => held.leaseUntilMs <= nowMs + LEASE_MARGIN_MS)) await extendOnce();
-    const suspects = window.suspects === 0;
+    const suspects = window.suspects === 0 && performance.now() - startedAt >= deps.suspectsAfterMs;
     const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects };
     const jobs = await database.execute(claimOperation, request);
     receive(jobs, nowMs + DELIVERY_LEASE_MS);
@@ -204,7 +225,8 @@ export function startIntake(deps: IntakeDeps): Intake {
         calls.push({ lane, limit });
         room -= limit;
       }
-      if (calls.length > 0 && (await database.execute(unholdOperation, calls)) > 0) void claim();
+      if (calls.length === 0) return;
+      if ((await database.execute(unholdOperation, { nowMs: clock.now(), lanes: calls })) > 0) void claim();
     });
     callingBack = false;
   };
@@ -221,7 +243,8 @@ export function startIntake(deps: IntakeDeps): Intake {
     isCrowded: (lane) => crowdedLanes.has(lane),
     release: async (jobs) => {
       await tolerate('messages could not be given back; their leases run out', async () => {
-        const leases = jobs.map(({ seq, fence }) => ({ seq, fence }));
+        const leases = [...aside, ...jobs.map(({ seq, fence }) => ({ seq, fence }))];
+        aside = [];
         if (leases.length > 0) await database.execute(releaseOperation, { leases, untilMs: clock.now() });
       });
     },

@@ -19,6 +19,13 @@ export interface ConnectionLimits {
 export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20 };
 export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50 };
 
+/** What is left of limits that hold for several processes together; never less than one connection. */
+export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
+  if (share === 1) return limits;
+  const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
+  return { initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
+}
+
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
 const MAX_GROUP = 50;
 const TOLD_MS = 60_000;
@@ -90,6 +97,9 @@ export function openSchedule(options: ScheduleOptions): Schedule {
     destination.queued = true;
     row.push(destination);
   };
+
+  /** The ceiling may have come down since the limit grew: other processes take their share. */
+  const limitOf = ({ key, limit }: Destination): number => Math.min(limit, options.connectionsFor(key).ceiling);
 
   const destinationOf = (key: string): Destination => {
     let found = destinations.get(key);
@@ -172,7 +182,7 @@ export function openSchedule(options: ScheduleOptions): Schedule {
       for (let destination = row.shift(); destination; destination = row.shift()) {
         destination.queued = false;
         // At its limit it leaves the row, and is put back when a slot ends or the limit grows.
-        if (destination.waiting === 0 || destination.active >= Math.floor(destination.limit)) continue;
+        if (destination.waiting === 0 || destination.active >= Math.floor(limitOf(destination))) continue;
         destination.active += 1;
         active += 1;
         want(destination);

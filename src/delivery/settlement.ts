@@ -10,7 +10,13 @@ import { deliveryDelayMs, jitter } from '../base/backoff.ts';
 import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import type { AttemptRecord, DeliveryJob, SettledEvent, Settlement } from '../messages/messages.ts';
+import {
+  type AttemptRecord,
+  type DeliveryJob,
+  type SettledEvent,
+  type Settlement,
+  SUPPRESSED,
+} from '../messages/messages.ts';
 import { expired, type Outcome } from './outcome.ts';
 
 /** How one attempt went, beside its outcome. */
@@ -59,7 +65,8 @@ function failureDetail(outcome: Outcome, facts: AttemptFacts | null): Record<str
   return {
     kind: hard ? 'hard' : 'soft',
     category: outcome.category,
-    smtpCode: outcome.smtpCode,
+    // What is no reply has no code.
+    ...(outcome.smtpCode === null ? {} : { smtpCode: outcome.smtpCode }),
     enhancedCode: outcome.enhancedCode,
     reply: outcome.reply,
     remoteHost: facts?.host ?? null,
@@ -113,6 +120,19 @@ export function settlementOf(settling: Settling): Settlement {
     event = { id: newId('evt', nowMs), type: 'DeliveryDelay', detail: { deliveryDelay } };
   }
   return {
+    ...untried(job, nowMs),
+    attempts,
+    attempt: facts ? attemptRecord(outcome, facts) : null,
+    to: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
+    nextAttemptAtMs: nextMs ?? null,
+    event,
+    suppress: outcome.suppress ? { email: sameAddressKey(job.recipient), untilMs: null } : null,
+  };
+}
+
+/** What every settlement of this message begins with: no attempt was made, and nothing follows. */
+function untried(job: DeliveryJob, nowMs: number) {
+  return {
     seq: job.seq,
     fence: job.fence,
     accountId: job.accountId,
@@ -121,13 +141,21 @@ export function settlementOf(settling: Settling): Settlement {
     emailSeq: job.emailSeq,
     retain: job.retain,
     atMs: nowMs,
-    attempts,
-    attempt: facts ? attemptRecord(outcome, facts) : null,
-    to: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
-    nextAttemptAtMs: nextMs ?? null,
-    event,
-    suppress: outcome.suppress ? { email: sameAddressKey(job.recipient), untilMs: null } : null,
+    attempts: job.attempts,
+    attempt: null,
+    nextAttemptAtMs: null,
+    suppress: null,
     followedBy: null,
     sandboxOutcome: null,
+  };
+}
+
+/** The settlement of a message whose address came onto the suppression list while it waited. */
+export function suppressedSettlementOf(job: DeliveryJob, nowMs: number): Settlement {
+  return {
+    ...untried(job, nowMs),
+    to: 'suppressed',
+    event: { id: newId('evt', nowMs), type: 'Reject', detail: SUPPRESSED },
+    sandboxOutcome: job.mode === 'sandbox' ? 'Suppressed' : null,
   };
 }

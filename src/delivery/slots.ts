@@ -11,7 +11,10 @@ import type { Database } from '../storage/database.ts';
 import { type KeysFor, prepare } from './attempt.ts';
 import { type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, Line } from './connections.ts';
+import type { BodyHashes } from './large.ts';
+import type { Marks } from './marks.ts';
 import { judge, type Outcome } from './outcome.ts';
+import { openRoom } from './room.ts';
 import { RELAY } from './route.ts';
 import type { Destination, Schedule } from './schedule.ts';
 import { type AttemptFacts, settlementOf } from './settlement.ts';
@@ -21,12 +24,12 @@ import type { Held, Window } from './window.ts';
 
 /** The destination of all sandbox mail. */
 export const SANDBOX = 'sandbox';
-/** Content that is read from blobs, of all attempts together; a single larger one goes alone. */
-const MAX_BYTES_IN_FLIGHT = 96_000_000;
 /** How many waiting messages one failed dial speaks for. */
 const MAX_SPOKEN_FOR = 2_000;
 /** When a message that made our own code throw is tried again. */
 const CRASH_PAUSE_MS = 10_000;
+
+const NOTHING_SENT = { unreachable: false, progressed: false, crowded: false, slowed: false };
 
 export interface SlotDeps {
   database: Database;
@@ -39,6 +42,7 @@ export interface SlotDeps {
   schedule: Schedule;
   connections: Connections;
   settler: Settler;
+  marks: Marks;
   random(): number;
   /** For one whole attempt. */
   deadlineMs: number;
@@ -63,10 +67,11 @@ export interface Slots {
 }
 
 export function openSlots(deps: SlotDeps): Slots {
-  const { window, schedule, connections, settler, clock, log } = deps;
+  const { window, schedule, connections, settler, marks, clock, log } = deps;
   const whenIdle: (() => void)[] = [];
+  const bodyHashes: BodyHashes = new Map();
+  const room = openRoom();
   let trying = 0;
-  let bytesInFlight = 0;
   let pumping = false;
 
   const settle: Slots['settle'] = (held, result) => {
@@ -108,6 +113,11 @@ export function openSlots(deps: SlotDeps): Slots {
     }
   };
 
+  const putBack = (held: Held): void => {
+    window.move(held, 'waiting');
+    schedule.add(held, { first: true });
+  };
+
   const apply = (destination: Destination, transmission: Transmission): void => {
     if (transmission.progressed) schedule.succeeded(destination);
     if (transmission.unreachable || transmission.slowed) schedule.failed(destination, 0);
@@ -120,8 +130,8 @@ export function openSlots(deps: SlotDeps): Slots {
         continue;
       }
       held.returns += 1;
-      window.move(held, 'waiting');
-      schedule.add(held, { first: true });
+      marks.lift([held]);
+      putBack(held);
     }
     speakForOthers(destination, transmission);
   };
@@ -132,9 +142,13 @@ export function openSlots(deps: SlotDeps): Slots {
     lines: { line: Line | undefined; onLine: (line: Line) => void },
   ): Promise<Transmission> => {
     const { email, job } = group[0]!;
-    email.prepared ??= prepare(job, email.inline, { blobs: deps.blobs, keysFor: deps.keysFor, log });
+    email.prepared ??= prepare(job, email.inline, { blobs: deps.blobs, keysFor: deps.keysFor, log, bodyHashes });
     const prepared = await email.prepared;
     if (!prepared.ok) email.prepared = undefined;
+    // A stop, or a storage that refuses, may have come meanwhile: nothing is begun then.
+    if (!deps.open()) {
+      return { ...NOTHING_SENT, line: lines.line, results: group.map((held) => ({ held, kind: 'again' })) };
+    }
     return transmit({
       group,
       destination: destination.key,
@@ -211,8 +225,7 @@ export function openSlots(deps: SlotDeps): Slots {
       void deps.renew().then((renewed) => renewed && wake());
       return false;
     }
-    const { blobKey, sizeBytes } = held.job;
-    return blobKey === null || bytesInFlight === 0 || bytesInFlight + sizeBytes <= MAX_BYTES_IN_FLIGHT;
+    return room.fits(held.job);
   };
 
   /** What is next for this destination; nothing while nothing may be attempted. */
@@ -227,15 +240,16 @@ export function openSlots(deps: SlotDeps): Slots {
     let line: Line | undefined;
     let group = begin(destination);
     for (; group; group = begin(destination)) {
-      const { blobKey, sizeBytes } = group[0]!.job;
-      const blobBytes = blobKey === null ? 0 : sizeBytes;
+      const giveRoomBack = room.take(group[0]!.job);
       trying += group.length;
-      bytesInFlight += blobBytes;
-      if (destination.key === SANDBOX) playAll(group);
+      const mark = await marks.set(group);
+      if (!mark) for (const held of group.reverse()) putBack(held);
+      else if (destination.key === SANDBOX) playAll(group);
       else line = await tryGroup(destination, group, line);
+      mark?.end();
       trying -= group.length;
-      bytesInFlight -= blobBytes;
-      if (blobBytes > 0) schedule.wake();
+      giveRoomBack?.();
+      if (giveRoomBack) schedule.wake();
       if (schedule.crowded) break;
     }
     if (line) connections.release(line);

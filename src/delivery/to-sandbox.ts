@@ -67,7 +67,12 @@ export function playSandbox(job: DeliveryJob, options: { nowMs: number; random: 
     dialogue: dialogueOf(job, reply, accepted),
   };
   const settlement = settlementOf({ job, outcome, facts, nowMs, random });
-  const shown = { delivered: complains ? 'Complained' : 'Delivered', delayed: 'Delayed', bounced: 'Bounced' } as const;
+  const shown = {
+    delivered: complains ? 'Complained' : 'Delivered',
+    delayed: 'Delayed',
+    bounced: 'Bounced',
+    suppressed: 'Suppressed',
+  } as const;
   settlement.sandboxOutcome = shown[settlement.to];
   if (complains) {
     const complaint = {

@@ -63,6 +63,8 @@ export interface Window {
   add(job: DeliveryJob, options: { destination: string; leaseUntilMs: number }): Held;
   move(held: Held, state: Held['state']): void;
   remove(held: Held): void;
+  /** A suspect is cleared for as long as it is here. */
+  clear(held: Held): void;
   /** How many rows of a lane may be called back from the queue; 0 while it is more than half full. */
   callable(lane: string, destination: string): number;
 }
@@ -150,6 +152,10 @@ export function openWindow(limits: WindowLimits, unlimited: ReadonlySet<string>)
       if (one.email.jobs.size > 0) return;
       emails.delete(one.email.seq);
       bytes -= one.email.inline?.length ?? 0;
+    },
+    clear: (one) => {
+      if (one.suspect && held.has(one.job.seq)) suspects -= 1;
+      one.suspect = false;
     },
     callable: (lane, destination) => {
       const [inLane, inAccount, inDestination] = free(lane, destination);

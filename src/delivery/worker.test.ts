@@ -199,3 +199,51 @@ test('more than 100 Received fields are a loop', async () => {
   assert.equal(rig.events(id!)[1]!.detail.bounce!.enhancedCode, '5.4.6');
   assert.equal(sink.accepted, 0);
 });
+
+test('an address that is suppressed while its mail waits gets none: scheduled, delayed, and of the sandbox', async () => {
+  const { rig, sink } = await rigWithSink({ script: { rcpt: ['451 4.3.0 not now'] } });
+  const suppress = (email: string, mode: string, expiresAt = 'NULL'): void =>
+    rig.tamper(
+      `INSERT INTO suppression (account_id, mode, email, reason, expires_at, created_at)
+       VALUES ('acc_1', ?, ?, 'manual', ${expiresAt}, 0)`,
+      mode,
+      email,
+    );
+  const [delayed] = await rig.send({ to: ['Later@x.example'], retain: 'none' });
+  await settled(rig, delayed!, 'delayed');
+  const sendAtMs = rig.clock.now() + 60_000;
+  const [scheduled, other] = await rig.store({ to: ['Ada@x.example', 'bob@x.example'], sendAtMs });
+  const [lapsed] = await rig.store({ to: ['lapsed@x.example'], sendAtMs });
+  const [played] = await rig.store({ to: ['cy@x.example'], sendAtMs, mode: 'sandbox' });
+  suppress('later@x.example', 'live');
+  suppress('ada@x.example', 'live');
+  suppress('lapsed@x.example', 'live', String(sendAtMs));
+  suppress('bob@x.example', 'sandbox');
+  suppress('cy@x.example', 'sandbox');
+  rig.clock.advance(70_000);
+  for (const id of [delayed, scheduled, played]) await settled(rig, id!, 'suppressed');
+  for (const id of [other, lapsed]) await settled(rig, id!, 'delivered');
+  assert.deepEqual(sink.messages.map((mail) => mail.to[0]).sort(), ['bob@x.example', 'lapsed@x.example']);
+  for (const id of [delayed, scheduled, played]) {
+    const last = rig.events(id!).at(-1)!;
+    assert.equal(last.type, 'Reject');
+    assert.deepEqual([last.detail.reject!.reason, last.detail.reject!.suppressed], ['suppressed', true]);
+  }
+  assert.equal(rig.attempts(delayed!).length, 1, 'no attempt was made the second time');
+  assert.equal(rig.attempts(scheduled!).length, 0);
+  assert.equal(rig.rows<{ outcome: string }>('SELECT outcome FROM sandbox_item')[0]!.outcome, 'Suppressed');
+  assert.deepEqual(
+    rig.rows<{ content: null }>("SELECT content FROM email WHERE retain = 'none'").map((row) => row.content),
+    [null],
+  );
+  assert.deepEqual(rig.rows('SELECT * FROM work'), []);
+});
+
+test('a failure that is no reply has no smtpCode: it is a number, or it is not there', async () => {
+  const { rig } = await rigWithSink({ script: { banner: { drop: true } } });
+  const [id] = await rig.send({ to: ['a@x.example'] });
+  await settled(rig, id!, 'delayed');
+  const { deliveryDelay } = rig.events(id!)[1]!.detail;
+  assert.equal(deliveryDelay!.category, 'network');
+  assert.ok(!('smtpCode' in deliveryDelay!));
+});

@@ -7,8 +7,9 @@
  * Polling alone is correct; nudges and handovers only make it quicker. An exception in our own code over a message counts as
  * a crash of that message; an attempt that hangs is cut by a deadline and is a temporary failure.
  *
- * A planned stop ends attempts before their final dot or waits for the answer to it, records every result, and gives the
- * rest back untried, so that nothing is lost and nothing is sent twice.
+ * A planned stop begins no transaction, cuts those that do not reach their final dot soon, before it, waits for the answers
+ * to the dots that were sent, records every result, and gives the rest back untried: nothing is lost, and nothing is sent
+ * twice unless a peer takes longer to answer a dot than a stop may take.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -22,9 +23,11 @@ import type { KeysFor } from './attempt.ts';
 import { startClockWatch } from './clock-watch.ts';
 import { type Connections, openConnections } from './connections.ts';
 import { DELIVERY_LEASE_MS, type Intake, startIntake } from './intake.ts';
+import { openMarks, WATCH_MS } from './marks.ts';
 import { parked } from './outcome.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
-import { MX_CONNECTIONS, openSchedule, RELAY_CONNECTIONS } from './schedule.ts';
+import { MX_CONNECTIONS, openSchedule, RELAY_CONNECTIONS, sharedLimits } from './schedule.ts';
+import { suppressedSettlementOf } from './settlement.ts';
 import { type Settler, startSettler } from './settler.ts';
 import { openSlots, SANDBOX, type Slots } from './slots.ts';
 import { openWindow, WINDOW_LIMITS, type Window, type WindowLimits } from './window.ts';
@@ -33,10 +36,16 @@ const SLOTS = 500;
 const POLL_MS = 1_000;
 /** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
 const ATTEMPT_DEADLINE_MS = 2_700_000;
-/** SIGTERM must end in 30 s: attempts have 25 of them, then sessions are cut and what came of them is recorded. */
-const STOP_GRACE_MS = 25_000;
-const STOP_RECORDING_MS = 3_500;
+/**
+ * SIGTERM must end in 30 s. Transactions under way have 2 of them to reach their final dot, and are cut before it, so that
+ * nobody has the mail. Peers have the rest to answer the dots; then what is known is recorded.
+ */
+const STOP_DOTS_MS = 2_000;
+const STOP_GRACE_MS = 26_000;
+const STOP_RECORDING_MS = 2_500;
 const STOP_RELEASING_MS = 500;
+/** What brought the process down before is tried again when everything else has had this time to flow. */
+const SUSPECTS_AFTER_MS = 15_000;
 /** Nobody says when the lease of a job that is handed over began: it was not long ago, and the next tick extends it. */
 const HANDOVER_LEASE_MS = DELIVERY_LEASE_MS - 20_000;
 
@@ -49,14 +58,18 @@ export interface DeliveryDeps {
   /** Our name in EHLO and Received. */
   hostname: string;
   keysFor: KeysFor;
-  metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'deliverySeconds' | 'attemptSeconds'>;
+  metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'suppressed' | 'deliverySeconds' | 'attemptSeconds'>;
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
+  /** The part of a limit on connections that is this process's, above 0 and at most 1. */
+  connectionShare?: () => number;
   /** Narrower bounds, for machines and tests that want them. */
   limits?: Partial<WindowLimits>;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
+  suspectsAfterMs?: number;
+  suspectWatchMs?: number;
   pollMs?: number;
   /** Uniform in [0, 1); the jitter of retries. */
   random?: () => number;
@@ -84,7 +97,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   const { database, blobs, clock, log, routing } = deps;
   const limits = { ...WINDOW_LIMITS, ...deps.limits };
   const window = openWindow(limits, new Set([RELAY, SANDBOX]));
-  const connectionsFor = (key: string) => (key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS);
+  const connectionsFor = (key: string) =>
+    sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, deps.connectionShare?.() ?? 1);
   const schedule = openSchedule({ connectionsFor, slots: SLOTS });
   const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
   const connections = openConnections({ routing, helo: deps.hostname, ...timeouts });
@@ -104,8 +118,17 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       if (!paused) slots.wake();
     },
   });
+  const marks = openMarks({
+    database,
+    log,
+    watchMs: deps.suspectWatchMs ?? WATCH_MS,
+    onCleared: (held) => {
+      for (const one of held) window.clear(one);
+      void intake.claim();
+    },
+  });
   const slots: Slots = openSlots({
-    ...{ database, blobs, clock, log, window, schedule, connections, settler, open },
+    ...{ database, blobs, clock, log, window, schedule, connections, settler, marks, open },
     hostname: deps.hostname,
     keysFor: deps.keysFor,
     random: deps.random ?? Math.random,
@@ -115,6 +138,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   });
   const intake: Intake = startIntake({
     ...{ database, clock, log, window, limits, settler, open },
+    suspectsAfterMs: deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS,
     destinationOf: (job) => (job.mode === 'sandbox' ? SANDBOX : destinationOf(routing, job.recipient)),
     destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
     onWaiting: (held) => schedule.add(held),
@@ -122,6 +146,10 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       const { messageId, crashes } = held.job;
       log.error({ messageId, crashes }, 'message parked: it crashed its workers');
       slots.settle(held, { outcome: parked(), facts: null });
+    },
+    onSuppressed: (held) => {
+      window.move(held, 'settling');
+      settler.add(suppressedSettlementOf(held.job, clock.now()));
     },
     onLost: (held) => {
       schedule.forget(held);
@@ -200,11 +228,13 @@ async function wind(parts: Winding): Promise<void> {
   const deadline = performance.now() + graceMs + STOP_RECORDING_MS;
   connections.cancelOpening();
   const extending = setInterval(() => void intake.extend(), POLL_MS);
+  const early = setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));
   const cutter = setTimeout(() => {
     log.warn({ trying: slots.trying }, 'peers are too slow for the stop: sessions are cut');
     connections.destroyAll();
   }, graceMs);
   await within(slots.idle(), deadline);
+  clearTimeout(early);
   clearTimeout(cutter);
   await within(settler.drained(), deadline);
   clearInterval(extending);

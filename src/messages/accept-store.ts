@@ -6,7 +6,9 @@ import type { Mode } from '../base/mode.ts';
 import { appendEvent } from '../events/events.ts';
 import { enqueue } from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import { newCopy, sendAnswer } from './accept-rows.ts';
 import { acceptWire } from './accept-wire.ts';
+import { isStillOwed } from './kept-answer.ts';
 import { DELIVERY_WORK, type Retain, type Role } from './message.ts';
 
 export interface AcceptedRecipient {
@@ -88,24 +90,6 @@ export interface AcceptanceResult {
   unkeptBlobKeys: string[];
 }
 
-/** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
-export function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
-  const status =
-    (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
-    'suppressed';
-  return JSON.stringify({
-    success: true,
-    data: {
-      message: status,
-      messageId: recipients[0]?.messageId,
-      from,
-      status,
-      totalRecipients: recipients.length,
-      recipients,
-    },
-  });
-}
-
 export const acceptOperation = operation(
   'messages.accept',
   'write',
@@ -134,7 +118,10 @@ export const acceptOperation = operation(
       await insertRecord(tx, acceptance, { ...acceptance.idempotency, answer, firstEmailSeq });
     return { stored: true, answer, recipients, leased, unkeptBlobKeys };
   },
-  acceptWire,
+  {
+    wire: acceptWire,
+    together: async (tx, calls) => (await import('./accept-postgres.ts')).acceptTogether(tx, calls),
+  },
 );
 
 /** Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later. */
@@ -179,14 +166,11 @@ interface MessageInsert {
 }
 
 async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<RecipientAnswer['status']> {
-  const { acceptance, emailSeq, recipient, isSuppressed: suppressed } = insert;
+  const { acceptance, emailSeq, recipient, isSuppressed } = insert;
   const { accountId, mode, nowMs } = acceptance;
-  const scheduled = acceptance.sendAtMs !== null;
-  const status = suppressed ? 'suppressed' : scheduled ? 'scheduled' : 'queued';
-  const leaseUntilMs = scheduled ? null : acceptance.leaseUntilMs;
-  const dueMs = acceptance.sendAtMs ?? nowMs;
+  const { status, dueMs, leaseMs, events } = newCopy(acceptance, recipient, isSuppressed);
   let workSeq: number | null = null;
-  if (!suppressed) {
+  if (dueMs !== null) {
     workSeq = await enqueue(tx, {
       kind: DELIVERY_WORK,
       accountId,
@@ -194,10 +178,10 @@ async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<Re
       subject: recipient.messageId,
       ref: emailSeq,
       lane: recipient.lane,
-      dueMs: leaseUntilMs ?? dueMs,
-      leased: leaseUntilMs !== null,
+      dueMs,
+      leaseMs,
     });
-    if (leaseUntilMs !== null) insert.leased.push({ messageId: recipient.messageId, seq: workSeq, emailSeq });
+    if (leaseMs !== null) insert.leased.push({ messageId: recipient.messageId, seq: workSeq, emailSeq });
   }
   await tx.run(
     `INSERT INTO message (account_id, mode, id, email_seq, recipient, role, status, attempts, work_seq, send_at,
@@ -212,29 +196,13 @@ async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<Re
     status,
     workSeq,
     acceptance.sendAtMs,
-    suppressed ? null : dueMs,
+    dueMs,
     acceptance.expiresAtMs,
     nowMs,
     nowMs,
   );
-  const event = { accountId, mode, messageId: recipient.messageId, at: nowMs };
-  await appendEvent(tx, { ...event, id: recipient.sendEventId, type: 'Send', detail: {} });
-  if (suppressed) {
-    await appendEvent(tx, {
-      ...event,
-      id: recipient.rejectEventId,
-      type: 'Reject',
-      detail: {
-        reject: {
-          reason: 'suppressed',
-          owner: 'recipient',
-          advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
-          suppressed: true,
-        },
-      },
-    });
-  }
-  if (mode === 'sandbox') await insertSandboxItem(tx, insert, suppressed ? 'Suppressed' : null);
+  for (const event of events) await appendEvent(tx, event);
+  if (mode === 'sandbox') await insertSandboxItem(tx, insert, isSuppressed ? 'Suppressed' : null);
   return status;
 }
 
@@ -280,31 +248,18 @@ async function isSuppressed(tx: Transaction, acceptance: Acceptance, key: string
 /** A record past its time no longer counts once its messages are settled; it makes way for the new one then. */
 async function recordExists(tx: Transaction, acceptance: Acceptance, record: IdempotencyRecord): Promise<boolean> {
   const place = [acceptance.accountId, acceptance.mode, record.endpoint, record.key];
-  const row = await tx.get<{ email_seq: number | null; expires_at: number }>(
-    'SELECT email_seq, expires_at FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+  const row = await tx.get<{ body: string; expires_at: number }>(
+    'SELECT body, expires_at FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
     ...place,
   );
   if (row === undefined) return false;
-  if (row.expires_at > acceptance.nowMs || (await hasUnfinishedCopies(tx, row.email_seq))) return true;
+  if (
+    row.expires_at > acceptance.nowMs ||
+    (await isStillOwed(tx, { accountId: acceptance.accountId, mode: acceptance.mode, body: row.body }))
+  )
+    return true;
   await tx.run('DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?', ...place);
   return false;
-}
-
-/**
- * Whether a message of the acceptance that began with this email is still to be tried. Emails of one acceptance that differ
- * per recipient share the Message-ID and have numbers close behind the first one's.
- */
-export async function hasUnfinishedCopies(tx: Transaction, firstEmailSeq: number | null): Promise<boolean> {
-  if (firstEmailSeq === null) return false;
-  const row = await tx.get(
-    `SELECT 1 AS found FROM email e JOIN message m ON m.email_seq = e.seq
-     WHERE e.seq >= ? AND e.seq < ? AND m.status IN ('scheduled', 'queued', 'sending', 'delayed')
-       AND e.header_message_id = (SELECT header_message_id FROM email WHERE seq = ?) LIMIT 1`,
-    firstEmailSeq,
-    firstEmailSeq + 1000,
-    firstEmailSeq,
-  );
-  return row !== undefined;
 }
 
 async function insertRecord(

@@ -2,9 +2,11 @@
  * What the API reads and changes of messages: lists, one with its attempts and timeline, content, and the changes a user
  * may make before a message leaves (cancel, move). A message that a worker holds right now cannot be changed any more.
  */
+
+import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
-import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { dropContent } from './delivery-store.ts';
 import {
   type EmailOptions,
@@ -53,7 +55,7 @@ export interface MessagePage {
 const WAITING = "m.status IN ('scheduled', 'queued', 'delayed')";
 
 function statusCondition(status: MessageStatus): string {
-  if (status === 'sending') return `${WAITING} AND w.leased = 1`;
+  if (status === 'sending') return `${WAITING} AND w.leased > 0`;
   // A message that is held by a worker is shown as sending, and is not found as what it was before.
   const waits = status === 'scheduled' || status === 'queued' || status === 'delayed';
   return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;
@@ -74,10 +76,10 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
   add('m.id <= ?', page.highestId);
   add('m.created_at >= ?', page.sinceMs);
   add('m.created_at <= ?', page.untilMs);
-  add('lower(m.recipient) = lower(?)', page.to);
+  add('lower(m.recipient) = ?', asciiLower(page.to));
   // A text contains another one when taking it out changes it; both dialects know replace(), and nothing needs escaping.
-  add("replace(lower(e.header_from), lower(?), '') <> lower(e.header_from)", page.from);
-  add("replace(lower(e.subject), lower(?), '') <> lower(e.subject)", page.subject);
+  add("replace(lower(e.header_from), ?, '') <> lower(e.header_from)", asciiLower(page.from));
+  add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
   add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
   if (page.status !== null) conditions.push(statusCondition(page.status));
   return tx.all<MessageRow>(
@@ -126,8 +128,8 @@ export interface StoredContent {
 }
 
 export const findContentOperation = operation('messages.content', 'read', (tx, key: MessageKey) =>
-  tx.get<StoredContent>(
-    `SELECT e.content, e.blob_key FROM message m JOIN email e ON e.seq = m.email_seq
+  tx.get<StoredContent & { options: string }>(
+    `SELECT e.content, e.blob_key, e.options FROM message m JOIN email e ON e.seq = m.email_seq
      WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     key.accountId,
     key.mode,
@@ -149,6 +151,7 @@ export interface StoredMail extends StoredContent {
   tags: string;
   metadata: string;
   options: string;
+  size_bytes: number;
   template_id: string | null;
   template_version: number | null;
   retain: Retain;
@@ -157,8 +160,8 @@ export interface StoredMail extends StoredContent {
 export const findMailOperation = operation('messages.mail', 'read', (tx, key: MessageKey) =>
   tx.get<StoredMail>(
     `SELECT m.recipient, m.role, m.status, e.source, e.header_from, e.header_to, e.envelope_from, e.subject,
-       e.header_message_id, e.tags, e.metadata, e.options, e.template_id, e.template_version, e.retain, e.content,
-       e.blob_key
+       e.header_message_id, e.tags, e.metadata, e.options, e.size_bytes, e.template_id, e.template_version, e.retain,
+       e.content, e.blob_key
      FROM message m JOIN email e ON e.seq = m.email_seq WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     key.accountId,
     key.mode,
@@ -215,9 +218,11 @@ export const cancelMessageOperation = operation(
     const found = await readChangeable(tx, cancellation);
     if (!found) return { changed: false, reason: 'not-found' };
     if (!CANCELLABLE.includes(found.status)) return { changed: false, reason: 'state', status: found.status };
-    if (found.leased === 1) return { changed: false, reason: 'state', status: 'sending' };
+    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };
     const { accountId, mode, messageId } = cancellation;
-    await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0', found.work_seq);
+    if ((await tx.run('DELETE FROM work WHERE seq = ? AND leased = 0', found.work_seq)) === 0) {
+      return overtaken(tx, cancellation);
+    }
     const changed = await transition(tx, {
       ...{ accountId, mode, messageId, to: 'cancelled', atMs: cancellation.nowMs },
       event: { id: cancellation.eventId, type: 'Reject', detail: CANCELLED },
@@ -228,6 +233,13 @@ export const cancelMessageOperation = operation(
   },
 );
 
+/** Somebody took or ended the work between our look and our change: the state as it is now. */
+async function overtaken(tx: Transaction, key: MessageKey): Promise<Change<never>> {
+  const found = await readChangeable(tx, key);
+  if (!found) return { changed: false, reason: 'not-found' };
+  return { changed: false, reason: 'state', status: (found.leased ?? 0) > 0 ? 'sending' : found.status };
+}
+
 async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string[]> {
   const email = await tx.get<{ retain: Retain }>('SELECT retain FROM email WHERE seq = ?', emailSeq);
   return email?.retain === 'none' ? dropContent(tx, emailSeq) : [];
@@ -235,20 +247,26 @@ async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string
 
 export type Move = MessageKey & { sendAtMs: number; nowMs: number };
 
-/** Moves a scheduled message to another time; its expiry and the keeping of its content move along. */
+/**
+ * Moves a scheduled message to another time; its expiry and the keeping of its content move along. A time that has passed
+ * makes it leave now.
+ */
 export const moveMessageOperation = operation(
   'messages.move',
   'write',
   async (tx, move: Move): Promise<Change<object>> => {
     const found = await readChangeable(tx, move);
     if (!found) return { changed: false, reason: 'not-found' };
-    if (found.leased === 1) return { changed: false, reason: 'state', status: 'sending' };
+    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };
     if (found.status !== 'scheduled') return { changed: false, reason: 'state', status: found.status };
-    const { accountId, mode, messageId, sendAtMs } = move;
+    const { accountId, mode, messageId, nowMs } = move;
+    const sendAtMs = move.sendAtMs > nowMs ? move.sendAtMs : nowMs;
     const { expiresAfterSeconds } = JSON.parse(found.options) as EmailOptions;
-    const to = { accountId, mode, messageId, to: 'scheduled' as const };
-    await transition(tx, { ...to, atMs: move.nowMs, nextAttemptAtMs: sendAtMs });
-    await tx.run('UPDATE work SET due = ? WHERE seq = ? AND leased = 0', sendAtMs, found.work_seq);
+    const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
+    if ((await tx.run('UPDATE work SET due = ? WHERE seq = ? AND leased = 0', sendAtMs, found.work_seq)) === 0) {
+      return overtaken(tx, move);
+    }
+    await transition(tx, { accountId, mode, messageId, to, atMs: nowMs, nextAttemptAtMs: sendAtMs });
     await tx.run(
       'UPDATE message SET send_at = ?, expires_at = ? WHERE account_id = ? AND mode = ? AND id = ?',
       sendAtMs,
@@ -257,6 +275,8 @@ export const moveMessageOperation = operation(
       mode,
       messageId,
     );
+    // Two copies that are moved at once: the one that comes later sees where the other went.
+    await tx.get(`SELECT 1 AS found FROM email WHERE seq = ? ${locked(tx)}`, found.email_seq);
     await tx.run(
       `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + ?
        WHERE seq = ? AND content_until IS NOT NULL`,

@@ -25,7 +25,7 @@ export const queueStatusOperation = operation(
     const row = await tx.get<QueueStatus>(
       `SELECT count(*) AS depth,
          coalesce(sum(CASE WHEN leased = 0 AND held = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due,
-         coalesce(sum(leased), 0) AS leased,
+         coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS leased,
          coalesce(sum(held), 0) AS held,
          coalesce(sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) AS deferred,
          min(CASE WHEN leased = 0 AND due <= ? THEN due END) AS "oldestDueMs"
@@ -73,8 +73,13 @@ export const retryOperation = operation(
       args.messageId,
     );
     if (!work) return { retried: false, reason: 'gone' };
-    if (work.leased === 1) return { retried: false, reason: 'sending' };
-    await tx.run('UPDATE work SET due = ?, held = 0 WHERE seq = ?', args.nowMs, args.workSeq);
+    if (work.leased > 0) return { retried: false, reason: 'sending' };
+    const hastened = await tx.run(
+      'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',
+      args.nowMs,
+      args.workSeq,
+    );
+    if (hastened === 0) return { retried: false, reason: 'sending' };
     const message = await tx.get<{ status: MessageStatus }>(
       'UPDATE message SET next_attempt_at = ? WHERE account_id = ? AND mode = ? AND id = ? RETURNING status',
       args.nowMs,

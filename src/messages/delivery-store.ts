@@ -3,9 +3,12 @@
  * A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
  */
 import type { Mode } from '../base/mode.ts';
+import { sameAddressKey } from '../mail/address.ts';
 import * as queue from '../queue/queue.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
-import { DELIVERY_WORK, type DeliveryJob, type EmailOptions, type MessageStatus, type Retain } from './message.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { dropFiles } from './file-store.ts';
+import { type JobRow, jobOf } from './job-row.ts';
+import { DELIVERY_WORK, type DeliveryJob, type Retain } from './message.ts';
 import { transition } from './state-machine.ts';
 
 export interface ClaimRequest {
@@ -16,26 +19,11 @@ export interface ClaimRequest {
   suspects: boolean;
 }
 
-interface JobRow {
-  status: MessageStatus;
-  recipient: string;
-  created_at: number;
-  expires_at: number;
-  envelope_from: string;
-  header_from: string;
-  header_message_id: string;
-  size_bytes: number;
-  options: string;
-  retain: Retain;
-  source: 'http' | 'smtp';
-  content: Uint8Array | null;
-  blob_key: string | null;
-}
-
 export const claimOperation = operation(
   'messages.claim',
   'write',
   async (tx, request: ClaimRequest): Promise<DeliveryJob[]> => {
+    if (tx.dialect === 'postgres') return (await import('./delivery-postgres.ts')).claimJobs(tx, request);
     const jobs: DeliveryJob[] = [];
     for (const work of await queue.claim(tx, { kind: DELIVERY_WORK, ...request })) {
       const row = await tx.get<JobRow>(
@@ -47,38 +35,30 @@ export const claimOperation = operation(
         work.subject,
       );
       // Both are written and removed together; a row that lost its message all the same must not stop the claims.
-      if (row) jobs.push(jobOf(work, row));
-      else await queue.finish(tx, work);
+      if (!row) await queue.finish(tx, work);
+      else if (await isSuppressed(tx, work, { recipient: row.recipient, nowMs: request.nowMs })) {
+        jobs.push({ ...jobOf(work, row), suppressed: true });
+      } else jobs.push(jobOf(work, row));
     }
     return jobs;
   },
 );
 
-function jobOf(work: queue.Work, row: JobRow): DeliveryJob {
-  return {
-    seq: work.seq,
-    fence: work.fence,
-    attempts: work.attempts,
-    crashes: work.crashes,
-    lane: work.lane,
-    accountId: work.account_id,
-    mode: work.mode,
-    messageId: work.subject,
-    recipient: row.recipient,
-    status: row.status,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    emailSeq: work.ref,
-    envelopeFrom: row.envelope_from,
-    headerFrom: row.header_from,
-    headerMessageId: row.header_message_id,
-    sizeBytes: row.size_bytes,
-    options: JSON.parse(row.options) as EmailOptions,
-    retain: row.retain,
-    source: row.source,
-    content: row.content,
-    blobKey: row.blob_key,
-  };
+/** Whether the address is on the list now; whoever accepted the message looked at the list of that time. */
+async function isSuppressed(
+  tx: Transaction,
+  work: queue.Work,
+  { recipient, nowMs }: { recipient: string; nowMs: number },
+): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS found FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+       AND (expires_at IS NULL OR expires_at > ?)`,
+    work.account_id,
+    work.mode,
+    sameAddressKey(recipient),
+    nowMs,
+  );
+  return row !== undefined;
 }
 
 /** One attempt as `GET /messages/{id}` shows it. */
@@ -114,7 +94,7 @@ export interface Settlement {
   /** Attempts made in all, this one included. */
   attempts: number;
   attempt: AttemptRecord | null;
-  to: 'delivered' | 'delayed' | 'bounced';
+  to: 'delivered' | 'delayed' | 'bounced' | 'suppressed';
   /** For `delayed`: when to try again. */
   nextAttemptAtMs: number | null;
   /** None for a delay that was reported before. */
@@ -138,6 +118,7 @@ export const settleOperation = operation(
   'messages.settle',
   'write',
   async (tx, settlements: Settlement[]): Promise<SettleResult> => {
+    if (tx.dialect === 'postgres') return (await settleTogether(tx, [settlements]))[0] as SettleResult;
     const result: SettleResult = { lost: [], blobKeys: [] };
     for (const settlement of settlements) {
       const lease = { seq: settlement.seq, fence: settlement.fence };
@@ -150,7 +131,12 @@ export const settleOperation = operation(
     }
     return result;
   },
+  { together: settleTogether },
 );
+
+async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
+  return (await import('./delivery-postgres.ts')).settleTogether(tx, calls);
+}
 
 async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys: string[]): Promise<void> {
   const { accountId, mode, messageId, atMs } = settlement;
@@ -211,8 +197,10 @@ async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys
   }
 }
 
-/** Removes the content of an email once none of its messages is unfinished; answers the blob to remove. */
+/** Removes the content of an email and its files once none of its messages is unfinished; answers the blobs to remove. */
 export async function dropContent(tx: Transaction, emailSeq: number): Promise<string[]> {
+  // Two copies that are settled at once: the one that comes later sees that the other is finished.
+  if (tx.dialect === 'postgres') await tx.get(`SELECT 1 AS found FROM email WHERE seq = ? ${locked(tx)}`, emailSeq);
   const row = await tx.get<{ blob_key: string | null }>(
     `SELECT blob_key FROM email WHERE seq = ? AND NOT EXISTS
        (SELECT 1 FROM message WHERE email_seq = ? AND status IN ('scheduled', 'queued', 'delayed'))`,
@@ -221,7 +209,8 @@ export async function dropContent(tx: Transaction, emailSeq: number): Promise<st
   );
   if (!row) return [];
   await tx.run('UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ?', emailSeq);
-  return row.blob_key === null ? [] : [row.blob_key];
+  const files = await dropFiles(tx, emailSeq);
+  return row.blob_key === null ? files : [row.blob_key, ...files];
 }
 
 export interface LeaseChange {
@@ -231,8 +220,15 @@ export interface LeaseChange {
 }
 
 /** Keeps leases; answers the numbers of the rows that were lost. */
-export const extendOperation = operation('messages.extend', 'write', (tx, change: LeaseChange) =>
-  queue.extend(tx, change.leases, change.untilMs),
+export const extendOperation = operation('messages.extend', 'write', (tx, extension: queue.Extension) =>
+  queue.extend(tx, extension),
+);
+
+/** Marks messages that were in a crash before as being tried, or as merely held. */
+export const markOperation = operation(
+  'messages.mark',
+  'write',
+  (tx, marking: { leases: queue.Lease[]; tried: boolean }) => queue.mark(tx, marking),
 );
 
 /** Gives untried messages back, due at `untilMs`. */
@@ -249,9 +245,9 @@ export const holdOperation = operation('messages.hold', 'write', (tx, change: Le
 export const unholdOperation = operation(
   'messages.unhold',
   'write',
-  async (tx, lanes: { lane: string; limit: number }[]): Promise<number> => {
+  async (tx, { nowMs, lanes }: { nowMs: number; lanes: { lane: string; limit: number }[] }): Promise<number> => {
     let freed = 0;
-    for (const one of lanes) freed += await queue.unhold(tx, { kind: DELIVERY_WORK, ...one });
+    for (const one of lanes) freed += await queue.unhold(tx, { kind: DELIVERY_WORK, nowMs, ...one });
     return freed;
   },
 );

@@ -28,6 +28,17 @@ export const RETAIN_MS: Readonly<Record<Retain, number>> = { none: 30 * DAY_MS, 
 /** The kind of work rows that deliver: subject is the message id, ref the email's number. */
 export const DELIVERY_WORK = 'delivery';
 
+/** A file that is no part of the stored content: its Base64 lines stand before the byte at `at` when the mail leaves. */
+export interface EmailFile {
+  /** Offset in the stored content; files at one place follow each other in their order. */
+  at: number;
+  blobKey: string;
+  /** Of the file as it is stored; on the wire it has `base64SizeBytes` of it. */
+  sizeBytes: number;
+  /** SHA-256 of the file, in hex. */
+  sha256: string;
+}
+
 /** What the delivery needs to know of an email beside its bytes; stored as JSON. */
 export interface EmailOptions {
   requireTls: boolean;
@@ -41,6 +52,8 @@ export interface EmailOptions {
   receivedFrom?: string;
   /** Sandbox: the outcome asked for by X-Sandbox-Outcome. */
   sandboxOutcome?: string;
+  /** Uploaded files, in the order in which they stand in the mail; the stored content is everything else. */
+  files?: EmailFile[];
 }
 
 /** One row of `message` joined with its `email`, as the API reads it. */
@@ -48,7 +61,7 @@ export interface MessageRow {
   id: string;
   mode: Mode;
   status: MessageStatus;
-  /** 1 while somebody holds the message's work row. */
+  /** Above 0 while somebody holds the message's work row. */
   leased: number | null;
   recipient: string;
   role: Role;
@@ -75,7 +88,7 @@ export function isUnfinished(status: MessageStatus): boolean {
 
 /** A message as `GET /messages` shows it. A message whose work is held by a worker right now is `sending`. */
 export function messageBody(row: MessageRow): Record<string, unknown> {
-  const sending = row.leased === 1 && isUnfinished(row.status);
+  const sending = (row.leased ?? 0) > 0 && isUnfinished(row.status);
   const body: Record<string, unknown> = {
     messageId: row.id,
     status: sending ? 'sending' : row.status,
@@ -127,7 +140,19 @@ export interface DeliveryJob {
   /** The bytes, or the key of the blob that holds them. */
   content: Uint8Array | null;
   blobKey: string | null;
+  /** The address has come onto the suppression list since the message was accepted: it does not leave. */
+  suppressed?: true;
 }
+
+/** What the Reject event says of a message to a suppressed address. */
+export const SUPPRESSED = {
+  reject: {
+    reason: 'suppressed',
+    owner: 'recipient',
+    advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
+    suppressed: true,
+  },
+};
 
 /** Takes over jobs that were leased while they were made; jobs it has no room for are left to their lease. */
 export interface Handover {

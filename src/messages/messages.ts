@@ -8,7 +8,6 @@ export {
   type AcceptedEmail,
   type AcceptedRecipient,
   acceptOperation,
-  hasUnfinishedCopies,
   type IdempotencyRecord,
   type RecipientAnswer,
 } from './accept-store.ts';
@@ -32,6 +31,7 @@ export {
   heldLanesOperation,
   holdOperation,
   type LeaseChange,
+  markOperation,
   releaseOperation,
   type SettledEvent,
   type Settlement,
@@ -39,8 +39,16 @@ export {
   settleOperation,
   unholdOperation,
 } from './delivery-store.ts';
+export { isStillOwed } from './kept-answer.ts';
+export {
+  ContentFault,
+  encodedFilesBytes,
+  findMissingFile,
+  readLargeContent,
+} from './large-content.ts';
 export {
   type DeliveryJob,
+  type EmailFile,
   type EmailOptions,
   type Handover,
   type MessageRow,
@@ -48,8 +56,11 @@ export {
   RETAIN_MS,
   type Retain,
   type Role,
+  SUPPRESSED,
 } from './message.ts';
+export { dropOldestWeekOperation, makePartitionsOperation, PARTITION_MS } from './partition-store.ts';
 export {
+  type IdempotencyPlace,
   namedBlobsOperation,
   type Removed,
   type RetentionBatch,
@@ -59,3 +70,4 @@ export {
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
 } from './retention-store.ts';
+export { appendReaction } from './state-machine.ts';

@@ -1,17 +1,18 @@
 /**
  * Sends a kept message again: a new message with an id of its own, from the stored content, to the same recipient. Mail
  * that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
- * is kept as it was submitted. Suppressions are judged anew.
+ * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are judged anew.
  */
-import { failure } from '../base/failure.ts';
+import { type Failure, failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { domainToAscii, sameAddressKey } from '../mail/address.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type AcceptedEmail, acceptOperation } from './accept-store.ts';
+import { type Acceptance, type AcceptedEmail, acceptOperation } from './accept-store.ts';
 import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';
 import { type EmailOptions, RETAIN_MS } from './message.ts';
+import { acceptAgainOperation } from './resend-store.ts';
 
 /** Content above this size lives in a blob. */
 const INLINE_BYTES = 64 * 1024;
@@ -25,17 +26,14 @@ export async function resendMessage(
   deps: { database: Database; blobs: Blobs },
   resend: Resend,
 ): Promise<Result<string>> {
-  const { accountId, mode, nowMs } = resend;
+  const { accountId, mode, messageId, nowMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
   const stored = mail.blob_key === null ? mail.content : await deps.blobs.get(mail.blob_key);
-  if (!stored) {
-    const message = 'The content of this message is no longer kept; send it again with POST /send.';
-    return refuse(failure('CONFLICT', { message }));
-  }
+  if (!stored) return refuse(noLongerKept());
   const email = await emailOf(deps.blobs, resend, { mail, stored });
-  const { expiresAfterSeconds } = JSON.parse(mail.options) as EmailOptions;
-  const accepted = await deps.database.execute(acceptOperation, {
+  const { expiresAfterSeconds, files } = JSON.parse(mail.options) as EmailOptions;
+  const acceptance: Acceptance = {
     accountId,
     mode,
     source: mail.source,
@@ -48,10 +46,28 @@ export async function resendMessage(
     from: mail.header_from,
     idempotency: null,
     leaseUntilMs: null,
-  });
+  };
+  const accepted = files
+    ? await deps.database.execute(acceptAgainOperation, { acceptance, of: { accountId, mode, messageId } })
+    : await deps.database.execute(acceptOperation, acceptance);
+  if (!accepted) {
+    if (email.blobKey !== null) deps.blobs.remove(email.blobKey).catch(() => undefined);
+    return refuse(noLongerKept());
+  }
   // A blob that stays is an orphan and is swept later; the message is accepted all the same.
   for (const blobKey of accepted.unkeptBlobKeys) deps.blobs.remove(blobKey).catch(() => undefined);
   return ok(accepted.answer);
+}
+
+function noLongerKept(): Failure {
+  const message = 'The content of this message is no longer kept; send it again with POST /send.';
+  return failure('CONFLICT', { message });
+}
+
+/** Places of files move with what stands before them. */
+function movedFiles(options: EmailOptions, byBytes: number): EmailOptions {
+  if (!options.files || byBytes === 0) return options;
+  return { ...options, files: options.files.map((file) => ({ ...file, at: file.at + byBytes })) };
 }
 
 async function emailOf(
@@ -61,6 +77,7 @@ async function emailOf(
 ): Promise<AcceptedEmail> {
   const renewed = mail.source === 'http' ? withNewMessageId(stored, mail.header_message_id) : undefined;
   const content = renewed?.content ?? stored;
+  const grownBytes = content.length - stored.length;
   const blobKey = content.length > INLINE_BYTES ? await blobs.put(content) : null;
   const domain = mail.recipient.slice(mail.recipient.lastIndexOf('@') + 1);
   const place = resend.mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain);
@@ -72,10 +89,10 @@ async function emailOf(
     headerMessageId: renewed?.messageId ?? mail.header_message_id,
     tags: mail.tags,
     metadata: mail.metadata,
-    options: mail.options,
+    options: JSON.stringify(movedFiles(JSON.parse(mail.options) as EmailOptions, grownBytes)),
     templateId: mail.template_id,
     templateVersion: mail.template_version,
-    sizeBytes: content.length,
+    sizeBytes: mail.size_bytes + grownBytes,
     content: blobKey === null ? content : null,
     blobKey,
     recipients: [

@@ -4,7 +4,7 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { hasUnfinishedCopies } from './accept-store.ts';
+import { isStillOwed } from './kept-answer.ts';
 
 export interface RetentionBatch {
   /** Unix ms; what counts from before it is removed. */
@@ -33,10 +33,17 @@ export const removeContentOperation = operation(
       batch.beforeMs,
       batch.limit,
     );
+    const blobKeys: string[] = [];
     for (const row of rows) {
-      await tx.run('UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ?', row.seq);
+      // A message that was moved at this moment keeps its content for longer.
+      const removed = await tx.run(
+        'UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ? AND content_until <= ?',
+        row.seq,
+        batch.beforeMs,
+      );
+      if (removed === 1 && row.blob_key !== null) blobKeys.push(row.blob_key);
     }
-    return { count: rows.length, blobKeys: rows.flatMap((row) => (row.blob_key === null ? [] : [row.blob_key])) };
+    return { count: rows.length, blobKeys };
   },
 );
 
@@ -88,35 +95,60 @@ async function removeEmail(tx: Transaction, seq: number): Promise<void> {
   await tx.run('DELETE FROM email WHERE seq = ?', seq);
 }
 
-/** Idempotency records whose time is over and whose messages are settled. */
+/** Where a record stands in the order of their expiry. */
+export interface IdempotencyPlace {
+  expires_at: number;
+  account_id: string;
+  mode: Mode;
+  endpoint: string;
+  key: string;
+}
+
+export interface IdempotencyBatch extends RetentionBatch {
+  /** The last record that was looked at; null for the first batch. */
+  after: IdempotencyPlace | null;
+}
+
+const BEFORE_ALL: IdempotencyPlace = { expires_at: 0, account_id: '', mode: 'live', endpoint: '', key: '' };
+
+/**
+ * Idempotency records whose time is over and whose messages are settled; others are passed over. `next` is where to go
+ * on, or null at the end.
+ */
 export const removeIdempotencyOperation = operation(
   'messages.removeIdempotency',
   'write',
-  async (tx, batch: RetentionBatch): Promise<number> => {
-    const rows = await tx.all<{
-      account_id: string;
-      mode: string;
-      endpoint: string;
-      key: string;
-      email_seq: number | null;
-    }>(
-      `SELECT account_id, mode, endpoint, key, email_seq FROM idempotency i WHERE expires_at <= ? AND NOT EXISTS
-         (SELECT 1 FROM message WHERE email_seq = i.email_seq AND status IN ${UNFINISHED}) ORDER BY expires_at LIMIT ?`,
+  async (tx, batch: IdempotencyBatch): Promise<{ count: number; next: IdempotencyPlace | null }> => {
+    const { expires_at, account_id, mode, endpoint, key } = batch.after ?? BEFORE_ALL;
+    const rows = await tx.all<IdempotencyPlace & { body: string }>(
+      `SELECT expires_at, account_id, mode, endpoint, key, body FROM idempotency
+       WHERE expires_at <= ? AND (expires_at, account_id, mode, endpoint, key) > (?, ?, ?, ?, ?)
+       ORDER BY expires_at, account_id, mode, endpoint, key LIMIT ?`,
       batch.beforeMs,
+      expires_at,
+      account_id,
+      mode,
+      endpoint,
+      key,
       batch.limit,
     );
-    let removed = 0;
+    let count = 0;
     for (const row of rows) {
-      if (await hasUnfinishedCopies(tx, row.email_seq)) continue;
-      removed += await tx.run(
-        'DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+      if (await isStillOwed(tx, { accountId: row.account_id, mode: row.mode, body: row.body })) continue;
+      count += await tx.run(
+        // The key may have been used anew at this moment.
+        'DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ? AND expires_at <= ?',
         row.account_id,
         row.mode,
         row.endpoint,
         row.key,
+        batch.beforeMs,
       );
     }
-    return removed;
+    const last = rows.length < batch.limit ? undefined : rows.at(-1);
+    if (!last) return { count, next: null };
+    const { body: _, ...next } = last;
+    return { count, next };
   },
 );
 

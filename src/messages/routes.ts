@@ -22,8 +22,10 @@ import {
   listMessagesOperation,
   type MessageKey,
   moveMessageOperation,
+  type StoredContent,
 } from './api-store.ts';
-import { MESSAGE_STATUSES, type MessageStatus, messageBody } from './message.ts';
+import { streamLargeContent } from './large-content.ts';
+import { type EmailOptions, MESSAGE_STATUSES, type MessageStatus, messageBody } from './message.ts';
 import { resendMessage } from './resend.ts';
 
 export interface MessageRouteDeps {
@@ -142,9 +144,7 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
       async handle(request: Request) {
         const found = await database.execute(findContentOperation, keyOf(request));
         if (!found) return noSuchMessage;
-        let content: Buffer | Readable | undefined;
-        if (found.blob_key !== null) content = await blobs.read(found.blob_key);
-        else if (found.content) content = Buffer.from(found.content);
+        const content = await readContent(found, blobs);
         if (content === undefined) {
           return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
         }
@@ -154,6 +154,20 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
       },
     }),
   ];
+}
+
+/** The whole mail; undefined when it, or one of its files, is no longer stored. */
+async function readContent(
+  found: StoredContent & { options: string },
+  blobs: Blobs,
+): Promise<Buffer | Readable | undefined> {
+  const { files } = JSON.parse(found.options) as EmailOptions;
+  if (files === undefined) {
+    if (found.blob_key !== null) return blobs.read(found.blob_key);
+    return found.content ? Buffer.from(found.content) : undefined;
+  }
+  const stored = found.blob_key === null ? found.content : await blobs.get(found.blob_key);
+  return stored ? streamLargeContent({ content: Buffer.from(stored), files }, blobs) : undefined;
 }
 
 function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
@@ -191,18 +205,22 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
       summary: 'Move a scheduled message to another time',
+      description: 'A time that has passed sends it at once, as with POST /send.',
       body: moveBody,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
       async handle(request: Request<Static<typeof moveBody>>) {
         const nowMs = clock.now();
         const sendAtMs = Date.parse(request.body.sendAt);
-        if (sendAtMs <= nowMs || sendAtMs > nowMs + MAX_AHEAD_DAYS * DAY_MS) {
-          const message = `must lie in the future, at most ${MAX_AHEAD_DAYS} days ahead`;
+        if (sendAtMs > nowMs + MAX_AHEAD_DAYS * DAY_MS) {
+          const message = `must be at most ${MAX_AHEAD_DAYS} days ahead`;
           return refuse(invalid([{ field: 'sendAt', message }]));
         }
         const moved = await database.execute(moveMessageOperation, { ...keyOf(request), sendAtMs, nowMs });
-        if (moved.changed) return answer(messageBody(moved.row));
+        if (moved.changed) {
+          if (sendAtMs <= nowMs) deps.nudge();
+          return answer(messageBody(moved.row));
+        }
         return moved.reason === 'not-found' ? noSuchMessage : conflict(moved.status, 'scheduled');
       },
     }),

@@ -1,15 +1,15 @@
-/** Held lanes are told page by page, each lane once. */
+/** Held lanes are told page by page, each lane once; and whom the end of a lease is blamed on. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
-import { openSqlite } from '../storage/sqlite-connection.ts';
-import { claim, enqueue, finish, heldLanes, hold, unhold } from './queue.ts';
+import { openSqlite, type SqliteConnection } from '../storage/sqlite-connection.ts';
+import { claim, enqueue, finish, heldLanes, hold, mark, recoverOperation, reschedule, unhold } from './queue.ts';
 
-test('held lanes come in pages that go on where the last one ended', async (t) => {
+async function openQueue(t: TestContext): Promise<SqliteConnection> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-queue-'));
   const tx = openSqlite(prepareDataDirectory(folder).databaseFile, { readOnly: false });
   t.after(async () => {
@@ -17,6 +17,11 @@ test('held lanes come in pages that go on where the last one ended', async (t) =
     await rm(folder, { recursive: true, force: true });
   });
   migrateSqlite(tx, 0);
+  return tx;
+}
+
+test('held lanes come in pages that go on where the last one ended', async (t) => {
+  const tx = await openQueue(t);
   const names = Array.from({ length: 7 }, (_, i) => `acc/${i}.example`);
   for (const lane of [...names, ...names]) {
     await enqueue(tx, {
@@ -27,7 +32,7 @@ test('held lanes come in pages that go on where the last one ended', async (t) =
       ref: 1,
       lane,
       dueMs: 0,
-      leased: false,
+      leaseMs: null,
     });
   }
   const rows = await claim(tx, { kind: 'k', nowMs: 1, leaseMs: 1_000, limit: 100, suspects: false });
@@ -42,7 +47,7 @@ test('held lanes come in pages that go on where the last one ended', async (t) =
     after = page.at(-1)!;
   }
   assert.deepEqual(told, names);
-  assert.equal(await unhold(tx, { kind: 'k', lane: names[0]!, limit: 1 }), 1);
+  assert.equal(await unhold(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
   const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, suspects: false });
   assert.equal(freed?.lane, names[0]);
   assert.equal(freed?.crashes, 0, 'having been held is no crash');
@@ -52,4 +57,42 @@ test('held lanes come in pages that go on where the last one ended', async (t) =
     'an older fence finishes nothing',
   );
   assert.equal(await finish(tx, freed!), true);
+});
+
+const ROW = {
+  kind: 'k',
+  accountId: 'acc',
+  mode: 'live',
+  subject: 's',
+  ref: 1,
+  lane: 'l',
+  dueMs: 0,
+  leaseMs: null,
+} as const;
+
+test('the end of a lease is blamed on every row once, and then only on rows that were being tried', async (t) => {
+  const tx = await openQueue(t);
+  const waiting = await enqueue(tx, ROW);
+  const tried = await enqueue(tx, ROW);
+  const crashes = async (): Promise<number[]> => {
+    const rows = await tx.all<{ crashes: number }>('SELECT crashes FROM work ORDER BY seq');
+    return rows.map((row) => row.crashes);
+  };
+  for (let death = 1; death <= 5; death += 1) {
+    const nowMs = death * 10;
+    const rows = await claim(tx, { kind: 'k', nowMs, leaseMs: 5, limit: 100, suspects: true });
+    assert.deepEqual(
+      rows.map((row) => row.seq),
+      [waiting, tried],
+    );
+    await mark(tx, { leases: rows, tried: true });
+    await mark(tx, { leases: rows.slice(0, 1), tried: false });
+    if (death % 2 === 0) assert.equal(await recoverOperation.run(tx, nowMs + 1), 2);
+    else await claim(tx, { kind: 'k', nowMs: nowMs + 6, leaseMs: 1, limit: 100, suspects: true });
+    assert.deepEqual(await crashes(), [1, death]);
+  }
+  const rows = await claim(tx, { kind: 'k', nowMs: 999, leaseMs: 5, limit: 100, suspects: true });
+  await mark(tx, { leases: rows, tried: true });
+  for (const row of rows) assert.equal(await reschedule(tx, row, 1_000), true);
+  assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
 });

@@ -1,18 +1,28 @@
 /**
  * Leases on rows of work. A row is due at a time; whoever claims it holds it until the lease ends, and alone may finish
- * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. A row whose lease ran
- * out was held by somebody who died or hung: taking it over counts as a crash. Knows nothing of mail.
+ * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. Knows nothing of mail.
  *
- *   due ──claim──▶ leased ──finish──▶ gone
- *    ▲               │ │
- *    │◀─reschedule───┘ └─lease ends──▶ due (crashes + 1)
+ *   due ──claim──▶ leased ⇄ tried ──finish──▶ gone
+ *    ▲               │ │      (only rows that were in a crash before are marked as tried)
+ *    │◀─reschedule───┘ └─lease ends──▶ due
  *    └──unhold── held ◀──hold── leased      (its lane is full; it keeps its place and is not claimed)
  *
- * Rows that crashed their holder twice are suspects: they are claimed one at a time, so that an innocent row that was
- * merely held while another one crashed the process is cleared, and only the guilty one reaches PARK_AFTER_CRASHES.
+ * A lease that ran out was held by somebody who died or hung, and some row may be why. To know which, without a write
+ * for every attempt:
+ *
+ * - The first time, every row that was held is under suspicion: crashes becomes 1, whatever was being done with it.
+ * - From then on its holder marks the row before it tries it, and takes the mark off when it is put back or has been tried
+ *   for long without harm. Only a lease that ends under the mark counts. A row that merely waits stays as it is, however
+ *   often its holders die.
+ * - Rows with two crashes are suspects: a holder takes one at a time, and none while it is young, so that what else was
+ *   being tried at the time is cleared, and a process that is killed again and again takes nobody along.
+ * - At three a row is not tried any more. So the guilty one costs three crashes. An innocent one would have to be in the
+ *   first seconds of an attempt at two of them, at the second as the only suspect.
+ * - A row that is settled starts again at none.
  */
 import type { Mode } from '../base/mode.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
 
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
@@ -27,10 +37,10 @@ export interface NewWork {
   ref: number;
   /** Rows of one lane wait behind each other; lanes do not. */
   lane: string;
-  /** Unix ms; for a leased row the end of the lease. */
+  /** Unix ms. */
   dueMs: number;
-  /** Handed to its worker by the transaction that makes it, without a claim. */
-  leased: boolean;
+  /** Length of the lease, from `dueMs` on, of a row that the transaction that makes it hands to its worker, without a claim. */
+  leaseMs: number | null;
 }
 
 export interface Work {
@@ -52,22 +62,73 @@ export interface Lease {
   fence: number;
 }
 
+/** `leased` of a row that is free, that is held, and that is held and being tried under the mark. */
+const FREE = 0;
+const HELD = 1;
+const TRIED = 2;
+
+/** What the end of a lease adds to `crashes`. */
+const BLAME = `(CASE WHEN leased = ${TRIED} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
+
 /** The fence of a row that was leased at its making. */
 export const FIRST_FENCE = 1;
 
+/** Columns of a new row, in this order; `seq` stands in front of them where the number is known. */
+export const NEW_WORK = 'kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held';
+
 export function enqueue(tx: Transaction, work: NewWork): Promise<number> | number {
+  // A shared database counts leases by its own clock.
+  const own = tx.dialect === 'postgres' && work.leaseMs !== null;
   return tx.insert(
-    `INSERT INTO work (kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)`,
+    `INSERT INTO work (${NEW_WORK}) VALUES (?, ?, ?, ?, ?, ?, ${own ? 'now_ms() + CAST(? AS BIGINT)' : '?'}, ?, ?, 0, 0, 0)`,
     work.kind,
     work.accountId,
     work.mode,
     work.subject,
     work.ref,
     work.lane,
-    work.dueMs,
-    work.leased ? 1 : 0,
-    work.leased ? FIRST_FENCE : 0,
+    (own ? 0 : work.dueMs) + (work.leaseMs ?? 0),
+    work.leaseMs === null ? FREE : HELD,
+    work.leaseMs === null ? 0 : FIRST_FENCE,
+  );
+}
+
+/** Rows that are to be held at once, as their lane is full. */
+export async function enqueueHeld(tx: Transaction, rows: readonly NewWork[]): Promise<number> {
+  if (tx.dialect === 'postgres') return rows.length === 0 ? 0 : enqueueMany(tx, { rows, held: true });
+  for (const row of rows) await tx.run('UPDATE work SET held = 1 WHERE seq = ?', await enqueue(tx, row));
+  return rows.length;
+}
+
+export interface ManyRows {
+  rows: readonly NewWork[];
+  /** Numbers for the rows, from time_seq(); the database gives them its own where there are none. */
+  numbers?: readonly number[];
+  held?: boolean;
+}
+
+/** Many rows in one statement of a shared database. */
+export function enqueueMany(tx: Transaction, { rows, numbers, held = false }: ManyRows): Promise<number> | number {
+  const own: [column: string, list: string, array: Uint8Array[]] =
+    numbers === undefined ? ['', '', []] : ['seq, ', 'CAST(? AS BIGINT[]), ', [bigintArray(numbers)]];
+  return tx.run(
+    `INSERT INTO work (${own[0]}${NEW_WORK})
+     SELECT ${numbers === undefined ? '' : 'seq, '}kind, account_id, mode, subject, ref, lane,
+       CASE WHEN lease IS NULL THEN due ELSE (SELECT now_ms()) + lease END,
+       CASE WHEN lease IS NULL THEN ${FREE} ELSE ${HELD} END, CASE WHEN lease IS NULL THEN 0 ELSE ${FIRST_FENCE} END,
+       0, 0, ${held ? 1 : 0}
+     FROM unnest(${own[1]}CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]),
+       CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
+       AS new (${own[0]}kind, account_id, mode, subject, ref, lane, due, lease)`,
+    ...own[2],
+    textArray(rows.map((row) => row.kind)),
+    textArray(rows.map((row) => row.accountId)),
+    textArray(rows.map((row) => row.mode)),
+    textArray(rows.map((row) => row.subject)),
+    bigintArray(rows.map((row) => row.ref)),
+    textArray(rows.map((row) => row.lane)),
+    bigintArray(rows.map((row) => row.dueMs)),
+    bigintArray(rows.map((row) => row.leaseMs)),
   );
 }
 
@@ -76,32 +137,102 @@ export interface Claim {
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether the claimant may take one suspect (it must hold none already). */
+  /** Whether the claimant may take one suspect (it must hold none already, and not be young). */
   suspects: boolean;
 }
 
 const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
 
+/** A statement that takes due rows and answers them with the columns of Work. */
+export interface ClaimStatement {
+  sql: string;
+  params: SqlValue[];
+}
+
+/**
+ * Condition on `seq`. On a shared database the rows are locked, those that others have locked are passed over, and the
+ * choice is made exactly once (as a list, not as a join that could be scanned again and lock more).
+ */
+function oneOf(dialect: Transaction['dialect'], select: string): string {
+  return dialect === 'postgres' ? `seq = ANY (ARRAY(${select} FOR UPDATE SKIP LOCKED))` : `seq IN (${select})`;
+}
+
+/**
+ * What to run for a claim, in order. A shared database judges by its own clock, whatever the nodes believe, and passes
+ * over rows that another node is taking at this moment.
+ */
+export function claimStatements(dialect: Transaction['dialect'], options: Claim): ClaimStatement[] {
+  const shared = dialect === 'postgres';
+  const take = (condition: string, limit: number): ClaimStatement => ({
+    sql: `UPDATE work SET crashes = crashes + ${BLAME}, leased = ${HELD}, fence = fence + 1,
+         due = ${shared ? 'now_ms() + CAST(? AS BIGINT)' : '?'}
+       WHERE ${oneOf(
+         dialect,
+         `SELECT seq FROM work WHERE kind = ? AND held = 0
+         AND due <= ${shared ? '(SELECT now_ms())' : '?'} AND ${condition} ORDER BY due LIMIT ?`,
+       )}
+       RETURNING ${CLAIMED}`,
+    params: shared
+      ? [options.leaseMs, options.kind, limit]
+      : [options.nowMs + options.leaseMs, options.kind, options.nowMs, limit],
+  });
+  const statements = [take(`crashes + ${BLAME} < ${SUSPECT_AFTER_CRASHES}`, options.limit)];
+  if (options.suspects) statements.push(take(`crashes + ${BLAME} >= ${SUSPECT_AFTER_CRASHES}`, 1));
+  return statements;
+}
+
 /** Takes up to `limit` due rows, oldest first. */
 export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
-  const take = (condition: string, limit: number) =>
-    tx.all<Work>(
-      `UPDATE work SET crashes = crashes + leased, leased = 1, fence = fence + 1, due = ?
-       WHERE seq IN (SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ? AND ${condition}
-                     ORDER BY due LIMIT ?)
-       RETURNING ${CLAIMED}`,
-      options.nowMs + options.leaseMs,
-      options.kind,
-      options.nowMs,
-      limit,
-    );
-  const rows = await take(`crashes + leased < ${SUSPECT_AFTER_CRASHES}`, options.limit);
-  if (options.suspects) rows.push(...(await take(`crashes + leased >= ${SUSPECT_AFTER_CRASHES}`, 1)));
+  const rows: Work[] = [];
+  for (const { sql, params } of claimStatements(tx.dialect, options))
+    rows.push(...(await tx.all<Work>(sql, ...params)));
   return rows.sort((a, b) => a.seq - b.seq);
 }
 
 export function isSuspect(work: { crashes: number }): boolean {
   return work.crashes >= SUSPECT_AFTER_CRASHES;
+}
+
+/** Whether the row was held when a holder died: it is tried under the mark. */
+export function needsMark(work: { crashes: number }): boolean {
+  return work.crashes > 0;
+}
+
+interface LeaseUpdate {
+  set: string;
+  params: SqlValue[];
+  /** A further condition, beginning with AND. */
+  only?: string;
+}
+
+/** Changes rows that are still held under these fences; answers the numbers of those that were. */
+async function update(tx: Transaction, leases: readonly Lease[], change: LeaseUpdate): Promise<Set<number>> {
+  const { set, params, only = '' } = change;
+  const changed = new Set<number>();
+  if (tx.dialect === 'postgres') {
+    if (leases.length === 0) return changed;
+    // In the order of their numbers, so that two who change the same rows do not wait for each other in a ring.
+    const sorted = leases.toSorted((a, b) => a.seq - b.seq);
+    const rows = await tx.all<{ seq: number }>(
+      `UPDATE work SET ${set} FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version)
+       WHERE work.seq = lease.number AND work.fence = lease.version ${only} RETURNING work.seq`,
+      ...params,
+      bigintArray(sorted.map((one) => one.seq)),
+      bigintArray(sorted.map((one) => one.fence)),
+    );
+    for (const { seq } of rows) changed.add(seq);
+    return changed;
+  }
+  for (const { seq, fence } of leases) {
+    const count = await tx.run(`UPDATE work SET ${set} WHERE seq = ? AND fence = ? ${only}`, ...params, seq, fence);
+    if (count === 1) changed.add(seq);
+  }
+  return changed;
+}
+
+/** Marks rows as being tried, or as held again. Leases that were lost are passed over. */
+export async function mark(tx: Transaction, { leases, tried }: { leases: Lease[]; tried: boolean }): Promise<void> {
+  await update(tx, leases, { set: 'leased = ?', params: [tried ? TRIED : HELD], only: 'AND leased > 0' });
 }
 
 /** Ends the work; false when the lease was lost to somebody else, and then nothing has changed. */
@@ -120,56 +251,81 @@ export async function reschedule(tx: Transaction, lease: Lease, dueMs: number): 
   return changed === 1;
 }
 
+/** Ends many on a shared database; answers the numbers of those that were still held. */
+export async function finishMany(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
+  if (leases.length === 0) return new Set();
+  const rows = await tx.all<{ seq: number }>(
+    `DELETE FROM work USING unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version)
+     WHERE work.seq = lease.number AND work.fence = lease.version RETURNING work.seq`,
+    bigintArray(leases.map((one) => one.seq)),
+    bigintArray(leases.map((one) => one.fence)),
+  );
+  return new Set(rows.map((row) => row.seq));
+}
+
+/** Gives many back on a shared database, each until its time; answers the numbers of those that were still held. */
+export async function rescheduleMany(
+  tx: Transaction,
+  rows: readonly (Lease & { dueMs: number })[],
+): Promise<ReadonlySet<number>> {
+  if (rows.length === 0) return new Set();
+  const changed = await tx.all<{ seq: number }>(
+    `UPDATE work SET leased = ${FREE}, due = lease.until, attempts = attempts + 1, crashes = 0
+     FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version, until)
+     WHERE work.seq = lease.number AND work.fence = lease.version RETURNING work.seq`,
+    bigintArray(rows.map((one) => one.seq)),
+    bigintArray(rows.map((one) => one.fence)),
+    bigintArray(rows.map((one) => one.dueMs)),
+  );
+  return new Set(changed.map((row) => row.seq));
+}
+
 /** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
 export async function release(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  for (const lease of leases) {
-    await tx.run('UPDATE work SET leased = 0, due = ? WHERE seq = ? AND fence = ?', dueMs, lease.seq, lease.fence);
-  }
+  await update(tx, leases, { set: 'leased = 0, due = ?', params: [dueMs] });
 }
 
 /** Records that handling this row failed in our own code; it is due again at `dueMs` with one more crash. */
 export async function recordCrash(tx: Transaction, lease: Lease, dueMs: number): Promise<boolean> {
-  const changed = await tx.run(
-    'UPDATE work SET leased = 0, due = ?, crashes = crashes + 1 WHERE seq = ? AND fence = ?',
-    dueMs,
-    lease.seq,
-    lease.fence,
-  );
-  return changed === 1;
+  const changed = await update(tx, [lease], { set: 'leased = 0, due = ?, crashes = crashes + 1', params: [dueMs] });
+  return changed.size === 1;
 }
 
-/** Keeps leases until `untilMs`; answers the numbers of the rows that were lost meanwhile. */
-export async function extend(tx: Transaction, leases: Lease[], untilMs: number): Promise<number[]> {
-  const lost: number[] = [];
-  for (const lease of leases) {
-    const changed = await tx.run(
-      'UPDATE work SET due = ? WHERE seq = ? AND fence = ? AND leased = 1',
-      untilMs,
-      lease.seq,
-      lease.fence,
-    );
-    if (changed === 0) lost.push(lease.seq);
-  }
-  return lost;
+export interface Extension {
+  leases: Lease[];
+  nowMs: number;
+  leaseMs: number;
+}
+
+/** Keeps leases for `leaseMs` from now; answers the numbers of the rows that were lost meanwhile. */
+export async function extend(tx: Transaction, { leases, nowMs, leaseMs }: Extension): Promise<number[]> {
+  const until =
+    tx.dialect === 'postgres'
+      ? { set: 'due = now_ms() + CAST(? AS BIGINT)', params: [leaseMs] }
+      : { set: 'due = ?', params: [nowMs + leaseMs] };
+  const kept = await update(tx, leases, { ...until, only: 'AND leased > 0' });
+  return leases.filter((lease) => !kept.has(lease.seq)).map((lease) => lease.seq);
 }
 
 /** Sets claimed rows aside because their lane is full; they are not claimed again until unhold() frees their lane. */
 export async function hold(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  for (const lease of leases) {
-    await tx.run(
-      'UPDATE work SET held = 1, leased = 0, due = ? WHERE seq = ? AND fence = ?',
-      dueMs,
-      lease.seq,
-      lease.fence,
-    );
-  }
+  await update(tx, leases, { set: 'held = 1, leased = 0, due = ?', params: [dueMs] });
 }
 
-/** Lets up to `limit` held rows of a lane be claimed again, oldest first; answers how many. */
-export async function unhold(tx: Transaction, lane: { kind: string; lane: string; limit: number }): Promise<number> {
+export interface HeldLane {
+  kind: string;
+  lane: string;
+  limit: number;
+  nowMs: number;
+}
+
+/** Lets up to `limit` held rows of a lane be claimed again, oldest first, all of them now; answers how many. */
+export async function unhold(tx: Transaction, lane: HeldLane): Promise<number> {
   return tx.run(
-    `UPDATE work SET held = 0 WHERE seq IN
-       (SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?)`,
+    `UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END
+     WHERE ${oneOf(tx.dialect, 'SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?')}`,
+    lane.nowMs,
+    lane.nowMs,
     lane.kind,
     lane.lane,
     lane.limit,
@@ -202,10 +358,10 @@ export async function heldLanes(tx: Transaction, kind: string, page: LanePage): 
 
 /**
  * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
- * Rows are due at once, as takeovers. Answers how many.
+ * Rows are due at once, as take-overs. Answers how many.
  */
 export const recoverOperation = operation('queue.recover', 'write', (tx, nowMs: number) =>
-  tx.run('UPDATE work SET leased = 0, due = ?, crashes = crashes + 1 WHERE leased = 1', nowMs),
+  tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${BLAME} WHERE leased > 0`, nowMs),
 );
 
 export interface Backlog {

@@ -5,8 +5,8 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { EVENT_TYPES, type EventType, WEBHOOK_WORK } from '../events/events.ts';
-import { enqueue } from '../queue/queue.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { enqueue, enqueueHeld } from '../queue/queue.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
 
@@ -56,7 +56,7 @@ export const retryDeliveryOperation = operation(
         ref: delivery.event_seq,
         lane: retry.id,
         dueMs: retry.nowMs,
-        leased: false,
+        leaseMs: null,
       });
     }
     await tx.run(
@@ -72,7 +72,7 @@ export const retryDeliveryOperation = operation(
 
 function readDelivery(tx: Transaction, key: { id: string; deliveryId: string }) {
   return tx.get<DeliveryRow>(
-    `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? AND id = ?`,
+    `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? AND id = ? ${locked(tx)}`,
     key.id,
     key.deliveryId,
   );
@@ -115,18 +115,23 @@ export const replayOperation = operation(
   'webhooks.replay',
   'write',
   async (tx, part: ReplayPart): Promise<ReplayAnswer> => {
+    // On a shared database the log is ordered by positions: the place of the last event looked at is found by its number.
+    const beyond =
+      tx.dialect === 'postgres'
+        ? '(position, seq) > (coalesce((SELECT position FROM event WHERE seq = ?), -1), ?) ORDER BY position, seq'
+        : 'seq > ? ORDER BY seq';
     const stretch = await tx.all<{ seq: number; type: EventType; at: number }>(
-      'SELECT seq, type, at FROM event WHERE account_id = ? AND mode = ? AND seq > ? ORDER BY seq LIMIT ?',
+      `SELECT seq, type, at FROM event WHERE account_id = ? AND mode = ? AND ${beyond} LIMIT ?`,
       part.accountId,
       part.mode,
-      part.after,
+      ...(tx.dialect === 'postgres' ? [part.after, part.after] : [part.after]),
       part.scan,
     );
     const wanted = new Set<EventType>(part.eventTypes.length > 0 ? part.eventTypes : EVENT_TYPES);
-    let queued = 0;
-    for (const event of stretch) {
-      if (event.at < part.sinceMs || event.at > part.untilMs || !wanted.has(event.type)) continue;
-      const seq = await enqueue(tx, {
+    const chosen = stretch.filter(({ at, type }) => at >= part.sinceMs && at <= part.untilMs && wanted.has(type));
+    const queued = await enqueueHeld(
+      tx,
+      chosen.map((event) => ({
         kind: WEBHOOK_WORK,
         accountId: part.accountId,
         mode: part.mode,
@@ -134,11 +139,9 @@ export const replayOperation = operation(
         ref: event.seq,
         lane: part.webhookId,
         dueMs: part.nowMs,
-        leased: false,
-      });
-      await tx.run('UPDATE work SET held = 1 WHERE seq = ?', seq);
-      queued += 1;
-    }
+        leaseMs: null,
+      })),
+    );
     return { queued, last: stretch.length < part.scan ? null : stretch.at(-1)!.seq };
   },
 );

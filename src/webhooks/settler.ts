@@ -20,6 +20,8 @@ export interface Settler {
   release(lease: Lease): void;
   crashed(lease: Lease, dueMs: number): void;
   unhold(lane: string, limit: number): void;
+  /** Rows whose results or changes are not written down yet. */
+  pending(): Lease[];
   /** The storage did not take the last settle. */
   blocked(): boolean;
   /** Resolves when everything is written down, or when the storage has refused it since `patienceMs`. */
@@ -37,48 +39,48 @@ type Lists = Omit<SettleRequest, 'nowMs'>;
 
 const EMPTY: Lists = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
 
+/** One request for each entry of a request. */
+function split(request: SettleRequest): SettleRequest[] {
+  const { nowMs, ...lists } = request;
+  return (Object.keys(lists) as (keyof Lists)[]).flatMap((name) =>
+    lists[name].map((entry) => ({ ...EMPTY, nowMs, [name]: [entry] })),
+  );
+}
+
 export function createSettler(options: SettlerOptions): Settler {
   const waiting: Lists = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
   let running: Promise<void> | undefined;
   let isBlocked = false;
   let hurry: (() => void) | undefined;
   let givingUp = false;
+  /** What goes next as it is: what the storage refused, and the parts of what failed together. */
+  let alone: SettleRequest[] = [];
+  let writing: Lists = EMPTY;
 
-  const isEmpty = (): boolean => Object.values(waiting).every((list) => list.length === 0);
+  const isEmpty = (): boolean => alone.length === 0 && Object.values(waiting).every((list) => list.length === 0);
 
-  const takeRequest = (): SettleRequest => ({
-    nowMs: options.clock.now(),
-    settled: waiting.settled.splice(0, MOST_PER_SETTLE),
-    hold: waiting.hold.splice(0, MOST_PER_SETTLE),
-    release: waiting.release.splice(0, MOST_PER_SETTLE),
-    crashed: waiting.crashed.splice(0, MOST_PER_SETTLE),
-    unhold: waiting.unhold.splice(0, MOST_PER_SETTLE),
-  });
-
-  const putBack = (request: SettleRequest): void => {
-    waiting.settled.unshift(...request.settled);
-    waiting.hold.unshift(...request.hold);
-    waiting.release.unshift(...request.release);
-    waiting.crashed.unshift(...request.crashed);
-    waiting.unhold.unshift(...request.unhold);
-  };
+  const takeRequest = (): SettleRequest =>
+    alone.shift() ?? {
+      nowMs: options.clock.now(),
+      settled: waiting.settled.splice(0, MOST_PER_SETTLE),
+      hold: waiting.hold.splice(0, MOST_PER_SETTLE),
+      release: waiting.release.splice(0, MOST_PER_SETTLE),
+      crashed: waiting.crashed.splice(0, MOST_PER_SETTLE),
+      unhold: waiting.unhold.splice(0, MOST_PER_SETTLE),
+    };
 
   /**
-   * Rejects only while the storage does no work. When our own code fails over a batch, its results are written one by one, and
-   * one that fails again is left to the end of its lease.
+   * Rejects only while the storage does no work. When our own code fails over a batch, each of its parts is written by
+   * itself, and one that fails again is left to the end of its lease.
    */
   const write = async (request: SettleRequest): Promise<void> => {
     try {
       options.onSettled(request, await options.database.execute(settleOperation, request));
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      const { settled, ...others } = request;
-      if (settled.length <= 1) {
-        options.log.error({ cause: (error as Error).message }, 'a webhook result cannot be written');
-        return;
-      }
-      for (const one of settled) await write({ ...EMPTY, nowMs: request.nowMs, settled: [one] });
-      await write({ ...others, settled: [] });
+      const parts = split(request);
+      if (parts.length > 1) alone.push(...parts);
+      else options.log.error({ cause: (error as Error).message }, 'a webhook result cannot be written');
     }
   };
 
@@ -97,15 +99,17 @@ export function createSettler(options: SettlerOptions): Settler {
     while (!isEmpty() && !givingUp) {
       const request = takeRequest();
       try {
+        writing = request;
         await write(request);
         isBlocked = false;
       } catch (error) {
-        putBack(request);
+        alone = [request, ...alone];
         isBlocked = true;
         options.log.warn({ cause: (error as Error).message }, 'webhook results wait for the storage');
         await pause();
       }
     }
+    writing = EMPTY;
     running = undefined;
   };
 
@@ -124,6 +128,13 @@ export function createSettler(options: SettlerOptions): Settler {
     release: ({ seq, fence }) => add('release', { seq, fence }),
     crashed: ({ seq, fence }, dueMs) => add('crashed', { seq, fence, dueMs }),
     unhold: (lane, limit) => add('unhold', { lane, limit }),
+    pending: () =>
+      [writing, ...alone, waiting].flatMap((lists) => [
+        ...lists.settled,
+        ...lists.hold,
+        ...lists.release,
+        ...lists.crashed,
+      ]),
     blocked: () => isBlocked,
     drained: async (patienceMs) => {
       const timer = setTimeout(() => {

@@ -107,8 +107,8 @@ export const replaceEndpointOperation = operation(
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
       `UPDATE webhook SET url = ?, events = ?, description = ?, enabled = coalesce(?, enabled), updated_at = ?,
-         failing_since = CASE WHEN ? = 1 THEN NULL ELSE failing_since END,
-         disabled_reason = CASE WHEN ? IS NULL THEN disabled_reason ELSE NULL END
+         failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
+         disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
       change.url,
       change.events,

@@ -2,4 +2,5 @@
  * Webhooks: the endpoints an account has registered, and the worker that carries its events to them, signed, until they
  * are taken or the schedule ends.
  */
+export type { Notice, Notify } from './notices.ts';
 export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

@@ -3,10 +3,12 @@
  * A settle ends or moves the work row, writes the delivery record and keeps the endpoint's standing, all in one; a row
  * whose lease was lost changes nothing.
  */
+import type { Mode } from '../base/mode.ts';
 import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../events/events.ts';
 import * as queue from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { deliveryIdOf } from './endpoints.ts';
+import { enqueueNotice } from './notice-store.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
 
 /** After so long with nothing but failures an endpoint is disabled. */
@@ -63,7 +65,7 @@ const CROWD = 5_000;
 async function setCrowdAside(tx: Transaction, request: ClaimRequest): Promise<void> {
   for (const lane of request.crowding) {
     await tx.run(
-      `UPDATE work SET held = 1 WHERE seq IN
+      `UPDATE work SET held = 1 WHERE leased = 0 AND seq IN
          (SELECT seq FROM (SELECT seq, lane FROM work WHERE kind = ? AND held = 0 AND due <= ? AND leased = 0
                            ORDER BY due LIMIT ?) AS head WHERE lane = ?)`,
       WEBHOOK_WORK,
@@ -277,14 +279,16 @@ export const settleOperation = operation(
       if (settled.tried) note(standings, settled);
     }
     const disabled: string[] = [];
-    for (const [webhookId, standing] of standings) {
+    // In one order, so that two nodes do not wait for each other.
+    for (const [webhookId, standing] of [...standings].sort(([a], [b]) => (a < b ? -1 : 1))) {
       if (await keepStanding(tx, webhookId, standing)) disabled.push(webhookId);
     }
     await queue.hold(tx, request.hold, request.nowMs);
     await queue.release(tx, request.release, request.nowMs);
     for (const crash of request.crashed) await queue.recordCrash(tx, crash, crash.dueMs);
     const unheld: number[] = [];
-    for (const room of request.unhold) unheld.push(await queue.unhold(tx, { kind: WEBHOOK_WORK, ...room }));
+    for (const room of request.unhold)
+      unheld.push(await queue.unhold(tx, { kind: WEBHOOK_WORK, nowMs: request.nowMs, ...room }));
     return { disabled, unheld };
   },
 );
@@ -326,20 +330,28 @@ async function disable(
   tx: Transaction,
   { webhookId, reason, nowMs }: { webhookId: string; reason: string; nowMs: number },
 ): Promise<boolean> {
-  const changed = await tx.run(
-    'UPDATE webhook SET enabled = 0, disabled_reason = ?, updated_at = ? WHERE id = ? AND enabled = 1',
+  const row = await tx.get<{ account_id: string; mode: Mode }>(
+    `UPDATE webhook SET enabled = 0, disabled_reason = ?, updated_at = ? WHERE id = ? AND enabled = 1
+     RETURNING account_id, mode`,
     reason,
     nowMs,
     webhookId,
   );
-  return changed === 1;
+  if (!row) return false;
+  await enqueueNotice(tx, { webhookId, accountId: row.account_id, mode: row.mode, nowMs });
+  return true;
 }
 
-/** Keeps leases until `untilMs`; answers the numbers of the rows that were lost. */
-export const extendOperation = operation(
-  'webhooks.extend',
+/** Keeps leases; answers the numbers of the rows that were lost. */
+export const extendOperation = operation('webhooks.extend', 'write', (tx, extension: queue.Extension) =>
+  queue.extend(tx, extension),
+);
+
+/** Marks rows that were in a crash before as being sent, or as merely held. */
+export const markOperation = operation(
+  'webhooks.mark',
   'write',
-  (tx, change: { leases: queue.Lease[]; untilMs: number }) => queue.extend(tx, change.leases, change.untilMs),
+  (tx, marking: { leases: queue.Lease[]; tried: boolean }) => queue.mark(tx, marking),
 );
 
 /** Lanes that have rows set aside. */

@@ -4,110 +4,23 @@ import { randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
-import { seedMail } from '../../test/kit/seed-mail.ts';
-import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catcher.ts';
-import type { Clock } from '../base/clock.ts';
+import { secretKey, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
 import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { silentLog } from '../base/log.ts';
 import { seal } from '../base/seal.ts';
-import { parseCidrs } from '../net/address-guard.ts';
-import { openHttpClient } from '../net/http-client.ts';
-import type { Database } from '../storage/database.ts';
-import { type DeliveryRow, sealContext } from './endpoints.ts';
-import { LANE_LIMITS, type LaneLimits } from './lanes.ts';
-import { listDeliveriesOperation, replayOperation, retryDeliveryOperation } from './log-store.ts';
+import { sealContext } from './endpoints.ts';
+import { LANE_LIMITS } from './lanes.ts';
+import { replayOperation, retryDeliveryOperation } from './log-store.ts';
 import { newSecret } from './sign.ts';
 import { createEndpointOperation, findEndpointOperation, rotateSecretOperation } from './store.ts';
-import { backlogOperation } from './work-store.ts';
-import { startWebhooks, type Webhooks } from './worker.ts';
 
 const DAY_MS = 86_400_000;
-const loopback = parseCidrs('127.0.0.0/8');
-assert.ok(loopback.ok);
-const allow = loopback.cidrs;
-const secretKey = randomBytes(32);
-
 const closers: (() => Promise<void>)[] = [];
 after(async () => {
   for (const close of closers.reverse()) await close();
 });
-
-interface World {
-  db: TempDatabase;
-  accountId: string;
-  worker: Webhooks;
-  clock: Clock;
-  start(): Webhooks;
-  catcher(script?: Parameters<WebhookCatcher['answer']>[0]): Promise<WebhookCatcher>;
-  endpoint(url: string): Promise<{ id: string; secret: string }>;
-  event(): Promise<string>;
-  deliveries(id: string): Promise<DeliveryRow[]>;
-  depth(): Promise<number>;
-}
-
-interface WorldOptions {
-  clock?: Clock;
-  limits?: LaneLimits;
-  random?: () => number;
-  wrap?: (database: Database) => Database;
-}
-
-async function world(options: WorldOptions = {}): Promise<World> {
-  const db = await tempDatabase();
-  closers.push(() => db.close());
-  const clock: Clock = options.clock ?? { now: () => Date.now() };
-  const http = openHttpClient({
-    lookup: async (host) => ({ status: 'found', value: [host] }),
-    allow,
-    connectionsPerOrigin: 200,
-  });
-  closers.push(() => http.close());
-  const accountId = newId('acc');
-  const execute = db.database.execute;
-  const start = (): Webhooks => {
-    const { limits, random } = options;
-    const made = startWebhooks({
-      ...{ database: options.wrap?.(db.database) ?? db.database, http, clock, log: silentLog, secretKey, pollMs: 20 },
-      ...(limits ? { limits } : {}),
-      ...(random ? { random } : {}),
-    });
-    closers.push(() => made.stop());
-    return made;
-  };
-  return {
-    db,
-    accountId,
-    clock,
-    worker: start(),
-    start,
-    catcher: async (script) => {
-      const made = await webhookCatcher(script === undefined ? {} : { script });
-      closers.push(() => made.close());
-      return made;
-    },
-    endpoint: async (url) => {
-      const id = newId('whk');
-      const secret = newSecret();
-      await execute(createEndpointOperation, {
-        ...{ id, accountId, mode: 'live', url, description: null, enabled: true },
-        events: JSON.stringify(['Send']),
-        secretSealed: seal(secretKey, secret, sealContext(id)),
-        nowMs: clock.now(),
-      });
-      return { id, secret };
-    },
-    event: async () => {
-      const { recipients } = await seedMail(db.database, { accountId, nowMs: clock.now() });
-      return recipients[0]!.messageId;
-    },
-    deliveries: async (id) =>
-      (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 })) ?? [],
-    depth: async () => (await execute(backlogOperation, null)).depth,
-  };
-}
+const world = (options?: WorldOptions) => webhookWorld((close) => closers.push(close), options);
 
 test('an event arrives once, signed so that the reference library accepts it, and its delivery is recorded', async () => {
   const w = await world();

@@ -10,15 +10,19 @@
  * the deadline of a request, the rest is given back.
  */
 import { type Clock, systemClock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
-import { isSuspect, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { isSuspect, needsMark, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { createAlarm } from './alarm.ts';
 import { type Answer, answerOf, judge, type Verdict } from './attempt.ts';
+import { watchClock } from './clock-watch.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
+import { createLeases, LEASE_MS } from './leases.ts';
+import { giveNotices, type Notify } from './notices.ts';
 import { createSettler } from './settler.ts';
 import { signedHeaders } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
@@ -27,7 +31,6 @@ import {
   type ClaimedBatch,
   claimOperation,
   type EventText,
-  extendOperation,
   heldLanesOperation,
   type SettleAnswer,
   type Settled,
@@ -35,9 +38,6 @@ import {
   type WebhookJob,
 } from './work-store.ts';
 
-const LEASE_MS = 60_000;
-/** Leases with less than this left are extended at the next round. */
-const EXTEND_BELOW_MS = 40_000;
 const HOUSEKEEPING_MS = 1_000;
 const HELD_SWEEP_LANES = 1_000;
 const CLAIM_BATCH = 256;
@@ -50,10 +50,15 @@ const MOST_ROWS = 4_000;
 const LOOK_PAST_MS = 100;
 /** Between two claims that found little: lets events of one moment come in one batch. */
 const CLAIM_GAP_MS = 4;
+const NOTICES_EVERY_MS = 60_000;
 const ATTEMPT_TIMEOUT_MS = 15_000;
 const SLOW_AFTER_MS = 2_000;
 const CRASH_DELAY_MS = 60_000;
 const STOP_PATIENCE_MS = 5_000;
+/** What was being sent when the process died is sent again when everything else has had this time to flow. */
+const SUSPECTS_AFTER_MS = 30_000;
+/** A request that has run for so long brings no process down (queue.ts). */
+const SUSPECT_WATCH_MS = 5_000;
 
 export interface WebhookDeps {
   database: Database;
@@ -65,10 +70,13 @@ export interface WebhookDeps {
   /** The service's key that seals secrets. */
   secretKey: Uint8Array;
   metrics?: Pick<Metrics, 'webhookAttempts' | 'webhookLagSeconds'>;
+  /** Tells an account what became of its endpoints; without it that is left to another process. */
+  notify?: Notify;
   /** Uniform in [0, 1), for jitter; default Math.random. */
   random?: () => number;
   limits?: LaneLimits;
   pollMs?: number;
+  suspectsAfterMs?: number;
 }
 
 export interface Webhooks extends Running {
@@ -99,6 +107,9 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   const flying = new Map<Carried, Lane<Carried>>();
   const settler = createSettler({ database, clock, log, onSettled });
   const alarm = createAlarm();
+  const leases = createLeases<Carried>(database, settler.pending);
+  const heedClock = watchClock({ clock, database, log, crashPauseMs: CRASH_DELAY_MS });
+  const startedAt = performance.now();
   let stopping = false;
   let suspects = 0;
   let crowding: string[] = [];
@@ -111,16 +122,27 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       if (!next.job.lost) void attempt(next.lane, next.job);
       else {
         lanes.ended(next.lane, next.lane.slow);
-        if (isSuspect(next.job)) suspects -= 1;
+        leave(next.job);
       }
     }
+  }
+
+  /** The job is in our hand no more. */
+  function leave(job: Carried): void {
+    leases.drop(job);
+    if (isSuspect(job)) suspects -= 1;
   }
 
   async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {
     job.startedMs = performance.now();
     flying.set(job, lane);
     let slow = lane.slow;
+    let watch: NodeJS.Timeout | undefined;
     try {
+      if (needsMark(job)) {
+        await leases.mark(job, true);
+        watch = setTimeout(() => void leases.mark(job, false).catch(() => undefined), SUSPECT_WATCH_MS);
+      }
       const outcome = await deps.http.post({
         url: job.target.url,
         headers: signedHeaders(job.event, job.target.keys(clock.now()), systemClock.now()),
@@ -130,19 +152,25 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       slow = outcome.latencyMs >= SLOW_AFTER_MS;
       settleOutcome(job, outcome);
     } catch (error) {
-      log.error(
-        { webhook: job.webhookId, event: job.event.id, cause: (error as Error).stack },
-        'webhook attempt failed',
-      );
-      settler.crashed(job, clock.now() + CRASH_DELAY_MS);
+      failed(job, error as Error);
     }
+    clearTimeout(watch);
     flying.delete(job);
-    if (isSuspect(job)) suspects -= 1;
+    leave(job);
     lanes.ended(lane, slow);
     freeHeld(lane);
     pump();
     if (lanes.normalRows() <= LOW_ROWS) alarm.roomMade();
     if (flying.size === 0) landed?.();
+  }
+
+  function failed(job: Carried, error: Error): void {
+    if (error instanceof Unavailable) {
+      settler.release(job);
+      return;
+    }
+    log.error({ webhook: job.webhookId, event: job.event.id, cause: error.stack }, 'webhook attempt failed');
+    settler.crashed(job, clock.now() + CRASH_DELAY_MS);
   }
 
   function settleOutcome(job: Carried, outcome: HttpOutcome): void {
@@ -188,7 +216,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   function setAside(job: Carried): void {
     settler.hold(job);
     lanes.markHeld(job.webhookId);
-    if (isSuspect(job)) suspects -= 1;
+    leave(job);
   }
 
   /** Asks for the lane's held rows once half of its window is free. */
@@ -204,6 +232,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   function onSettled(request: SettleRequest, answer: SettleAnswer): void {
     for (const webhookId of answer.disabled) {
       log.warn({ webhook: webhookId }, 'webhook endpoint disabled');
+      lookForNoticesAt = 0;
       // The next claim ends them as failed.
       for (const job of lanes.evict(webhookId)) giveBack(job);
     }
@@ -216,7 +245,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 
   function giveBack(job: Carried): void {
     settler.release(job);
-    if (isSuspect(job)) suspects -= 1;
+    leave(job);
   }
 
   /** Takes a batch into the lanes; answers those that had no room for many of its rows. */
@@ -225,6 +254,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     const events = new Map(batch.events.map((event) => [event.seq, event]));
     const rows = new Map(batch.targets.map((row) => [row.id, row]));
     for (const row of batch.jobs) {
+      if (leases.adopt(row, leaseUntilMs)) continue;
       const event = events.get(row.eventSeq)!;
       if (row.crashes >= PARK_AFTER_CRASHES) {
         settleUntried({ ...row, event }, 'our side failed over this delivery three times; retry it by hand');
@@ -237,6 +267,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       }
       const job: Carried = { ...row, event, target, leaseUntilMs, startedMs: 0, lost: false };
       if (isSuspect(job)) suspects += 1;
+      leases.take(job);
       if (stopping) giveBack(job);
       else if (!lanes.admit(job.webhookId, job)) {
         setAside(job);
@@ -248,13 +279,15 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   async function claimOnce(): Promise<number> {
-    const leaseUntilMs = clock.now() + LEASE_MS;
+    const nowMs = clock.now();
+    await leases.beforeClaim(nowMs);
+    const leaseUntilMs = nowMs + LEASE_MS;
     crowding = crowding.filter((laneId) => lanes.room(laneId) === 0);
     const batch = await database.execute(claimOperation, {
-      nowMs: clock.now(),
+      nowMs,
       leaseMs: LEASE_MS,
       limit: CLAIM_BATCH,
-      suspects: suspects === 0,
+      suspects: suspects === 0 && performance.now() - startedAt >= (deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS),
       crowding,
     });
     for (const laneId of crowding) lanes.markHeld(laneId);
@@ -290,7 +323,9 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     while (!stopping) {
       markSlow();
       try {
-        await keepLeases();
+        await leases.keep(clock.now());
+        await heedClock();
+        await lookForNotices();
         await sweepHeld();
       } catch (error) {
         log.warn({ cause: (error as Error).message }, 'webhook leases cannot be kept');
@@ -310,19 +345,13 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     if (hanging.size > 0) pump();
   }
 
-  async function keepLeases(): Promise<void> {
-    const nowMs = clock.now();
-    const untilMs = nowMs + LEASE_MS;
-    const expiring: Carried[] = [];
-    for (const job of flying.keys()) if (job.leaseUntilMs - nowMs < EXTEND_BELOW_MS) expiring.push(job);
-    for (const job of lanes.waiting()) if (job.leaseUntilMs - nowMs < EXTEND_BELOW_MS) expiring.push(job);
-    if (expiring.length === 0) return;
-    const leases = expiring.map(({ seq, fence }) => ({ seq, fence }));
-    const lost = new Set(await database.execute(extendOperation, { leases, untilMs }));
-    for (const job of expiring) {
-      if (lost.has(job.seq)) job.lost = true;
-      else job.leaseUntilMs = untilMs;
-    }
+  let lookForNoticesAt = 0;
+  /** At once when an endpoint was disabled here, and now and then for what other processes have left. */
+  async function lookForNotices(): Promise<void> {
+    const { notify } = deps;
+    if (!notify || performance.now() < lookForNoticesAt) return;
+    lookForNoticesAt = performance.now() + NOTICES_EVERY_MS;
+    await giveNotices({ database, clock, log, notify });
   }
 
   let sweptLane = '';

@@ -102,6 +102,46 @@ test('suspects are attempted one at a time and cleared', async (t) => {
   assert.equal(most, 1);
 });
 
+test('a suspect is tried under a mark, and one that is tried for long without harm makes room for the next', async (t) => {
+  const sink = await smtpSink({ script: { dot: { silent: true } } });
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { suspectWatchMs: 100, stopGraceMs: 50 } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  for (let i = 0; i < 2; i += 1) await rig.store({ to: [`${i}@x.example`], sendAtMs: rig.clock.now() + 1000 });
+  rig.tamper('UPDATE work SET crashes = 2');
+  rig.clock.advance(1000);
+  const leased = (): string =>
+    rig
+      .rows<{ leased: number }>('SELECT leased FROM work ORDER BY seq')
+      .map((row) => row.leased)
+      .join();
+  await waitUntil('the mark of the first', () => leased() === '2,0');
+  await waitUntil('the first to be cleared and the mark of the second', () => leased() === '1,2');
+  await waitUntil('the second to be cleared', () => leased() === '1,1');
+  assert.deepEqual(
+    rig.rows<{ crashes: number }>('SELECT crashes FROM work').map((row) => row.crashes),
+    [2, 2],
+  );
+});
+
+test('a young process takes no suspects; the rest flows', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { suspectsAfterMs: 60_000 } });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const sendAtMs = rig.clock.now() + 1000;
+  const [suspect] = await rig.store({ to: ['a@x.example'], sendAtMs });
+  rig.tamper('UPDATE work SET crashes = 2');
+  const [other] = await rig.store({ to: ['b@x.example'], sendAtMs });
+  rig.clock.advance(1000);
+  await waitUntil('the other', () => rig.status(other!) === 'delivered');
+  assert.equal(rig.status(suspect!), 'scheduled');
+});
+
 test('an attempt that hangs in our own code frees its slot at the deadline and is tried again', async (t) => {
   const sink = await smtpSink();
   let hung = 0;

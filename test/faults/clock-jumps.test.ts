@@ -102,3 +102,29 @@ test('a row that comes back under a new fence while its attempt runs is the same
   await waitUntil('the delivery', () => rig.status(id!) === 'delivered');
   assert.equal(sink.messages.length, 1);
 });
+
+test('a day back: what was set aside or crashed while it was never tried does not wait a day either', async (t) => {
+  const sink = await smtpSink();
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [crashed] = await rig.store({ to: ['a@x.example'] });
+  const [aside] = await rig.store({ to: ['b@x.example'] });
+  const sendAtMs = rig.clock.now() - 2 * DAY;
+  const [released] = await rig.store({ to: ['c@x.example'], sendAtMs });
+  const [scheduled] = await rig.store({ to: ['d@x.example'], sendAtMs: rig.clock.now() - DAY / 2 });
+  const later = rig.clock.now() + 10_000;
+  rig.tamper(`UPDATE work SET due = ${later}`);
+  rig.tamper('UPDATE work SET crashes = 1 WHERE subject = ?', crashed!);
+  rig.tamper('UPDATE work SET held = 1 WHERE subject = ?', aside!);
+  rig.clock.advance(-DAY);
+  await rig.restart();
+  for (const id of [crashed, aside, released]) {
+    await waitUntil('a delivery', () => rig.status(id!) === 'delivered');
+  }
+  assert.equal(rig.status(scheduled!), 'scheduled');
+  const [work] = rig.rows<{ due: number }>('SELECT due FROM work');
+  assert.equal(work!.due, rig.clock.now() + DAY / 2);
+});

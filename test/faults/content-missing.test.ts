@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
@@ -27,15 +29,20 @@ test('content that is gone or has changed is never sent: alarm, delay, bounce af
     sizeBytes: 12_345,
     sendAtMs: rig.clock.now() + 1000,
   });
+  const [altered] = await rig.store({ to: ['d@x.example'], blob: true, sendAtMs: rig.clock.now() + 1000 });
+  const { blob_key } = rig.rows<{ blob_key: string }>('SELECT blob_key FROM email ORDER BY seq DESC LIMIT 1')[0]!;
+  const file = path.join(rig.storage.folder, 'rig-blobs', blob_key);
+  writeFileSync(file, readFileSync(file, 'latin1').replace('Hello', 'Jello'));
   rig.clock.advance(1000);
   const [other] = await rig.send({ to: ['c@x.example'] });
   await waitUntil('the other to be delivered', () => rig.status(other!) === 'delivered');
-  await waitUntil('the delays', () => rig.status(gone!) === 'delayed' && rig.status(changed!) === 'delayed');
+  await waitUntil('the delays', () => [gone, changed, altered].every((id) => rig.status(id!) === 'delayed'));
   assert.equal(rig.events(gone!)[1]!.detail.deliveryDelay!.category, 'our-side');
   assert.ok(
     lines.some((line) => line.includes('missing') && line.includes(gone!)),
     'an alarm names the message',
   );
+  assert.ok(lines.some((line) => line.includes('is not what was accepted') && line.includes(altered!)));
   rig.clock.advance(120_000);
   await waitUntil('the bounce', () => rig.status(gone!) === 'bounced');
   assert.equal(rig.events(gone!).at(-1)!.detail.bounce!.category, 'expired');

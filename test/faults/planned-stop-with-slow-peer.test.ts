@@ -59,6 +59,58 @@ test('a stop cuts a peer that does not answer before the dot, and the message is
   assert.equal(rig.attempts(id!).length, 1);
 });
 
+test('a stop cuts transactions before their dot early, and gives those behind it all the time there is', async (t) => {
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sink = await smtpSink({
+    script: {
+      rcpt: ({ line }) => (line.includes('stuck') ? { silent: true } : undefined),
+      // Answered when nobody waits any more: what follows a late 354 would be a mail.
+      data: ({ to }) => (to[0]!.startsWith('late') ? { delayMs: 2_500 } : undefined),
+      dot: async () => {
+        await held;
+        return '250 2.0.0 ok';
+      },
+    },
+  });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const [slow] = await rig.send({ to: ['slow@x.example'] });
+  await waitUntil('the content of the slow one', () => sink.commands.includes('DATA'));
+  const [stuck] = await rig.send({ to: ['stuck@x.example'] });
+  const [late] = await rig.send({ to: ['late@x.example'] });
+  await waitUntil('all three', () => sink.commands.filter((line) => line.startsWith('RCPT')).length === 3);
+  let stopped = false;
+  const stopping = rig.delivery.stop().then(() => {
+    stopped = true;
+  });
+  await waitUntil('two sessions to be cut', () => sink.connections.now === 1);
+  assert.equal(stopped, false, 'the stop waits for the answer to the dot');
+  release();
+  await stopping;
+  assert.equal(rig.status(slow!), 'delivered');
+  for (const id of [stuck, late]) {
+    const [work] = rig.rows<{ leased: number; attempts: number }>(
+      'SELECT leased, attempts FROM work WHERE subject = ?',
+      id!,
+    );
+    assert.deepEqual({ ...work }, { leased: 0, attempts: 0 });
+  }
+  assert.deepEqual(
+    sink.messages.map((mail) => mail.to[0]),
+    ['slow@x.example'],
+  );
+  sink.setScript({});
+  await rig.restart();
+  for (const id of [stuck, late]) await waitUntil('a delivery', () => rig.status(id!) === 'delivered');
+  assert.equal(sink.messages.length, 3);
+});
+
 test('a stop while a connection is being opened gives the message back at once', async (t) => {
   const sink = await smtpSink({ script: { banner: [{ silent: true }] } });
   const rig = await deliveryRig({ relayPort: sink.port });

@@ -27,7 +27,7 @@ test('451 for ever: tried at the published times, one DeliveryDelay, one Bounce 
     rig.clock.set(work!.due - 1);
     rig.delivery.nudge();
     // Writes are applied in their order: when this one is done, the claim of the nudge is done too.
-    await rig.storage.database.execute(extendOperation, { leases: [], untilMs: 0 });
+    await rig.storage.database.execute(extendOperation, { leases: [], nowMs: 0, leaseMs: 0 });
     assert.equal(rig.attempts(id!).length, index + 1, 'nothing before its time');
     rig.clock.set(work!.due);
   }

@@ -2,7 +2,7 @@
  * The HTTP shell with the routes of one feature on a real database, and callers of any account and mode without keys:
  * the account is named by X-Id, the mode by X-Api-Key.
  */
-import type { Caller } from '../../src/accounts/accounts.ts';
+import type { Account, Caller } from '../../src/accounts/accounts.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import { createHttpApp } from '../../src/http/app.ts';
@@ -12,16 +12,18 @@ import { type TempDatabase, tempDatabase } from './temp-database.ts';
 
 export interface FeatureApp {
   temp: TempDatabase;
+  port: number;
   api(accountId: string, mode?: Mode): Api;
   close(): Promise<void>;
 }
 
-function callerOf(accountId: string, mode: Mode): Caller {
+function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Caller {
   const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
   return {
     account: {
       ...{ id: accountId, name: 'Test', plan: 'paid', status: 'active', approvedEmailBytes: 2_000_000, createdAt: 0 },
       settings: { ...settings },
+      ...changes,
     },
     mode,
     scope: 'full',
@@ -29,7 +31,11 @@ function callerOf(accountId: string, mode: Mode): Caller {
   };
 }
 
-export async function featureApp(routes: (temp: TempDatabase) => RouteDefinition<Caller>[]): Promise<FeatureApp> {
+/** `changes` are made to every account; it is asked at each call. */
+export async function featureApp(
+  routes: (temp: TempDatabase) => RouteDefinition<Caller>[],
+  changes: () => Partial<Account> = () => ({}),
+): Promise<FeatureApp> {
   const temp = await tempDatabase();
   const app = createHttpApp<Caller>({
     host: '127.0.0.1',
@@ -38,13 +44,14 @@ export async function featureApp(routes: (temp: TempDatabase) => RouteDefinition
     routes: routes(temp),
     authenticate: (headers) => ({
       ok: true,
-      value: callerOf(String(headers['x-id']), headers['x-api-key'] === 'sandbox' ? 'sandbox' : 'live'),
+      value: callerOf(String(headers['x-id']), headers['x-api-key'] === 'sandbox' ? 'sandbox' : 'live', changes()),
     }),
   });
   const { port } = await app.listen();
   const clients: Api[] = [];
   return {
     temp,
+    port,
     api: (accountId, mode = 'live') => {
       const client = apiClient(() => `http://127.0.0.1:${port}`, { accountId, apiKey: mode });
       clients.push(client);

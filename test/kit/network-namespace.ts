@@ -60,6 +60,15 @@ export function networkNamespace(): NetworkNamespace {
     throw error;
   }
 
+  let removed = false;
+  const remove = (): void => {
+    if (removed) return;
+    removed = true;
+    // The pair of links goes with the namespace.
+    ip('netns', 'del', name);
+  };
+  process.once('exit', remove);
+
   const join = (forwarder: Forwarder, from: Socket, port: number): void => {
     const to = connect(port, '127.0.0.1');
     const pair: [Socket, Socket] = [from, to];
@@ -76,8 +85,10 @@ export function networkNamespace(): NetworkNamespace {
       });
       one.on('error', () => other.destroy());
       one.on('close', () => {
+        // Of a silent pair the other side learns nothing; close() ends it.
+        if (forwarder.silent) return;
         forwarder.pairs.delete(pair);
-        if (!forwarder.silent) other.destroy();
+        other.destroy();
       });
       one.on('end', () => other.end());
     }
@@ -107,8 +118,8 @@ export function networkNamespace(): NetworkNamespace {
         for (const pair of pairs) for (const one of pair) one.destroy();
         await new Promise((resolve) => server.close(resolve));
       }
-      // The pair of links goes with the namespace.
-      ip('netns', 'del', name);
+      process.off('exit', remove);
+      remove();
     },
   };
 }

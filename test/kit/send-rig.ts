@@ -14,11 +14,12 @@ import {
   type Answer,
   createClaims,
   createSend,
+  createTrackingLinks,
   createUnsubscribeLinks,
   type SendDependencies,
 } from '../../src/send/send.ts';
 import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
-import { createRender } from '../../src/templates/templates.ts';
+import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import { fakeClock } from './fake-clock.ts';
 import { tempDatabase } from './temp-database.ts';
 
@@ -48,7 +49,10 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
   const temp = await tempDatabase();
   const clock = fakeClock();
   const offered: DeliveryJob[] = [];
-  const unsubscribeLinks = createUnsubscribeLinks({ secretKey: randomBytes(32), baseUrl: 'https://mail.test' });
+  const place = { secretKey: randomBytes(32), baseUrl: 'https://mail.test' };
+  const unsubscribeLinks = createUnsubscribeLinks(place);
+  const trackingLinks = createTrackingLinks(place);
+  const templates = createTemplateSource({ database: temp.database, clock });
   const dependencies: SendDependencies = {
     database: temp.database,
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
@@ -57,7 +61,9 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     claims: createClaims(),
     render: createRender(htmlToText),
     htmlToText,
+    templates,
     unsubscribeLinks,
+    trackingLinks,
     isVerified: (_account, domain) => domain === 'verified.example',
     ...changes,
   };
@@ -72,7 +78,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
       ...(options.dryRun === true && { dryRun: true }),
     });
   };
-  return { ...temp, clock, offered, dependencies, sender, account, send, unsubscribeLinks };
+  return { ...temp, clock, offered, dependencies, sender, account, send, templates, unsubscribeLinks, trackingLinks };
 }
 
 export type SendRig = Awaited<ReturnType<typeof sendRig>>;

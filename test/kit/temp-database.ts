@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { silentLog } from '../../src/base/log.ts';
+import { makePartitionsOperation } from '../../src/messages/partition-store.ts';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
@@ -97,5 +98,7 @@ async function openServer(): Promise<Opened> {
       destroy();
     }
   };
-  return { database: await openPostgresDatabase({ address, log: silentLog }), url, empty, drop };
+  const database = await openPostgresDatabase({ address, log: silentLog });
+  await database.execute(makePartitionsOperation, { nowMs: Date.now() });
+  return { database, url, empty, drop };
 }

@@ -1,0 +1,39 @@
+/** The memory that attempts may hold: large mails are many but not without bound, and leave room for others. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DeliveryJob } from '../messages/messages.ts';
+import { openRoom } from './room.ts';
+
+const options = { requireTls: false, smtpUtf8: false, eightBit: false, expiresAfterSeconds: 60 };
+const files = [{ at: 0, blobKey: 'aa/x', sizeBytes: 29_000_000, sha256: '' }];
+
+function job(changes: Partial<DeliveryJob>): DeliveryJob {
+  return { blobKey: null, sizeBytes: 1000, options, ...changes } as DeliveryJob;
+}
+
+test('64 mails with files at once; ordinary ones beside them; one that ends makes room for the next', () => {
+  const room = openRoom();
+  const large = job({ sizeBytes: 39_684_211 + 1000, options: { ...options, files } });
+  const given = [];
+  while (room.fits(large)) given.push(room.take(large)!);
+  assert.equal(given.length, 64);
+  const ordinary = job({ blobKey: 'bb/x', sizeBytes: 2_000_000 });
+  const beside = [];
+  while (room.fits(ordinary)) beside.push(room.take(ordinary)!);
+  assert.ok(beside.length >= 25, `${beside.length} ordinary mails of 2 MB`);
+  given.pop()!();
+  assert.ok(room.fits(large));
+  for (const end of [...given, ...beside]) end();
+});
+
+test('content in the database takes no room; a single mail always has some', () => {
+  const room = openRoom();
+  assert.equal(room.take(job({})), undefined);
+  const huge = job({ blobKey: 'cc/x', sizeBytes: 500_000_000 });
+  assert.ok(room.fits(huge));
+  const end = room.take(huge)!;
+  assert.ok(!room.fits(job({ blobKey: 'dd/x', sizeBytes: 70_000 })));
+  assert.ok(room.fits(job({})));
+  end();
+  assert.ok(room.fits(job({ blobKey: 'dd/x', sizeBytes: 70_000 })));
+});

@@ -1,0 +1,54 @@
+/**
+ * What an accepted copy is at first: its state, when it is due, what its timeline begins with; and the answer to its sender.
+ * The same on every database.
+ */
+import type { NewEvent } from '../events/events.ts';
+import type { Acceptance, AcceptedRecipient, RecipientAnswer } from './accept-store.ts';
+
+export interface NewCopy {
+  status: RecipientAnswer['status'];
+  /** Unix ms at which it is due; null when it never leaves. */
+  dueMs: number | null;
+  /** Length of the lease that the caller gets with it; null when it gets none. */
+  leaseMs: number | null;
+  events: NewEvent[];
+}
+
+const REJECTED = {
+  reject: {
+    reason: 'suppressed',
+    owner: 'recipient',
+    advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
+    suppressed: true,
+  },
+};
+
+export function newCopy(acceptance: Acceptance, recipient: AcceptedRecipient, isSuppressed: boolean): NewCopy {
+  const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = acceptance;
+  const event = { accountId, mode, messageId: recipient.messageId, at: nowMs };
+  const events: NewEvent[] = [{ ...event, id: recipient.sendEventId, type: 'Send', detail: {} }];
+  if (isSuppressed) {
+    events.push({ ...event, id: recipient.rejectEventId, type: 'Reject', detail: REJECTED });
+    return { status: 'suppressed', dueMs: null, leaseMs: null, events };
+  }
+  if (sendAtMs !== null) return { status: 'scheduled', dueMs: sendAtMs, leaseMs: null, events };
+  return { status: 'queued', dueMs: nowMs, leaseMs: leaseUntilMs === null ? null : leaseUntilMs - nowMs, events };
+}
+
+/** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
+export function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
+  const status =
+    (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
+    'suppressed';
+  return JSON.stringify({
+    success: true,
+    data: {
+      message: status,
+      messageId: recipients[0]?.messageId,
+      from,
+      status,
+      totalRecipients: recipients.length,
+      recipients,
+    },
+  });
+}

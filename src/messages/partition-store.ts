@@ -1,0 +1,133 @@
+/**
+ * The weeks of the four tables that grow with every mail, on PostgreSQL: made ahead, and dropped whole once everything in
+ * them is past its time. A week with a message that is not finished, or was changed within the time that is kept, stays
+ * with all weeks behind it, since events of that message may lie there. The embedded database has no partitions.
+ */
+import { idFloor } from '../base/ids.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { timeSeqFloor } from '../storage/time-seq.ts';
+
+export const PARTITION_MS = 7 * 86_400_000;
+const WEEKS_AHEAD = 5;
+/** Others wait behind a change of a table: it gives up soon and is tried again in the next round. */
+const LOCK_TIMEOUT_MS = 1_000;
+/** Of this program's own. */
+const PARTITIONS_LOCK = 7_091_544_211;
+const UNFINISHED = `('scheduled', 'queued', 'sending', 'delayed')`;
+
+interface Table {
+  name: string;
+  column: string;
+  /** The first value of the column that was made at this time, as SQL. */
+  floor(ms: number): string;
+  settings: string;
+}
+
+const bySeq = (ms: number): string => String(timeSeqFloor(ms));
+const byId = (ms: number): string => `'${idFloor('msg', ms)}'`;
+
+const TABLES: Table[] = [
+  { name: 'email', column: 'seq', floor: bySeq, settings: '' },
+  // A message is updated once or twice: room on its page spares the indexes.
+  { name: 'message', column: 'id', floor: byId, settings: 'WITH (fillfactor = 85)' },
+  { name: 'attempt', column: 'message_id', floor: byId, settings: '' },
+  { name: 'event', column: 'seq', floor: bySeq, settings: '' },
+];
+
+/** Eight digits of the day on which a week begins. */
+function weekName(startMs: number): string {
+  return new Date(startMs).toISOString().slice(0, 10).replaceAll('-', '');
+}
+
+/** Beginnings of the weeks that have partitions, in order, with the tables that have one. */
+async function existingWeeks(tx: Transaction): Promise<Map<number, Set<string>>> {
+  const rows = await tx.all<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+     WHERE i.inhparent IN (${TABLES.map(({ name }) => `'${name}'::regclass`).join(', ')}) ORDER BY substring(c.relname FROM '[0-9]+$')`,
+  );
+  const weeks = new Map<number, Set<string>>();
+  for (const { name } of rows) {
+    const [, table, year, month, day] = /^(.+)_(\d{4})(\d\d)(\d\d)$/.exec(name) ?? [];
+    if (table === undefined) continue;
+    const startMs = Date.UTC(Number(year), Number(month) - 1, Number(day));
+    weeks.set(startMs, (weeks.get(startMs) ?? new Set()).add(table));
+  }
+  return weeks;
+}
+
+/** One node at a time changes partitions; the others wait, since none may write before there are some. */
+async function begin(tx: Transaction): Promise<void> {
+  await tx.all(`SELECT pg_advisory_xact_lock(${PARTITIONS_LOCK})`);
+  await tx.run(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+}
+
+/** Makes the partitions of the week before, of this one and of those ahead; answers how many were missing. */
+export const makePartitionsOperation = operation(
+  'messages.makePartitions',
+  'write',
+  async (tx, { nowMs }: { nowMs: number }): Promise<number> => {
+    if (tx.dialect === 'sqlite') return 0;
+    await begin(tx);
+    const weeks = await existingWeeks(tx);
+    const thisWeekMs = Math.floor(nowMs / PARTITION_MS) * PARTITION_MS;
+    let made = 0;
+    for (let week = -1; week <= WEEKS_AHEAD; week += 1) {
+      const startMs = thisWeekMs + week * PARTITION_MS;
+      for (const table of TABLES) {
+        if (weeks.get(startMs)?.has(table.name)) continue;
+        if (await makePartition(tx, table, startMs)) made += 1;
+      }
+    }
+    return made;
+  },
+);
+
+/** False when rows of this week lie in the table for the rest already, where they have to stay. */
+async function makePartition(tx: Transaction, table: Table, startMs: number): Promise<boolean> {
+  const { name, column, floor, settings } = table;
+  const [from, to] = [floor(startMs), floor(startMs + PARTITION_MS)];
+  const stray = await tx.get(
+    `SELECT 1 AS found FROM ${name}_rest WHERE ${column} >= ${from} AND ${column} < ${to} LIMIT 1`,
+  );
+  if (stray !== undefined) return false;
+  await tx.run(
+    `CREATE TABLE ${name}_${weekName(startMs)} PARTITION OF ${name} FOR VALUES FROM (${from}) TO (${to}) ${settings}`,
+  );
+  return true;
+}
+
+/** Drops the oldest week if all of it is from before `beforeMs` and finished; answers whether there may be another one. */
+export const dropOldestWeekOperation = operation(
+  'messages.dropOldestWeek',
+  'write',
+  async (tx, { beforeMs }: { beforeMs: number }): Promise<boolean> => {
+    if (tx.dialect === 'sqlite') return false;
+    await begin(tx);
+    const [oldest] = await existingWeeks(tx);
+    if (oldest === undefined) return false;
+    const [startMs, tables] = oldest;
+    if (startMs + PARTITION_MS > beforeMs || (await isNeeded(tx, startMs, { tables, beforeMs }))) return false;
+    for (const table of tables) await tx.run(`DROP TABLE ${table}_${weekName(startMs)}`);
+    return true;
+  },
+  { slow: true },
+);
+
+async function isNeeded(
+  tx: Transaction,
+  startMs: number,
+  { tables, beforeMs }: { tables: ReadonlySet<string>; beforeMs: number },
+): Promise<boolean> {
+  const week = weekName(startMs);
+  if (tables.has('email')) {
+    // Blobs are removed by name, with the content they hold.
+    const named = await tx.get(`SELECT 1 AS found FROM email_${week} WHERE blob_key IS NOT NULL LIMIT 1`);
+    if (named !== undefined) return true;
+  }
+  if (!tables.has('message')) return false;
+  const row = await tx.get(
+    `SELECT 1 AS found FROM message_${week} WHERE status IN ${UNFINISHED} OR updated_at > ? LIMIT 1`,
+    beforeMs,
+  );
+  return row !== undefined;
+}

@@ -1,0 +1,80 @@
+/**
+ * What an account is still to be told of its endpoints: work of its own kind, made in the transaction that disables one, so
+ * that there is never one without the other.
+ */
+import type { Mode } from '../base/mode.ts';
+import * as queue from '../queue/queue.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+
+/** The kind of these rows: subject is the endpoint's id. */
+const NOTICE_WORK = 'webhook-notice';
+
+export interface Disabled {
+  webhookId: string;
+  accountId: string;
+  mode: Mode;
+  nowMs: number;
+}
+
+export async function enqueueNotice(tx: Transaction, disabled: Disabled): Promise<void> {
+  const { webhookId, accountId, mode, nowMs } = disabled;
+  await queue.enqueue(tx, {
+    ...{ kind: NOTICE_WORK, accountId, mode, subject: webhookId, ref: 0, lane: webhookId },
+    ...{ dueMs: nowMs, leaseMs: null },
+  });
+}
+
+export interface DueNotice extends queue.Lease {
+  accountId: string;
+  mode: Mode;
+  webhookId: string;
+  url: string;
+  reason: string;
+  /** Unix ms. */
+  disabledAt: number;
+}
+
+export interface NoticeClaim {
+  nowMs: number;
+  leaseMs: number;
+  limit: number;
+}
+
+/** Takes what is to be told; nothing of endpoints that are gone or enabled again, nor what crashed us too often. */
+export const claimNoticesOperation = operation(
+  'webhooks.claimNotices',
+  'write',
+  async (tx, claim: NoticeClaim): Promise<DueNotice[]> => {
+    const due: DueNotice[] = [];
+    for (const work of await queue.claim(tx, { kind: NOTICE_WORK, suspects: true, ...claim })) {
+      const row = await tx.get<{ url: string; reason: string; updated_at: number }>(
+        'SELECT url, disabled_reason AS reason, updated_at FROM webhook WHERE id = ? AND enabled = 0 AND disabled_reason IS NOT NULL',
+        work.subject,
+      );
+      if (!row || work.crashes >= queue.PARK_AFTER_CRASHES) {
+        await queue.finish(tx, work);
+        continue;
+      }
+      const { seq, fence, account_id: accountId, mode, subject: webhookId } = work;
+      due.push({
+        seq,
+        fence,
+        accountId,
+        mode,
+        webhookId,
+        url: row.url,
+        reason: row.reason,
+        disabledAt: row.updated_at,
+      });
+    }
+    return due;
+  },
+);
+
+/** Ends a notice that was given, or puts off one that could not be. */
+export const settleNoticeOperation = operation(
+  'webhooks.settleNotice',
+  'write',
+  (tx, { lease, againAtMs }: { lease: queue.Lease; againAtMs: number | null }) =>
+    againAtMs === null ? queue.finish(tx, lease) : queue.reschedule(tx, lease, againAtMs),
+);

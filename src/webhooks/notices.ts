@@ -1,0 +1,80 @@
+/**
+ * Tells accounts that an endpoint of theirs was disabled. A notice is tried until it was given; its key makes sure that a
+ * retry after a crash is not a second mail.
+ */
+import { type Clock, iso } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import { claimNoticesOperation, type DueNotice, settleNoticeOperation } from './notice-store.ts';
+
+const LEASE_MS = 60_000;
+const RETRY_MS = 60_000;
+const BATCH = 20;
+
+/** What an account is told, and a key that is the same whenever it is told again. */
+export interface Notice {
+  accountId: string;
+  key: string;
+  subject: string;
+  text: string;
+}
+
+/** Resolves when the notice is on its way, or when there is nobody to be told. */
+export type Notify = (notice: Notice) => Promise<void>;
+
+/** The address without what may be secret in it. */
+function shownUrl(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function noticeOf(due: DueNotice): Notice {
+  const { accountId, mode, webhookId, reason, disabledAt } = due;
+  const url = shownUrl(due.url);
+  return {
+    accountId,
+    key: `${webhookId}:${disabledAt}`,
+    subject: `Webhook disabled: ${url.slice(0, 200)}`,
+    text: [
+      `A webhook of your account has been disabled: ${reason}.`,
+      '',
+      `Address:  ${url}`,
+      `Webhook:  ${webhookId}`,
+      `Account:  ${accountId}`,
+      `Mode:     ${mode}`,
+      `Time:     ${iso(disabledAt)}`,
+      '',
+      'It gets no more events. They are kept: once the endpoint works again, enable it with',
+      `PUT /webhooks/${webhookId} and "enabled": true, and have what it missed sent with`,
+      `POST /webhooks/${webhookId}/replay.`,
+      '',
+    ].join('\n'),
+  };
+}
+
+export interface NoticeDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  notify: Notify;
+}
+
+/** Gives all notices that are due. Rejects while the storage refuses. */
+export async function giveNotices({ database, clock, log, notify }: NoticeDeps): Promise<void> {
+  for (;;) {
+    const claim = { nowMs: clock.now(), leaseMs: LEASE_MS, limit: BATCH };
+    const due = await database.execute(claimNoticesOperation, claim);
+    for (const notice of due) {
+      const { seq, fence, webhookId } = notice;
+      let againAtMs: number | null = null;
+      try {
+        await notify(noticeOf(notice));
+      } catch (error) {
+        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'the account could not be told');
+        againAtMs = clock.now() + RETRY_MS;
+      }
+      await database.execute(settleNoticeOperation, { lease: { seq, fence }, againAtMs });
+    }
+    if (due.length < BATCH) return;
+  }
+}

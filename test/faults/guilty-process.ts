@@ -1,0 +1,49 @@
+/**
+ * A delivery in a process of its own in which one account's mail is deadly: to sign it kills the process, or hangs it.
+ * Started by guilty-or-innocent.test.ts as `node guilty-process.ts <data directory> <relay port> <kill|hang>`; says `serving`
+ * and `hanging` on stdout.
+ */
+import { writeSync } from 'node:fs';
+import path from 'node:path';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { startDelivery } from '../../src/delivery/delivery.ts';
+import { openDns } from '../../src/net/dns.ts';
+import { recoverOperation } from '../../src/queue/queue.ts';
+import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import { dataDirectory } from '../../src/storage/data-directory.ts';
+import { openSqliteDatabase } from '../../src/storage/sqlite.ts';
+
+const [folder = '', port = '', deadly = ''] = process.argv.slice(2);
+const database = await openSqliteDatabase({
+  file: dataDirectory(folder).databaseFile,
+  operationsModule: new URL('../../src/roles/operations.ts', import.meta.url).href,
+  log: silentLog,
+  onBroken: (reason) => {
+    throw new Error(reason);
+  },
+});
+await database.execute(recoverOperation, systemClock.now());
+
+startDelivery({
+  database,
+  blobs: openDiskBlobs(path.join(folder, 'rig-blobs')),
+  clock: systemClock,
+  log: silentLog,
+  routing: {
+    route: { kind: 'relay', relay: { host: '127.0.0.1', port: Number(port), implicitTls: false } },
+    dns: openDns({ servers: [], timeoutMs: 500 }),
+    mxPort: 25,
+    mxAllow: [],
+  },
+  hostname: 'postrider.test',
+  keysFor: async (accountId) => {
+    if (accountId !== 'acc_guilty') return undefined;
+    if (deadly === 'kill') process.kill(process.pid, 'SIGKILL');
+    writeSync(1, 'hanging\n');
+    for (;;);
+  },
+  pollMs: 20,
+  suspectsAfterMs: 300,
+});
+writeSync(1, 'serving\n');

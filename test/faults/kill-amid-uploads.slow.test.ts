@@ -1,0 +1,87 @@
+/**
+ * Killed again and again while many uploads and sends are under way: a client that repeats its calls with its key gets every
+ * mail out once, with the very bytes.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import PostalMime from 'postal-mime';
+import type { JsonObject } from '../kit/api.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { sha256, someBytes } from '../kit/upload.ts';
+import { register, sendSubmission, upload } from '../kit/upload-client.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let sink: SmtpSink;
+let service: Service;
+
+before(async () => {
+  sink = await smtpSink();
+  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  await service.cli('account', 'set', service.live.accountId, '--email-limit', '40000000');
+});
+
+after(async () => {
+  await service?.close();
+  await sink?.close();
+});
+
+const mail = (to: string): JsonObject => ({
+  from: 'orders@shop.example',
+  to,
+  subject: 'Files',
+  text: 'See the files.',
+});
+async function kill(): Promise<void> {
+  await service.kill('SIGKILL');
+  await service.restart();
+}
+
+async function fileAt(to: string): Promise<string> {
+  const { content } = await waitUntil(
+    `the mail to ${to}`,
+    () => sink.messages.find((one) => one.to.includes(to)),
+    90_000,
+  );
+  const parsed = await PostalMime.parse(content);
+  return sha256(new Uint8Array(parsed.attachments[0]?.content as ArrayBuffer));
+}
+
+/** Repeats the whole flow with one key until the send is accepted, as a client does that loses its connections. */
+async function sendPatiently(to: string, bytes: Buffer): Promise<string> {
+  const retry = async <T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> =>
+    waitUntil(what, () => attempt().catch(() => undefined), 60_000);
+  return retry(`the send to ${to}`, async () => {
+    const registered = await register(service.api, [{ bytes }], to);
+    const put = await upload(registered, 0, bytes);
+    // 403: an earlier attempt was sent, and its answer lost.
+    if (put.status !== 200 && put.status !== 403) return undefined;
+    const sent = await sendSubmission(service.api, registered.id, mail(to), to);
+    return sent.status === 202 ? (sent.body.data.messageId as string) : undefined;
+  });
+}
+
+test('killed again and again amid uploads and sends: every mail leaves once for its key, with its own file', async () => {
+  const all = Array.from({ length: 24 }, (_, i) => ({ to: `fire-${i}@example.com`, bytes: someBytes(400_000 + i) }));
+  let done = 0;
+  const sends = Promise.all(
+    all.map(async ({ to, bytes }, i) => {
+      await waitUntil('its turn', () => i < done + 6, 60_000);
+      const messageId = await sendPatiently(to, bytes);
+      done += 1;
+      return messageId;
+    }),
+  );
+  for (let i = 0; i < 4; i += 1) {
+    const from = done;
+    await waitUntil('something to kill amid', () => done > from || done === all.length, 60_000);
+    await kill();
+  }
+  const ids = await sends;
+  assert.equal(new Set(ids).size, all.length);
+  for (const { to, bytes } of all) assert.equal(await fileAt(to), sha256(bytes), to);
+  const list = (await service.api.get('/messages?limit=100')).body as unknown as JsonObject[];
+  const messages = list.filter((one) => one.to.startsWith('fire-')).map((one) => one.messageId);
+  assert.deepEqual(messages.sort(), [...ids].sort(), 'one message for each key, and no other');
+});

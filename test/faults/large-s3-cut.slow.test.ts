@@ -1,0 +1,71 @@
+/** Files of a large mail in S3: streamed whole; a store that cuts off or goes down in the middle costs an attempt, never a part. */
+import assert from 'node:assert/strict';
+import { createPrivateKey, randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { createLog } from '../../src/base/log.ts';
+import { generateDkimKeys } from '../../src/mail/dkim-sign.ts';
+import { deliveryRig } from '../kit/delivery-rig.ts';
+import { faultProxy } from '../kit/fault-proxy.ts';
+import { largeMail } from '../kit/large-mail.ts';
+import { noLocalS3, startLocalS3 } from '../kit/s3.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+test('a mail whose files are in S3 arrives whole; cut off in the middle, it is delayed and arrives later', {
+  skip: noLocalS3,
+}, async (t) => {
+  const peer = await startLocalS3();
+  const proxy = await faultProxy(Number(new URL(peer.place.endpoint).port));
+  const sink = await smtpSink();
+  const lines: string[] = [];
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  const blobs = peer.open({ place: { endpoint: proxy.url } });
+  const { rsa } = await generateDkimKeys();
+  const keys = [{ algorithm: 'rsa' as const, selector: 's', privateKey: createPrivateKey(rsa.privateKeyPem) }];
+  let signed = true;
+  await rig.restart({
+    blobs,
+    log: createLog('error', (line) => lines.push(line)),
+    keysFor: async () => (signed ? { domain: 'shop.example', keys } : undefined),
+  });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+    await proxy.close();
+    await peer.close();
+  });
+  const mail = await largeMail(blobs, [{ bytes: randomBytes(6_000_000) }, { bytes: randomBytes(100_000) }]);
+  const send = async (): Promise<string> => {
+    const [id] = await rig.send({
+      to: ['a@x.example'],
+      content: mail.content.toString('latin1'),
+      sizeBytes: mail.sizeBytes,
+      options: { files: mail.files },
+    });
+    return id!;
+  };
+  const arrived = async (id: string, count: number): Promise<void> => {
+    await waitUntil('the delivery', () => rig.status(id) === 'delivered', 15_000);
+    assert.equal(sink.messages.length, count);
+    assert.ok(sink.messages.at(-1)!.content.subarray(-mail.sizeBytes).equals(mail.whole()));
+  };
+  await arrived(await send(), 1);
+
+  // Unsigned, so that the first reading is the one that is sent.
+  signed = false;
+  for (const [fault, count] of [
+    [{ kind: 'cut', afterBytes: 2_000_000 }, 2],
+    [{ kind: 'down' }, 3],
+  ] as const) {
+    proxy.set(fault, { methods: ['GET'] });
+    const id = await send();
+    await waitUntil('the delay', () => rig.status(id) === 'delayed', 30_000);
+    assert.equal(rig.events(id).at(-1)!.detail.deliveryDelay!.owner, 'our-side');
+    assert.ok(lines.some((line) => line.includes(id)));
+    assert.ok(proxy.met > 0);
+    assert.equal(sink.messages.length, count - 1);
+    proxy.set();
+    rig.clock.advance(120_000);
+    await arrived(id, count);
+  }
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Fault } from '../kit/fault-proxy.ts';
+import { noLocalS3 } from '../kit/s3.ts';
+import { holds, largeMail, s3Service } from '../kit/s3-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const skip = noLocalS3;
+
+test('with S3 in trouble, large content is answered 503 and nothing is accepted; small mail flows; repeating sends once', {
+  skip,
+}, async (t) => {
+  const { peer, proxy, sink, service } = await s3Service(t);
+  const faults: [string, Fault, string[] | undefined][] = [
+    ['down', { kind: 'down' }, undefined],
+    ['busy', { kind: 'busy' }, undefined],
+    ['answers lost', { kind: 'lost' }, ['PUT']],
+    ['answers cut', { kind: 'cut', afterBytes: 20 }, ['PUT']],
+  ];
+  for (const [name, fault, methods] of faults) {
+    const mail = largeMail(`${name.replace(' ', '-')}@x.example`);
+    const key = { 'idempotency-key': `send-${name}` };
+    proxy.set(fault, methods ? { methods } : {});
+    const refused = await service.api.post('/send', mail, key);
+    assert.equal(refused.status, 503, `${name}: ${refused.text}`);
+    assert.equal(refused.body.error.code, 'OVERLOADED');
+    assert.ok(Number(refused.headers['retry-after']) > 0);
+    assert.ok(!/s3|bucket|127\.0\.0\.1/i.test(refused.text), 'the cause is not told');
+    assert.ok(proxy.met > 1, `${name}: ${proxy.met} tries`);
+    const small = await service.api.post('/send', { ...mail, to: `small-${mail.to}`, text: 'small' });
+    assert.equal(small.status, 202, 'small mail needs no blob');
+    const listed = await service.api.get(`/messages?to=${mail.to}`);
+    assert.equal(listed.text, '[]', `${name}: nothing was accepted`);
+    proxy.set();
+    const accepted = await service.api.post('/send', mail, key);
+    assert.equal(accepted.status, 202, accepted.text);
+    const repeated = await service.api.post('/send', mail, key);
+    assert.equal(repeated.text, accepted.text);
+    await waitUntil(`${name}: the delivery`, () => sink.messages.some((one) => one.to.includes(mail.to)));
+    const received = sink.messages.filter((one) => one.to.includes(mail.to));
+    assert.equal(received.length, 1);
+    assert.ok(holds(received[0]!.content, mail), `${name}: the mail is whole`);
+  }
+  const stored = await Array.fromAsync(peer.open().list());
+  assert.ok(stored.length >= faults.length, 'what the store acknowledged into the void is left to the sweeper');
+  assert.ok(!service.log.includes(peer.credentials.secretAccessKey), 'no secret in the log');
+});
+
+test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, async (t) => {
+  const { proxy, sink, service } = await s3Service(t);
+  const mails = [1, 2, 3].map((n) => largeMail(`${n}@x.example`));
+  for (const mail of mails) {
+    proxy.set({ kind: 'lost' }, { times: 2 });
+    const accepted = await service.api.post('/send', mail);
+    assert.equal(accepted.status, 202, accepted.text);
+    assert.equal(proxy.met, 2);
+  }
+  await waitUntil('all to be delivered', () => sink.messages.length === mails.length);
+  for (const mail of mails) {
+    assert.ok(holds(sink.messages.find((one) => one.to.includes(mail.to))!.content, mail));
+  }
+});

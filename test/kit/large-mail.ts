@@ -1,0 +1,66 @@
+/**
+ * A mail around files that are stored apart, composed as the intake does it, and the bytes that have to leave, made in a
+ * way of its own.
+ */
+import { createHash } from 'node:crypto';
+import { composeFrame, type MailFrame } from '../../src/mail/compose.ts';
+import type { EmailFile } from '../../src/messages/messages.ts';
+import type { Blobs } from '../../src/storage/blobs.ts';
+
+export interface LargeMail {
+  /** Everything but the files. */
+  content: Buffer;
+  files: EmailFile[];
+  sizeBytes: number;
+  /** What has to leave. */
+  whole(): Buffer;
+}
+
+export const LARGE_PARTS: Omit<MailFrame, 'attachments'> = {
+  from: { name: 'Shop', address: 'orders@shop.example', local: 'orders', domain: 'shop.example' },
+  to: [{ name: '', address: 'a@x.example', local: 'a', domain: 'x.example' }],
+  cc: [],
+  replyTo: [],
+  subject: 'Your files',
+  text: 'Hello,\n\nthe files are attached.\n.\n..dots and \ttabs  and spaces \n',
+  headers: [],
+  messageId: '<large@shop.example>',
+  dateMs: Date.UTC(2026, 10, 20),
+};
+
+/** Base64 in lines of 76 characters, each with its CRLF. */
+export function base64Text(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes).toString('base64');
+  return text === '' ? '' : text.replace(/.{76}(?=.)/g, '$&\r\n').concat('\r\n');
+}
+
+/** Stores the files and composes a mail around them. */
+export async function largeMail(
+  blobs: Blobs,
+  files: readonly { name?: string; contentType?: string; contentId?: string; bytes: Buffer }[],
+  parts: Partial<MailFrame> = {},
+): Promise<LargeMail> {
+  const attachments = files.map(({ name, contentType, contentId, bytes }, index) => ({
+    name: name ?? `file${index}.bin`,
+    contentType: contentType ?? 'application/octet-stream',
+    sizeBytes: bytes.length,
+    ...(contentId === undefined ? {} : { contentId }),
+  }));
+  const { pieces, order, sizeBytes } = composeFrame({ ...LARGE_PARTS, ...parts, attachments });
+  const placed: EmailFile[] = [];
+  let at = 0;
+  for (const [index, number] of order.entries()) {
+    at += pieces[index]!.length;
+    const { bytes } = files[number]!;
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    placed.push({ at, blobKey: await blobs.put(bytes), sizeBytes: bytes.length, sha256 });
+  }
+  const whole = (): Buffer =>
+    Buffer.concat(
+      pieces.flatMap((piece, index) => {
+        const number = order[index];
+        return number === undefined ? [piece] : [piece, Buffer.from(base64Text(files[number]!.bytes))];
+      }),
+    );
+  return { content: Buffer.concat(pieces), files: placed, sizeBytes, whole };
+}

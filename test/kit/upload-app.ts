@@ -1,0 +1,95 @@
+/**
+ * The upload flow and POST /send behind the real HTTP shell, on a real database and real files, with a clock that stands still: without
+ * keys, delivery and processes. Every account may send from verified.example, up to the approved size.
+ */
+import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { createUploadUrls } from '../../src/attachments/attachments.ts';
+import { type AttachmentRouteOptions, attachmentRoutes } from '../../src/attachments/routes.ts';
+import { htmlToText } from '../../src/mail/html-text.ts';
+import type { DeliveryJob } from '../../src/messages/messages.ts';
+import { createSendRoutes } from '../../src/send/routes.ts';
+import { createClaims, createUnsubscribeLinks } from '../../src/send/send.ts';
+import { createTrackingLinks } from '../../src/send/tracking.ts';
+import type { Blobs } from '../../src/storage/blobs.ts';
+import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
+import type { Answer, JsonObject } from './api.ts';
+import { fakeClock } from './fake-clock.ts';
+import { featureApp } from './feature-app.ts';
+import { type ManifestEntry, manifestEntry, type Put, type PutAnswer, put } from './upload.ts';
+
+export interface UploadAppOptions extends Partial<Pick<AttachmentRouteOptions, 'pace' | 'maximumOpen'>> {
+  /** Put around the blobs. */
+  around?(blobs: Blobs): Blobs;
+}
+
+export async function uploadApp(options: UploadAppOptions = {}) {
+  const clock = fakeClock();
+  const secretKey = randomBytes(32);
+  const claims = createClaims();
+  const offered: DeliveryJob[] = [];
+  let approvedEmailBytes = 40_000_000;
+  let blobs!: Blobs;
+  let folder = '';
+  const { around, ...more } = options;
+  const app = await featureApp(
+    ({ database, folder: data }) => {
+      folder = path.join(data, 'blobs');
+      blobs = openDiskBlobs(folder);
+      if (around) blobs = around(blobs);
+      const place = { secretKey, baseUrl: 'http://127.0.0.1:9' };
+      const shared = { database, blobs, clock, claims };
+      return [
+        ...attachmentRoutes({ ...shared, ...more, urls: createUploadUrls(place), uploadTtlSeconds: 900 }),
+        ...createSendRoutes({
+          ...shared,
+          handover: { hasRoom: () => true, offer: (jobs) => offered.push(...jobs) },
+          isVerified: (_account, domain) => domain === 'verified.example',
+          render: createRender(htmlToText),
+          htmlToText,
+          templates: createTemplateSource({ database, clock }),
+          unsubscribeLinks: createUnsubscribeLinks(place),
+          trackingLinks: createTrackingLinks(place),
+        }),
+      ];
+    },
+    () => ({ approvedEmailBytes }),
+  );
+  const keyHeader = (key?: string): Record<string, string> => (key === undefined ? {} : { 'Idempotency-Key': key });
+  return {
+    ...app,
+    clock,
+    claims,
+    offered,
+    blobs,
+    approve: (bytes: number): void => {
+      approvedEmailBytes = bytes;
+    },
+    /** Names of all files below the folder of the blobs, whole or not. */
+    stored: (): string[] =>
+      readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? [one.name] : [])),
+    register: (account: string, entries: unknown, key?: string, mode?: 'live' | 'sandbox'): Promise<Answer> =>
+      app.api(account, mode).post('/attachments', { attachments: entries }, keyHeader(key)),
+    state: (account: string, id: string): Promise<Answer> => app.api(account).get(`/attachments/${id}`),
+    put: (one: Put): Promise<PutAnswer> => put({ port: app.port, ...one }),
+    send: (account: string, submissionId: string, more: JsonObject = {}, key?: string): Promise<Answer> =>
+      app.api(account).post('/send', { ...LARGE, attachmentSubmissionId: submissionId, ...more }, keyHeader(key)),
+    /** Registers and uploads these bytes; answers the submission. */
+    uploaded: async (account: string, files: Buffer[], key?: string): Promise<JsonObject> => {
+      const entries: ManifestEntry[] = files.map((bytes, i) => manifestEntry(bytes, { name: `file-${i}.bin` }));
+      const { body } = await app.api(account).post('/attachments', { attachments: entries }, keyHeader(key));
+      for (const [i, { uploadUrl, requiredHeaders }] of body.attachmentUploads.entries()) {
+        const answer = await put({ port: app.port, url: uploadUrl, headers: requiredHeaders, body: files[i]! });
+        if (answer.status !== 200) throw new Error(answer.text);
+      }
+      return body;
+    },
+  };
+}
+
+/** A body of POST /send but for its submission. */
+export const LARGE = { from: 'shop@verified.example', to: 'ann@example.com', subject: 'Files', text: 'See the files.' };
+
+export type UploadApp = Awaited<ReturnType<typeof uploadApp>>;
