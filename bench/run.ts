@@ -14,6 +14,9 @@ const ROWS: Record<string, string[]> = {
   micro: ['micro.ts'],
   'webhook-fanout': ['webhook-fanout.ts'],
   'start-idle': ['start-idle.ts'],
+  'large-delivery': ['large-delivery.ts'],
+  upload: ['upload.ts'],
+  'large-memory': ['large-memory.ts'],
 };
 
 const asked = process.argv.slice(2);

@@ -26,9 +26,9 @@ export function accountOf(row: AccountRow): Account {
   };
 }
 
-/** By id. */
-export async function readAccount(tx: Transaction, id: string): Promise<Account | undefined> {
-  const row = await tx.get<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ?`, id);
+/** By id. `hold` ends the statement for a transaction that goes on to change the row. */
+export async function readAccount(tx: Transaction, id: string, hold = ''): Promise<Account | undefined> {
+  const row = await tx.get<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ? ${hold}`, id);
   return row && accountOf(row);
 }
 

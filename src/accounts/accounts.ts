@@ -10,8 +10,16 @@ export {
   type MissingVariables,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
+export {
+  type Approval,
+  allApprovalsOperation,
+  type Decided,
+  decideApprovalOperation,
+} from './approval-store.ts';
 export { createAuthenticator, type KnownCallers } from './authenticate.ts';
+export { contactsOperation } from './contact-store.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
 export { type FirstRun, firstRun } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
+export { createSmtpAuthenticator, type SmtpAuthenticator } from './smtp-authenticate.ts';
 export { accountOperation, accountsOperation, messageHolderOperation, setAccountOperation } from './store.ts';

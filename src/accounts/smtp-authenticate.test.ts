@@ -33,8 +33,12 @@ test('log-ins, and what ends them', async (t) => {
   assert.ok(!JSON.stringify(stored).includes(password));
 
   const smtp = createSmtpAuthenticator({ database, clock });
+  assert.equal(await smtp.recall(username, password), undefined, 'not known before it was right once');
   const first = await smtp.logIn(username, password);
   assert.ok(first.ok);
+  assert.deepEqual(await smtp.recall(username, password), first.value);
+  assert.equal(await smtp.recall(username, `${password}x`), undefined);
+  assert.equal(await smtp.recall('smtp_nobody', password), undefined);
   assert.deepEqual(first.value, { account, mode: 'sandbox', scope: 'send', keyId: created.value.smtpCredentialId });
   assert.deepEqual(await smtp.logIn(username, password), first);
 
@@ -63,6 +67,7 @@ test('log-ins, and what ends them', async (t) => {
   await set({ plan: 'free' });
   assert.equal((await smtp.stillAllowed(username)).ok, false);
   await refused('plan', username, password);
+  assert.equal(await smtp.recall(username, password), undefined);
   await set({ plan: 'paid', status: 'suspended' });
   await refused('suspended', username, password);
   await set({ status: 'active' });
@@ -73,6 +78,7 @@ test('log-ins, and what ends them', async (t) => {
   clock.advance(1_000);
   assert.equal((await smtp.stillAllowed(username)).ok, false);
   await refused('revoked', username, password);
+  assert.equal(await smtp.recall(username, password), undefined);
   assert.equal(answers.size, 1);
 });
 

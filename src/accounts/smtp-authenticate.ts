@@ -21,6 +21,11 @@ const LONGEST = 256;
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed; check user name and password.' }));
 
 export interface SmtpAuthenticator {
+  /**
+   * The caller of a log-in that was right a moment ago; undefined when that is not known, whatever the reason. Costs no
+   * argon2, so that those who guess do not hold up those who know.
+   */
+  recall(username: string, password: string): Promise<Caller | undefined>;
   /** The caller of a log-in (its keyId is the credential's id); the same refusal for every reason. */
   logIn(username: string, password: string): Promise<Result<Caller>>;
   /** The caller as of now, for the next MAIL of an open session: refused once revoked, suspended or without SMTP. */
@@ -49,14 +54,22 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
   const proofOf = (password: string, holder: CredentialHolder): Buffer =>
     createHmac('sha256', processKey).update(`${holder.passwordHash}\n${password}`).digest();
 
+  const holderOf = (username: string) => holders.get(username.slice(0, LONGEST), username.slice(0, LONGEST));
+
+  const isProven = (password: string, holder: CredentialHolder): boolean => {
+    const known = proven.get(holder.credentialId);
+    return known !== undefined && timingSafeEqual(known, proofOf(password, holder));
+  };
+
   return {
+    recall: async (username, password) => {
+      const holder = await holderOf(username);
+      return eligible(holder) && isProven(password, holder) ? callerOf(holder) : undefined;
+    },
     logIn: async (username, password) => {
-      const holder = await holders.get(username.slice(0, LONGEST), username.slice(0, LONGEST));
+      const holder = await holderOf(username);
       const may = eligible(holder);
-      if (may) {
-        const known = proven.get(holder.credentialId);
-        if (known && timingSafeEqual(known, proofOf(password, holder))) return ok(callerOf(holder));
-      }
+      if (may && isProven(password, holder)) return ok(callerOf(holder));
       const right = await verifyPassword(password.slice(0, LONGEST), holder?.passwordHash ?? NOBODYS_PASSWORD);
       if (!may || !right || password.length > LONGEST) return refused;
       proven.delete(holder.credentialId);

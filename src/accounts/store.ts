@@ -3,7 +3,7 @@
  * counting what they sent, and telling whose a message is.
  */
 import type { Mode } from '../base/mode.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { Account, AccountSettings, AccountStatus, Plan } from './account.ts';
 import { ACCOUNT_COLUMNS, type AccountRow, accountOf, readAccount } from './account-row.ts';
 import { insertCredential, insertUser, type NewCredentialRow, type NewUserRow } from './credential-store.ts';
@@ -114,7 +114,7 @@ export const patchSettingsOperation = operation(
   'accounts.patchSettings',
   'write',
   async (tx, patch: SettingsPatch): Promise<PatchOutcome> => {
-    const account = await readAccount(tx, patch.id);
+    const account = await readAccount(tx, patch.id, locked(tx));
     if (!account) return { refused: 'unknown' };
     const variables = new Map(Object.entries(account.settings.variables));
     for (const [name, value] of Object.entries(patch.variables)) {

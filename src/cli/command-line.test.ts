@@ -131,7 +131,9 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   const { run } = setup(t);
   const cases: [string[], RegExp][] = [
     [[], /no command/],
-    [['approval', 'list'], /there is no command approval/],
+    [['invoice', 'list'], /there is no command invoice/],
+    [['approval', 'reject', 'apr_1'], /--reason is required/],
+    [['approval', 'approve'], /APPROVALID is missing/],
     [['account'], /account create, account list/],
     [['account', 'create'], /--name is required/],
     [['account', 'create', '--name', 'x', '--plan', 'gold'], /free, paid, enterprise/],
@@ -191,18 +193,24 @@ test('a port or an address that cannot be bound is one line that names the setti
   t.after(() => taken.close());
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
+  const printed: string[] = [];
   const fail = async (env: Record<string, string>, wanted: RegExp) => {
     const quiet = { POSTRIDER_LOG_LEVEL: 'silent', POSTRIDER_ROLES: 'api' };
     const ran = await runCommand(['serve'], { dataDir, env: { ...quiet, ...env } });
     assert.equal(ran.code, 1);
     assert.match(ran.stderr, wanted);
     assert.equal(ran.stderr.trimEnd().split('\n').length, 1, ran.stderr);
+    printed.push(ran.stdout);
   };
   await fail(
     { POSTRIDER_HTTP_PORT: String(port) },
     new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`),
   );
   await fail({ POSTRIDER_HTTP_HOST: '192.0.2.1' }, /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /);
+  // The credentials of the first run were made before the port was asked for: they are told then, and only then.
+  const first = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as { apiKey: string };
+  assert.ok(printed[0]!.includes(first.apiKey));
+  assert.equal(printed[1], '');
   assert.match(
     listenFault({ code: 'EACCES' }, { httpHost: '::', httpPort: 80 })?.message ?? '',
     /HTTP_PORT="80" may not/,

@@ -8,6 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import { ConfigError, readConfig } from '../config.ts';
 import { accountCommands } from './account.ts';
+import { approvalCommands } from './approval.ts';
 import { backupCommand, restoreCommand } from './backup.ts';
 import {
   type Command,
@@ -25,6 +26,7 @@ import { queueCommands } from './queue.ts';
 import { sendCommand } from './send.ts';
 import { serveCommand } from './serve.ts';
 import { smtpCredentialCommands } from './smtp-credential.ts';
+import { exportCommand, importCommand } from './transfer.ts';
 import { userCommands } from './user.ts';
 
 const COMMANDS: Command[] = [
@@ -33,12 +35,15 @@ const COMMANDS: Command[] = [
   ...keyCommands,
   ...smtpCredentialCommands,
   ...domainCommands,
+  ...approvalCommands,
   ...userCommands,
   ...queueCommands,
   sendCommand,
   migrateCommand,
   backupCommand,
   restoreCommand,
+  exportCommand,
+  importCommand,
   doctorCommand,
 ];
 

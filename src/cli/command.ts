@@ -13,6 +13,8 @@ export interface Streams {
   /** Writes to stdout and stderr as it is; line ends are the caller's. */
   out(text: string): void;
   err(text: string): void;
+  /** Whether stderr is a terminal, where a line may be drawn over itself. */
+  errIsTerminal?: boolean;
 }
 
 export type Environment = Record<string, string | undefined>;

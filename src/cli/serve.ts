@@ -6,7 +6,12 @@ import type { FirstRun } from '../accounts/accounts.ts';
 import { unknownSettings } from '../config.ts';
 import { type Command, columns } from './command.ts';
 
-function welcome(first: FirstRun, httpPort: number | undefined): string {
+interface Ports {
+  httpPort: number | undefined;
+  smtpPort: number | undefined;
+}
+
+function welcome(first: FirstRun, { httpPort, smtpPort }: Ports): string {
   const rows: [string, unknown][] = [
     ['account id', first.accountId],
     ['live key', first.apiKey],
@@ -18,7 +23,8 @@ function welcome(first: FirstRun, httpPort: number | undefined): string {
   ];
   const where =
     httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
-  return `\nFirst start: these credentials are printed once, and kept in first-run.json in the data directory.${where}\n\n${columns(rows)}\n\n`;
+  const smtp = smtpPort === undefined ? '' : ` SMTP submission is on port ${smtpPort}.`;
+  return `\nFirst start: these credentials are printed once, and kept in first-run.json in the data directory.${where}${smtp}\n\n${columns(rows)}\n\n`;
 }
 
 export const serveCommand: Command = {
@@ -42,9 +48,18 @@ export const serveCommand: Command = {
       stopRequested('signal');
     };
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal);
-    const serving = await serve(config);
-    const { firstRun: first, httpPort } = serving;
-    if (first) streams.out(json ? `${JSON.stringify(first)}\n` : welcome(first, httpPort));
+    let first: FirstRun | undefined;
+    const greet = (ports: Ports): void => {
+      if (first) streams.out(json ? `${JSON.stringify(first)}\n` : welcome(first, ports));
+    };
+    const serving = await serve(config, (made) => {
+      first = made;
+    }).catch((error: unknown) => {
+      // The next start makes no others.
+      greet({ httpPort: undefined, smtpPort: undefined });
+      throw error;
+    });
+    greet(serving);
     const ended = await Promise.race([signalled, serving.broken]);
     if (ended === 'signal') {
       await serving.stop();

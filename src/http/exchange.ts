@@ -61,8 +61,13 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     this.waitsForContinue = request.headers.expect !== undefined;
   }
 
-  /** Apart from the request: a handler that gives up destroys this stream, and the connection must live for the answer. */
+  /**
+   * Apart from the request: a handler that gives up destroys this stream, and the connection must live for the answer. Who
+   * asks for it wants the body, so that a client which waits to be told so is told.
+   */
   get stream(): Readable {
+    if (this.waitsForContinue) this.response.writeContinue();
+    this.waitsForContinue = false;
     this.detached ??= Readable.from(this.request.iterator({ destroyOnReturn: false }), { objectMode: false });
     return this.detached;
   }

@@ -87,7 +87,7 @@ function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
     path: definition.path,
     name: `${definition.method} ${definition.path}`,
     scope: definition.scope ?? 'full',
-    readQuery: compileQuery(definition.query),
+    readQuery: definition.ownQuery ? () => ok({}) : compileQuery(definition.query),
     judgeParams: definition.params === undefined ? undefined : compile(definition.params),
     body: {
       maxBytes: definition.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,

@@ -90,6 +90,8 @@ export interface ContentAnswer {
 export interface RefusalAnswer {
   ok: false;
   failure: Failure;
+  /** Where HTTP has a status that the catalogue does not (408). */
+  status?: number;
   headers?: AnswerHeaders;
   /** Further top-level members of the error body; never success, error, reasonCode or requestId. */
   extra?: Readonly<Record<string, unknown>>;
@@ -124,6 +126,8 @@ export interface RouteDefinition<
   bodyOptional?: boolean;
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
+  /** No query is judged here: the whole URL is the handler's to judge, because it is signed. */
+  ownQuery?: boolean;
   /** Object schema of the path parameters, for /openapi.json and for refusals (400). */
   params?: TSchema;
   /** What success looks like. contentType defaults to application/json; schema may be left out for other content. */

@@ -1,9 +1,12 @@
 /** The api role: every route of the HTTP surface, behind one shell. */
+import type { AddressInfo } from 'node:net';
 
 import { type Caller, createAuthenticator, type KnownCallers } from '../accounts/accounts.ts';
 import { accountRoutes } from '../accounts/routes.ts';
+import { approvalRoutes } from '../accounts/routes-approvals.ts';
+import { createUploadUrls } from '../attachments/attachments.ts';
+import { attachmentRoutes } from '../attachments/routes.ts';
 import { type Failure, failure } from '../base/failure.ts';
-import type { Metrics } from '../base/metrics.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
@@ -20,11 +23,15 @@ import { openDns } from '../net/dns.ts';
 import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { createSendRoutes } from '../send/routes.ts';
-import { type Accepted, createClaims, createUnsubscribeLinks } from '../send/send.ts';
+import { trackingRoutes } from '../send/routes-tracking.ts';
+import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
+import { createClaims, createTrackingLinks, createUnsubscribeLinks } from '../send/send.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
-import { createRender } from '../templates/templates.ts';
+import { templateRoutes } from '../templates/routes.ts';
+import { createRender, createTemplateSource } from '../templates/templates.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
 import { ABOUT } from './about.ts';
+import { noteAccepted } from './accepted.ts';
 import { type Parts, ranges } from './parts.ts';
 
 export interface ApiOptions {
@@ -32,14 +39,30 @@ export interface ApiOptions {
   http: HttpClient;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
+  /** The part of a limit that is this process's among the nodes with the api role. */
+  rateShare(): number;
 }
 
-/** Every route with a key. */
-function apiRoutes(parts: Parts, options: ApiOptions, callers: KnownCallers): RouteDefinition<Caller>[] {
+/** What addresses of this service are made with; the port is known only once it listens. */
+interface Place {
+  secretKey: Buffer;
+  readonly baseUrl: string;
+}
+
+/** Every route with a key, the uploads, and the pages of recipients. */
+function apiRoutes(
+  parts: Parts,
+  options: ApiOptions,
+  { callers, place }: { callers: KnownCallers; place: Place },
+): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
-  const baseUrl = config.baseUrl ?? `http://localhost:${config.httpPort}`;
+  const claims = createClaims();
   const senders = createSenderCheck({ database, clock });
+  const render = createRender(htmlToText);
+  const templates = createTemplateSource({ database, clock });
+  const unsubscribeLinks = createUnsubscribeLinks(place);
+  const trackingLinks = createTrackingLinks(place);
   return [
     ...createSendRoutes({
       database,
@@ -47,11 +70,30 @@ function apiRoutes(parts: Parts, options: ApiOptions, callers: KnownCallers): Ro
       clock,
       handover: options.handover,
       onAccepted: (accepted) => noteAccepted(parts.metrics, options, accepted),
-      claims: createClaims(),
+      claims,
       isVerified: senders.isVerified,
-      render: createRender(htmlToText),
+      render,
       htmlToText,
-      unsubscribeLinks: createUnsubscribeLinks({ secretKey, baseUrl }),
+      templates,
+      unsubscribeLinks,
+      trackingLinks,
+    }),
+    ...unsubscribeRoutes({ database, clock, unsubscribeLinks, nudge: options.nudgeWebhooks }),
+    ...trackingRoutes({ database, clock, trackingLinks, nudge: options.nudgeWebhooks }),
+    ...templateRoutes({
+      database,
+      clock,
+      templates,
+      render,
+      previewUnsubscribeUrl: () => `${place.baseUrl}/unsubscribe/preview`,
+    }),
+    ...attachmentRoutes({
+      database,
+      blobs,
+      clock,
+      claims,
+      urls: createUploadUrls(place),
+      uploadTtlSeconds: config.uploadTtlSeconds,
     }),
     ...messageRoutes({
       database,
@@ -82,13 +124,22 @@ function apiRoutes(parts: Parts, options: ApiOptions, callers: KnownCallers): Ro
     ...suppressionRoutes({ database, clock }),
     ...sandboxRoutes({ database, blobs, clock }),
     ...accountRoutes({ database, clock, callers }),
+    ...approvalRoutes({ database, clock }),
   ];
 }
 
 export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const { config, database, clock, log, metrics, overload } = parts;
   const authenticator = createAuthenticator({ database, clock });
-  const routes = apiRoutes(parts, options, authenticator);
+  let app: HttpApp | undefined;
+  const portOf = (): number => (app?.server.address() as AddressInfo | null | undefined)?.port ?? config.httpPort;
+  const place: Place = {
+    secretKey: parts.secretKey,
+    get baseUrl() {
+      return config.baseUrl ?? `http://localhost:${portOf()}`;
+    },
+  };
+  const routes = apiRoutes(parts, options, { callers: authenticator, place });
   const service = serviceRoutes<Caller>({
     metrics,
     ...(config.metricsToken === undefined ? {} : { metricsToken: config.metricsToken }),
@@ -96,7 +147,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     openapi: () => openapi(),
   });
   const openapi = (): unknown => createOpenapi([...routes, ...service], ABOUT);
-  return createHttpApp({
+  app = createHttpApp({
     host: config.httpHost,
     port: config.httpPort,
     log,
@@ -105,23 +156,9 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     pages: [docsPages(openapi)],
     authenticate: (headers) => authenticator(single(headers['x-api-key']), single(headers['x-id'])),
     intakeClosed: () => overload.reasons()[0]?.message,
-    ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit }),
+    ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
-}
-
-/** Counts what was accepted, and wakes those who wait for it. */
-function noteAccepted(metrics: Metrics, options: ApiOptions, accepted: Accepted): void {
-  let suppressed = 0;
-  let waiting = 0;
-  for (const { status } of accepted.recipients) {
-    if (status === 'suppressed') suppressed += 1;
-    if (status === 'queued') waiting += 1;
-  }
-  metrics.accepted[accepted.mode].inc(accepted.recipients.length);
-  if (suppressed > 0) metrics.suppressed[accepted.mode].inc(suppressed);
-  metrics.acceptSeconds.observe(accepted.tookMs / 1000);
-  if (waiting > accepted.handedOver) options.nudgeDelivery();
-  options.nudgeWebhooks();
+  return app;
 }
 
 /** Whether the account may still send from the address that a stored mail shows. */

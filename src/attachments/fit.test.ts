@@ -1,0 +1,102 @@
+/**
+ * The figure that a manifest is judged by, against the composer: it is the size of a real mail with these files, and no mail
+ * with them is smaller.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Address, parseAddress } from '../mail/address.ts';
+import { compose, type MailToCompose } from '../mail/compose.ts';
+import { newMessageId } from '../mail/header.ts';
+import { fitFailure, leastEmailBytes } from './fit.ts';
+
+function address(text: string): Address {
+  const parsed = parseAddress(text);
+  if (!parsed.ok) throw new Error(`${text}: ${parsed.reason}`);
+  return parsed.value;
+}
+
+const SHORTEST = address('a@b.cd');
+
+function mailOf(files: MailToCompose['attachments'], changes: Partial<MailToCompose> = {}): MailToCompose {
+  return {
+    from: SHORTEST,
+    to: [SHORTEST],
+    cc: [],
+    replyTo: [],
+    subject: '',
+    headers: [],
+    messageId: newMessageId('b.cd', Date.UTC(2026, 10, 20)),
+    dateMs: Date.UTC(2026, 10, 20),
+    attachments: files,
+    ...changes,
+  };
+}
+
+const file = fc.record({
+  name: fc
+    .string({ minLength: 1, maxLength: 60, unit: 'grapheme' })
+    .filter((name) => name.isWellFormed() && !/[\p{C}\u2028\u2029]/u.test(name)),
+  contentType: fc.constantFrom('application/pdf', 'text/plain; charset=utf-8', 'message/rfc822', 'image/png'),
+  content: fc.uint8Array({ maxLength: 400 }),
+});
+const files = fc.array(file, { minLength: 1, maxLength: 10 });
+const bySize = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
+  list.map(({ name, contentType, content }) => ({ name, contentType, sizeBytes: content.length }));
+/** As the upload flow composes: nothing travels as it is, because no content is at hand. */
+const opaque = (list: readonly { name: string; contentType: string; content: Uint8Array }[]) =>
+  list.map((one) => ({ ...one, contentType: one.contentType.replace('message/rfc822', 'application/octet-stream') }));
+
+test('the least size is that of a mail that exists', () => {
+  fc.assert(
+    fc.property(files, (list) => {
+      const sizes = [{ text: 'x' }, { html: ' ' }].map((body) => compose(mailOf(opaque(list), body)).sizeBytes);
+      assert.equal(leastEmailBytes(bySize(list)), Math.min(...sizes));
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('no mail with these files is smaller', () => {
+  const body = fc.record(
+    { text: fc.string({ minLength: 1, unit: 'grapheme' }), html: fc.string({ minLength: 1 }) },
+    { requiredKeys: [] },
+  );
+  const changes = fc.record({
+    subject: fc.string({ maxLength: 40 }),
+    from: fc.constantFrom(SHORTEST, address('Shop <orders@shop.example>'), address('jörg@bücher.example')),
+    to: fc.constantFrom([SHORTEST], [address('Ann Example <ann@example.com>')]),
+    replyTo: fc.constantFrom([], [SHORTEST]),
+  });
+  fc.assert(
+    fc.property(files, body, changes, (list, parts, more) => {
+      fc.pre(parts.text !== undefined || parts.html !== undefined);
+      const least = leastEmailBytes(bySize(list));
+      const { sizeBytes } = compose(mailOf(opaque(list), { ...parts, ...more }));
+      assert.ok(sizeBytes >= least, `${sizeBytes} bytes where at least ${least} were computed`);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('sizes at the edges: Base64 and its line breaks are counted to the byte', () => {
+  const one = (sizeBytes: number): number => leastEmailBytes([{ name: 'a', contentType: 'a/b', sizeBytes }]);
+  const empty = one(0);
+  assert.equal(one(1) - empty, 6);
+  assert.equal(one(3) - empty, 6);
+  assert.equal(one(4) - empty, 10);
+  assert.equal(one(57) - empty, 78);
+  assert.equal(one(58) - empty, 84);
+  assert.equal(one(28_500_000) - empty, 500_000 * 78);
+});
+
+test('the limit is the smaller of the approved one and the ceiling; both sizes are told', () => {
+  const limits = { approvedEmailBytes: 2_000_000, maximumEmailBytes: 40_000_000 };
+  assert.equal(fitFailure(2_000_000, limits), undefined);
+  const over = fitFailure(2_000_001, limits);
+  assert.equal(over?.code, 'EMAIL_SIZE_EXCEEDED');
+  assert.match(over?.message ?? '', /2000001 bytes.*2000000 bytes.*POST \/approvals/);
+  assert.equal(fitFailure(40_000_000, { ...limits, approvedEmailBytes: 40_000_000 }), undefined);
+  const beyond = fitFailure(40_000_001, { ...limits, approvedEmailBytes: 99_000_000 });
+  assert.match(beyond?.message ?? '', /40000001 bytes.*40000000 bytes.*no email may be larger/);
+});

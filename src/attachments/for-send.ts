@@ -1,0 +1,76 @@
+/**
+ * What POST /send learns of a submission: its files, complete and in their order, or why it cannot be sent. Completeness is
+ * looked at anew: the blobs have to be there with the right size, and what went straight to the blob storage, past us, is
+ * read and hashed. What is answered here holds only as long as the submission keeps its `version`.
+ */
+import { createHash } from 'node:crypto';
+import { type Fault, failure } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { submissionOperation } from './store.ts';
+import type { SubmissionFile } from './submission.ts';
+
+export interface FileToSend {
+  name: string;
+  contentType: string;
+  sizeBytes: number;
+  sha256: Buffer;
+  blobKey: string;
+}
+
+export interface SubmissionToSend {
+  submissionId: string;
+  /** To be given to `takeSubmission` in the transaction of the send. */
+  version: number;
+  /** In the order of the manifest. */
+  files: FileToSend[];
+}
+
+export interface SendReference {
+  accountId: string;
+  mode: Mode;
+  submissionId: string;
+  /** Of the POST /send; it must be that of the POST /attachments, or both must have none. */
+  idempotencyKey: string | undefined;
+}
+
+/** SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED or ATTACHMENT_UPLOAD_INCOMPLETE, in this order. */
+export async function submissionForSend(
+  { database, blobs }: { database: Database; blobs: Pick<Blobs, 'sizeOf' | 'read'> },
+  reference: SendReference,
+): Promise<Result<SubmissionToSend>> {
+  const { accountId, mode, submissionId, idempotencyKey } = reference;
+  const submission = await database.execute(submissionOperation, { id: submissionId, accountId, mode });
+  if (submission === null) return refuse(failure('SUBMISSION_NOT_FOUND'));
+  if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refuse(failure('IDEMPOTENCY_KEY_MISMATCH'));
+  if (submission.usedAt !== null) return refuse(failure('SUBMISSION_ALREADY_USED'));
+  const found = await Promise.all(submission.files.map((file) => lookAt(blobs, file)));
+  const details = found.filter((one): one is Fault => 'field' in one);
+  if (details.length > 0) return refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details }));
+  return ok({ submissionId, version: submission.version, files: found as FileToSend[] });
+}
+
+async function lookAt(blobs: Pick<Blobs, 'sizeOf' | 'read'>, file: SubmissionFile): Promise<FileToSend | Fault> {
+  const { name, contentType, sizeBytes, blobKey } = file;
+  const sha256 = Buffer.from(file.sha256);
+  const fault = (message: string): Fault => ({
+    field: `attachments[${file.number}]`,
+    message: `(${name}) ${message}; PUT it to its uploadUrl`,
+  });
+  const storedBytes = blobKey === null ? undefined : await blobs.sizeOf(blobKey);
+  if (blobKey === null || storedBytes === undefined) return fault('has not been uploaded');
+  if (storedBytes !== sizeBytes) return fault(`has ${storedBytes} bytes where the manifest says ${sizeBytes}`);
+  if (file.direct && !(await hasDigest(blobs, blobKey, sha256)))
+    return fault('has another SHA-256 than the manifest says');
+  return { name, contentType, sizeBytes, sha256, blobKey };
+}
+
+async function hasDigest(blobs: Pick<Blobs, 'read'>, blobKey: string, sha256: Buffer): Promise<boolean> {
+  const stream = await blobs.read(blobKey);
+  if (stream === undefined) return false;
+  const hash = createHash('sha256');
+  for await (const chunk of stream) hash.update(chunk as Buffer);
+  return hash.digest().equals(sha256);
+}

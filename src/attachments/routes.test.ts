@@ -1,0 +1,206 @@
+/** POST /attachments and GET /attachments/{submissionId} through the real HTTP shell on a real database. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { JsonObject } from '../../test/kit/api.ts';
+import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
+import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
+import { leastEmailBytes } from './fit.ts';
+
+const MINUTES = 60_000;
+let app: UploadApp;
+before(async () => {
+  app = await uploadApp({ maximumOpen: 30 });
+});
+after(() => app.close());
+
+const bytes = someBytes(1_000);
+const entry = manifestEntry(bytes);
+const code = (answer: { status: number; body: JsonObject }): string => `${answer.status} ${answer.body.error?.code}`;
+let accounts = 0;
+/** Every test has accounts of its own. */
+const someAccount = (): string => {
+  accounts += 1;
+  return `acc_${accounts}`;
+};
+
+test('a submission has exactly the fields of the specification, one upload for each file in their order', async () => {
+  const before = app.clock.now();
+  const account = someAccount();
+  const answer = await app.register(account, [entry, manifestEntry(bytes, { contentType: 'text/csv; charset=utf-8' })]);
+  assert.equal(answer.status, 201, answer.text);
+  const { body } = answer;
+  assert.deepEqual(Object.keys(body), [
+    'attachmentSubmissionId',
+    'expiresAt',
+    'attachmentUploads',
+    'maximumFinalMimeBytes',
+  ]);
+  assert.match(body.attachmentSubmissionId, /^sub_[0-9A-Za-z]{21}$/);
+  assert.equal(body.expiresAt, before + 15 * MINUTES);
+  assert.equal(body.maximumFinalMimeBytes, 40_000_000);
+  assert.deepEqual(
+    body.attachmentUploads.map((one: JsonObject) => [Object.keys(one), one.requiredHeaders]),
+    [
+      [['uploadUrl', 'requiredHeaders'], { 'Content-Type': 'application/pdf' }],
+      [['uploadUrl', 'requiredHeaders'], { 'Content-Type': 'text/csv; charset=utf-8' }],
+    ],
+  );
+  const state = await app.state(account, body.attachmentSubmissionId);
+  assert.deepEqual(state.body, {
+    attachmentSubmissionId: body.attachmentSubmissionId,
+    expiresAt: body.expiresAt,
+    status: 'open',
+    files: Array.from({ length: 2 }, () => ({ name: 'report.pdf', sizeBytes: 1_000, status: 'waiting' })),
+  });
+});
+
+test('what is no manifest is refused with every fault, before anything is there', async () => {
+  const account = someAccount();
+  const api = app.api(account);
+  const bad = await api.post('/attachments', {
+    attachments: [
+      { ...entry, sha256: 'x' },
+      { ...entry, name: '../x' },
+    ],
+    to: 'a@b.cd',
+  });
+  assert.equal(code(bad), '400 INVALID_REQUEST');
+  assert.deepEqual(bad.body.error.details.map((one: JsonObject) => one.field).sort(), [
+    'attachments[0].sha256',
+    'attachments[1].name',
+    'to',
+  ]);
+  assert.equal(code(await app.register(account, [])), '400 INVALID_REQUEST');
+  assert.equal(code(await app.register(account, Array(11).fill(entry))), '400 INVALID_REQUEST');
+  assert.equal(code(await app.register(account, [{ ...entry, name: 'run.exe' }])), '400 UNSUPPORTED_FILE_TYPE');
+  assert.equal(code(await api.post('/attachments', '{')), '400 INVALID_REQUEST');
+  assert.equal(code(await api.post('/attachments')), '400 INVALID_REQUEST');
+  assert.equal(code(await app.register(account, [entry], 'x'.repeat(256))), '400 INVALID_REQUEST');
+  const text = await api.call({
+    method: 'POST',
+    path: '/attachments',
+    body: '{}',
+    headers: { 'content-type': 'text/plain' },
+  });
+  assert.equal(code(text), '415 UNSUPPORTED_MEDIA_TYPE');
+});
+
+test('files must fit the approved limit with the smallest email, to the byte', async () => {
+  const account = someAccount();
+  const item = (sizeBytes: number) => ({ ...entry, sizeBytes });
+  const sizeAt = (limit: number): number => {
+    let sizeBytes = Math.floor((limit - 1_500) / 78) * 57;
+    while (leastEmailBytes([item(sizeBytes + 1)]) <= limit) sizeBytes += 1;
+    return sizeBytes;
+  };
+  for (const limit of [2_000_000, 10_000_001, 40_000_000]) {
+    app.approve(limit);
+    const fits = sizeAt(limit);
+    assert.equal((await app.register(account, [item(fits)])).status, 201, `${fits} bytes within ${limit}`);
+    const over = await app.register(account, [item(fits + 1)]);
+    assert.equal(code(over), '413 EMAIL_SIZE_EXCEEDED');
+    assert.match(over.body.error.message, new RegExp(`at least ${leastEmailBytes([item(fits + 1)])} bytes.*${limit}`));
+  }
+  assert.equal(code(await app.register(account, [item(Number.MAX_SAFE_INTEGER)])), '413 EMAIL_SIZE_EXCEEDED');
+  const least = leastEmailBytes([item(1_000_000), item(2_000_000)]);
+  app.approve(least - 1);
+  assert.equal(code(await app.register(account, [item(1_000_000), item(2_000_000)])), '413 EMAIL_SIZE_EXCEEDED');
+  app.approve(40_000_000);
+});
+
+test('the same key with the same manifest is the same submission, with fresh URLs only once the old have expired', async () => {
+  const account = someAccount();
+  const first = await app.register(account, [entry], 'key-1');
+  assert.equal(first.headers['idempotent-replayed'], undefined);
+  const again = await app.register(account, [{ ...entry, sha256: entry.sha256.toUpperCase() }], 'key-1');
+  assert.equal(again.status, 201);
+  assert.deepEqual(again.body, first.body);
+  assert.equal(again.headers['idempotent-replayed'], 'true');
+  assert.equal(code(await app.register(account, [entry, entry], 'key-1')), '422 IDEMPOTENCY_KEY_REUSED');
+
+  app.clock.advance(15 * MINUTES);
+  const [old] = first.body.attachmentUploads;
+  const late = await app.put({ url: old.uploadUrl, headers: old.requiredHeaders, body: bytes });
+  assert.equal(code(late), '403 UPLOAD_URL_INVALID');
+  const refreshed = await app.register(account, [entry], 'key-1');
+  assert.equal(refreshed.status, 201);
+  assert.equal(refreshed.body.attachmentSubmissionId, first.body.attachmentSubmissionId);
+  assert.equal(refreshed.body.expiresAt, app.clock.now() + 15 * MINUTES);
+  const [fresh] = refreshed.body.attachmentUploads;
+  assert.notEqual(fresh.uploadUrl, old.uploadUrl);
+  // The old URL is dead whatever the clock says.
+  app.clock.advance(-10 * MINUTES);
+  assert.equal(
+    code(await app.put({ url: old.uploadUrl, headers: old.requiredHeaders, body: bytes })),
+    '403 UPLOAD_URL_INVALID',
+  );
+  app.clock.advance(10 * MINUTES);
+  assert.equal((await app.put({ url: fresh.uploadUrl, headers: fresh.requiredHeaders, body: bytes })).status, 200);
+  assert.equal(app.stored().length, 1);
+});
+
+test('without a key every call is a submission of its own; keys of others and of the other mode are other keys', async () => {
+  const [one, two] = [someAccount(), someAccount()];
+  const answers = [
+    await app.register(one, [entry]),
+    await app.register(one, [entry]),
+    await app.register(one, [entry], 'k'),
+    await app.register(one, [entry], 'k', 'sandbox'),
+    await app.register(two, [entry, entry], 'k'),
+  ];
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [201, 201, 201, 201, 201],
+  );
+  assert.equal(new Set(answers.map((answer) => answer.body.attachmentSubmissionId)).size, 5);
+});
+
+test('a request with the key of one that is in progress is refused', async () => {
+  const account = someAccount();
+  const place = { accountId: account, mode: 'live' as const, endpoint: '/attachments', key: 'busy' };
+  await app.claims.take(place);
+  const busy = await app.register(account, [entry], 'busy');
+  assert.equal(code(busy), '409 DUPLICATE_REQUEST_IN_PROGRESS');
+  await app.claims.release(place);
+  assert.equal((await app.register(account, [entry], 'busy')).status, 201);
+  const many = await Promise.all(Array.from({ length: 8 }, () => app.register(account, [entry], 'at once')));
+  const made = many.filter((answer) => answer.status === 201);
+  assert.equal(new Set(made.map((answer) => answer.body.attachmentSubmissionId)).size, 1);
+  assert.ok(many.every((answer) => answer.status === 201 || code(answer) === '409 DUPLICATE_REQUEST_IN_PROGRESS'));
+});
+
+test('a refused request does not use its key', async () => {
+  const account = someAccount();
+  app.approve(2_000_000);
+  const large = { ...entry, sizeBytes: 3_000_000 };
+  assert.equal(code(await app.register(account, [large], 'mended')), '413 EMAIL_SIZE_EXCEEDED');
+  assert.equal(code(await app.register(account, [{ ...entry, sizeBytes: -1 }], 'mended')), '400 INVALID_REQUEST');
+  assert.equal((await app.register(account, [entry], 'mended')).status, 201);
+  app.approve(40_000_000);
+});
+
+test('a submission of another account or mode, or none at all, is not found', async () => {
+  const [one, two] = [someAccount(), someAccount()];
+  const { attachmentSubmissionId: id } = (await app.register(one, [entry])).body;
+  const unknown = await app.state(one, 'sub_000000000000000000000');
+  const foreign = await app.state(two, id);
+  const otherMode = await app.api(one, 'sandbox').get(`/attachments/${id}`);
+  for (const answer of [unknown, foreign, otherMode]) {
+    assert.equal(code(answer), '404 SUBMISSION_NOT_FOUND');
+    assert.deepEqual(answer.body.error, unknown.body.error);
+  }
+});
+
+test('an account may have so many submissions that were not sent; sending one makes room', async () => {
+  const account = someAccount();
+  const first = await app.uploaded(account, [bytes]);
+  for (let i = 1; i < 30; i += 1) assert.equal((await app.register(account, [entry], `key ${i}`)).status, 201);
+  const full = await app.register(account, [entry]);
+  assert.equal(code(full), '429 RATE_LIMITED');
+  assert.ok(Number(full.headers['retry-after']) > 0);
+  assert.equal((await app.register(account, [entry], 'key 7')).status, 201, 'one that is there already');
+  assert.equal((await app.register(account, [entry], undefined, 'sandbox')).status, 201, 'the other mode');
+  assert.equal((await app.register(someAccount(), [entry])).status, 201, 'another account');
+  assert.equal((await app.send(account, first.attachmentSubmissionId)).status, 202);
+  assert.equal((await app.register(account, [entry])).status, 201);
+});

@@ -1,0 +1,134 @@
+/**
+ * The upload flow on the HTTP surface: POST /attachments, GET /attachments/{submissionId}, and the PUT to an upload URL,
+ * which needs no key but the URL itself.
+ */
+import { Type } from 'typebox';
+import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { failure } from '../base/failure.ts';
+import { refuse } from '../base/result.ts';
+import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { parseStrictJson } from '../http/strict-json.ts';
+import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { type Claims, readKey } from '../send/send.ts';
+import { manifestSchema, readManifest } from './manifest.ts';
+import { type RegisterDependencies, registerManifest, submissionState } from './register.ts';
+import { createUpload, type UploadDependencies } from './upload.ts';
+import { UPLOAD_PATH } from './upload-url.ts';
+
+const ENDPOINT = '/attachments';
+const REPEATED = { 'Idempotent-Replayed': 'true' };
+
+export type AttachmentRouteOptions = RegisterDependencies & UploadDependencies & { claims: Claims };
+
+const unixMs = Type.Integer({ description: 'Unix time in milliseconds at which the upload URLs expire.' });
+
+const submissionSchema = closed({
+  attachmentSubmissionId: Type.String({ description: 'Passed to POST /send once all files are uploaded.' }),
+  expiresAt: unixMs,
+  attachmentUploads: Type.Array(
+    closed({
+      uploadUrl: Type.String({ description: 'Where the raw bytes go with PUT, before expiresAt.' }),
+      requiredHeaders: mapOf(Type.String(), { maxProperties: 20, description: 'To be sent unchanged on that PUT.' }),
+    }),
+    { description: 'One for each item of the manifest, in its order.' },
+  ),
+  maximumFinalMimeBytes: Type.Integer({ description: 'No email is larger; what is approved may be less.' }),
+});
+
+const stateSchema = closed({
+  attachmentSubmissionId: Type.String(),
+  expiresAt: unixMs,
+  status: oneOf(['open', 'used']),
+  files: Type.Array(closed({ name: Type.String(), sizeBytes: Type.Integer(), status: oneOf(['waiting', 'uploaded']) })),
+});
+
+export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefinition<Caller>[] {
+  const upload = createUpload(options);
+  return [
+    defineRoute({
+      ...{ method: 'POST', path: ENDPOINT, tag: 'attachments', auth: 'key', scope: 'send' },
+      summary: 'Register files for an email above 2 MB',
+      description:
+        'Answers an upload URL for every file. The same Idempotency-Key with the same manifest is the same submission, with fresh URLs once the old ones have expired.',
+      body: manifestSchema,
+      response: { status: 201, schema: submissionSchema },
+      refusals: [
+        'UNSUPPORTED_FILE_TYPE',
+        'DUPLICATE_REQUEST_IN_PROGRESS',
+        'EMAIL_SIZE_EXCEEDED',
+        'IDEMPOTENCY_KEY_REUSED',
+        'RATE_LIMITED',
+      ],
+      rawFirst: true,
+      intake: true,
+      handle: (request: RouteRequest<Caller, unknown, unknown>) => register(options, request),
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: `${ENDPOINT}/:submissionId`, tag: 'attachments', auth: 'key', scope: 'send' },
+      summary: 'What of a submission has been uploaded',
+      response: { status: 200, schema: stateSchema },
+      refusals: ['SUBMISSION_NOT_FOUND'],
+      handle: async ({ caller, params }: RouteRequest<Caller, unknown, unknown>) => {
+        const key = { accountId: caller.account.id, mode: caller.mode, id: params.submissionId ?? '' };
+        const state = await submissionState(options, key);
+        return state.ok ? { ok: true, body: state.value } : state;
+      },
+    }),
+    defineRoute({
+      ...{ method: 'PUT', path: `${UPLOAD_PATH}:token`, tag: 'attachments', auth: 'none' },
+      summary: 'Upload the raw bytes of one file',
+      description: 'The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.',
+      bodyType: 'stream',
+      ownQuery: true,
+      response: { status: 200, contentType: 'text/plain', description: 'The file is on stable storage; no content.' },
+      refusals: ['UPLOAD_URL_INVALID', 'UPLOAD_MISMATCH', 'RATE_LIMITED'],
+      intake: true,
+      handle: async (request) => {
+        const length = request.headers['content-length'];
+        const isChunked = request.headers['transfer-encoding'] !== undefined;
+        const result = await upload({
+          url: request.url,
+          headerValues: (name) => request.headerValues(name),
+          announcedBytes: isChunked ? undefined : Number(length ?? 0),
+          body: () => request.stream,
+        });
+        return result.ok ? { ok: true, contentType: 'text/plain; charset=utf-8', content: '' } : result;
+      },
+    }),
+  ];
+}
+
+/** In the order of judgement: key, manifest, key in progress, size, key used for something else. */
+async function register(
+  options: AttachmentRouteOptions,
+  request: RouteRequest<Caller, unknown, unknown>,
+): Promise<RouteAnswer> {
+  const { account, mode } = request.caller;
+  const key = readKey(request.headerValues('idempotency-key'));
+  if (!key.ok) return key;
+  const parsed = parseStrictJson(request.rawBody);
+  if (!parsed.ok) return parsed;
+  const manifest = readManifest(parsed.value);
+  if (!manifest.ok) return manifest;
+  const run = async (): Promise<RouteAnswer> => {
+    const registered = await registerManifest(options, {
+      accountId: account.id,
+      mode,
+      limits: { approvedEmailBytes: account.approvedEmailBytes, maximumEmailBytes: MAXIMUM_EMAIL_BYTES },
+      idempotencyKey: key.value,
+      items: manifest.value,
+    });
+    if (!registered.ok) return registered;
+    const { body, isRepeat } = registered.value;
+    return isRepeat ? { ok: true, body, headers: REPEATED } : { ok: true, body };
+  };
+  if (key.value === undefined) return run();
+  const place = { accountId: account.id, mode, endpoint: ENDPOINT, key: key.value };
+  if (!(await options.claims.take(place)))
+    return refuse(failure('DUPLICATE_REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 }));
+  try {
+    return await run();
+  } finally {
+    await options.claims.release(place);
+  }
+}

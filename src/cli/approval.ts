@@ -1,0 +1,84 @@
+/** `postrider approval list | approve | reject`: the operator decides on requests for a larger email size. */
+import { type Approval, allApprovalsOperation, type Decided, decideApprovalOperation } from '../accounts/accounts.ts';
+import { type Command, type CommandCall, CommandError, required, UsageError } from './command.ts';
+import { withStore } from './store.ts';
+
+const LISTED_AT_MOST = 1_000;
+const MAX_REASON_LENGTH = 2_000;
+
+function shown(approval: Approval): Record<string, unknown> {
+  return {
+    approvalId: approval.id,
+    accountId: approval.accountId,
+    requestedEmailBytes: approval.requestedEmailBytes,
+    reason: approval.reason,
+    status: approval.status,
+    ...(approval.decisionReason === null ? {} : { decisionReason: approval.decisionReason }),
+    createdAt: new Date(approval.createdAt).toISOString(),
+    ...(approval.decidedAt === null ? {} : { decidedAt: new Date(approval.decidedAt).toISOString() }),
+  };
+}
+
+/** A request comes from outside: what of it could steer a terminal is shown as text. */
+function line(approval: Approval): string {
+  const { id, accountId, requestedEmailBytes, status } = approval;
+  return `${id}  ${accountId}  ${String(requestedEmailBytes).padStart(10)}  ${status.padEnd(8)}  ${JSON.stringify(approval.reason)}`;
+}
+
+const list: Command = {
+  words: 'approval list',
+  usage: '',
+  summary: 'requests for a larger email size; undecided ones first, then newest first',
+  options: {},
+  positionals: [],
+  run: async ({ config, clock }) => {
+    const approvals = await withStore({ config, clock }, (store) =>
+      store.database.execute(allApprovalsOperation, LISTED_AT_MOST),
+    );
+    return { data: { approvals: approvals.map(shown) }, text: approvals.map(line).join('\n') || 'no requests' };
+  },
+};
+
+async function decide(call: CommandCall, status: 'approved' | 'rejected', reason: string | null): Promise<Decided> {
+  const id = call.positionals[0] ?? '';
+  const decision = { id, status, reason, nowMs: call.clock.now() };
+  const decided = await withStore({ config: call.config, clock: call.clock }, (store) =>
+    store.database.execute(decideApprovalOperation, decision),
+  );
+  if (!decided) throw new CommandError('NOT_FOUND', `there is no request ${id}; see postrider approval list`);
+  if (!decided.decided) throw new CommandError('CONFLICT', `${id} is ${decided.approval.status} already`);
+  return decided;
+}
+
+const approve: Command = {
+  words: 'approval approve',
+  usage: 'APPROVALID',
+  summary: 'raise the email size of the account to what was asked for; in force within a second',
+  options: {},
+  positionals: ['APPROVALID'],
+  run: async (call) => {
+    const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
+    return {
+      data: { ...shown(approval), approvedEmailBytes },
+      text: `${approval.id} is approved: ${approval.accountId} may send up to ${approvedEmailBytes} bytes`,
+    };
+  },
+};
+
+const reject: Command = {
+  words: 'approval reject',
+  usage: 'APPROVALID --reason R',
+  summary: 'refuse it; the account reads the reason',
+  options: { reason: { type: 'string' } },
+  positionals: ['APPROVALID'],
+  run: async (call) => {
+    const reason = required(call.options, 'reason').trim();
+    if (reason === '' || reason.length > MAX_REASON_LENGTH) {
+      throw new UsageError(`--reason must be 1 to ${MAX_REASON_LENGTH} characters`);
+    }
+    const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
+    return { data: { ...shown(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
+  },
+};
+
+export const approvalCommands: Command[] = [list, approve, reject];

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import { openSendState } from './send-state.ts';
+
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2026, 10, 20);
+let home: string;
+let folder: string;
+before(() => {
+  home = mkdtempSync(path.join(os.tmpdir(), 'postrider-state-'));
+  folder = path.join(home, '.local/state/postrider/sends');
+});
+beforeEach(() => rmSync(folder, { recursive: true, force: true }));
+after(() => rmSync(home, { recursive: true, force: true }));
+
+const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
+const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
+/** As another process left it. */
+function handOver(pid: number): void {
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name);
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), pid }));
+  }
+}
+/** More than Linux and macOS give to a process. */
+const DEAD = 2 ** 30;
+
+test('an interrupted send is continued with its key, a finished one and a different one are not', () => {
+  const first = open();
+  assert.match(first.idempotencyKey, /^send-[0-9A-Za-z]{26}$/);
+  assert.equal(first.isContinued, false);
+  handOver(DEAD);
+  const second = open();
+  assert.deepEqual([second.idempotencyKey, second.isContinued], [first.idempotencyKey, true]);
+  const other = open({ ...command, to: 'bob@example.com' });
+  assert.notEqual(other.idempotencyKey, first.idempotencyKey);
+  second.finish();
+  other.finish();
+  assert.deepEqual(readdirSync(folder), []);
+  assert.notEqual(open().idempotencyKey, first.idempotencyKey);
+});
+
+test('a send that another process is at is left to it', () => {
+  open();
+  handOver(process.ppid);
+  assert.throws(() => open(), /under way in process \d+; wait for it, or remove/);
+});
+
+test('a key that the service may have forgotten is not used again, and old files go', () => {
+  const first = open();
+  handOver(DEAD);
+  assert.equal(open(command, NOW + 22 * HOUR).idempotencyKey, first.idempotencyKey);
+  handOver(DEAD);
+  assert.notEqual(open(command, NOW + 23 * HOUR).idempotencyKey, first.idempotencyKey);
+  handOver(DEAD);
+  open({ other: true }, NOW + 60 * HOUR);
+  assert.equal(readdirSync(folder).length, 1);
+});
+
+test('the file tells nobody but its owner, and nothing of the mail', () => {
+  open();
+  const [name] = readdirSync(folder);
+  const file = path.join(folder, name!);
+  assert.equal(statSync(file).mode & 0o077, 0);
+  assert.ok(!readFileSync(file, 'utf8').includes('ann@example.com'));
+});
+
+test('where nothing can be kept, or what is kept is broken, the send begins anew', () => {
+  writeFileSync(path.join(home, 'file'), '');
+  const without = openSendState({ HOME: home, XDG_STATE_HOME: path.join(home, 'file') }, command, NOW);
+  assert.equal(without.isContinued, false);
+  without.finish();
+  const first = open();
+  for (const name of readdirSync(folder)) writeFileSync(path.join(folder, name), '{');
+  assert.notEqual(open().idempotencyKey, first.idempotencyKey);
+});
