@@ -6,10 +6,10 @@
  * The system postrider-postgres is ours on a PostgreSQL server of its own: row "PostgreSQL relay" with --systems
  * postrider,postrider-postgres.
  */
-import net from 'node:net';
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';
 import { type Sink, startHarakaDkim, startPostfixDkim, startSink } from './peers.ts';
+import { postMany } from './post-many.ts';
 import { startService } from './service.ts';
 
 const options = readArguments({
@@ -19,53 +19,6 @@ const options = readArguments({
   size: 5120,
   systems: 'postrider,postfix-dkim,haraka-x2-dkim',
 });
-
-/** Sends `count` requests over `connections` kept connections, each waiting for its answer; rejects on anything but 202. */
-function postMany(url: URL, headers: Record<string, string>, count: number, connections: number): Promise<void> {
-  const line = 'The quick brown fox jumps over the lazy dog. 0123456789 abcdefghijk\r\n';
-  const text = line.repeat(Math.ceil(options.size / line.length)).slice(0, options.size);
-  const body = JSON.stringify({ from: 'bench@bench.example', to: 'rcpt@sink.example', subject: 'bench', text });
-  const head = Object.entries({
-    ...headers,
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-  });
-  const request = Buffer.from(
-    `POST /send HTTP/1.1\r\nHost: ${url.host}\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
-  );
-  let left = count;
-  const one = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const socket = net.connect(Number(url.port), url.hostname);
-      socket.setNoDelay(true);
-      let pending = '';
-      const next = (): void => {
-        if (left === 0) {
-          socket.end();
-          resolve();
-          return;
-        }
-        left -= 1;
-        socket.write(request);
-      };
-      socket.on('connect', next);
-      socket.on('error', reject);
-      socket.on('data', (data) => {
-        pending += data.toString('latin1');
-        const headEnd = pending.indexOf('\r\n\r\n');
-        if (headEnd < 0) return;
-        const length = Number(/content-length: (\d+)/i.exec(pending)?.[1]);
-        if (pending.length < headEnd + 4 + length) return;
-        if (!pending.startsWith('HTTP/1.1 202')) {
-          reject(new Error(pending.slice(0, 500)));
-          return;
-        }
-        pending = pending.slice(headEnd + 4 + length);
-        next();
-      });
-    });
-  return Promise.all(Array.from({ length: connections }, one)).then(() => undefined);
-}
 
 type Load = (count: number, sessions: number) => Promise<void>;
 
@@ -116,7 +69,14 @@ await row('relay with DKIM (HTTP in)', 1500, async () => {
     } else {
       const database = name === 'postrider-postgres' ? { POSTRIDER_DATABASE_URL: (await tempPostgres()).url } : {};
       const service = await startService({ POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, ...database });
-      systems[name] = (count, sessions) => postMany(new URL(service.url), service.headers, count, sessions);
+      systems[name] = (count, sessions) =>
+        postMany({
+          url: new URL(service.url),
+          headers: service.headers,
+          count,
+          connections: sessions,
+          size: options.size,
+        });
     }
   }
   const names = Object.keys(systems);

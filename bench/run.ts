@@ -11,6 +11,7 @@ const ROWS: Record<string, string[]> = {
   'accept-postgres': ['accept-http.ts', '--postgres', '1'],
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
+  scaling: ['scaling.ts'],
   micro: ['micro.ts'],
   'webhook-fanout': ['webhook-fanout.ts'],
   'start-idle': ['start-idle.ts'],

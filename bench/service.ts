@@ -2,7 +2,7 @@
  * The service as the benchmarks run it: the real command in a process and data directory of its own, set up over its
  * own command line.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
@@ -25,8 +25,15 @@ export interface BenchService {
   stop(): Promise<void>;
 }
 
-/** Starts `postrider serve` on free ports with a fresh account whose domain bench.example is verified. */
-export async function startService(environment: Record<string, string>, folder?: string): Promise<BenchService> {
+/**
+ * Starts `postrider serve` on free ports with a fresh account whose domain bench.example is verified, or as a further node of
+ * the service that it joins.
+ */
+export async function startService(
+  environment: Record<string, string>,
+  folder?: string,
+  joins?: BenchService,
+): Promise<BenchService> {
   mkdirSync(WORK, { recursive: true });
   const data = folder ?? mkdtempSync(path.join(WORK, 'data-'));
   const env = {
@@ -58,6 +65,10 @@ export async function startService(environment: Record<string, string>, folder?:
     await service.stop();
     if (!folder) rmSync(data, { recursive: true, force: true });
   });
+  if (joins) {
+    service.headers = joins.headers;
+    return service;
+  }
   const first = JSON.parse(readFileSync(path.join(data, 'first-run.json'), 'utf8')) as Record<string, string>;
   service.headers = { 'x-api-key': first.apiKey!, 'x-id': first.accountId! };
   const added = await run(process.execPath, [MAIN, 'domain', 'add', first.accountId!, 'bench.example', '--verified'], {
@@ -86,4 +97,39 @@ async function waitForFile(file: string, child: Child): Promise<{ httpPort: numb
 export function residentMegabytes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
+}
+
+/** Seconds of processor time of a process and, with `tree`, of those that it started. */
+export function processorSeconds(pid: number, options: { tree: boolean } = { tree: false }): number {
+  const pids = options.tree ? [pid, ...childrenOf(pid)] : [pid];
+  let ticks = 0;
+  for (const one of pids) {
+    try {
+      const stat = readFileSync(`/proc/${one}/stat`, 'utf8');
+      const fields = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .map(Number);
+      ticks += fields[11]! + fields[12]!;
+      // What ended in between is counted with its parent.
+      if (one === pid && options.tree) ticks += fields[13]! + fields[14]!;
+    } catch {
+      // Ended meanwhile.
+    }
+  }
+  return ticks / 100;
+}
+
+function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid;
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
 }

@@ -1,0 +1,59 @@
+/** Many `POST /send` over a fixed number of kept connections, from sockets of our own: the generator costs little. */
+import net from 'node:net';
+
+export interface PostMany {
+  url: URL;
+  /** Credentials. */
+  headers: Record<string, string>;
+  count: number;
+  connections: number;
+  /** Bytes of text in each mail. */
+  size: number;
+}
+
+/** Sends `count` requests over `connections` kept connections, each waiting for its answer; rejects on anything but 202. */
+export function postMany({ url, headers, count, connections, size }: PostMany): Promise<void> {
+  const line = 'The quick brown fox jumps over the lazy dog. 0123456789 abcdefghijk\r\n';
+  const text = line.repeat(Math.ceil(size / line.length)).slice(0, size);
+  const body = JSON.stringify({ from: 'bench@bench.example', to: 'rcpt@sink.example', subject: 'bench', text });
+  const head = Object.entries({
+    ...headers,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+  });
+  const request = Buffer.from(
+    `POST /send HTTP/1.1\r\nHost: ${url.host}\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  );
+  let left = count;
+  const one = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect(Number(url.port), url.hostname);
+      socket.setNoDelay(true);
+      let pending = '';
+      const next = (): void => {
+        if (left === 0) {
+          socket.end();
+          resolve();
+          return;
+        }
+        left -= 1;
+        socket.write(request);
+      };
+      socket.on('connect', next);
+      socket.on('error', reject);
+      socket.on('data', (data) => {
+        pending += data.toString('latin1');
+        const headEnd = pending.indexOf('\r\n\r\n');
+        if (headEnd < 0) return;
+        const length = Number(/content-length: (\d+)/i.exec(pending)?.[1]);
+        if (pending.length < headEnd + 4 + length) return;
+        if (!pending.startsWith('HTTP/1.1 202')) {
+          reject(new Error(pending.slice(0, 500)));
+          return;
+        }
+        pending = pending.slice(headEnd + 4 + length);
+        next();
+      });
+    });
+  return Promise.all(Array.from({ length: connections }, one)).then(() => undefined);
+}
