@@ -59,3 +59,34 @@ test('the line names the value, but no secret and no credentials', () => {
     assert.ok(!/hunter2|hunt@/.test(line), line);
   }
 });
+
+test('blobs are kept in a folder or in S3, and S3 needs its two variables', () => {
+  const url = 's3://mail/a?endpoint=http://minio:9000&region=home';
+  const keys = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'hunter2' };
+  const config = readConfig({ POSTRIDER_BLOB_URL: url, ...keys, AWS_SESSION_TOKEN: 'token' });
+  assert.deepEqual(config.blobs, {
+    kind: 's3',
+    place: { endpoint: 'http://minio:9000', region: 'home', bucket: 'mail', prefix: 'a', style: 'path' },
+  });
+  assert.deepEqual(
+    [config.awsAccessKeyId, config.awsSecretAccessKey, config.awsSessionToken],
+    ['AKIA', 'hunter2', 'token'],
+  );
+  for (const name of Object.keys(keys)) {
+    const line = new RegExp(`${name} is not set, and POSTRIDER_BLOB_URL=s3://`);
+    assert.throws(() => readConfig({ POSTRIDER_BLOB_URL: url, ...keys, [name]: undefined }), line);
+  }
+  assert.deepEqual(readConfig({ POSTRIDER_BLOB_URL: 'file:///mnt/mail%20blobs' }).blobs, {
+    kind: 'disk',
+    folder: '/mnt/mail blobs',
+  });
+  for (const value of [
+    '/mnt/blobs',
+    'file://host/mnt',
+    'http://minio:9000/mail',
+    's3:/mail',
+    's3://ann:hunter2@mail/a',
+  ]) {
+    assert.ok(!refusal('POSTRIDER_BLOB_URL', value).includes('hunter2'));
+  }
+});

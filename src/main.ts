@@ -4,6 +4,7 @@ import { runCommandLine } from './cli/command-line.ts';
 const code = await runCommandLine(process.argv.slice(2), process.env, {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
+  errIsTerminal: process.stderr.isTTY === true,
 });
 // What was written to a pipe may still be on its way, and exit() would cut it off.
 await Promise.all(

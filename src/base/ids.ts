@@ -57,6 +57,11 @@ function timeText(ms: number): string {
   return text;
 }
 
+/** Ids of this prefix that were made at this time or later are greater, in byte order; those made before are smaller. */
+export function idFloor(prefix: IdPrefix, ms: number): string {
+  return `${prefix}_${timeText(ms)}`;
+}
+
 /** A new id such as `msg_0VnX3kQ9a…`; `nowMs` is Unix milliseconds. */
 export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
   return `${prefix}_${timeText(nowMs)}${randomText(13)}`;

@@ -30,6 +30,11 @@ export interface Metrics {
   delayed: Record<Mode, Counter>;
   suppressed: Record<Mode, Counter>;
   webhookAttempts: Record<'succeeded' | 'failed', Counter>;
+  /** The accepted ones again, by the way they came. */
+  acceptedBySource: Record<'http' | 'smtp', Counter>;
+  /** Connections to the submission port. */
+  smtpSessions: { opened(): void; closed(): void };
+  smtpAuthFailures: Counter;
   /** From the request's arrival to its answer after the commit. */
   acceptSeconds: Histogram;
   /** From acceptance to the remote server's 250. */
@@ -92,6 +97,27 @@ function counters<K extends string>(
     keys.map((key) => ({ labels: { [about.label]: key }, value: all[key].value })),
   );
   return all;
+}
+
+function smtpCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures'> {
+  const sessions = plainCounter();
+  const failures = plainCounter();
+  let open = 0;
+  const unlabelled = (type: string, name: string, help: string, read: () => number): void =>
+    register(registry, type, name, help, () => [{ labels: {}, value: read() }]);
+  unlabelled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions begun.', () => sessions.value);
+  unlabelled('gauge', 'postrider_smtp_sessions_open', 'SMTP sessions open now.', () => open);
+  unlabelled('counter', 'postrider_smtp_auth_failures_total', 'Log-ins over SMTP refused.', () => failures.value);
+  const smtpSessions = {
+    opened: (): void => {
+      open += 1;
+      sessions.inc();
+    },
+    closed: (): void => {
+      open -= 1;
+    },
+  };
+  return { smtpSessions, smtpAuthFailures: failures };
 }
 
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -191,6 +217,12 @@ export function createMetrics(): Metrics {
     { name: 'postrider_webhook_attempts_total', help: 'Webhook deliveries tried.', label: 'result' },
     ['succeeded', 'failed'] as const,
   );
+  const acceptedBySource = counters(
+    registry,
+    { name: 'postrider_messages_accepted_by_source_total', help: 'Messages accepted, by protocol.', label: 'source' },
+    ['http', 'smtp'] as const,
+  );
+  const { smtpSessions, smtpAuthFailures } = smtpCounters(registry);
   const seconds = (what: string, help: string, bounds: readonly number[]) =>
     histogram(registry, `postrider_${what}_seconds`, help, bounds);
   const acceptSeconds = seconds('accept_duration', 'From request to the answer after the commit.', FAST_BUCKETS);
@@ -202,6 +234,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry, prefix: 'postrider_' });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, webhookAttempts },
+    ...{ acceptedBySource, smtpSessions, smtpAuthFailures },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
       const byStatus = http.get(route) ?? new Map<number, number>();

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { utimesSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { deliveryRig, type Rig } from '../../test/kit/delivery-rig.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
+import { newBlobKey } from '../storage/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { startHousekeeping } from './housekeeping.ts';
 
 const DAY = 86_400_000;
@@ -66,29 +69,25 @@ test('more than one batch goes in one round, also behind unfinished ones', async
   assert.equal(rig.rows("SELECT 1 FROM message WHERE recipient LIKE '%@y.example'").length, 0);
 });
 
-test('idempotency records go when their time is over and their messages are settled', async () => {
-  const insert = (key: string, emailSeq: number, expires: number): void =>
+test('idempotency records go when their time is over and their messages are settled, also behind many that stay', async () => {
+  const insert = (key: string, messageId: string, expires: number): void =>
     rig.tamper(
       `INSERT INTO idempotency (account_id, mode, endpoint, key, body_hash, status, body, email_seq, created_at, expires_at)
-       VALUES ('acc_1', 'live', '/send', ?, x'00', 202, '{}', ?, 0, ?)`,
+       VALUES ('acc_1', 'live', '/send', ?, x'00', 202, ?, 1, 0, ?)`,
       key,
-      emailSeq,
+      JSON.stringify({ data: { recipients: [{ messageId }] } }),
       expires,
     );
   const [done] = await rig.store({ to: ['a@z.example'] });
   const [open] = await rig.store({ to: ['b@z.example'] });
   finish(done!);
-  const seqOf = (id: string): number =>
-    rig.rows<{ email_seq: number }>('SELECT email_seq FROM message WHERE id = ?', id)[0]!.email_seq;
-  insert('past-settled', seqOf(done!), rig.clock.now() - 1);
-  insert('past-open', seqOf(open!), rig.clock.now() - 1);
-  insert('future', seqOf(done!), rig.clock.now() + 1);
-  rig.tamper("UPDATE email SET header_message_id = '<' || seq || '@z.example>'");
+  for (let i = 0; i < 450; i += 1) insert(`open-${i}`, open!, rig.clock.now() - 10);
+  for (let i = 0; i < 250; i += 1) insert(`settled-${i}`, done!, rig.clock.now() - 1);
+  insert('future', done!, rig.clock.now() + 1);
   await rounds();
-  assert.deepEqual(
-    rig.rows<{ key: string }>('SELECT key FROM idempotency ORDER BY key').map((row) => row.key),
-    ['future', 'past-open'],
-  );
+  const kept = rig.rows<{ key: string }>('SELECT key FROM idempotency ORDER BY key').map((row) => row.key);
+  assert.equal(kept.length, 451);
+  assert.ok(kept.every((key) => key === 'future' || key.startsWith('open-')));
 });
 
 test('the sandbox keeps the last 1,000 items of an account, for seven days', async () => {
@@ -123,19 +122,66 @@ test('orphans go after two looks and a day; what a row or an upload names never 
   const orphan = await rig.blobs.put(Buffer.from('orphan'));
   const upload = await rig.blobs.put(Buffer.from('upload'));
   const uploads = (keys: string[]): Promise<string[]> => Promise.resolve(keys.filter((key) => key === upload));
-  age(orphan, rig.clock.now() - 2 * DAY);
-  age(upload, rig.clock.now() - 2 * DAY);
-  for (const key of named) age(key, rig.clock.now() - 2 * DAY);
+  age(orphan, Date.now() - 2 * DAY);
+  age(upload, Date.now() - 2 * DAY);
+  for (const key of named) age(key, Date.now() - 2 * DAY);
   await rounds(1, uploads);
   assert.ok((await blobKeys()).includes(orphan), 'one look is not enough');
   await rounds(2, uploads);
   assert.ok(!(await blobKeys()).includes(orphan));
   const fresh = await rig.blobs.put(Buffer.from('being accepted'));
-  age(fresh, rig.clock.now());
+  age(fresh, Date.now());
   rig.clock.advance(3 * DAY);
   await rounds(1, uploads);
   rig.clock.advance(-6 * DAY);
   await rounds(1, uploads);
   const left = await blobKeys();
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
+});
+
+/** A blob without waiting for the disk: the file as put() would name it, in few folders. */
+function writeBlob(folder: string): string {
+  const key = newBlobKey().replace(/^../, 'aa');
+  mkdirSync(path.dirname(path.join(folder, key)), { recursive: true });
+  writeFileSync(path.join(folder, key), '.');
+  return key;
+}
+
+test('of 10,000 live blobs none goes, with several nodes sweeping and their clocks jumping; all orphans go', async () => {
+  const LIVE = 10_000;
+  const folder = path.join(rig.storage.folder, 'rig-blobs');
+  const [id] = await rig.store({ to: ['a@many.example'], blob: true });
+  const seq = rig.rows<{ email_seq: number }>('SELECT email_seq FROM message WHERE id = ?', id!)[0]!.email_seq;
+  const columns = rig
+    .rows<{ name: string }>("SELECT name FROM pragma_table_info('email')")
+    .map(({ name }) => name)
+    .filter((name) => name !== 'seq' && name !== 'blob_key');
+  const live = Array.from({ length: LIVE }, () => writeBlob(folder));
+  const uploads = new Set(live.slice(0, 1_000));
+  rig.tamper('BEGIN');
+  for (const key of live.slice(1_000)) {
+    rig.tamper(`INSERT INTO email (blob_key, ${columns}) SELECT ?, ${columns} FROM email WHERE seq = ?`, key, seq);
+  }
+  rig.tamper('COMMIT');
+  // Every second one is old, as is every orphan; the others were just written.
+  const orphans = Array.from({ length: 300 }, () => writeBlob(folder));
+  for (const key of [...live.filter((_, i) => i % 2 === 0), ...orphans]) age(key, Date.now() - 2 * DAY);
+  const fresh = Array.from({ length: 300 }, () => writeBlob(folder));
+  const clocks = [fakeClock(), fakeClock()];
+  const nodes = clocks.map((clock) =>
+    startHousekeeping({
+      ...{ database: rig.storage.database, blobs: openDiskBlobs(folder), clock, log: silentLog, orphanMs: 0 },
+      alsoNamed: (keys) => Promise.resolve(keys.filter((key) => uploads.has(key))),
+    }),
+  );
+  for (const jumpMs of [0, 3 * DAY, -9 * DAY]) {
+    clocks[0]!.advance(jumpMs);
+    clocks[1]!.advance(-jumpMs);
+    await Promise.all(nodes.map((node) => node.run()));
+  }
+  await Promise.all(nodes.map((node) => node.stop()));
+  const left = new Set(await blobKeys());
+  assert.equal(live.filter((key) => !left.has(key)).length, 0, 'live blobs that are gone');
+  assert.equal(fresh.filter((key) => !left.has(key)).length, 0, 'fresh ones that nobody names yet');
+  assert.equal(orphans.filter((key) => left.has(key)).length, 0, 'control: what nobody names does go');
 });

@@ -1,17 +1,22 @@
 /**
- * Removes what is kept no longer: content past its time, messages and events older than 90 days, idempotency records, the
- * sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour, in small batches
+ * Removes what is kept no longer: content past its time, uploads, messages and events older than 90 days, idempotency records,
+ * the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour, in small batches
  * with a pause between them, so that sending never waits for it.
  *
- * A blob is an orphan only if no row named it twice, an hour apart by the monotonic clock, and its file is a day old: an
- * upload or a mail that is being accepted has its row within seconds, and no jump of the wall clock makes both look true.
+ * A blob is an orphan only if no row named it twice, an hour apart by the monotonic clock of this process, and it is a day
+ * old by the clock of the store: an upload or a mail that any node is accepting has its row within seconds, and no jump of
+ * a wall clock makes both look true.
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import {
+  dropOldestWeekOperation,
+  type IdempotencyPlace,
+  makePartitionsOperation,
   namedBlobsOperation,
+  PARTITION_MS,
   type Removed,
   type RetentionBatch,
   removeContentOperation,
@@ -23,6 +28,7 @@ import {
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import type { Operation } from '../storage/operation.ts';
+import { keepUploads } from './upload-keeping.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -31,6 +37,8 @@ const SANDBOX_KEEP_MS = 7 * DAY_MS;
 const SANDBOX_ITEMS = 1_000;
 const BATCH = 200;
 const PAUSE_MS = 20;
+/** Blobs that are removed at the same time: a store over the network takes its time for each. */
+const REMOVERS = 8;
 
 export interface HousekeepingDeps {
   database: Database;
@@ -58,9 +66,28 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
+  /** What the storage does not remove now is named by nothing any more, and goes as an orphan later. */
   const removeBlobs = async (keys: string[]): Promise<void> => {
-    for (const key of keys) await blobs.remove(key);
+    const left = [...keys];
+    let failed: string | undefined;
+    const remover = async (): Promise<void> => {
+      for (let key = left.pop(); key !== undefined && failed === undefined; key = left.pop()) {
+        await blobs.remove(key).catch((error: Error) => {
+          failed = error.message;
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: REMOVERS }, remover));
+    if (failed !== undefined) log.warn({ error: failed }, 'blobs that are named no longer stay until they are swept');
   };
+
+  const uploads = keepUploads({
+    database,
+    removeBlobs,
+    pause,
+    stopping: () => stopping,
+    looksApartMs: deps.orphanMs ?? HOUR_MS,
+  });
 
   /** Calls a removal until a batch comes back with less than it could hold. */
   const drain = async (remove: () => Promise<number>): Promise<number> => {
@@ -81,6 +108,19 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       return removed.count;
     });
 
+  /** Partitions of a shared database: made ahead, and dropped once all of a week is past its time. */
+  const dropWeeks = async (beforeMs: number): Promise<number> => {
+    if (database.dialect !== 'postgres') return 0;
+    let dropped = 0;
+    try {
+      await database.execute(makePartitionsOperation, { nowMs: clock.now() });
+      while (!stopping && (await database.execute(dropOldestWeekOperation, { beforeMs }))) dropped += 1;
+    } catch (error) {
+      log.warn({ error: (error as Error).message }, 'partitions are left to the next round');
+    }
+    return dropped;
+  };
+
   const removeEmails = async (beforeMs: number): Promise<number> => {
     let total = 0;
     for (let afterSeq: number | null = 0; afterSeq !== null && !stopping; ) {
@@ -93,6 +133,20 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       total += removed.count;
       afterSeq = removed.lastSeq;
       await pause();
+    }
+    return total;
+  };
+
+  const removeIdempotency = async (beforeMs: number): Promise<number> => {
+    let total = 0;
+    for (let after: IdempotencyPlace | null = null; !stopping; await pause()) {
+      const removed: { count: number; next: IdempotencyPlace | null } = await database.execute(
+        removeIdempotencyOperation,
+        { beforeMs, limit: BATCH, after },
+      );
+      total += removed.count;
+      after = removed.next;
+      if (after === null) break;
     }
     return total;
   };
@@ -119,9 +173,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     const seen = new Map<string, number>();
     let removed = 0;
     let chunk: string[] = [];
+    const beforeMs = (await blobs.storeNowMs()) - DAY_MS;
     for await (const { key, writtenAtMs } of blobs.list()) {
       if (stopping) return removed;
-      if (writtenAtMs > clock.now() - DAY_MS) continue;
+      if (writtenAtMs > beforeMs) continue;
       chunk.push(key);
       if (chunk.length < BATCH) continue;
       removed += await sweepChunk(chunk, seen);
@@ -139,13 +194,16 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     const sandbox = { beforeMs: nowMs - SANDBOX_KEEP_MS, limit: BATCH, perAccount: SANDBOX_ITEMS };
     const removed = {
       contents: await withBlobs(removeContentOperation, nowMs),
-      emails: await removeEmails(nowMs - KEEP_MS),
-      idempotencyRecords: await drain(() =>
-        database.execute(removeIdempotencyOperation, { beforeMs: nowMs, limit: BATCH }),
-      ),
+      weeks: await dropWeeks(nowMs - KEEP_MS),
+      // What of a week that was not dropped whole is left a week later goes row by row.
+      emails: await removeEmails(nowMs - KEEP_MS - (database.dialect === 'postgres' ? PARTITION_MS : 0)),
+      submissions: await uploads.removeOverdue(nowMs),
+      usedFiles: await uploads.removeUsedFiles(nowMs),
+      idempotencyRecords: await removeIdempotency(nowMs),
       sandboxItems: await drain(() => database.execute(removeSandboxItemsOperation, sandbox)),
       webhookDeliveries: await drain(() => database.execute(removeWebhookDeliveriesOperation, batch)),
       orphans: await sweepOrphans(),
+      unfinishedBlobs: await blobs.removeUnfinished(),
     };
     if (Object.values(removed).some((count) => count > 0)) log.info(removed, 'removed what is kept no longer');
   };

@@ -1,5 +1,5 @@
 /**
- * Why the HTTP port cannot be bound, as the one line for the operator that a wrong setting gets: the variable that is the
+ * Why a port cannot be bound, as the one line for the operator that a wrong setting gets: the variable that is the
  * cause, its value, and what is allowed.
  */
 import { type Config, ConfigError, settings } from '../config.ts';
@@ -25,6 +25,24 @@ export function listenFault(error: unknown, config: Pick<Config, 'httpHost' | 'h
     case 'EINVAL':
       return new ConfigError(
         `${settings.httpHost.name}=${JSON.stringify(httpHost)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
+      );
+    default:
+      return undefined;
+  }
+}
+
+/** The same for the SMTP port, whether it was asked for or is the standard one. */
+export function smtpListenFault(error: unknown, smtpPort: number): ConfigError | undefined {
+  const port = `${settings.smtpPort.name}="${smtpPort}"`;
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return new ConfigError(
+        `${port} is in use by another process; allowed: a free port from 0 to 65535 (0: any free one)`,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return new ConfigError(
+        `${port} may not be bound by this user; allowed: a port from 1024 to 65535, or 0 for any free one`,
       );
     default:
       return undefined;

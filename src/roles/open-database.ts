@@ -6,9 +6,12 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
+import { makePartitionsOperation } from '../messages/messages.ts';
 import { recoverOperation } from '../queue/queue.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
+import { alignEventOrderOperation } from '../storage/event-order-store.ts';
+import { type Hints, noHints } from '../storage/hints.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
 import { openSqliteDatabase } from '../storage/sqlite.ts';
 import { openSqlite } from '../storage/sqlite-connection.ts';
@@ -32,7 +35,24 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   await import('./operations.ts');
   const address = config.databaseUrl;
   noteMigrations(log, await migratePostgres({ address, log, nowMs: clock.now() }));
-  return openPostgresDatabase({ address, log });
+  const database = await openPostgresDatabase({ address, log });
+  try {
+    const isRestored = await database.execute(alignEventOrderOperation, null);
+    if (isRestored)
+      log.warn('the database was restored into another cluster; the log of events goes on behind what is in it');
+    await database.execute(makePartitionsOperation, { nowMs: (database.clock ?? clock).now() });
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** How this process and the others that share its database tell each other of work. */
+export async function openHints({ databaseUrl }: Pick<Config, 'databaseUrl'>, log: Log): Promise<Hints> {
+  if (databaseUrl === undefined) return noHints;
+  const { openPostgresHints } = await import('../storage/postgres-hints.ts');
+  return openPostgresHints({ address: databaseUrl, log });
 }
 
 function noteMigrations(log: Log, applied: string[]): void {

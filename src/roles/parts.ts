@@ -14,9 +14,10 @@ import { type Dns, openDns } from '../net/dns.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
+import type { Hints } from '../storage/hints.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
-import { openDatabase } from './open-database.ts';
+import { openDatabase, openHints } from './open-database.ts';
 import { type Overload, watchOverload } from './overload.ts';
 
 export interface Parts extends Running {
@@ -30,6 +31,8 @@ export interface Parts extends Running {
   secretKey: Buffer;
   dns: Dns;
   overload: Overload;
+  /** What nodes that share a database tell each other. */
+  hints: Hints;
 }
 
 export interface PartsOptions {
@@ -50,7 +53,6 @@ export function ranges(list: string[]): Cidr[] {
 /** Migrates and opens everything. */
 export async function openParts(options: PartsOptions): Promise<Parts> {
   const { config, log } = options;
-  const clock = options.clock ?? systemClock;
   const opened: Running[] = [];
   try {
     const directory = prepareDataDirectory(
@@ -59,8 +61,17 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     );
     const release = holdDataDirectory(directory);
     opened.push({ stop: async () => release() });
-    const database = await openDatabase({ config, directory, clock, log, onBroken: options.onBroken });
+    const database = await openDatabase({
+      config,
+      directory,
+      clock: options.clock ?? systemClock,
+      log,
+      onBroken: options.onBroken,
+    });
     opened.push({ stop: () => database.close() });
+    const clock = options.clock ?? database.clock ?? systemClock;
+    const hints = await openHints(config, log);
+    opened.push(hints);
     const secretKey = await loadSecretKey({ directory, database, configured: config.secretKey });
     const dns = openDns({ servers: config.dnsServers });
     opened.push({ stop: async () => dns.close() });
@@ -78,7 +89,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     opened.push(store);
     const { blobs } = store;
     await checkBlobStore(config, blobs, log);
-    const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload };
+    const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload, hints };
     return { ...shared, stop: () => stopAll(opened) };
   } catch (error) {
     await stopAll(opened);

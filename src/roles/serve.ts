@@ -12,17 +12,22 @@ import type { Delivery } from '../delivery/delivery.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
+import { joinNodes, type Nodes } from '../nodes/nodes.ts';
+import { ABOUT } from './about.ts';
 import { createApi } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
 import { giveBackMemory } from './give-back.ts';
 import { listenFault } from './listen-fault.ts';
 import { openParts, type Parts, ranges } from './parts.ts';
+import { type SmtpRole, startSmtpRole } from './smtp.ts';
+import { createNotify } from './system-mail.ts';
 import { startWebhooksRole } from './webhooks.ts';
 
 export interface Serving {
   /** Undefined when the api role does not run here. */
   httpPort: number | undefined;
-  firstRun: FirstRun | undefined;
+  /** Undefined when the smtp role does not run here. */
+  smtpPort: number | undefined;
   /** Resolves when the storage broke and the process should end with an error. */
   broken: Promise<string>;
   stop(): Promise<void>;
@@ -35,8 +40,15 @@ const GIVE_BACK_AFTER_MS = 1_000;
 
 const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
 
-/** Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. */
-export async function serve(config: Config, log: Log = createLog(config.logLevel)): Promise<Serving> {
+/**
+ * Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. A first run
+ * is told as soon as it is committed: its credentials count whether or not the ports can be listened on afterwards.
+ */
+export async function serve(
+  config: Config,
+  onFirstRun: (first: FirstRun) => void = () => undefined,
+  log: Log = createLog(config.logLevel),
+): Promise<Serving> {
   let breakDown: (reason: string) => void = () => undefined;
   const broken = new Promise<string>((resolve) => {
     breakDown = resolve;
@@ -44,13 +56,25 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
   const parts = await openParts({ config, log, onBroken: (reason) => breakDown(reason) });
   try {
     const first = await firstRun({ database: parts.database, clock: parts.clock, directory: parts.directory });
-    const roles = await startRoles(parts);
+    if (first) onFirstRun(first);
+    const nodes = await joinNodes({
+      database: parts.database,
+      clock: parts.clock,
+      log,
+      host: config.smtpHostname,
+      version: ABOUT.version,
+      roles: config.roles,
+    });
+    const roles = await startRoles(parts, nodes).catch(async (error: unknown) => {
+      await nodes.stop();
+      throw error;
+    });
     const announcement = path.join(parts.directory.path, ANNOUNCEMENT);
-    const httpPort = roles.httpPort;
-    writeFileSync(announcement, JSON.stringify({ pid: process.pid, httpPort, httpHost: config.httpHost }), {
+    const { httpPort, smtpPort } = roles;
+    writeFileSync(announcement, JSON.stringify({ pid: process.pid, httpPort, httpHost: config.httpHost, smtpPort }), {
       mode: 0o600,
     });
-    log.info({ roles: roles.started, httpPort, dataDir: parts.directory.path }, 'postrider serves');
+    log.info({ roles: roles.started, httpPort, smtpPort, dataDir: parts.directory.path }, 'postrider serves');
     setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -58,12 +82,13 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
       rmSync(announcement, { force: true });
       parts.overload.startDraining();
       await roles.stop();
+      await nodes.stop();
       await parts.stop();
       log.info('stopped');
     };
     return {
       httpPort,
-      firstRun: first,
+      smtpPort,
       broken,
       stop: () => {
         stopping ??= stop();
@@ -78,12 +103,13 @@ export async function serve(config: Config, log: Log = createLog(config.logLevel
 
 interface Roles {
   httpPort: number | undefined;
+  smtpPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
   stop(): Promise<void>;
 }
 
-async function startRoles(parts: Parts): Promise<Roles> {
+async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
   const { config } = parts;
   const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
   const http = openHttpClient({
@@ -91,35 +117,54 @@ async function startRoles(parts: Parts): Promise<Roles> {
     allow: ranges(config.webhookAllow),
     connectionsPerOrigin: 500,
   });
-  const webhooks = has('webhooks') ? startWebhooksRole(parts, http) : undefined;
-  const nudgeWebhooks = (): void => webhooks?.nudge();
-  const deliveryRole = has('delivery') ? startDeliveryRole(parts, nudgeWebhooks) : undefined;
-  const delivery: Delivery | undefined = deliveryRole?.delivery;
+  let delivery: Delivery | undefined;
+  // Work that no role of this process does is told to the nodes that do it.
+  const nudgeDelivery = (): void => (has('delivery') ? delivery?.nudge() : parts.hints.tell('delivery'));
+  const webhooks = has('webhooks') ? startWebhooksRole(parts, http, createNotify(parts, nudgeDelivery)) : undefined;
+  const nudgeWebhooks = (): void => (webhooks ? webhooks.nudge() : parts.hints.tell('webhooks'));
+  const deliveryRole = has('delivery')
+    ? startDeliveryRole(parts, {
+        onSettled: nudgeWebhooks,
+        connectionShare: () => nodes.share('delivery'),
+      })
+    : undefined;
+  delivery = deliveryRole?.delivery;
+  parts.hints.listen('delivery', () => delivery?.nudge());
+  parts.hints.listen('webhooks', () => webhooks?.nudge());
   let app: HttpApp | undefined;
   let httpPort: number | undefined;
+  let smtp: SmtpRole | undefined;
+  const nudges = { nudgeDelivery, nudgeWebhooks };
+  const handover = delivery ?? noHandover;
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
-    await Promise.all([app?.stop({ deadlineMs: STOP_HTTP_MS }), deliveryRole?.running.stop(), webhooks?.stop()]);
+    await Promise.all([
+      app?.stop({ deadlineMs: STOP_HTTP_MS }),
+      smtp?.stop(),
+      deliveryRole?.running.stop(),
+      webhooks?.stop(),
+    ]);
     await http.close();
   };
   try {
     if (has('api')) {
       app = createApi(parts, {
-        handover: delivery ?? noHandover,
+        ...nudges,
+        handover,
         http,
-        nudgeDelivery: () => delivery?.nudge(),
-        nudgeWebhooks,
+        rateShare: () => nodes.share('api'),
       });
       const listening = app.listen().catch((error: unknown) => {
         throw listenFault(error, config) ?? error;
       });
       httpPort = (await listening).port;
     }
+    if (has('smtp')) smtp = await startSmtpRole(parts, { ...nudges, handover, rateShare: () => nodes.share('smtp') });
   } catch (error) {
     await stop();
     throw error;
   }
-  const running = { api: app, delivery, webhooks };
+  const running = { api: app, smtp, delivery, webhooks };
   const started = Object.entries(running).flatMap(([name, part]) => (part ? [name] : []));
-  return { httpPort, started, stop };
+  return { httpPort, smtpPort: smtp?.port, started, stop };
 }

@@ -65,7 +65,12 @@ async function freePort(): Promise<number> {
 }
 
 /** Starts one that knows these users of this domain. Throws with Postfix's own words when it does not come up. */
-export async function startPostfix(options: { domain: string; users: string[] }): Promise<PrivatePostfix> {
+export async function startPostfix(options: {
+  domain: string;
+  users: string[];
+  /** On top of the others, in place of those of the same name. */
+  settings?: Record<string, string>;
+}): Promise<PrivatePostfix> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-postfix-'));
   chmodSync(folder, 0o755);
   const at = (name: string): string => path.join(folder, name);
@@ -112,6 +117,7 @@ export async function startPostfix(options: { domain: string; users: string[] })
     default_database_type: 'texthash',
     maillog_file: at('log'),
     maillog_file_prefixes: folder,
+    ...options.settings,
   };
   const main = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
   writeFileSync(at('etc/main.cf'), main.join(''));

@@ -1,0 +1,101 @@
+/** Wrong log-ins: one refusal for all of them, delays for those who guess, and what is logged of them. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { openSession, type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
+import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
+import { createLoginGuard } from './login-guard.ts';
+
+let rig: SmtpRig;
+before(async () => {
+  rig = await smtpRig();
+});
+after(() => rig.close());
+
+test('every wrong log-in is refused in the same words and takes as long', async () => {
+  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const talker = await connectTalker(port);
+  await talker.reply();
+  await talker.say('EHLO a');
+  await talker.say('STARTTLS');
+  await talker.startTls();
+  await talker.say('EHLO a');
+  const { username } = rig.credentials.live;
+  const kinds = { 'wrong password': [username, 'wrong'], 'unknown name': ['smtp_nobody', 'wrong'] } as const;
+  const tookMs: Record<string, number[]> = {};
+  const words = new Set<string>();
+  // Two each: from the sixth on the delays of the guard would be measured.
+  for (let round = 0; round < 2; round += 1) {
+    for (const [kind, [user, pass]] of Object.entries(kinds)) {
+      const since = performance.now();
+      words.add(await talker.say(`AUTH PLAIN ${plainResponse({ username: user, password: pass })}`));
+      tookMs[kind] = [...(tookMs[kind] ?? []), performance.now() - since];
+    }
+  }
+  assert.deepEqual([...words], ['535 5.7.8 authentication failed; check user name and password']);
+  // An argon2 takes some 30 ms: a refusal that skipped it would be ten times faster.
+  const fastest = Object.values(tookMs).map((all) => Math.min(...all));
+  assert.ok(Math.max(...fastest) < 4 * Math.min(...fastest), JSON.stringify(tookMs));
+  assert.ok(Math.min(...fastest) > 5, JSON.stringify(tookMs));
+  talker.destroy();
+});
+
+test('who guesses is slowed down and sent away; who knows, and who comes from elsewhere, is not', async () => {
+  const guard = createLoginGuard();
+  const { port } = await rig.listen({ guard });
+  (await openSession(port, rig.credentials.live)).destroy();
+  const guesser = await connectTalker(port, { localAddress: '127.0.0.7' });
+  await guesser.reply();
+  await guesser.say('EHLO a');
+  await guesser.say('STARTTLS');
+  await guesser.startTls();
+  await guesser.say('EHLO a');
+  const wrong = `AUTH PLAIN ${plainResponse({ username: rig.credentials.live.username, password: 'wrong' })}`;
+  const tookMs: number[] = [];
+  for (let i = 0; i < 7; i += 1) {
+    const since = performance.now();
+    assert.match(await guesser.say(wrong), /^535 5\.7\.8 /);
+    tookMs.push(performance.now() - since);
+  }
+  assert.ok(tookMs[5]! > 240 && tookMs[6]! > 490, JSON.stringify(tookMs));
+  // The rest of the way to 421, without waiting for it.
+  for (let i = 0; i < 20; i += 1) guard.failed('127.0.0.7');
+  for (let i = 0; i < 3; i += 1) guard.enter('127.0.0.7');
+  assert.match(await guesser.say(wrong), /^421 4\.7\.0 /);
+  await guesser.closed();
+  for (const localAddress of ['127.0.0.7', '127.0.0.8']) {
+    const since = performance.now();
+    const honest = await connectTalker(port, { localAddress });
+    await honest.reply();
+    await honest.logIn(rig.credentials.live);
+    assert.ok(performance.now() - since < 500, `${localAddress} waited`);
+    honest.destroy();
+  }
+});
+
+test('log lines of failed log-ins are one line each and hold no secrets', async () => {
+  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const talker = await connectTalker(port);
+  await talker.reply();
+  await talker.say('EHLO a');
+  await talker.say('STARTTLS');
+  await talker.startTls();
+  await talker.say('EHLO a');
+  const from = rig.log.length;
+  const attempts: [user: string, pass: string][] = [
+    [rig.credentials.live.username, 'S3cret-wrong'],
+    ['S3cret in the name field', 'x'],
+    ['S3cret\u2028forged', 'x'],
+  ];
+  for (const [username, password] of attempts) {
+    assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username, password })}`), /^535 /);
+  }
+  const lines = rig.log.slice(from).filter((line) => line.includes('log-in'));
+  assert.equal(lines.length, 3);
+  for (const line of rig.log) {
+    assert.equal(line.trim().split('\n').length, 1);
+    JSON.parse(line);
+    assert.ok(!/S3cret/.test(line) && !line.includes(rig.credentials.live.password), line);
+  }
+  assert.ok(lines[0]!.includes(rig.credentials.live.username) && lines[0]!.includes('127.0.0.1'));
+  talker.destroy();
+});

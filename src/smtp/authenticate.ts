@@ -1,0 +1,96 @@
+/**
+ * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply after
+ * the same work. Failures are counted by address; names and passwords are never logged, but for names that have the form of ours.
+ */
+import { Unavailable } from '../base/failure.ts';
+import type { Dialogue, Working } from './dialogue.ts';
+import { AUTH_BYTES } from './limits.ts';
+import { LOGIN_FAILED, NEEDS_TLS } from './replies.ts';
+import { type Credentials, decodeText, readPlain } from './sasl.ts';
+
+const MALFORMED = '501 5.5.2 the response is not valid Base64 of this mechanism';
+const CANCELLED = '501 5.0.0 authentication cancelled';
+const TOO_LONG = `501 5.5.6 a line of the exchange may have ${AUTH_BYTES} bytes`;
+const TOO_MANY = '421 4.7.0 too many failed log-ins from your address; try again later';
+const NOT_NOW = '454 4.7.0 log-ins cannot be checked right now; try again later';
+const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
+
+export function authenticate(dialogue: Dialogue, argument: string): Working {
+  if (!dialogue.isSecure) return dialogue.fault(NEEDS_TLS);
+  if (!dialogue.isExtended) return dialogue.fault('503 5.5.1 EHLO first');
+  if (dialogue.login !== undefined) return dialogue.fault('503 5.5.1 you are logged in already');
+  const [mechanism = '', initial, ...more] = argument.split(' ').filter(Boolean);
+  if (mechanism === '' || more.length > 0) return dialogue.fault('501 5.5.4 the syntax is AUTH PLAIN or AUTH LOGIN');
+  switch (mechanism.toUpperCase()) {
+    case 'PLAIN':
+      return initial === undefined ? ask(dialogue, '', (text) => plain(dialogue, text)) : plain(dialogue, initial);
+    case 'LOGIN':
+      return initial === undefined
+        ? ask(dialogue, 'Username:', (text) => askPassword(dialogue, text))
+        : askPassword(dialogue, initial);
+    default:
+      return dialogue.fault('504 5.5.4 the mechanism is not offered; use PLAIN or LOGIN');
+  }
+}
+
+/** Sends a challenge and hands the answer on, unless it is a cancellation (RFC 4954 §4). */
+function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Working): undefined {
+  dialogue.reply(`334 ${Buffer.from(challenge).toString('base64')}`);
+  dialogue.takeLine = (line) => {
+    dialogue.takeLine = undefined;
+    if (line === undefined) return dialogue.fault(TOO_LONG);
+    if (line === '*') return dialogue.fault(CANCELLED);
+    return next(line);
+  };
+}
+
+function plain(dialogue: Dialogue, text: string): Working {
+  const response = readPlain(text);
+  if (response.ok) return logIn(dialogue, response.value);
+  if (response.why === 'malformed') return dialogue.fault(MALFORMED);
+  // Checked like a wrong password, whose reply it shares.
+  return logIn(dialogue, { username: '', password: '' });
+}
+
+function askPassword(dialogue: Dialogue, encodedName: string): undefined {
+  const username = decodeText(encodedName);
+  if (username === undefined || /[\x00-\x1f\x7f]/.test(username)) return dialogue.fault(MALFORMED);
+  ask(dialogue, 'Password:', (text) => {
+    const password = decodeText(text);
+    if (password === undefined) return dialogue.fault(MALFORMED);
+    return logIn(dialogue, { username, password });
+  });
+}
+
+async function logIn(dialogue: Dialogue, { username, password }: Credentials): Promise<void> {
+  const { authenticator, guard } = dialogue.services;
+  try {
+    const known = await authenticator.recall(username, password);
+    if (known !== undefined) return welcome(dialogue, username, known);
+    const waitMs = guard.enter(dialogue.countedAddress);
+    if (waitMs === undefined) return refuse(dialogue, username, TOO_MANY);
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    const result = await authenticator.logIn(username, password);
+    if (result.ok) return welcome(dialogue, username, result.value);
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error;
+    dialogue.log.warn({ err: error }, 'a log-in could not be checked');
+    return dialogue.reply(NOT_NOW);
+  }
+  const isClosing = guard.failed(dialogue.countedAddress);
+  refuse(dialogue, username, isClosing ? TOO_MANY : LOGIN_FAILED);
+}
+
+function welcome(dialogue: Dialogue, username: string, caller: NonNullable<Dialogue['login']>['caller']): undefined {
+  dialogue.services.guard.succeeded(dialogue.countedAddress);
+  dialogue.login = { username, caller };
+  dialogue.reply('235 2.7.0 authentication succeeded');
+}
+
+function refuse(dialogue: Dialogue, username: string, line: string): undefined {
+  dialogue.services.metrics.smtpAuthFailures.inc();
+  const shown = OUR_NAMES.test(username) ? { username } : {};
+  dialogue.log.warn({ address: dialogue.address, ...shown }, 'a log-in over SMTP failed');
+  if (line === TOO_MANY) dialogue.hangUp(line);
+  else dialogue.fault(line);
+}

@@ -1,0 +1,172 @@
+/**
+ * Command lines of RFC 5321 §4.1 as text: verb and argument, and the paths and parameters of MAIL and RCPT. Everything that is
+ * no ASCII word where one belongs, every parameter that was not offered and every path that is no mailbox is refused with
+ * the reply that says so; nothing is repaired but spaces behind the colon and at the end, which old clients send.
+ */
+import { type Address, parseAddress } from '../mail/address.ts';
+
+/** A value, or the reply that refuses it. */
+export type Parsed<T> = { ok: true; value: T } | { ok: false; reply: string };
+
+export interface Command {
+  /** Upper case. */
+  verb: string;
+  /** Without the spaces around it. */
+  argument: string;
+}
+
+const CONTROL = /[\x00-\x1f\x7f]/;
+const NON_ASCII = /[^\x00-\x7f]/;
+
+/**
+ * The text of a line without its line end; undefined when it holds controls or is not UTF-8 (RFC 6531 §3.3). Bytes
+ * outside ASCII are rare, so that their cost is paid only where there are some.
+ */
+export function lineText(line: Buffer): string | undefined {
+  const text = line.toString('latin1');
+  if (CONTROL.test(text)) return undefined;
+  if (!NON_ASCII.test(text)) return text;
+  const utf8 = line.toString('utf8');
+  return utf8.includes('\ufffd') || /[\u0080-\u009f]/.test(utf8) ? undefined : utf8;
+}
+
+export function parseCommand(text: string): Command {
+  const space = text.indexOf(' ');
+  if (space === -1) return { verb: text.toUpperCase(), argument: '' };
+  return { verb: text.slice(0, space).toUpperCase(), argument: text.slice(space + 1).trim() };
+}
+
+function refused<T>(reply: string): Parsed<T> {
+  return { ok: false, reply };
+}
+
+interface Path {
+  /** What stands between the angle brackets. */
+  inside: string;
+  /** `NAME` or `NAME=value`, in order. */
+  parameters: string[];
+}
+
+/** Cuts `FROM:<…> A B=c` into its parts; quoted local parts may hold brackets and spaces. Undefined when it is no path. */
+function cutPath(argument: string, keyword: 'FROM' | 'TO'): Path | undefined {
+  const colon = keyword.length;
+  if (argument[colon] !== ':' || argument.slice(0, colon).toUpperCase() !== keyword) return undefined;
+  let at = colon + 1;
+  while (argument[at] === ' ') at += 1;
+  if (argument[at] !== '<') return undefined;
+  const close = closingBracket(argument, at + 1);
+  if (close === -1) return undefined;
+  const rest = argument.slice(close + 1);
+  if (rest !== '' && rest[0] !== ' ') return undefined;
+  return { inside: argument.slice(at + 1, close), parameters: rest.split(' ').filter(Boolean) };
+}
+
+function closingBracket(text: string, from: number): number {
+  const close = text.indexOf('>', from);
+  const quote = text.indexOf('"', from);
+  if (quote === -1 || close < quote) return close;
+  let quoted = false;
+  for (let at = from; at < text.length; at += 1) {
+    const c = text[at];
+    if (quoted && c === '\\') at += 1;
+    else if (c === '"') quoted = !quoted;
+    else if (c === '>' && !quoted) return at;
+  }
+  return -1;
+}
+
+/** The mailbox of a path; `status` is the reply code and enhanced code of a malformed one. */
+function parseMailbox(inside: string, status: string, utf8: boolean): Parsed<Address> {
+  // Display names and spaces around the address are of headers, not of the envelope.
+  if (/^[ \t]|[ \t>]$/.test(inside)) return refused(`${status} the address is not a mailbox; write <user@example.com>`);
+  const result = parseAddress(inside);
+  if (!result.ok) return refused(`${status} the address ${result.reason}`);
+  if (!utf8 && NON_ASCII.test(inside)) {
+    return refused('553 5.6.7 the address is not ASCII; give SMTPUTF8 with MAIL');
+  }
+  return { ok: true, value: result.value };
+}
+
+export interface MailCommand {
+  /** Undefined for the null sender `<>`. */
+  from: Address | undefined;
+  /** Declared with SIZE. */
+  sizeBytes: number | undefined;
+  smtpUtf8: boolean;
+}
+
+/** RFC 3461 §4 xtext, or the mailbox in it, as AUTH= carries it (RFC 4954 §5). It is checked and not believed. */
+const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
+
+function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>> {
+  let sizeBytes: number | undefined;
+  let smtpUtf8 = false;
+  const seen = new Set<string>();
+  for (const parameter of parameters) {
+    const equals = parameter.indexOf('=');
+    const name = (equals === -1 ? parameter : parameter.slice(0, equals)).toUpperCase();
+    const value = equals === -1 ? undefined : parameter.slice(equals + 1);
+    const isRepeated = seen.has(name);
+    seen.add(name);
+    const fault = isRepeated ? `${shown(name)} is given twice` : parameterFault(name, value);
+    if (fault === 'unknown') return refused(`555 5.5.4 the parameter ${shown(name)} is not known here`);
+    if (fault !== undefined) return refused(`501 5.5.4 ${fault}`);
+    if (name === 'SIZE') sizeBytes = Number(value);
+    if (name === 'SMTPUTF8') smtpUtf8 = true;
+  }
+  return { ok: true, value: { sizeBytes, smtpUtf8 } };
+}
+
+function parameterFault(name: string, value: string | undefined): string | undefined {
+  switch (name) {
+    case 'SIZE':
+      return value !== undefined && /^\d{1,20}$/.test(value) ? undefined : 'SIZE wants a number of bytes';
+    case 'BODY':
+      return value !== undefined && /^(?:7BIT|8BITMIME)$/i.test(value) ? undefined : 'BODY is 7BIT or 8BITMIME';
+    case 'SMTPUTF8':
+      return value === undefined ? undefined : 'SMTPUTF8 takes no value';
+    case 'AUTH':
+      return value !== undefined && (value === '<>' || XTEXT.test(value)) ? undefined : 'AUTH wants a mailbox or <>';
+    default:
+      return 'unknown';
+  }
+}
+
+function shown(name: string): string {
+  return /^[A-Z0-9-]{1,40}$/.test(name) ? name : 'given';
+}
+
+/** The argument of MAIL: `FROM:<sender>` and its parameters. */
+export function parseMail(argument: string): Parsed<MailCommand> {
+  const path = cutPath(argument, 'FROM');
+  if (path === undefined) return refused('501 5.5.4 the syntax is MAIL FROM:<user@example.com>');
+  const parameters = path.parameters.length === 0 ? NO_PARAMETERS : readParameters(path.parameters);
+  if (!parameters.ok) return parameters;
+  if (path.inside === '') return { ok: true, value: { from: undefined, ...parameters.value } };
+  const from = parseMailbox(path.inside, '501 5.1.7', parameters.value.smtpUtf8);
+  return from.ok ? { ok: true, value: { from: from.value, ...parameters.value } } : from;
+}
+
+const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
+  ok: true,
+  value: { sizeBytes: undefined, smtpUtf8: false },
+};
+
+/** The argument of RCPT: `TO:<recipient>`; no parameter is known. */
+export function parseRecipient(argument: string, smtpUtf8: boolean): Parsed<Address> {
+  const path = cutPath(argument, 'TO');
+  if (path === undefined) return refused('501 5.5.4 the syntax is RCPT TO:<user@example.com>');
+  const [parameter] = path.parameters;
+  if (parameter !== undefined) {
+    const name = shown(parameter.split('=', 1)[0]!.toUpperCase());
+    return refused(`555 5.5.4 the parameter ${name} is not known here`);
+  }
+  if (path.inside === '') return refused('501 5.1.3 the recipient is empty');
+  return parseMailbox(path.inside, '501 5.1.3', smtpUtf8);
+}
+
+/** The name that EHLO or HELO gives, as it may stand in a header; undefined when it is none (RFC 5321 §4.1.1.1). */
+export function heloName(argument: string): string | undefined {
+  if (!/^[!-~]{1,255}$/.test(argument)) return undefined;
+  return argument.replace(/[^A-Za-z0-9.\-_:[\]]/g, '?');
+}

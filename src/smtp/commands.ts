@@ -1,0 +1,95 @@
+/**
+ * The commands of a session, each with the conditions under which it is obeyed; every refusal has the reply of the
+ * contract. Commands that were not offered are never half understood: what would follow them is not run.
+ */
+import { authenticate } from './authenticate.ts';
+import { heloName, parseCommand } from './command.ts';
+import type { Dialogue, Working } from './dialogue.ts';
+import { addRecipient, beginData, beginMail } from './mail-commands.ts';
+
+type Handler = (dialogue: Dialogue, argument: string) => Working;
+
+/** Offered behind the name; AUTH and STARTTLS are added where they apply. */
+const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8'];
+
+function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undefined {
+  const name = heloName(argument);
+  if (name === undefined) return dialogue.fault('501 5.5.4 give the name of your host');
+  dialogue.helo = name;
+  dialogue.isExtended = isExtended;
+  dialogue.envelope = undefined;
+  dialogue.fruitless += 1;
+  const { hostname, limits } = dialogue.services;
+  if (!isExtended) return dialogue.reply(`250 ${hostname}`);
+  const offered = [...EXTENSIONS, `SIZE ${limits.maxMessageBytes}`, 'ENHANCEDSTATUSCODES'];
+  if (!dialogue.isSecure) offered.push('STARTTLS');
+  else if (dialogue.login === undefined) offered.push('AUTH PLAIN LOGIN');
+  const lines = [hostname, ...offered];
+  for (const [index, line] of lines.entries()) dialogue.reply(`250${index === lines.length - 1 ? ' ' : '-'}${line}`);
+}
+
+function startTls(dialogue: Dialogue, argument: string): undefined {
+  if (argument !== '') return dialogue.fault('501 5.5.4 STARTTLS takes no parameters');
+  if (dialogue.isSecure) return dialogue.fault('503 5.5.1 this is TLS already');
+  dialogue.startTls();
+}
+
+/** Commands that do nothing; they count, so that a session cannot be filled with them for ever. */
+const idle =
+  (line: string): Handler =>
+  (dialogue) => {
+    dialogue.fruitless += 1;
+    dialogue.reply(line);
+  };
+
+function withoutArgument(handler: Handler): Handler {
+  return (dialogue, argument) => {
+    if (argument !== '') return dialogue.fault('501 5.5.4 this command takes no parameters');
+    return handler(dialogue, argument);
+  };
+}
+
+/** A protocol of its own speaks here, most likely a browser that was made to (cross-protocol request forgery). */
+const otherProtocol: Handler = (dialogue) => dialogue.hangUp('421 4.7.0 this is SMTP');
+
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['EHLO', (dialogue, argument) => greet(dialogue, argument, true)],
+  ['HELO', (dialogue, argument) => greet(dialogue, argument, false)],
+  ['STARTTLS', startTls],
+  ['AUTH', authenticate],
+  ['MAIL', beginMail],
+  ['RCPT', addRecipient],
+  ['DATA', withoutArgument(beginData)],
+  [
+    'RSET',
+    withoutArgument((dialogue) => {
+      dialogue.envelope = undefined;
+      dialogue.fruitless += 1;
+      dialogue.reply('250 2.0.0 OK');
+    }),
+  ],
+  ['NOOP', idle('250 2.0.0 OK')],
+  ['HELP', idle('214 2.0.0 EHLO STARTTLS AUTH MAIL RCPT DATA RSET NOOP QUIT; see RFC 5321')],
+  ['VRFY', idle('252 2.5.0 cannot verify the address; send it mail to find out')],
+  ['QUIT', withoutArgument((dialogue) => dialogue.hangUp('221 2.0.0 goodbye'))],
+  ['EXPN', (dialogue) => dialogue.fault('502 5.5.1 EXPN is not offered')],
+  ['TURN', (dialogue) => dialogue.fault('502 5.5.1 TURN is not offered')],
+  ['ETRN', (dialogue) => dialogue.fault('502 5.5.1 ETRN is not offered')],
+  // Its octets follow at once, and would run as commands in a session that stayed.
+  ['BDAT', (dialogue) => dialogue.hangUp('502 5.5.1 BDAT is not offered; send the mail with DATA')],
+  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE', 'PRI'].map(
+    (verb): [string, Handler] => [verb, otherProtocol],
+  ),
+]);
+
+/** Runs one command line; a promise when something has to be waited for. */
+export function runCommand(dialogue: Dialogue, line: string): Working {
+  const { verb, argument } = parseCommand(line);
+  const handler = HANDLERS.get(verb);
+  if (handler === undefined) return dialogue.fault('500 5.5.2 the command is not known');
+  const { limits } = dialogue.services;
+  if (dialogue.fruitless >= limits.maxFruitless) {
+    return dialogue.hangUp('421 4.7.0 too many commands without a mail');
+  }
+  return handler(dialogue, argument);
+}

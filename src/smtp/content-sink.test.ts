@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { createContentSink } from './content-sink.ts';
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-sink-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const diskBlobs = (t: TestContext): Blobs => openDiskBlobs(folderOf(t));
+
+async function keysOf(blobs: Blobs): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of blobs.list()) keys.push(key);
+  return keys;
+}
+
+const chunk = Buffer.from(`${'x'.repeat(998)}\r\n`);
+
+test('64 KB stay in memory, a byte more is a blob', async (t) => {
+  const blobs = diskBlobs(t);
+  const small = createContentSink(blobs);
+  small.write(Buffer.alloc(65_536, 0x61));
+  const kept = await small.finish();
+  assert.ok(Buffer.isBuffer(kept.content) && kept.content.length === 65_536);
+  assert.deepEqual(await keysOf(blobs), []);
+
+  const large = createContentSink(blobs);
+  for (let i = 0; i < 66; i += 1) large.write(chunk);
+  const { content } = await large.finish();
+  assert.ok(!Buffer.isBuffer(content));
+  assert.equal(content.sizeBytes, 66_000);
+  assert.ok((await blobs.get(content.blobKey))?.equals(Buffer.concat(Array(66).fill(chunk))));
+});
+
+test('the digest is the same whether content was a blob or not, and however it was cut', async (t) => {
+  const blobs = diskBlobs(t);
+  const head = Buffer.from('From: a@b.example\r\nDate: today\r\nContent-Type: x/y;\r\n boundary="q"\r\n\r\n');
+  const digests = new Set<string>();
+  for (const size of [100, 1_000, 7_777, 80_000]) {
+    const sink = createContentSink(blobs);
+    const all = Buffer.concat([head, ...Array<Buffer>(70).fill(chunk)]);
+    for (let from = 0; from < all.length; from += size) sink.write(all.subarray(from, from + size));
+    digests.add((await sink.finish()).digest().toString('hex'));
+  }
+  assert.equal(digests.size, 1);
+});
+
+test('a writer is told to pause, and goes on when storage has caught up', async () => {
+  let take: () => void = () => undefined;
+  const taken: number[] = [];
+  const slow = {
+    putStream: async (source: AsyncIterable<Uint8Array>) => {
+      for await (const piece of source) {
+        taken.push(piece.length);
+        await new Promise<void>((resolve) => {
+          take = resolve;
+        });
+      }
+      return 'key';
+    },
+    remove: async () => undefined,
+  } as unknown as Blobs;
+  const sink = createContentSink(slow);
+  let written = 0;
+  while (sink.room() === undefined) {
+    sink.write(chunk);
+    written += 1;
+    assert.ok(written < 1_000, 'never full');
+  }
+  assert.ok(written * chunk.length < 400_000);
+  const room = sink.room()!;
+  let isRoom = false;
+  void room.then(() => {
+    isRoom = true;
+  });
+  await waitUntil('room', () => {
+    take();
+    return isRoom;
+  });
+  assert.ok(taken.length > written / 3);
+  const finished = sink.finish();
+  const pulling = setInterval(() => take(), 1);
+  await finished;
+  clearInterval(pulling);
+  assert.equal(taken.length, written);
+});
+
+test('content that is discarded leaves nothing, whole or not, at whatever moment', async (t) => {
+  const folder = folderOf(t);
+  const blobs = openDiskBlobs(folder);
+  const files = (): string[] =>
+    readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? [one.name] : []));
+  for (let moment = 0; moment < 30; moment += 1) {
+    const sink = createContentSink(blobs);
+    for (let i = 0; i < 500; i += 1) sink.write(chunk);
+    if (moment === 0) await sink.finish();
+    if (moment === 1) await waitUntil('all to be written', () => files().length > 0 && sink.room() === undefined);
+    for (let turn = 0; turn < moment; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    sink.discard();
+    sink.discard();
+  }
+  await waitUntil('all files to go, also those half written', () => files().length === 0);
+});
+
+test('storage that refuses does not hold the writer up, and is told at the end', async () => {
+  const broken = {
+    putStream: async (source: AsyncIterable<Uint8Array>) => {
+      for await (const _ of source) throw new Unavailable('no space');
+      return 'key';
+    },
+    remove: async () => undefined,
+  } as unknown as Blobs;
+  const sink = createContentSink(broken);
+  for (let i = 0; i < 3_000; i += 1) {
+    sink.write(chunk);
+    await sink.room();
+  }
+  await assert.rejects(async () => sink.finish(), /no space/);
+  sink.discard();
+});

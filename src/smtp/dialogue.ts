@@ -1,0 +1,90 @@
+/**
+ * The state of one SMTP session and what its commands may do with it. Shapes only.
+ *
+ *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (all forgotten) ─EHLO─▶ secure ─AUTH─▶ logged in
+ *   logged in ─MAIL─▶ envelope ─RCPT…─▶ ─DATA─▶ content ─dot─▶ logged in
+ *
+ * RSET and EHLO lead back to "logged in". Commands are answered one after the other, in their order; a command that
+ * has to wait for something holds up those behind it and no other session.
+ */
+import type { Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Address } from '../mail/address.ts';
+import type { Submit } from '../send/send.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { SmtpLimits } from './limits.ts';
+import type { LoginGuard } from './login-guard.ts';
+import type { MailTransfer } from './mail-transfer.ts';
+import type { TlsIdentity } from './tls-identity.ts';
+
+/** What all sessions share. */
+export interface SmtpServices {
+  /** Name in the greeting. */
+  hostname: string;
+  authenticator: SmtpAuthenticator;
+  guard: LoginGuard;
+  submit: Submit;
+  blobs: Blobs;
+  tls: TlsIdentity;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  limits: SmtpLimits;
+  /** Why no mail may begin right now; undefined when it may. */
+  closedToMail(): string | undefined;
+  /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
+  closedToContent(): string | undefined;
+  /** Takes one mail from this credential's share of the rate limit; false when there is none left. */
+  takeRate(keyId: string): boolean;
+}
+
+export interface Login {
+  username: string;
+  caller: Caller;
+}
+
+/** A mail between MAIL and its end. */
+export interface Envelope {
+  from: Address;
+  smtpUtf8: boolean;
+  /** By the form in which spellings are compared. */
+  recipients: Map<string, Address>;
+  /** RCPT commands that were refused. */
+  refused: number;
+}
+
+/** Undefined when everything is done; else a promise of when. */
+export type Working = Promise<void> | undefined;
+
+/** What a command may see and change; the session behind it owns the connection. */
+export interface Dialogue {
+  readonly services: SmtpServices;
+  readonly log: Log;
+  /** Of the client, as headers show it. */
+  readonly address: string;
+  /** What is counted together with that address. */
+  readonly countedAddress: string;
+  /** Undefined before EHLO or HELO. */
+  helo: string | undefined;
+  /** EHLO and not HELO was said. */
+  isExtended: boolean;
+  isSecure: boolean;
+  login: Login | undefined;
+  envelope: Envelope | undefined;
+  /** Takes the next line in place of the command parser (AUTH); undefined: its text is not to be had. */
+  takeLine: ((line: string | undefined) => Working) | undefined;
+  /** Takes what comes after DATA up to its dot. */
+  transfer: MailTransfer | undefined;
+  /** Commands since the last accepted mail that brought none nearer. */
+  fruitless: number;
+  /** Sends one line, with those of other commands that came together. */
+  reply(line: string): undefined;
+  /** The same for what no honest client says; after too many the session ends. */
+  fault(line: string): undefined;
+  /** Sends a last line and closes. */
+  hangUp(line: string): undefined;
+  /** Continues in TLS, as if the client had just connected. */
+  startTls(): undefined;
+}

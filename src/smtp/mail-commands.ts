@@ -1,0 +1,111 @@
+/**
+ * MAIL, RCPT and DATA: who sends, to whom, and whether the content may come. Whether the credential is still in force and
+ * the sender's domain verified is asked anew for every mail, so that a revocation is felt in open sessions.
+ */
+import { Unavailable } from '../base/failure.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import { type MailCommand, parseMail, parseRecipient } from './command.ts';
+import type { Dialogue, Login, Working } from './dialogue.ts';
+import { beginTransfer } from './mail-transfer.ts';
+import { BUSY, LOGIN_FAILED, NEEDS_LOGIN, NEEDS_TLS, replyFor, TOO_LARGE } from './replies.ts';
+
+const NO_MAIL = '503 5.5.1 MAIL first';
+
+/** False when the reply was given: nobody is logged in. */
+function isLoggedIn(dialogue: Dialogue): dialogue is Dialogue & { login: Login } {
+  if (dialogue.login !== undefined) return true;
+  dialogue.fault(dialogue.isSecure ? NEEDS_LOGIN : NEEDS_TLS);
+  return false;
+}
+
+/** MAIL FROM. Without a promise where everything asked for was known already. */
+export function beginMail(dialogue: Dialogue, argument: string): Working {
+  if (!isLoggedIn(dialogue)) return;
+  if (dialogue.helo === undefined) return dialogue.fault('503 5.5.1 EHLO first');
+  if (dialogue.envelope !== undefined) return dialogue.fault('503 5.5.1 a mail has begun already; RSET gives it up');
+  const parsed = parseMail(argument);
+  if (!parsed.ok) return refuse(dialogue, parsed.reply);
+  return orBusy(dialogue, () => judgeLogin(dialogue, dialogue.login, parsed.value));
+}
+
+function refuse(dialogue: Dialogue, line: string): undefined {
+  dialogue.fruitless += 1;
+  dialogue.reply(line);
+}
+
+/** Storage that does not answer is back-pressure. */
+function orBusy(dialogue: Dialogue, judge: () => Working): Working {
+  return judge()?.catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error;
+    dialogue.log.warn({ err: error }, 'a sender could not be checked');
+    refuse(dialogue, BUSY);
+  });
+}
+
+function judgeLogin(dialogue: Dialogue, login: Login, mail: MailCommand): Working {
+  const { services } = dialogue;
+  const allowed = services.authenticator.stillAllowed(login.username);
+  const proceed = (result: Awaited<typeof allowed>): Working => {
+    if (!result.ok) {
+      dialogue.login = undefined;
+      return refuse(dialogue, LOGIN_FAILED);
+    }
+    dialogue.login = { username: login.username, caller: result.value };
+    return judgeSender(dialogue, dialogue.login, mail);
+  };
+  return allowed instanceof Promise ? allowed.then(proceed) : proceed(allowed);
+}
+
+function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Working {
+  const { services } = dialogue;
+  const { from } = mail;
+  if (from === undefined) {
+    return refuse(dialogue, '550 5.7.1 the null sender is not for submission; give the address of the sender');
+  }
+  const { maxMessageBytes } = services.limits;
+  if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
+  const fault = services.submit.senderFault(login.caller, from);
+  const proceed = (found: Awaited<typeof fault>): undefined => {
+    if (found !== undefined) return refuse(dialogue, replyFor(found));
+    if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
+    if (!services.takeRate(login.caller.keyId)) {
+      return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
+    }
+    dialogue.envelope = { from, smtpUtf8: mail.smtpUtf8, recipients: new Map(), refused: 0 };
+    dialogue.reply('250 2.1.0 OK');
+  };
+  return fault instanceof Promise ? fault.then(proceed) : proceed(fault);
+}
+
+/** RCPT TO. A recipient that is given twice is taken once. */
+export function addRecipient(dialogue: Dialogue, argument: string): undefined {
+  if (!isLoggedIn(dialogue)) return;
+  const { envelope } = dialogue;
+  // No fault: a client that pipelines sends RCPT before it knows what became of its MAIL.
+  if (envelope === undefined) return refuse(dialogue, NO_MAIL);
+  const { maxRecipients, maxRefusedRecipients } = dialogue.services.limits;
+  if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many refused recipients');
+  const parsed = parseRecipient(argument, envelope.smtpUtf8);
+  if (!parsed.ok) {
+    envelope.refused += 1;
+    return dialogue.reply(parsed.reply);
+  }
+  const key = sameAddressKey(parsed.value);
+  if (envelope.recipients.size >= maxRecipients && !envelope.recipients.has(key)) {
+    envelope.refused += 1;
+    return dialogue.reply(`452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`);
+  }
+  if (!envelope.recipients.has(key)) envelope.recipients.set(key, parsed.value);
+  dialogue.reply('250 2.1.5 OK');
+}
+
+/** DATA: from here on the connection belongs to the content until its dot. */
+export function beginData(dialogue: Dialogue): undefined {
+  if (!isLoggedIn(dialogue)) return;
+  const { services, login, envelope, helo, address } = dialogue;
+  if (envelope === undefined) return refuse(dialogue, NO_MAIL);
+  if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
+  dialogue.transfer = beginTransfer({ services, login, envelope, helo: helo ?? '', address });
+  dialogue.envelope = undefined;
+  dialogue.reply('354 end the mail with <CRLF>.<CRLF>');
+}

@@ -1,0 +1,115 @@
+/**
+ * The submission listener: accepts connections, bounds them by address and in all, looks after their deadlines, and stops
+ * without cutting a mail off. An error of accept() (no file descriptors left) costs the connection that met it and not
+ * the listener.
+ */
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import type { SmtpServices } from './dialogue.ts';
+import { countedAddress, plainAddress } from './peer-address.ts';
+import { Session } from './session.ts';
+
+export interface SmtpServer {
+  /** Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. */
+  listen(port: number): Promise<{ port: number }>;
+  /** Open sessions. */
+  count(): number;
+  /** Idle sessions get 421, mails under way are finished; what is left after the deadline is cut. Safe to call twice. */
+  stop(options: { deadlineMs: number }): Promise<void>;
+}
+
+const SLOWEST_SWEEP_MS = 1_000;
+const FASTEST_SWEEP_MS = 20;
+const COMPLAIN_EVERY_MS = 10_000;
+
+export function createSmtpServer(services: SmtpServices): SmtpServer {
+  const { limits, log, metrics } = services;
+  const sessions = new Set<Session>();
+  const perAddress = new Map<string, number>();
+  let isStopping = false;
+  let stopped: Promise<void> | undefined;
+  let onLast: () => void = () => undefined;
+
+  const leave = (session: Session, counted: string): void => {
+    if (!sessions.delete(session)) return;
+    const left = (perAddress.get(counted) ?? 1) - 1;
+    if (left === 0) perAddress.delete(counted);
+    else perAddress.set(counted, left);
+    metrics.smtpSessions.closed();
+    if (sessions.size === 0) onLast();
+  };
+
+  const receive = (socket: Socket): undefined => {
+    const address = plainAddress(socket.remoteAddress);
+    if (address === '') return void socket.destroy();
+    if (isStopping) return turnAway(socket, '421 4.3.2 the service is stopping');
+    const counted = countedAddress(address);
+    const already = perAddress.get(counted) ?? 0;
+    if (already >= limits.maxConnectionsPerAddress) {
+      return turnAway(socket, '421 4.7.0 too many connections from your address');
+    }
+    if (sessions.size >= limits.maxConnections) return turnAway(socket, '421 4.3.2 too many connections');
+    perAddress.set(counted, already + 1);
+    socket.setNoDelay(true);
+    const session: Session = new Session(socket, { services, address, onClosed: () => leave(session, counted) });
+    sessions.add(session);
+    metrics.smtpSessions.opened();
+  };
+
+  const server = createServer({ allowHalfOpen: true }, receive);
+  const sweep = setInterval(
+    () => {
+      const nowMs = performance.now();
+      for (const session of sessions) session.checkDeadline(nowMs);
+    },
+    Math.max(FASTEST_SWEEP_MS, Math.min(SLOWEST_SWEEP_MS, limits.lingerMs / 4, limits.idleMs / 4, limits.dataMs / 4)),
+  ).unref();
+
+  const stop = async (deadlineMs: number): Promise<void> => {
+    isStopping = true;
+    if (server.listening) server.close();
+    const gone = new Promise<void>((resolve) => {
+      onLast = resolve;
+      if (sessions.size === 0) resolve();
+    });
+    for (const session of sessions) session.drain();
+    const timer = setTimeout(() => {
+      for (const session of sessions) session.destroy();
+    }, deadlineMs);
+    await gone;
+    clearTimeout(timer);
+    clearInterval(sweep);
+  };
+
+  return {
+    count: () => sessions.size,
+    listen: (port) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen({ port, backlog: 511 }, () => {
+          server.off('error', reject);
+          server.on('error', complain());
+          resolve({ port: (server.address() as AddressInfo).port });
+        });
+      }),
+    stop: ({ deadlineMs }) => {
+      stopped ??= stop(deadlineMs);
+      return stopped;
+    },
+  };
+
+  function complain(): (error: Error) => void {
+    let nextMs = 0;
+    return (error) => {
+      const nowMs = performance.now();
+      if (nowMs < nextMs) return;
+      nextMs = nowMs + COMPLAIN_EVERY_MS;
+      log.error({ err: error }, 'SMTP connections cannot be accepted');
+    };
+  }
+}
+
+function turnAway(socket: Socket, line: string): undefined {
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.end(`${line}\r\n`, () => socket.destroySoon());
+}

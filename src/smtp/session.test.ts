@@ -1,0 +1,167 @@
+/** What a transcript cannot show: changes from outside while a session is open, back-pressure, and the end of a session. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { openSession, SENDER, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
+import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { revokeCredentialOperation } from '../accounts/credential-store.ts';
+import { setAccountOperation } from '../accounts/store.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Submit } from '../send/send.ts';
+
+let rig: SmtpRig;
+before(async () => {
+  rig = await smtpRig();
+});
+after(() => rig.close());
+
+async function countBlobs(): Promise<number> {
+  let count = 0;
+  for await (const _ of rig.blobs.list()) count += 1;
+  return count;
+}
+
+test('revocation, suspension and a plan without SMTP are felt at the next MAIL of an open session', async () => {
+  const { port } = await rig.listen();
+  const credential = await rig.credential('live');
+  const talker = await openSession(port, credential);
+  const mail = (): Promise<string> => talker.say(`MAIL FROM:<${SENDER}>`);
+  const set = (change: { plan?: 'free' | 'paid'; status?: 'active' | 'suspended' }): Promise<unknown> =>
+    rig.database.execute(setAccountOperation, {
+      ...{ id: rig.account.id, plan: null, status: null, approvedEmailBytes: null },
+      ...change,
+    });
+  /** As felt within a second, by a session that is logged in. */
+  const refusedSoon = async (why: string): Promise<void> => {
+    const since = performance.now();
+    await waitUntil(why, async () => {
+      const reply = await mail();
+      if (reply.startsWith('250')) await talker.say('RSET');
+      else assert.match(reply, /^535 5\.7\.8 authentication failed; check user name and password$/);
+      return reply.startsWith('535');
+    });
+    assert.ok(performance.now() - since < 1_000, `${why}: felt after ${performance.now() - since} ms`);
+    assert.match(await mail(), /^530 5\.7\.0 /);
+  };
+  const logInAgain = async (want: RegExp): Promise<void> => {
+    await waitUntil('the log-in', async () => want.test(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`)));
+  };
+  await set({ plan: 'free' });
+  await refusedSoon('plan');
+  assert.match(await talker.say(`AUTH PLAIN ${plainResponse(credential)}`), /^535 5\.7\.8 /);
+  await set({ plan: 'paid' });
+  await logInAgain(/^235 /);
+  await set({ status: 'suspended' });
+  await refusedSoon('suspension');
+  await set({ status: 'active' });
+  await logInAgain(/^235 /);
+  const revocation = { id: credential.id, accountId: rig.account.id, nowMs: rig.clock.now() };
+  assert.equal(await rig.database.execute(revokeCredentialOperation, revocation), true);
+  await refusedSoon('revocation');
+  talker.destroy();
+});
+
+test('back-pressure is 451 4.3.2 at MAIL and at the dot, storage that fails too, and nothing is accepted', async () => {
+  let full: string | undefined;
+  let fails = false;
+  const submit: Submit = {
+    ...rig.submit,
+    submit: (one) => (fails ? Promise.reject(new Unavailable('commit failed')) : rig.submit.submit(one)),
+  };
+  const { port } = await rig.listen({ closedToMail: () => full, closedToContent: () => full, submit });
+  const talker = await openSession(port, rig.credentials.live);
+  const before = rig.accepted.length;
+  full = 'disk is nearly full';
+  assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /);
+  full = undefined;
+  fails = true;
+  assert.match(await submitMail(talker), /^451 4\.3\.2 /);
+  fails = false;
+  talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+  for (let i = 0; i < 3; i += 1) await talker.reply();
+  full = 'disk is nearly full';
+  talker.send(`From: ${SENDER}\r\n\r\nx\r\n.\r\n`);
+  assert.match(await talker.reply(), /^451 4\.3\.2 /);
+  full = undefined;
+  assert.equal(rig.accepted.length, before);
+  assert.match(await submitMail(talker), /^250 2\.0\.0 /);
+  talker.destroy();
+});
+
+test('the rate of a credential is limited, and that of others is their own', async () => {
+  const taken: string[] = [];
+  const { port } = await rig.listen({
+    takeRate: (keyId) => {
+      taken.push(keyId);
+      return keyId !== rig.credentials.live.id || taken.length < 3;
+    },
+  });
+  const [live, sandbox] = [
+    await openSession(port, rig.credentials.live),
+    await openSession(port, rig.credentials.sandbox),
+  ];
+  assert.match(await submitMail(live), /^250 /);
+  assert.match(await submitMail(live), /^250 /);
+  assert.match(await live.say(`MAIL FROM:<${SENDER}>`), /^451 4\.7\.0 /);
+  assert.match(await submitMail(sandbox), /^250 /);
+  live.destroy();
+  sandbox.destroy();
+});
+
+test('a stop tells idle sessions, and lets a mail that is coming in end', async () => {
+  const { port, server } = await rig.listen();
+  const idle = await openSession(port, rig.credentials.live);
+  const between = await openSession(port, rig.credentials.live);
+  await between.say(`MAIL FROM:<${SENDER}>`);
+  const busy = await openSession(port, rig.credentials.live);
+  busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+  for (let i = 0; i < 3; i += 1) await busy.reply();
+  const stopping = server.stop({ deadlineMs: 5_000 });
+  for (const one of [idle, between]) {
+    assert.match((await one.line()) ?? '', /^421 4\.3\.2 /);
+    await one.closed();
+  }
+  await assert.rejects(connectTalker(port), /ECONNREFUSED/);
+  const before = rig.accepted.length;
+  busy.send(`From: ${SENDER}\r\n\r\nx\r\n`);
+  busy.send('.\r\n');
+  assert.match(await busy.reply(), /^250 2\.0\.0 /);
+  assert.match(await busy.reply(), /^421 4\.3\.2 /);
+  assert.equal(rig.accepted.length, before + 1);
+  await stopping;
+});
+
+test('a stop cuts what does not end within the grace', async () => {
+  const { port, server } = await rig.listen();
+  const busy = await openSession(port, rig.credentials.live);
+  busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+  for (let i = 0; i < 3; i += 1) await busy.reply();
+  const since = performance.now();
+  await server.stop({ deadlineMs: 100 });
+  assert.ok(performance.now() - since < 1_000);
+  await busy.closed();
+});
+
+test('a client that breaks off before its dot leaves nothing, one that goes behind it may', async () => {
+  const { port, server } = await rig.listen();
+  const [blobs, before] = [await countBlobs(), rig.accepted.length];
+  for (const size of [100, 200_000]) {
+    const talker = await openSession(port, rig.credentials.live);
+    talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+    for (let i = 0; i < 3; i += 1) await talker.reply();
+    talker.send(`From: ${SENDER}\r\n\r\n${`${'x'.repeat(98)}\r\n`.repeat(size / 100)}`);
+    talker.send('.\r');
+    talker.destroy();
+  }
+  await waitUntil('the sessions to end', () => server.count() === 0);
+  assert.equal(rig.accepted.length, before);
+  await waitUntil('their blobs to go', async () => (await countBlobs()) === blobs);
+  const talker = await openSession(port, rig.credentials.live);
+  talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+  for (let i = 0; i < 3; i += 1) await talker.reply();
+  talker.send(`From: ${SENDER}\r\n\r\nwhole\r\n.\r\n`);
+  talker.end();
+  await waitUntil('the mail', () => rig.accepted.length === before + 1);
+  assert.match(await talker.reply(), /^250 /);
+  await talker.closed();
+});

@@ -1,0 +1,322 @@
+/**
+ * One SMTP session on its connection: bytes in, replies out, TLS, deadlines, the end. What commands mean is told in
+ * commands.ts. Always true:
+ *
+ * - One command or mail is worked on at a time; what a client sends meanwhile waits, and beyond a bound its socket is paused.
+ * - Replies to what came together leave together, in order, in one write.
+ * - Lines end with CRLF; one that is too long is refused once its limit is passed, and thrown away as it comes, never held.
+ * - Nothing that came before a TLS handshake is seen after it: neither state nor bytes.
+ * - A mail is worth what its 250 says: a connection that ends before its dot leaves nothing.
+ */
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { Log } from '../base/log.ts';
+import { lineText } from './command.ts';
+import { runCommand } from './commands.ts';
+import type { Dialogue, Envelope, Login, SmtpServices, Working } from './dialogue.ts';
+import { AUTH_BYTES, commandLimit } from './limits.ts';
+import type { MailTransfer } from './mail-transfer.ts';
+import { countedAddress } from './peer-address.ts';
+import { cleanReply, STOPPING, TOO_LARGE } from './replies.ts';
+
+const LF = 10;
+const CR = 13;
+const NOTHING = Buffer.alloc(0);
+/** What may wait behind a command that is worked on, and what may wait to be read by the client. */
+const WAITING_BYTES = 128 * 1024;
+
+type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
+
+export interface SessionOptions {
+  services: SmtpServices;
+  address: string;
+  onClosed(): void;
+}
+
+export class Session implements Dialogue {
+  readonly services: SmtpServices;
+  readonly log: Log;
+  readonly address: string;
+  readonly countedAddress: string;
+  helo: string | undefined;
+  isExtended = false;
+  isSecure = false;
+  login: Login | undefined;
+  envelope: Envelope | undefined;
+  takeLine: ((line: string | undefined) => Working) | undefined;
+  transfer: MailTransfer | undefined;
+  fruitless = 0;
+
+  #socket: Socket;
+  readonly #onClosed: () => void;
+  #phase: Phase = 'greeting';
+  #input: Buffer = NOTHING;
+  #output = '';
+  /** Something is under way; the input waits. */
+  #isWaiting = false;
+  /** The rest of a line that was too long goes by; how much of it did. */
+  #skippedBytes = -1;
+  #faults = 0;
+  #isDraining = false;
+  /** The client has sent all it will. */
+  #isEnded = false;
+  /** By performance.now(). */
+  #deadlineMs: number;
+
+  constructor(socket: Socket, { services, address, onClosed }: SessionOptions) {
+    this.services = services;
+    this.log = services.log;
+    this.address = address;
+    this.countedAddress = countedAddress(address);
+    this.#socket = socket;
+    this.#onClosed = onClosed;
+    this.#deadlineMs = performance.now() + services.limits.idleMs;
+    this.#attach(socket);
+    // An early talker is one whose first bytes are there already: to see them, an address that we know waits only a turn.
+    if (services.guard.knows(this.countedAddress)) setImmediate(() => this.#greet());
+    else setTimeout(() => this.#greet(), services.limits.greetingMs).unref();
+  }
+
+  #attach(socket: Socket): void {
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('end', () => this.#receiveEnd(socket));
+    socket.on('drain', () => this.#resume());
+    socket.on('error', (error) => {
+      this.log.debug({ err: error, address: this.address }, 'an SMTP connection broke');
+      socket.destroy();
+    });
+    socket.on('close', () => {
+      if (this.#socket !== socket) return;
+      this.#phase = 'closed';
+      this.transfer?.abort();
+      this.transfer = undefined;
+      this.#input = NOTHING;
+      this.#onClosed();
+    });
+  }
+
+  #greet(): void {
+    if (this.#phase !== 'greeting') return;
+    this.#phase = 'open';
+    this.reply(`220 ${this.services.hostname} ESMTP Postrider`);
+    this.#flush();
+  }
+
+  #receive(chunk: Buffer): undefined {
+    if (this.#phase === 'greeting') return this.hangUp('554 5.5.0 you spoke before the greeting');
+    if (this.#phase !== 'open') return;
+    this.#input = this.#input.length === 0 ? chunk : Buffer.concat([this.#input, chunk]);
+    if (!this.#isWaiting) this.#pump();
+    if (this.#input.length > WAITING_BYTES) this.#socket.pause();
+  }
+
+  #resume(): void {
+    if (this.#phase !== 'open' || this.#isWaiting) return;
+    if (this.#socket.isPaused()) this.#socket.resume();
+    this.#pump();
+  }
+
+  #receiveEnd(socket: Socket): void {
+    if (this.#socket !== socket) return;
+    this.#isEnded = true;
+    if (!this.#isWaiting) this.#endQuietly();
+  }
+
+  /** The client is gone or says no more. */
+  #endQuietly(): undefined {
+    if (this.#phase === 'closing' || this.#phase === 'closed') return;
+    this.#phase = 'closing';
+    this.transfer?.abort();
+    this.transfer = undefined;
+    this.#deadlineMs = performance.now() + this.services.limits.lingerMs;
+    this.#socket.end(this.#output, 'latin1');
+    this.#output = '';
+  }
+
+  /** Works through what came until it is used up or something has to be waited for. */
+  #pump(): void {
+    const input = this.#input;
+    this.#input = NOTHING;
+    let at = 0;
+    while (at < input.length && this.#mayWork()) {
+      at = this.transfer === undefined ? this.#takeLine(input, at) : this.#takeContent(this.transfer, input, at);
+    }
+    if (at < input.length && this.#phase === 'open') this.#input = input.subarray(at);
+    this.#flush();
+  }
+
+  #mayWork(): boolean {
+    return this.#phase === 'open' && !this.#isWaiting && this.#socket.writableLength < WAITING_BYTES;
+  }
+
+  /** Takes a line from `at` on; answers where the next one begins, or the end of the input. */
+  #takeLine(input: Buffer, at: number): number {
+    const end = input.indexOf(LF, at);
+    if (this.#skippedBytes >= 0) return this.#skip(input, at, end);
+    const bytes = (end === -1 ? input.length : end + 1) - at;
+    const limit =
+      this.takeLine === undefined
+        ? commandLimit(input.toString('latin1', at, Math.min(at + 5, at + bytes)))
+        : AUTH_BYTES;
+    if (bytes > limit) {
+      this.#refuseLong(limit);
+      if (end === -1) this.#skippedBytes = 0;
+      return end === -1 ? input.length : end + 1;
+    }
+    if (end === -1) {
+      // Copied, so that a few bytes do not keep a large piece of memory.
+      this.#input = Buffer.from(input.subarray(at));
+      return input.length;
+    }
+    this.#deadlineMs = performance.now() + this.services.limits.idleMs;
+    if (end === at || input[end - 1] !== CR) {
+      this.takeLine = undefined;
+      this.fault('500 5.5.2 a line ends with CR LF');
+    } else this.#runLine(lineText(input.subarray(at, end - 1)));
+    return end + 1;
+  }
+
+  #runLine(text: string | undefined): void {
+    const { takeLine } = this;
+    let working: Working;
+    // What is no text is no Base64 either.
+    if (takeLine !== undefined) working = takeLine(text ?? '?');
+    else if (text !== undefined) working = runCommand(this, text);
+    else working = this.fault('500 5.5.2 the line has control characters or is not UTF-8');
+    if (this.transfer !== undefined) this.#deadlineMs = performance.now() + this.services.limits.dataMs;
+    if (working !== undefined) this.#wait(working);
+  }
+
+  #refuseLong(limit: number): void {
+    if (this.takeLine !== undefined) void this.takeLine(undefined);
+    else if (limit === AUTH_BYTES) this.fault('501 5.5.6 the command is too long');
+    else this.fault(`500 5.5.2 the line is longer than ${limit} bytes`);
+  }
+
+  #skip(input: Buffer, at: number, end: number): number {
+    this.#skippedBytes += input.length - at;
+    if (end === -1) {
+      if (this.#skippedBytes > this.services.limits.maxDiscardBytes) this.hangUp('421 4.7.0 the line has no end');
+      return input.length;
+    }
+    this.#skippedBytes = -1;
+    return end + 1;
+  }
+
+  #takeContent(transfer: MailTransfer, input: Buffer, at: number): number {
+    const next = transfer.push(input, at);
+    if (next === -1) {
+      const room = transfer.room();
+      if (transfer.isEndless()) this.hangUp(TOO_LARGE(this.services.limits.maxMessageBytes));
+      else if (room !== undefined) this.#wait(room, this.#deadlineMs);
+      return input.length;
+    }
+    this.transfer = undefined;
+    this.#wait(
+      transfer.finish().then(({ line, accepted }) => {
+        this.reply(line);
+        if (!accepted) return;
+        this.#faults = 0;
+        this.fruitless = 0;
+      }),
+    );
+    return next;
+  }
+
+  /** Holds the input until something is done; `deadlineMs` goes on meanwhile where it is the client's. */
+  #wait(work: Promise<void>, deadlineMs = Number.POSITIVE_INFINITY): void {
+    this.#isWaiting = true;
+    this.#deadlineMs = deadlineMs;
+    this.#flush();
+    work.then(
+      () => this.#goOn(),
+      (error: unknown) => {
+        this.log.error({ err: error }, 'an SMTP command failed');
+        this.hangUp('421 4.3.0 something broke on our side');
+        this.#goOn();
+      },
+    );
+  }
+
+  #goOn(): undefined {
+    this.#isWaiting = false;
+    if (this.#phase !== 'open') return;
+    if (this.transfer === undefined) {
+      this.#deadlineMs = performance.now() + this.services.limits.idleMs;
+      if (this.#isDraining) return this.hangUp(STOPPING);
+    }
+    this.#resume();
+    if (this.#isEnded && !this.#isWaiting) this.#endQuietly();
+  }
+
+  reply(line: string): undefined {
+    this.#output += `${cleanReply(line)}\r\n`;
+  }
+
+  fault(line: string): undefined {
+    this.#faults += 1;
+    if (this.#faults > this.services.limits.maxFaults) this.hangUp('421 4.7.0 too many errors');
+    else this.reply(line);
+  }
+
+  hangUp(line: string): undefined {
+    if (this.#phase === 'closing' || this.#phase === 'closed') return;
+    this.reply(line);
+    this.#endQuietly();
+    // What still comes is read and thrown away: unread bytes would reset the connection, and the last line with it.
+    this.#socket.resume();
+  }
+
+  #flush(): void {
+    if (this.#output === '' || this.#phase === 'closing' || this.#phase === 'closed') return;
+    const output = this.#output;
+    this.#output = '';
+    this.#socket.write(output, 'latin1');
+  }
+
+  startTls(): undefined {
+    this.reply('220 2.0.0 go ahead');
+    this.#flush();
+    const plain = this.#socket;
+    this.#phase = 'handshake';
+    this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
+    this.helo = undefined;
+    this.isExtended = false;
+    this.envelope = undefined;
+    plain.removeAllListeners('data').removeAllListeners('drain').pause();
+    // Bytes behind STARTTLS may be injected by somebody in between (CVE-2011-0411): they are neither run nor decrypted.
+    while (plain.read() !== null);
+    const secured = new TLSSocket(plain, { isServer: true, secureContext: this.services.tls.context() });
+    this.#socket = secured;
+    secured.on('_tlsError', (error: Error) => {
+      this.log.debug({ err: error, address: this.address }, 'a TLS handshake failed');
+      secured.destroy();
+    });
+    this.#attach(secured);
+    secured.once('secure', () => {
+      if (this.#phase !== 'handshake') return;
+      this.#phase = 'open';
+      this.isSecure = true;
+      this.#deadlineMs = performance.now() + this.services.limits.idleMs;
+      if (this.#isDraining) this.hangUp(STOPPING);
+    });
+  }
+
+  /** Ends the session when its deadline has passed. */
+  checkDeadline(nowMs: number): undefined {
+    if (nowMs < this.#deadlineMs) return;
+    if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
+    this.hangUp('421 4.4.2 too slow; the connection is closed');
+  }
+
+  /** Ends it as soon as no mail is under way. */
+  drain(): void {
+    this.#isDraining = true;
+    if (this.#phase === 'handshake') return;
+    if (this.transfer === undefined && !this.#isWaiting) this.hangUp(STOPPING);
+  }
+
+  destroy(): undefined {
+    this.#socket.destroy();
+  }
+}

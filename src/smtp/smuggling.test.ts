@@ -1,0 +1,110 @@
+/**
+ * SMTP smuggling inbound (SEC Consult 2023, CVE-2023-51764 to -51766): every published sequence that some server takes for the end
+ * of a mail. Here each is content, the mail that holds it is refused at its real end, and what was to be smuggled never
+ * runs. The control is a server with the faults that made the sequences work: the same bytes give it two mails.
+ */
+import assert from 'node:assert/strict';
+import net, { type AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { SENDER, type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
+import { connectTalker } from '../../test/kit/smtp-talker.ts';
+
+const SEQUENCES = [
+  '\n.\n',
+  '\n.\r\n',
+  '\n.\r',
+  '\r.\r',
+  '\r.\r\n',
+  '\r.\n',
+  '\r\n.\n',
+  '\r\n.\r',
+  '\r\n\0.\r\n',
+  '\r\n.\0\r\n',
+  '\r\0\n.\r\n',
+  '\r\n.\r\0\n',
+  '\n\n.\r\n',
+  '\n\n.\n',
+  '\r\r.\r\r',
+  '\r\r\n.\r\r\n',
+  '\r\n\r.\r\n',
+  '\r\n.\r\r\n',
+  '\n\r\n.\n\r\n',
+  '\0\n.\n\0',
+];
+
+const FORGED = 'From: <boss@verified.example>\r\nSubject: smuggled\r\n\r\nsmuggled\r\n';
+
+function mailWith(sequence: string): string {
+  const smuggled = `MAIL FROM:<${SENDER}>\r\nRCPT TO:<victim@example.com>\r\nDATA\r\n${FORGED}`;
+  return `From: ${SENDER}\r\nSubject: outer\r\n\r\nouter${sequence}${smuggled}.\r\n`;
+}
+
+let rig: SmtpRig;
+before(async () => {
+  rig = await smtpRig();
+});
+after(() => rig.close());
+
+for (const sequence of SEQUENCES) {
+  test(`${JSON.stringify(sequence)} ends no mail here, and does elsewhere`, async (t) => {
+    const { port, server } = await rig.listen();
+    const talker = await connectTalker(port);
+    await talker.reply();
+    await talker.logIn(rig.credentials.live);
+    const before = rig.accepted.length;
+    // At once, byte by byte, and once more, to see that the session is as it was.
+    for (const pieces of [1, 7, Number.POSITIVE_INFINITY]) {
+      talker.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+      for (let i = 0; i < 3; i += 1) await talker.reply();
+      const mail = Buffer.from(mailWith(sequence), 'latin1');
+      const step = Math.max(1, Math.ceil(mail.length / pieces));
+      for (let at = 0; at < mail.length; at += step) talker.send(mail.subarray(at, at + step));
+      assert.match(await talker.reply(), /^5(50|54) 5\.6\.0 /);
+      assert.equal(await talker.say('NOOP'), '250 2.0.0 OK');
+    }
+    assert.equal(rig.accepted.length, before);
+    talker.destroy();
+    await server.stop({ deadlineMs: 100 });
+
+    const lax = await laxServer();
+    t.after(lax.close);
+    const client = await connectTalker(lax.port);
+    client.send(
+      `EHLO a\r\nMAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n${mailWith(sequence)}QUIT\r\n`,
+    );
+    await client.closed();
+    assert.deepEqual(lax.recipients, ['ann@example.com', 'victim@example.com'], 'the control is smuggled into');
+  });
+}
+
+test('the control takes an honest mail for one', async (t) => {
+  const lax = await laxServer();
+  t.after(lax.close);
+  const client = await connectTalker(lax.port);
+  const mail = mailWith('\r\n');
+  client.send(`EHLO a\r\nMAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n${mail}QUIT\r\n`);
+  await client.closed();
+  assert.deepEqual(lax.recipients, ['ann@example.com']);
+});
+
+/** Drops NULs, takes CR and LF for line ends each by itself, and a line of one dot for the end, as vulnerable servers did. */
+async function laxServer(): Promise<{ port: number; recipients: string[]; close(): void }> {
+  const recipients: string[] = [];
+  const server = net.createServer((socket) => {
+    let text = '';
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      if (!text.endsWith('QUIT\r\n')) return;
+      let inData = false;
+      for (const line of text.replaceAll('\0', '').split(/[\r\n]+/)) {
+        if (inData) inData = line !== '.';
+        else if (/^DATA$/i.test(line)) inData = true;
+        else if (/^RCPT TO:/i.test(line)) recipients.push(/<(.*)>/.exec(line)![1]!);
+      }
+      socket.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, recipients, close: () => void server.close() };
+}
