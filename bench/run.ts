@@ -12,6 +12,7 @@ const ROWS: Record<string, string[]> = {
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],
+  'long-queue': ['long-queue.ts'],
   micro: ['micro.ts'],
   'webhook-fanout': ['webhook-fanout.ts'],
   'start-idle': ['start-idle.ts'],

@@ -31,6 +31,15 @@ test('DNS servers are addresses, with ports that exist', () => {
   assert.deepEqual(readConfig({ POSTRIDER_DNS_SERVERS: right.join(' , ') }).dnsServers, right);
 });
 
+test('the HTTP port is bound to an address or a name', () => {
+  for (const value of ['not a host', '127.0.0.1:80', 'http://x', '[::1]']) {
+    assert.match(refusal('POSTRIDER_HTTP_HOST', value), /127\.0\.0\.1, 0\.0\.0\.0 or ::/);
+  }
+  for (const value of ['127.0.0.1', '::', 'localhost']) {
+    assert.equal(readConfig({ POSTRIDER_HTTP_HOST: value }).httpHost, value);
+  }
+});
+
 test('a relay has a port that can be connected to, and credentials that can be read', () => {
   for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
     assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);

@@ -153,6 +153,16 @@ const domainName = (text: string): string => {
   return text.toLowerCase();
 };
 
+/** An address or a name; whether it is one of this machine shows when it is listened on. */
+const listenHost = (text: string): string => {
+  if (isIP(text) !== 0) return text;
+  try {
+    return domainName(text);
+  } catch {
+    throw new Error('an address or name of this machine, such as 127.0.0.1, 0.0.0.0 or ::');
+  }
+};
+
 const token = (text: string): string => {
   if (text.length < 8 || /\s/.test(text)) throw new Error('at least 8 characters without white space');
   return text;
@@ -197,7 +207,7 @@ export const settings = {
   awsSecretAccessKey: foreign('AWS_SECRET_ACCESS_KEY', 'its secret'),
   awsSessionToken: foreign('AWS_SESSION_TOKEN', 'where the key is a temporary one'),
   httpPort: setting('HTTP_PORT', '3000', 'API, uploads, portal', port, () => 3000),
-  httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', String, () => '0.0.0.0'),
+  httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', listenHost, () => '0.0.0.0'),
   baseUrl: setting<string | undefined>(
     'BASE_URL',
     'http://localhost:PORT',

@@ -157,10 +157,10 @@ CREATE TABLE attempt_rest PARTITION OF attempt DEFAULT;
 -- Transactions number their events before they commit, and may commit in another order. Whoever follows the log reads it
 -- in the order of the transactions' own ids, and only below the oldest one that is still under way. The ids begin anew
 -- when a backup is restored into another cluster: the offset is raised then, so that positions never go back.
-CREATE TABLE event_order (xid_offset BIGINT NOT NULL);
-INSERT INTO event_order (xid_offset) VALUES (0);
+CREATE TABLE event_order (id INTEGER PRIMARY KEY CHECK (id = 1), xid_offset BIGINT NOT NULL);
+INSERT INTO event_order (id, xid_offset) VALUES (1, 0);
 CREATE FUNCTION event_position() RETURNS BIGINT LANGUAGE sql STABLE AS $$
-  SELECT xid_offset + pg_current_xact_id()::text::bigint FROM event_order
+  SELECT xid_offset + pg_current_xact_id()::text::bigint FROM event_order WHERE id = 1
 $$;
 
 -- The log of what became of messages. What an event repeats of its message is joined when read.

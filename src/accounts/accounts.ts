@@ -16,7 +16,7 @@ export {
   type Decided,
   decideApprovalOperation,
 } from './approval-store.ts';
-export { createAuthenticator, type KnownCallers } from './authenticate.ts';
+export { type Authenticator, createAuthenticator, type KnownCallers } from './authenticate.ts';
 export { contactsOperation } from './contact-store.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
 export { type FirstRun, firstRun } from './first-run.ts';

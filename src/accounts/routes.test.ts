@@ -121,6 +121,7 @@ test('PATCH /account refuses what is not its to change, and changes nothing then
     [{ variables: { a: 1 } }, ['variables.a']],
     [{ variables: { a: 'x' }, defaultFrom: 'nobody' }, ['defaultFrom']],
     [{ missingVariables: 'x', retainContent: '1y' }, ['missingVariables', 'retainContent']],
+    [{ plan: 'free', variables: { '1a': 'x' }, defaultFrom: 'nobody' }, ['plan', 'variables.1a', 'defaultFrom']],
     [[], ['']],
   ];
   for (const [json, named] of refusals) {

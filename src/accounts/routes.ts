@@ -16,7 +16,7 @@ import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
 import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
 import { keysOperation, revokeKeyOperation } from './key-store.ts';
-import { patchSettings, settingsPatchSchema } from './settings.ts';
+import { patchSettings, settingsFaults, settingsPatchSchema } from './settings.ts';
 import { accountOperation } from './store.ts';
 import { createUsageReader } from './usage.ts';
 
@@ -77,6 +77,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       summary: "Change the account's settings",
       body: settingsPatchSchema,
       bodyOptional: true,
+      judgeRest: settingsFaults,
       response: { status: 200, schema: bodies.accountSchema },
       handle: async ({ caller, body }) => {
         const patched = await patchSettings(database, caller.account.id, body);

@@ -52,6 +52,16 @@ function variableFaults(variables: Record<string, string | null>): Fault[] {
   return faults;
 }
 
+/** What is wrong with settings that fit their schema. */
+export function settingsFaults({ variables = {}, defaultFrom }: SettingsRequest): Fault[] {
+  const faults = variableFaults(variables);
+  if (typeof defaultFrom === 'string') {
+    const address = parseAddress(defaultFrom);
+    if (!address.ok) faults.push({ field: 'defaultFrom', message: address.reason });
+  }
+  return faults;
+}
+
 /** Merges a validated request into the settings; answers the account as it is then. */
 export async function patchSettings(
   database: Database,
@@ -59,11 +69,7 @@ export async function patchSettings(
   request: SettingsRequest,
 ): Promise<Result<Account>> {
   const { variables = {}, ...settings } = request;
-  const faults = variableFaults(variables);
-  if (typeof settings.defaultFrom === 'string') {
-    const address = parseAddress(settings.defaultFrom);
-    if (!address.ok) faults.push({ field: 'defaultFrom', message: address.reason });
-  }
+  const faults = settingsFaults(request);
   if (faults.length > 0) return refuse(invalid(faults));
   const outcome = await database.execute(patchSettingsOperation, {
     id: accountId,

@@ -10,10 +10,12 @@ import { type Failure, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { receive, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './receive.ts';
+import { UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
+import { receive } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
 import { createUploadGate } from './upload-gate.ts';
+import { createUploadTurns } from './upload-turns.ts';
 import type { UploadUrls } from './upload-url.ts';
 
 export interface UploadDependencies {
@@ -54,19 +56,23 @@ export function requiredHeaders(file: Pick<SubmissionFile, 'contentType'>): Reco
 export function createUpload(dependencies: UploadDependencies): Upload {
   const { database, blobs, pace = UPLOAD_PACE } = dependencies;
   const gate = createUploadGate();
+  const turns = createUploadTurns();
   return async (request) => {
     const judged = await judge(dependencies, request);
     if (!judged.ok) return judged;
     const { submissionId, file } = judged.value;
     const entered = gate.enter(`${submissionId} ${file.number}`);
     if (!entered.ok) return entered;
+    const seat = turns.seat();
     let blobKey: string;
     try {
-      blobKey = await blobs.putStream(receive(request.body(), file, pace), { sizeBytes: file.sizeBytes });
+      const { sizeBytes, sha256 } = file;
+      blobKey = await blobs.putStream(receive(request.body(), file, { pace, seat }), { sizeBytes, sha256 });
     } catch (error) {
       if (error instanceof UploadError) return refusalOf(error.fault, file);
       throw error;
     } finally {
+      seat.leave();
       const leave = entered.value;
       leave();
     }

@@ -42,7 +42,13 @@ export const restoreCommand: Command = {
         'restore fills a data directory, and POSTRIDER_DATABASE_URL names a server; use postrider import there, or unset it',
       );
     }
-    const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
+    if (config.blobs.kind !== 'disk') {
+      throw new CommandError(
+        'NOT_EMBEDDED',
+        'the embedded database is restored together with its files; unset POSTRIDER_BLOB_URL for the restore, and serve from files, or use postrider import into PostgreSQL',
+      );
+    }
+    const directory = dataDirectory(config.dataDir, config.blobs.folder);
     const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
     return {
       data: { dataDir: directory.path, blobs },

@@ -120,6 +120,8 @@ test('accounts, keys, credentials, users and domains have the answers of the con
 
   const domain = await json('domain', 'add', accountId, 'Example.com', '--verified');
   assert.deepEqual([domain.domain, domain.status], ['example.com', 'verified']);
+  assert.deepEqual(Object.keys(domain), ['domainId', 'domain', 'status']);
+  assert.match((await run(['domain', 'add', accountId, 'example.com'])).stdout, /_domainkey\.example\.com/);
   assert.match(domain.domainId, /^dom_/);
   assert.equal((await json('domain', 'add', accountId, 'example.com')).domainId, domain.domainId);
   assert.equal((await run(['domain', 'add', accountId, 'localhost'])).code, 1);

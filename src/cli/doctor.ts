@@ -4,6 +4,7 @@
  */
 
 import type { Command, CommandCall } from './command.ts';
+import { checkBlobs } from './doctor-blobs.ts';
 import { type Check, checkConfiguration, checkDatabase, checkDataDirectory, checkDisk } from './doctor-local.ts';
 import { checkDns, checkDomains, checkRoute } from './doctor-network.ts';
 
@@ -11,7 +12,12 @@ async function allChecks(call: CommandCall): Promise<Check[]> {
   const { config } = call;
   const local = [...checkConfiguration(call.environment), ...checkDataDirectory(config), ...(await checkDisk(config))];
   const database = await checkDatabase(config, call.clock);
-  const network = await Promise.all([checkDns(config), checkRoute(config), checkDomains(config, database.domains)]);
+  const network = await Promise.all([
+    checkBlobs(config, call.clock),
+    checkDns(config),
+    checkRoute(config),
+    checkDomains(config, database.domains),
+  ]);
   return [...local, ...database.checks, ...network.flat()];
 }
 
@@ -23,7 +29,7 @@ function line(check: Check): string {
 export const doctorCommand: Command = {
   words: 'doctor',
   usage: '',
-  summary: 'check configuration, data directory, database, disk, DNS, route and domains',
+  summary: 'check configuration, data directory, database, disk, blob storage, DNS, route and domains',
   options: {},
   positionals: [],
   run: async (call) => {

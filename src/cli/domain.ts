@@ -27,7 +27,7 @@ const add: Command = {
     const made = successOf(added, `there is no account ${accountId}; see postrider account list`).domain;
     const dnsRecords = knownRecords(made, config.smtpHostname);
     const head = { domainId: made.id, domain: made.domain, status: made.status };
-    return { data: { ...head, dnsRecords }, text: `${columns(Object.entries(head))}\n${recordsText(dnsRecords)}` };
+    return { data: head, text: `${columns(Object.entries(head))}\n${recordsText(dnsRecords)}` };
   },
 };
 

@@ -43,7 +43,8 @@ function mailOf(options: OptionValues): Record<string, unknown> {
     const value = optional(options, name);
     if (value !== undefined) mail[name] = value;
   }
-  if (mail.html === undefined && mail.text === undefined) throw new UsageError('give --html or --text');
+  // An empty mail, as mail(1) sends it; the API asks for some body.
+  if (mail.html === undefined && mail.text === undefined) mail.text = '\n';
   return mail;
 }
 

@@ -5,4 +5,6 @@
 export type { KeysFor, SigningKeys } from './attempt.ts';
 export { DELIVERY_LEASE_MS } from './intake.ts';
 export type { Routing } from './route.ts';
+export { createPlayByHand, type PlayByHand } from './sandbox-by-hand.ts';
+export { createSandboxDeliveries } from './sandbox-deliveries.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

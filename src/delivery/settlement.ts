@@ -60,7 +60,7 @@ export function nextAttemptAtMs(options: {
 }
 
 /** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
-function failureDetail(outcome: Outcome, facts: AttemptFacts | null): Record<string, unknown> {
+export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'> | null): Record<string, unknown> {
   const hard = outcome.kind === 'permanent' && !SOFT.has(outcome.category);
   return {
     kind: hard ? 'hard' : 'soft',

@@ -74,15 +74,18 @@ export function openSlots(deps: SlotDeps): Slots {
   let trying = 0;
   let pumping = false;
 
+  /** By the clock of the job's mode. */
+  const nowOf = (held: Held): number => clock.now() + (held.job.aheadMs ?? 0);
+
   const settle: Slots['settle'] = (held, result) => {
     window.move(held, 'settling');
-    settler.add(settlementOf({ job: held.job, ...result, nowMs: clock.now(), random: deps.random() }));
+    settler.add(settlementOf({ job: held.job, ...result, nowMs: nowOf(held), random: deps.random() }));
   };
 
   const playAll = (group: Held[]): void => {
     for (const held of group) {
       window.move(held, 'settling');
-      settler.add(playSandbox(held.job, { nowMs: clock.now(), random: deps.random() }));
+      settler.add(playSandbox(held.job, { nowMs: nowOf(held), random: deps.random() }));
     }
   };
 

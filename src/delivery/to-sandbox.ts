@@ -8,11 +8,11 @@
 import { newId } from '../base/ids.ts';
 import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 import type { DeliveryJob, Settlement } from '../messages/messages.ts';
-import { sandboxPlay } from '../sandbox/sandbox.ts';
+import { type SandboxPlay, sandboxPlay } from '../sandbox/sandbox.ts';
 import { judge, replyText } from './outcome.ts';
 import { settlementOf } from './settlement.ts';
 
-const HOST = 'mx.sandbox.invalid';
+export const HOST = 'mx.sandbox.invalid';
 const TLS = 'TLSv1.3';
 const ACCEPTED = replyOf('250 2.0.0 OK: simulated delivery');
 const UNKNOWN_USER = replyOf('550 5.1.1 simulated: no such user here');
@@ -44,18 +44,52 @@ function dialogueOf(
   return said.map(([direction, text]) => ({ atMs: 0, direction, text }));
 }
 
-function playedReply(job: DeliveryJob): { reply: SmtpReply; complains: boolean } {
+/** The simulated server's reply; for words that are no reply, the one before what they mean. */
+export function replyOfPlay(play: SandboxPlay): SmtpReply {
+  if (play.kind === 'reply') return play.reply;
+  if (play.word === 'bounced') return UNKNOWN_USER;
+  return play.word === 'delayed' ? NOT_NOW : ACCEPTED;
+}
+
+/** What the message plays by itself now: a delay once. */
+function ownPlay(job: DeliveryJob): SandboxPlay {
   const play = sandboxPlay(job.recipient, job.options.sandboxOutcome);
-  if (play.kind === 'reply') return { reply: play.reply, complains: false };
-  if (play.word === 'bounced') return { reply: UNKNOWN_USER, complains: false };
-  if (play.word === 'delayed' && job.attempts === 0) return { reply: NOT_NOW, complains: false };
-  return { reply: ACCEPTED, complains: play.word === 'complained' };
+  const isOver = play.kind === 'word' && play.word === 'delayed' && job.attempts > 0;
+  return isOver ? { kind: 'word', word: 'delivered' } : play;
+}
+
+/** What a Complaint event of the sandbox says. */
+export const COMPLAINT = {
+  complaint: {
+    feedbackType: 'abuse',
+    remoteHost: HOST,
+    owner: 'recipient',
+    advice: 'The recipient marked this mail as spam; stop sending to this address.',
+    suppressed: false,
+  },
+};
+
+/** What the inbox shows of a state. */
+export const SHOWN = {
+  delivered: 'Delivered',
+  delayed: 'Delayed',
+  bounced: 'Bounced',
+  suppressed: 'Suppressed',
+  complained: 'Complained',
+} as const;
+
+export interface Playing {
+  /** By the account's clock. */
+  nowMs: number;
+  random: number;
+  /** Instead of what the message plays by itself. */
+  play?: SandboxPlay;
 }
 
 /** What comes of a sandbox message now. */
-export function playSandbox(job: DeliveryJob, options: { nowMs: number; random: number }): Settlement {
-  const { nowMs, random } = options;
-  const { reply, complains } = playedReply(job);
+export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(job) }: Playing): Settlement {
+  const reply = replyOfPlay(play);
+  const complains = play.kind === 'word' && play.word === 'complained';
   const accepted = reply.code < 300;
   const outcome = judge({ accepted, stage: accepted ? 'dot' : 'rcpt', reply, relay: false });
   const facts = {
@@ -67,25 +101,10 @@ export function playSandbox(job: DeliveryJob, options: { nowMs: number; random: 
     dialogue: dialogueOf(job, reply, accepted),
   };
   const settlement = settlementOf({ job, outcome, facts, nowMs, random });
-  const shown = {
-    delivered: complains ? 'Complained' : 'Delivered',
-    delayed: 'Delayed',
-    bounced: 'Bounced',
-    suppressed: 'Suppressed',
-  } as const;
-  settlement.sandboxOutcome = shown[settlement.to];
+  settlement.sandboxOutcome = SHOWN[complains ? 'complained' : settlement.to];
   if (complains) {
-    const complaint = {
-      feedbackType: 'abuse',
-      remoteHost: HOST,
-      owner: 'recipient',
-      advice: 'The recipient marked this mail as spam; stop sending to this address.',
-      suppressed: false,
-    };
-    settlement.followedBy = {
-      to: 'complained',
-      event: { id: newId('evt', nowMs), type: 'Complaint', detail: { complaint } },
-    };
+    const event = { id: newId('evt', nowMs), type: 'Complaint', detail: COMPLAINT } as const;
+    settlement.followedBy = { to: 'complained', event };
   }
   return settlement;
 }

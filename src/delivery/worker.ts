@@ -149,7 +149,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     },
     onSuppressed: (held) => {
       window.move(held, 'settling');
-      settler.add(suppressedSettlementOf(held.job, clock.now()));
+      settler.add(suppressedSettlementOf(held.job, clock.now() + (held.job.aheadMs ?? 0)));
     },
     onLost: (held) => {
       schedule.forget(held);

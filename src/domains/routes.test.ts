@@ -34,6 +34,11 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   const own = { key: apiKey, id: account.id };
   const foreign = { key: other.apiKey, id: other.account.id };
 
+  const refused = await server.call('POST', '/domains', { ...own, json: { domain: 'a b', colour: 'red' } });
+  assert.deepEqual(
+    refused.body.error.details.map((fault: { field: string }) => fault.field),
+    ['colour', 'domain'],
+  );
   const added = await server.call('POST', '/domains', { ...own, json: { domain: 'Example.com' } });
   assert.equal(added.status, 201);
   assert.deepEqual([added.body.domain, added.body.status], ['example.com', 'pending']);

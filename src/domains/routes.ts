@@ -13,6 +13,7 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { domainChanged } from './changes.ts';
 import { knownRecords, lookUpRecords } from './dns-records.ts';
+import { senderDomainName } from './domain.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
 import { deleteDomainOperation, domainOperation, domainsOperation } from './store.ts';
 
@@ -84,6 +85,10 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       description:
         'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
       body: domainRequest,
+      judgeRest: ({ domain = '' }) => {
+        const name = senderDomainName(domain);
+        return name.ok ? [] : [{ field: 'domain', message: name.reason }];
+      },
       response: { status: 201, schema: domainSchema },
       handle: async (request): Promise<RouteAnswer> => {
         const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };

@@ -1,5 +1,5 @@
 /** The rows of sender domains and their DKIM keys; private keys are sealed before they come here. */
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { type DkimAlgorithm, type DomainKey, type DomainStatus, MAY_SEND, type SenderDomain } from './domain.ts';
 
 interface DomainRow {
@@ -39,7 +39,8 @@ export const addDomainOperation = operation(
   'domains.add',
   'write',
   async (tx, added: NewDomain): Promise<AddOutcome> => {
-    if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', added.accountId))) {
+    // Held, so that the domain is not deleted between here and the end.
+    if (!(await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, added.accountId))) {
       return { refused: 'unknown-account' };
     }
     const changed = await tx.run(
@@ -129,6 +130,7 @@ export const deleteDomainOperation = operation(
   'domains.delete',
   'write',
   async (tx, args: { id: string; accountId: string }): Promise<boolean> => {
+    await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, args.accountId);
     const own = await tx.get('SELECT 1 AS found FROM domain WHERE id = ? AND account_id = ?', args.id, args.accountId);
     if (!own) return false;
     await tx.run('DELETE FROM dkim_key WHERE domain_id = ?', args.id);

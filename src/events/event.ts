@@ -20,6 +20,8 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /** An event joined with its message and email, as the stores read it. */
 export interface EventRow {
+  /** Where its transaction lies in the log; with `seq` the place of the event. */
+  position?: number;
   seq: number;
   id: string;
   type: EventType;

@@ -2,11 +2,15 @@
  * The log of what became of messages. An event is written in the transaction that changes the state it tells of, and is
  * never changed afterwards; the same row is the outbox of the webhooks.
  */
+
+export { appendMany } from './append-postgres.ts';
 export {
   EVENT_TYPES,
   type EventRow,
   type EventType,
   eventBody,
 } from './event.ts';
-export { timeline } from './read-store.ts';
+export { createFollowers, type Followers } from './follow.ts';
+export { latestPlacesOperation } from './latest-store.ts';
+export { type EventPlace, readEventsOperation, timeline } from './read-store.ts';
 export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';

@@ -1,17 +1,25 @@
 /**
- * Reads the log of events: newest first, or oldest first to follow it. The number of an event is its order of commit,
- * so that who follows the log by it is never overtaken. Reads one account and mode, never more.
+ * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Whoever follows the
+ * log never misses an event that is committed after later ones: in the embedded database events are numbered in their
+ * order of commit; on a shared one they lie at the position of their transaction, and are shown once every transaction
+ * before it has ended.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { EventRow, EventType } from './event.ts';
 
+/** Where an event lies in the log. */
+export interface EventPlace {
+  position: number;
+  seq: number;
+}
+
 export interface EventPage {
   accountId: string;
   mode: Mode;
   order: 'asc' | 'desc';
-  /** Number of the last event seen; rows come strictly after it in the order asked for. */
-  after: number | null;
+  /** Place of the last event seen; rows come strictly after it in the order asked for. */
+  after: EventPlace | null;
   limit: number;
   messageId: string | null;
   eventType: EventType | null;
@@ -20,10 +28,16 @@ export interface EventPage {
   untilMs: number | null;
 }
 
-const JOINED = `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject,
+/** The columns of EventRow from these rows of `event`. */
+const joined = (dialect: Transaction['dialect'], events: string): string =>
+  `SELECT ${dialect === 'postgres' ? 'v.position' : 'v.seq AS position'}, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject,
      e.tags, e.metadata
-   FROM event v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+   FROM ${events} v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      JOIN email e ON e.seq = m.email_seq`;
+
+/** Below the oldest transaction that is still under way, whose events may lie before others that are there already. */
+export const SETTLED =
+  'v.position < (SELECT xid_offset FROM event_order WHERE id = 1) + CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)';
 
 async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]> {
   const conditions = ['v.account_id = ?', 'v.mode = ?'];
@@ -33,17 +47,21 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     conditions.push(condition);
     params.push(value);
   };
-  add(page.order === 'asc' ? 'v.seq > ?' : 'v.seq < ?', page.after);
+  const beyond = page.order === 'asc' ? '>' : '<';
+  if (page.after !== null && tx.dialect === 'postgres') {
+    conditions.push(`(v.position, v.seq) ${beyond} (?, ?)`);
+    params.push(page.after.position, page.after.seq);
+  } else if (page.after !== null) add(`v.seq ${beyond} ?`, page.after.seq);
+  if (page.order === 'asc' && tx.dialect === 'postgres') conditions.push(SETTLED);
   add('v.message_id = ?', page.messageId);
   add('v.type = ?', page.eventType);
   add('v.at >= ?', page.sinceMs);
   add('v.at <= ?', page.untilMs);
   const order = page.order === 'asc' ? 'ASC' : 'DESC';
-  return tx.all<EventRow>(
-    `${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY v.seq ${order} LIMIT ?`,
-    ...params,
-    page.limit,
-  );
+  const place = tx.dialect === 'postgres' ? `v.position ${order}, v.seq ${order}` : `v.seq ${order}`;
+  // The page is chosen before anything is joined: every event has its message and email.
+  const chosen = `(SELECT * FROM event v WHERE ${conditions.join(' AND ')} ORDER BY ${place} LIMIT ?)`;
+  return tx.all<EventRow>(`${joined(tx.dialect, chosen)} ORDER BY ${place}`, ...params, page.limit);
 }
 
 export const readEventsOperation = operation('events.read', 'read', (tx, page: EventPage) => readEvents(tx, page));
@@ -54,7 +72,7 @@ export async function timeline(
   message: { accountId: string; mode: Mode; messageId: string },
 ): Promise<EventRow[]> {
   return tx.all<EventRow>(
-    `${JOINED} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
+    `${joined(tx.dialect, 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
     message.messageId,
     message.accountId,
     message.mode,

@@ -4,11 +4,14 @@ import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { createFollowers } from './follow.ts';
 import { eventRoutes } from './routes.ts';
 
 let app: FeatureApp;
 before(async () => {
-  app = await featureApp(({ database }) => eventRoutes({ database }));
+  app = await featureApp(({ database }) =>
+    eventRoutes({ database, followers: createFollowers({ database }), isAllowed: async () => true }),
+  );
 });
 after(() => app.close());
 

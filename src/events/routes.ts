@@ -2,15 +2,24 @@
  * `GET /events`: what became of the caller's messages. Newest first by default; with `order=asc` it is a log to follow,
  * in order of commit: X-Next-Cursor is on every page that has a position, the last and the empty one included, and
  * asking again with it shows exactly what came since. Before the first event there is no cursor; ask again without one.
+ * `GET /events/stream` sends what comes as it comes, and takes the same cursors.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { invalid } from '../base/failure.ts';
+import { refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import { EVENT_TYPES, eventBody } from './event.ts';
+import type { Followers } from './follow.ts';
+import { latestPlacesOperation } from './latest-store.ts';
 import { readEventsOperation } from './read-store.ts';
+import { eventStream } from './stream.ts';
+
+const NOT_OURS = 'is not one that this log gave out; start without it';
 
 const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
@@ -35,7 +44,22 @@ const eventSchema = Type.Object({
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
 });
 
-export function eventRoutes(deps: { database: Database }): RouteDefinition<Caller>[] {
+export interface EventRouteDeps {
+  database: Database;
+  followers: Followers;
+  /** Whether the headers of a request still name a good key; asked while a stream goes on. */
+  isAllowed(headers: IncomingHttpHeaders): Promise<boolean>;
+}
+
+const streamQuery = closed({
+  messageId: query.properties.messageId,
+  eventType: query.properties.eventType,
+  cursor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 1_000, description: 'Begin behind it; Last-Event-ID comes before it.' }),
+  ),
+});
+
+export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/events', tag: 'events', auth: 'key' },
@@ -46,7 +70,7 @@ export function eventRoutes(deps: { database: Database }): RouteDefinition<Calle
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
         const asked = request.query;
-        const page = readPage(asked, ['number']);
+        const page = readPage(asked, ['number', 'number']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const order = asked.order ?? 'desc';
@@ -54,7 +78,7 @@ export function eventRoutes(deps: { database: Database }): RouteDefinition<Calle
           accountId: request.caller.account.id,
           mode: request.caller.mode,
           order,
-          after: after === undefined ? null : Number(after[0]),
+          after: after === undefined ? null : { position: Number(after[0]), seq: Number(after[1]) },
           limit: limit + 1,
           messageId: asked.messageId ?? null,
           eventType: asked.eventType ?? null,
@@ -62,8 +86,46 @@ export function eventRoutes(deps: { database: Database }): RouteDefinition<Calle
           untilMs: asked.until === undefined ? null : Date.parse(asked.until),
         });
         const follow = order === 'asc';
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.seq], show: eventBody, follow });
+        return pageAnswer(request, {
+          page: page.value,
+          rows,
+          keyOf: ({ position, seq }) => [position ?? seq, seq],
+          show: eventBody,
+          follow,
+        });
       },
     }),
+    defineRoute({
+      ...{ method: 'GET', path: '/events/stream', tag: 'events', auth: 'key', waits: true },
+      summary: 'Follow events as they happen (server-sent events)',
+      description:
+        'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out.',
+      query: streamQuery,
+      response: { status: 200, contentType: 'text/event-stream' },
+      handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, request),
+    }),
   ];
+}
+
+async function follow(
+  { database, followers, isAllowed }: EventRouteDeps,
+  request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>,
+): Promise<RouteAnswer> {
+  const owner = { accountId: request.caller.account.id, mode: request.caller.mode };
+  const { messageId = null, eventType = null } = request.query;
+  const lastId = request.headers['last-event-id'];
+  const cursor = typeof lastId === 'string' && lastId !== '' ? lastId : request.query.cursor;
+  const page = readPage(cursor === undefined ? {} : { cursor }, ['number', 'number']);
+  if (!page.ok) return cursor === lastId ? refuse(invalid([{ field: 'Last-Event-ID', message: NOT_OURS }])) : page;
+  const given = page.value.after;
+  const [end] = given === undefined ? await database.execute(latestPlacesOperation, [owner]) : [];
+  const after = given === undefined ? end! : { position: Number(given[0]), seq: Number(given[1]) };
+  const { headers, signal } = request;
+  const content = eventStream({
+    ...{ database, followers, after, signal },
+    page: { ...owner, messageId, eventType },
+    isAllowed: () => isAllowed(headers),
+  });
+  // Proxies that collect an answer before they pass it on would hold events back.
+  return { ok: true, contentType: 'text/event-stream; charset=utf-8', content, headers: { 'X-Accel-Buffering': 'no' } };
 }

@@ -4,7 +4,7 @@
  * in which an event exists and its deliveries do not, and endpoints are independent of each other from the start.
  */
 import type { Mode } from '../base/mode.ts';
-import { enqueue } from '../queue/queue.ts';
+import { aheadOf, enqueue, NEW_WORK } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import type { EventType } from './event.ts';
 
@@ -14,7 +14,7 @@ export interface NewEvent {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Unix ms. */
+  /** Unix ms; in the sandbox by the account's clock. */
   at: number;
   detail: Record<string, unknown>;
 }
@@ -34,23 +34,39 @@ export async function appendEvent(tx: Transaction, event: NewEvent): Promise<num
     event.at,
     JSON.stringify(event.detail),
   );
-  const endpoints = await tx.all<{ id: string; events: string }>(
-    'SELECT id, events FROM webhook WHERE account_id = ? AND mode = ? AND enabled = 1',
-    event.accountId,
-    event.mode,
-  );
-  for (const endpoint of endpoints) {
-    if (!(JSON.parse(endpoint.events) as string[]).includes(event.type)) continue;
-    await enqueue(tx, {
-      kind: WEBHOOK_WORK,
-      accountId: event.accountId,
-      mode: event.mode,
-      subject: endpoint.id,
-      ref: seq,
-      lane: endpoint.id,
-      dueMs: event.at,
-      leased: false,
-    });
-  }
+  await enqueueDeliveries(tx, event, seq);
   return seq;
+}
+
+/** However many endpoints the account has, only those that want this type are looked at. */
+async function enqueueDeliveries(tx: Transaction, event: NewEvent, seq: number): Promise<void> {
+  const place = [event.accountId, event.mode, event.type];
+  const wanted = await tx.all<{ webhook_id: string }>(
+    'SELECT webhook_id FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ? LIMIT 2',
+    ...place,
+  );
+  const [one] = wanted;
+  if (one === undefined) return;
+  const dueMs = event.at - (await aheadOf(tx, event));
+  if (wanted.length > 1) {
+    await tx.run(
+      `INSERT INTO work (${NEW_WORK})
+       SELECT '${WEBHOOK_WORK}', account_id, mode, webhook_id, CAST(? AS BIGINT), webhook_id, CAST(? AS BIGINT), 0, 0, 0, 0, 0
+       FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ?`,
+      seq,
+      dueMs,
+      ...place,
+    );
+    return;
+  }
+  await enqueue(tx, {
+    kind: WEBHOOK_WORK,
+    accountId: event.accountId,
+    mode: event.mode,
+    subject: one.webhook_id,
+    ref: seq,
+    lane: one.webhook_id,
+    dueMs,
+    leaseMs: null,
+  });
 }

@@ -4,7 +4,7 @@
  * request and a literal with closures costs three times as much.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
@@ -50,7 +50,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   waits = false;
   /** The connection must end with this answer. */
   mustClose = false;
-  private detached: Readable | undefined = undefined;
+  /** A handler consumes this body; nobody else may wait for its end. */
+  isStreamed = false;
   private controller: AbortController | undefined = undefined;
   private childLog: Log | undefined = undefined;
 
@@ -61,20 +62,12 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     this.waitsForContinue = request.headers.expect !== undefined;
   }
 
-  /**
-   * Apart from the request: a handler that gives up destroys this stream, and the connection must live for the answer. Who
-   * asks for it wants the body, so that a client which waits to be told so is told.
-   */
+  /** Who asks for it wants the body, so that a client which waits to be told so is told. */
   get stream(): Readable {
     if (this.waitsForContinue) this.response.writeContinue();
     this.waitsForContinue = false;
-    this.detached ??= Readable.from(this.request.iterator({ destroyOnReturn: false }), { objectMode: false });
-    return this.detached;
-  }
-
-  /** A handler consumes this body; nobody else may wait for its end. */
-  get isStreamed(): boolean {
-    return this.detached !== undefined;
+    this.isStreamed = true;
+    return this.request;
   }
 
   get headers(): IncomingHttpHeaders {

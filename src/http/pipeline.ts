@@ -11,6 +11,7 @@ import { type BodyBudget, type BodyRules, readBody } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
+import { fittingFields, withFurtherFaults } from './rest-faults.ts';
 import type { CallerKey, RouteDefinition, Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
 import { parseStrictJson } from './strict-json.ts';
@@ -51,10 +52,22 @@ function parserOf<C>(definition: RouteDefinition<C>): (bytes: Buffer) => Result<
   const schema = definition.body;
   if (schema === undefined) return parseNothing;
   const validate = compile(schema);
+  const judge = definition.judgeRest === undefined ? validate : furtherJudged(definition, validate);
   return (bytes) => {
-    if (bytes.length === 0 && definition.bodyOptional) return validate({});
+    if (bytes.length === 0 && definition.bodyOptional) return judge({});
     const parsed = parseStrictJson(bytes);
-    return parsed.ok ? validate(parsed.value) : parsed;
+    return parsed.ok ? judge(parsed.value) : parsed;
+  };
+}
+
+function furtherJudged<C>(definition: RouteDefinition<C>, validate: Validator): Validator {
+  return (value) => {
+    const formed = validate(value);
+    if (formed.ok) return formed;
+    const { details } = formed.failure;
+    const fitting = fittingFields(value, details);
+    const further = fitting && definition.judgeRest?.(fitting.fields, fitting.malformed);
+    return further === undefined ? formed : refuse(withFurtherFaults(details, further));
   };
 }
 

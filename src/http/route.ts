@@ -10,7 +10,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
-import type { Failure, FailureCode } from '../base/failure.ts';
+import type { Failure, FailureCode, Fault } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
 
@@ -40,7 +40,10 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly body: B;
   /** The body's bytes as they came; empty on stream routes. */
   readonly rawBody: Buffer;
-  /** Only on routes with bodyType 'stream': the body as it arrives, unlimited. The handler counts, checks and consumes. */
+  /**
+   * Only on routes with bodyType 'stream': the body as it arrives, unlimited. The handler counts, checks and consumes; it never
+   * destroys it, because the connection must live for the answer, and takes its listeners off when it gives up.
+   */
   readonly stream: Readable;
   readonly headers: IncomingHttpHeaders;
   readonly method: string;
@@ -124,6 +127,11 @@ export interface RouteDefinition<
   body?: B;
   /** An empty body is read as {}. */
   bodyOptional?: boolean;
+  /**
+   * Asked only of a body that does not fit its schema: faults of the fields that do, so that all are told at once. A body that
+   * fits is the handler's to judge. A field that is absent may be malformed.
+   */
+  judgeRest?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Fault[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
   /** No query is judged here: the whole URL is the handler's to judge, because it is signed. */

@@ -52,6 +52,7 @@ test('each fault has the path of its field and a sentence', () => {
     [{ from: 'a', retain: 'x' }, ['retain: must be one of: none, 7d']],
     [{ from: 'a', retain: 7 }, ['retain: must be one of: none, 7d']],
     [{ from: 'a', type: 'c' }, ['type: must be one of: a, b']],
+    [{ from: 'a', type: 7 }, ['type: must be one of: a, b']],
     [{ from: 'a', render: 'true' }, ['render: must be true or false']],
     [{ from: 'a', render: null }, ['render: must be true or false']],
     [

@@ -226,10 +226,16 @@ function withoutUnionNoise(errors: readonly ErrorObject[]): ErrorObject[] {
   return kept;
 }
 
+/** The words allowed say what kind of value they are. */
+function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
+  const worded = new Set(errors.filter((error) => error.keyword === 'enum').map((error) => error.instancePath));
+  return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
+}
+
 /** Ajv's errors about `root` as faults, at most 100. */
 export function faultsOf(errors: readonly ErrorObject[], root: unknown): Fault[] {
   const faults: Fault[] = [];
-  for (const error of withoutUnionNoise(errors.slice(0, 5 * MAX_FAULTS))) {
+  for (const error of withoutTypesOfWords(withoutUnionNoise(errors.slice(0, 5 * MAX_FAULTS)))) {
     const fault = faultOf(error, root);
     if (
       faults.length < MAX_FAULTS &&

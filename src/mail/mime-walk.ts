@@ -210,3 +210,18 @@ export class MimeWalk {
     this.#inHeader = false;
   }
 }
+
+/** The structure of a whole message, read as Latin-1; up to the place of a fault, if there is one. */
+export function walkThrough(text: string, limits: MimeLimits): MimeWalk {
+  const walk = new MimeWalk(limits);
+  walk.begin(0);
+  for (let at = 0; at < text.length && walk.fault === undefined; ) {
+    const lineEnd = text.indexOf('\r\n', at);
+    const end = lineEnd < 0 ? text.length : lineEnd;
+    const next = lineEnd < 0 ? text.length : lineEnd + 2;
+    if (walk.wants(text, at)) walk.line(text.slice(at, end), at, next);
+    at = next;
+  }
+  walk.end(text.length);
+  return walk;
+}

@@ -11,7 +11,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { fieldValue, headerFields } from './header-fields.ts';
-import { type Entity, isIdentity, MimeWalk } from './mime-walk.ts';
+import { type Entity, isIdentity, walkThrough } from './mime-walk.ts';
 import { type ConvertedBody, convertBody } from './seven-bit-body.ts';
 import { downgradeField } from './seven-bit-header.ts';
 import { encodeBase64, isSevenBit } from './transfer-encoding.ts';
@@ -32,20 +32,6 @@ type Refusal = Extract<SevenBitResult, { ok: false }>;
 
 function refused(code: Refusal['code'], text: string): Refusal {
   return { ok: false, code, text };
-}
-
-function walkThrough(text: string): MimeWalk {
-  const walk = new MimeWalk(LIMITS);
-  walk.begin(0);
-  for (let at = 0; at < text.length && walk.fault === undefined; ) {
-    const lineEnd = text.indexOf('\r\n', at);
-    const end = lineEnd < 0 ? text.length : lineEnd;
-    const next = lineEnd < 0 ? text.length : lineEnd + 2;
-    if (walk.wants(text, at)) walk.line(text.slice(at, end), at, next);
-    at = next;
-  }
-  walk.end(text.length);
-  return walk;
 }
 
 function isSealed(entity: Entity): boolean {
@@ -132,7 +118,7 @@ function convertEntity(entity: Entity, content: Buffer, needs: SevenBitNeeds): B
 
 /** Re-encodes a message for a remote that lacks what `needs` says. */
 export function toSevenBit(content: Buffer, needs: SevenBitNeeds): SevenBitResult {
-  const walk = walkThrough(content.toString('latin1'));
+  const walk = walkThrough(content.toString('latin1'), LIMITS);
   if (walk.fault !== undefined)
     return refused('5.6.3', 'the MIME parts are nested too deep or are too many to re-encode');
   const pieces: Buffer[] = [];

@@ -16,31 +16,90 @@ export interface HtmlTracking {
   pixelUrl?: string;
 }
 
+/** An html text as it is read once for any number of copies. Places are indexes in the text. */
+export interface TrackableHtml {
+  /** In their order. */
+  links: HtmlLink[];
+  /** Where the last `</body>` and the last `</html>` stand; -1 where there is none. */
+  bodyEnd: number;
+  htmlEnd: number;
+  length: number;
+}
+
+interface HtmlLink {
+  /** Where the value stands, without quotes. */
+  start: number;
+  end: number;
+  isQuoted: boolean;
+  /** As a browser understands it. */
+  url: string;
+}
+
+/** What comes in place of a piece of the html. */
+export interface HtmlEdit {
+  start: number;
+  end: number;
+  text: string;
+}
+
+export interface HtmlReading {
+  /** Without it links are not looked for. */
+  links: boolean;
+  /** The characters written between two places, where the text does not show them; undefined leaves a link as it is. */
+  written?(start: number, end: number): string | undefined;
+}
+
 const WANTED: ReadonlySet<string> = new Set(['href', 'data-notrack']);
+
+/** Finds what tracking may change. */
+export function readTrackable(html: string, reading: HtmlReading): TrackableHtml {
+  const { links, written = (start, end) => html.slice(start, end) } = reading;
+  const found: TrackableHtml = { links: [], bodyEnd: -1, htmlEnd: -1, length: html.length };
+  for (const tag of readTags(html, WANTED)) {
+    if (tag.isEnd) {
+      if (tag.name === 'body') found.bodyEnd = tag.start;
+      else if (tag.name === 'html') found.htmlEnd = tag.start;
+    } else if (links && (tag.name === 'a' || tag.name === 'area')) {
+      const link = linkOf(tag, written);
+      if (link !== undefined) found.links.push(link);
+    }
+  }
+  return found;
+}
+
+/** The changes that give this tracking, in their order; none where nothing is to be changed. */
+export function trackingEdits(found: TrackableHtml, { rewriteLink, pixelUrl }: HtmlTracking): HtmlEdit[] {
+  const edits: HtmlEdit[] = [];
+  let done = 0;
+  if (rewriteLink !== undefined) {
+    for (const { start, end, isQuoted, url } of found.links) {
+      const other = rewriteLink(url);
+      if (other === undefined) continue;
+      const text = escapeAttribute(other);
+      edits.push({ start, end, text: isQuoted ? text : `"${text}"` });
+      done = end;
+    }
+  }
+  if (pixelUrl === undefined) return edits;
+  // An end of the body in front of a link that was replaced is not its end.
+  const at = [found.bodyEnd, found.htmlEnd].find((end) => end >= done) ?? found.length;
+  edits.push({ start: at, end: at, text: pixel(pixelUrl) });
+  return edits;
+}
 
 /** The html with these changes, or the same string when there are none. */
 export function trackHtml(html: string, tracking: HtmlTracking): string {
   const { rewriteLink, pixelUrl } = tracking;
   if (rewriteLink === undefined && pixelUrl === undefined) return html;
+  const edits = trackingEdits(readTrackable(html, { links: rewriteLink !== undefined }), tracking);
+  if (edits.length === 0) return html;
   const pieces: string[] = [];
   let done = 0;
-  let bodyEnd = -1;
-  let htmlEnd = -1;
-  for (const tag of readTags(html, WANTED)) {
-    if (tag.isEnd) {
-      if (tag.name === 'body') bodyEnd = tag.start;
-      else if (tag.name === 'html') htmlEnd = tag.start;
-    } else if (rewriteLink !== undefined && (tag.name === 'a' || tag.name === 'area')) {
-      const change = changedLink(html, tag, rewriteLink);
-      if (change === undefined) continue;
-      pieces.push(html.slice(done, change.start), change.text);
-      done = change.end;
-    }
+  for (const { start, end, text } of edits) {
+    pieces.push(html.slice(done, start), text);
+    done = end;
   }
-  if (pixelUrl === undefined) return pieces.length === 0 ? html : pieces.join('') + html.slice(done);
-  // An end of the body in front of a link that was replaced is not its end.
-  const end = [bodyEnd, htmlEnd].find((at) => at >= done) ?? html.length;
-  pieces.push(html.slice(done, end), pixel(pixelUrl), html.slice(end));
+  pieces.push(html.slice(done));
   return pieces.join('');
 }
 
@@ -48,25 +107,14 @@ function pixel(url: string): string {
   return `<img src="${escapeAttribute(url)}" width="1" height="1" alt="" style="display:block;border:0;width:1px;height:1px">`;
 }
 
-interface Change {
-  start: number;
-  end: number;
-  text: string;
-}
-
-function changedLink(
-  html: string,
-  tag: HtmlTag,
-  rewriteLink: NonNullable<HtmlTracking['rewriteLink']>,
-): Change | undefined {
+function linkOf(tag: HtmlTag, written: NonNullable<HtmlReading['written']>): HtmlLink | undefined {
   const href = tag.attributes.find((attribute) => attribute.name === 'href');
   if (href === undefined || tag.attributes.some((attribute) => attribute.name === 'data-notrack')) return undefined;
-  const written = decodeAttribute(html.slice(href.start, href.end));
-  const url = written === undefined ? undefined : httpAddress(written);
-  const other = url === undefined ? undefined : rewriteLink(url);
-  if (other === undefined) return undefined;
-  const text = escapeAttribute(other);
-  return { start: href.start, end: href.end, text: href.isQuoted ? text : `"${text}"` };
+  const { start, end, isQuoted } = href;
+  const value = written(start, end);
+  const meant = value === undefined ? undefined : decodeAttribute(value);
+  const url = meant === undefined ? undefined : httpAddress(meant);
+  return url === undefined ? undefined : { start, end, isQuoted, url };
 }
 
 /**

@@ -89,7 +89,7 @@ export function normaliseLineEnds(text: string): string {
 }
 
 /** Whether a line of the text (CRLF line ends) is longer than 998. Looks at one line end in every 1000 characters. */
-function hasLongLine(text: string): boolean {
+export function hasLongLine(text: string): boolean {
   let lineStart = 0;
   while (text.length - lineStart > MAX_LINE_BYTES) {
     const end = text.lastIndexOf('\n', lineStart + MAX_LINE_BYTES + 1);

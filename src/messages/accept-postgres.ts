@@ -3,11 +3,11 @@
  * all of them, then all rows with the commit. Decides what `messages.accept` decides; a key that somebody else is using at
  * this moment, or that is past its time, makes each be accepted alone.
  */
-import { appendMany, endpointsOf, type NewEvent } from '../events/events.ts';
-import { enqueueMany, type NewWork } from '../queue/queue.ts';
+import { appendMany, type NewEvent } from '../events/events.ts';
+import { enqueueMany, heldAheadsOf, type NewWork } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { bigintArray, bytesArray, textArray } from '../storage/postgres-arrays.ts';
-import { newCopy, sendAnswer } from './accept-rows.ts';
+import { newCopy, realNowMs, sendAnswer } from './accept-rows.ts';
 import type {
   Acceptance,
   AcceptanceResult,
@@ -60,10 +60,10 @@ function recordKey(acceptance: Acceptance): string | undefined {
 export async function acceptTogether(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
   const copies = emails.reduce((sum, email) => sum + email.recipients.length, 0);
-  const [suppressedUntil, taken, endpoints, numbers] = await Promise.all([
+  const [suppressedUntil, taken, aheadOf, numbers] = await Promise.all([
     readSuppressions(tx, calls),
     readRecords(tx, calls),
-    endpointsOf(tx, calls),
+    heldAheadsOf(tx, calls),
     tx.all<{ seq: number }>(
       'SELECT time_seq() AS seq FROM generate_series(1, CAST(? AS INTEGER))',
       emails.length + copies,
@@ -77,12 +77,12 @@ export async function acceptTogether(tx: Transaction, calls: readonly Acceptance
       return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
     }
     if (key !== undefined) taken.add(key);
-    return accept(call, { rows, seqs, suppressedUntil });
+    return accept(call, { rows, seqs, suppressedUntil, aheadMs: aheadOf(call) });
   });
   insertEmails(tx, rows.emails);
   insertMessages(tx, rows.copies);
   if (rows.work.length > 0) void enqueueMany(tx, { rows: rows.work, numbers: rows.workSeqs });
-  appendMany(tx, rows.events, endpoints);
+  appendMany(tx, rows.events);
   insertSandboxItems(
     tx,
     rows.copies.filter((copy) => copy.acceptance.mode === 'sandbox'),
@@ -97,12 +97,15 @@ interface Making {
   seqs: number[];
   /** When each suppressed address is free again. */
   suppressedUntil: ReadonlyMap<string, number>;
+  /** What the clock of the mode is ahead of the real time now. */
+  aheadMs: number;
 }
 
-function accept(call: Acceptance, { rows, seqs, suppressedUntil }: Making): AcceptanceResult {
+function accept(call: Acceptance, { rows, seqs, suppressedUntil, aheadMs }: Making): AcceptanceResult {
   const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
   const isSuppressed = (recipient: AcceptedRecipient): boolean =>
-    recipient.simulateSuppressed || (suppressedUntil.get(addressKey(call, recipient.suppressionKey)) ?? 0) > call.nowMs;
+    recipient.simulateSuppressed ||
+    (suppressedUntil.get(addressKey(call, recipient.suppressionKey)) ?? 0) > realNowMs(call);
   const emailSeqs = seqs.splice(0, call.emails.length);
   for (const [index, email] of call.emails.entries()) {
     const emailSeq = emailSeqs[index]!;
@@ -126,7 +129,7 @@ function accept(call: Acceptance, { rows, seqs, suppressedUntil }: Making): Acce
         subject: messageId,
         ref: emailSeq,
         lane,
-        dueMs: dueMs!,
+        dueMs: dueMs! - aheadMs,
         leaseMs,
       });
       rows.workSeqs.push(workSeq);
@@ -172,7 +175,7 @@ async function readRecords(tx: Transaction, calls: readonly Acceptance[]): Promi
     textArray(keyed.map((call) => call.idempotency!.endpoint)),
     textArray(keyed.map((call) => call.idempotency!.key)),
   );
-  const latestMs = Math.max(...keyed.map((call) => call.nowMs));
+  const latestMs = Math.max(...keyed.map(realNowMs));
   if (rows.some((row) => row.expires_at <= latestMs)) {
     throw new Error('an idempotency record is past its time: whether it still counts is found out for each acceptance');
   }
@@ -208,7 +211,7 @@ function insertEmails(tx: Transaction, rows: EmailInsert[]): void {
     numbers((row) => row.email.sizeBytes),
     bytesArray(rows.map((row) => (row.isKept ? row.email.content : null))),
     texts((row) => (row.isKept ? row.email.blobKey : null)),
-    numbers((row) => row.acceptance.nowMs),
+    numbers((row) => realNowMs(row.acceptance)),
     texts((row) => row.acceptance.retain),
     numbers((row) => (row.isKept ? row.acceptance.contentUntilMs : null)),
   );
@@ -271,7 +274,7 @@ function insertRecords(tx: Transaction, rows: RecordInsert[]): void {
     bigintArray(records.map((row) => row.record.status)),
     textArray(records.map((row) => row.answer)),
     bigintArray(records.map((row) => row.emailSeq)),
-    bigintArray(records.map((row) => row.acceptance.nowMs)),
+    bigintArray(records.map((row) => realNowMs(row.acceptance))),
     bigintArray(records.map((row) => row.record.expiresAtMs)),
   );
 }

@@ -5,9 +5,14 @@
 import type { NewEvent } from '../events/events.ts';
 import type { Acceptance, AcceptedRecipient, RecipientAnswer } from './accept-store.ts';
 
+/** When it was accepted; the sandbox of an account may have another time. */
+export function realNowMs({ nowMs, aheadMs = 0 }: Acceptance): number {
+  return nowMs - aheadMs;
+}
+
 export interface NewCopy {
   status: RecipientAnswer['status'];
-  /** Unix ms at which it is due; null when it never leaves. */
+  /** Unix ms, by the clock of the mode, at which it is due; null when it never leaves. */
   dueMs: number | null;
   /** Length of the lease that the caller gets with it; null when it gets none. */
   leaseMs: number | null;

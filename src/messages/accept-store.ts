@@ -4,9 +4,9 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { appendEvent } from '../events/events.ts';
-import { enqueue } from '../queue/queue.ts';
+import { enqueue, heldAheadOf } from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { newCopy, sendAnswer } from './accept-rows.ts';
+import { newCopy, realNowMs, sendAnswer } from './accept-rows.ts';
 import { acceptWire } from './accept-wire.ts';
 import { isStillOwed } from './kept-answer.ts';
 import { DELIVERY_WORK, type Retain, type Role } from './message.ts';
@@ -57,10 +57,14 @@ export interface Acceptance {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
+  /** With sendAtMs and expiresAtMs by the clock of the account's mode. */
   nowMs: number;
+  /** Sandbox: by how much that clock was ahead of the real time when it was read; 0 unless given. */
+  aheadMs?: number;
   /** Emails that differ per recipient (unsubscribe links) are several; otherwise there is one. */
   emails: AcceptedEmail[];
   retain: Retain;
+  /** Real time. */
   contentUntilMs: number;
   sendAtMs: number | null;
   expiresAtMs: number;
@@ -101,6 +105,7 @@ export const acceptOperation = operation(
       return { stored: false, answer: '', recipients, leased, unkeptBlobKeys };
     }
     let firstEmailSeq: number | null = null;
+    const aheadMs = await heldAheadOf(tx, acceptance);
     for (const email of acceptance.emails) {
       const suppressed = await suppressedOf(tx, acceptance, email.recipients);
       const isKept = acceptance.retain !== 'none' || suppressed.size < email.recipients.length;
@@ -109,7 +114,7 @@ export const acceptOperation = operation(
       firstEmailSeq ??= emailSeq;
       for (const recipient of email.recipients) {
         const isSuppressed = suppressed.has(recipient);
-        const status = await insertMessage(tx, { acceptance, emailSeq, recipient, isSuppressed, leased });
+        const status = await insertMessage(tx, { acceptance, aheadMs, emailSeq, recipient, isSuppressed, leased });
         recipients.push({ email: recipient.email, role: recipient.role, status, messageId: recipient.messageId });
       }
     }
@@ -151,7 +156,7 @@ function insertEmail(
     email.sizeBytes,
     isKept ? email.content : null,
     isKept ? email.blobKey : null,
-    acceptance.nowMs,
+    realNowMs(acceptance),
     acceptance.retain,
     isKept ? acceptance.contentUntilMs : null,
   );
@@ -159,6 +164,8 @@ function insertEmail(
 
 interface MessageInsert {
   acceptance: Acceptance;
+  /** What the clock of the mode is ahead of the real time now. */
+  aheadMs: number;
   emailSeq: number;
   recipient: AcceptedRecipient;
   isSuppressed: boolean;
@@ -178,7 +185,7 @@ async function insertMessage(tx: Transaction, insert: MessageInsert): Promise<Re
       subject: recipient.messageId,
       ref: emailSeq,
       lane: recipient.lane,
-      dueMs,
+      dueMs: dueMs - insert.aheadMs,
       leaseMs,
     });
     if (leaseMs !== null) insert.leased.push({ messageId: recipient.messageId, seq: workSeq, emailSeq });
@@ -240,7 +247,7 @@ async function isSuppressed(tx: Transaction, acceptance: Acceptance, key: string
     acceptance.accountId,
     acceptance.mode,
     key,
-    acceptance.nowMs,
+    realNowMs(acceptance),
   );
   return row !== undefined;
 }
@@ -254,7 +261,7 @@ async function recordExists(tx: Transaction, acceptance: Acceptance, record: Ide
   );
   if (row === undefined) return false;
   if (
-    row.expires_at > acceptance.nowMs ||
+    row.expires_at > realNowMs(acceptance) ||
     (await isStillOwed(tx, { accountId: acceptance.accountId, mode: acceptance.mode, body: row.body }))
   )
     return true;
@@ -278,7 +285,7 @@ async function insertRecord(
     record.status,
     record.answer,
     record.firstEmailSeq,
-    acceptance.nowMs,
+    realNowMs(acceptance),
     record.expiresAtMs,
   );
 }

@@ -6,6 +6,7 @@
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
+import { heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { dropContent } from './delivery-store.ts';
 import {
@@ -245,6 +246,7 @@ async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string
   return email?.retain === 'none' ? dropContent(tx, emailSeq) : [];
 }
 
+/** Both times by the clock of the mode. */
 export type Move = MessageKey & { sendAtMs: number; nowMs: number };
 
 /**
@@ -263,7 +265,13 @@ export const moveMessageOperation = operation(
     const sendAtMs = move.sendAtMs > nowMs ? move.sendAtMs : nowMs;
     const { expiresAfterSeconds } = JSON.parse(found.options) as EmailOptions;
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
-    if ((await tx.run('UPDATE work SET due = ? WHERE seq = ? AND leased = 0', sendAtMs, found.work_seq)) === 0) {
+    const aheadMs = await heldAheadOf(tx, move);
+    const moved = await tx.run(
+      'UPDATE work SET due = ? WHERE seq = ? AND leased = 0',
+      sendAtMs - aheadMs,
+      found.work_seq,
+    );
+    if (moved === 0) {
       return overtaken(tx, move);
     }
     await transition(tx, { accountId, mode, messageId, to, atMs: nowMs, nextAttemptAtMs: sendAtMs });
@@ -278,9 +286,9 @@ export const moveMessageOperation = operation(
     // Two copies that are moved at once: the one that comes later sees where the other went.
     await tx.get(`SELECT 1 AS found FROM email WHERE seq = ? ${locked(tx)}`, found.email_seq);
     await tx.run(
-      `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + ?
+      `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + CAST(? AS BIGINT)
        WHERE seq = ? AND content_until IS NOT NULL`,
-      RETAIN_MS[found.retain],
+      RETAIN_MS[found.retain] - aheadMs,
       found.email_seq,
     );
     return { changed: true, row: (await findRow(tx, move)) as MessageRow };

@@ -2,7 +2,7 @@
  * Claiming and settling on PostgreSQL: what the operations of delivery-store.ts do, in few statements of many rows. A claim
  * is one round trip and the commit; any number of settles that wait at the same moment are three.
  */
-import { appendMany, endpointsOf, type NewEvent } from '../events/events.ts';
+import { appendMany, type NewEvent } from '../events/events.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import * as queue from '../queue/queue.ts';
 import { locked, type Transaction } from '../storage/operation.ts';
@@ -22,7 +22,9 @@ export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise
       tx.all<ClaimedRow>(
         `WITH claimed AS (${sql})
          SELECT c.*, m.status, m.recipient, m.created_at, m.expires_at, e.envelope_from, e.header_from,
-           e.header_message_id, e.size_bytes, e.options, e.retain, e.source, e.content, e.blob_key
+           e.header_message_id, e.size_bytes, e.options, e.retain, e.source, e.content, e.blob_key,
+           CASE WHEN c.mode = 'sandbox' THEN
+             (SELECT ahead_ms FROM sandbox_clock s WHERE s.account_id = c.account_id) END AS ahead_ms
          FROM claimed c
            LEFT JOIN message m ON m.account_id = c.account_id AND m.mode = c.mode AND m.id = c.subject
            LEFT JOIN email e ON e.seq = m.email_seq`,
@@ -62,7 +64,7 @@ async function suppressedAmong(
 /** Settles the lists of several calls; throws, and settles nothing, when a message is in no state that allows it. */
 export async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
   const given = calls.flat();
-  const [kept, endpoints] = await Promise.all([endLeases(tx, given), endpointsOf(tx, given)]);
+  const kept = await endLeases(tx, given);
   const settled = given.filter((one) => kept.has(one));
   const changedAtMs = await transitionMany(tx, settled);
   const events: NewEvent[] = [];
@@ -80,7 +82,7 @@ export async function settleTogether(tx: Transaction, calls: readonly Settlement
     const at = followedAtMs.get(messageId);
     if (at !== undefined) events.push({ ...event, accountId, mode, messageId, at });
   }
-  appendMany(tx, events, endpoints);
+  appendMany(tx, events);
   insertAttempts(tx, settled);
   insertSuppressions(tx, settled);
   recordSandboxOutcomes(tx, settled);
@@ -104,6 +106,7 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
   for (const one of given) if (!bySeq.has(one.seq)) bySeq.set(one.seq, one);
   const distinct = [...bySeq.values()];
   const delayed = distinct.filter((one) => one.to === 'delayed');
+  const aheadOf = await queue.heldAheadsOf(tx, delayed);
   const [finished, moved] = await Promise.all([
     queue.finishMany(
       tx,
@@ -111,7 +114,11 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
     ),
     queue.rescheduleMany(
       tx,
-      delayed.map((one) => ({ seq: one.seq, fence: one.fence, dueMs: one.nextAttemptAtMs ?? one.atMs })),
+      delayed.map((one) => ({
+        seq: one.seq,
+        fence: one.fence,
+        dueMs: (one.nextAttemptAtMs ?? one.atMs) - aheadOf(one),
+      })),
     ),
   ]);
   return new Set(distinct.filter((one) => finished.has(one.seq) || moved.has(one.seq)));
@@ -167,15 +174,19 @@ function recordSandboxOutcomes(tx: Transaction, settled: readonly Settlement[]):
 async function dropContents(tx: Transaction, settled: readonly Settlement[]): Promise<Map<number, string[]>> {
   const ended = settled.filter((one) => one.retain === 'none' && one.to !== 'delayed');
   if (ended.length === 0) return new Map();
-  const seqs = bigintArray([...new Set(ended.map((one) => one.emailSeq))].sort((a, b) => a - b));
+  const numbers = [...new Set(ended.map((one) => one.emailSeq))].sort((a, b) => a - b);
+  const seqs = [bigintArray(numbers), numbers[0]!, numbers.at(-1)!];
+  // The bounds say which partitions are concerned, and spare the others.
+  const these = 'seq = ANY (CAST(? AS BIGINT[])) AND seq >= ? AND seq <= ?';
   // Two copies that are settled at once: the one that comes later sees, in its second statement, that the other is finished.
-  void tx.all(`SELECT 1 AS found FROM email WHERE seq = ANY (CAST(? AS BIGINT[])) ORDER BY seq ${locked(tx)}`, seqs);
+  void tx.all(`SELECT 1 AS found FROM email WHERE ${these} ORDER BY seq ${locked(tx)}`, ...seqs);
   const rows = await tx.all<{ seq: number; blob_key: string | null }>(
     `UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL
-     FROM (SELECT seq, blob_key FROM email WHERE seq = ANY (CAST(? AS BIGINT[])) AND NOT EXISTS
+     FROM (SELECT seq, blob_key FROM email WHERE ${these} AND NOT EXISTS
              (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ('scheduled', 'queued', 'delayed'))) AS old
-     WHERE email.seq = old.seq RETURNING old.seq, old.blob_key`,
-    seqs,
+     WHERE email.seq = old.seq AND email.seq >= ? AND email.seq <= ? RETURNING old.seq, old.blob_key`,
+    ...seqs,
+    ...seqs.slice(1),
   );
   const files = await Promise.all(rows.map((row) => dropFiles(tx, row.seq)));
   return new Map(

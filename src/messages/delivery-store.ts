@@ -34,6 +34,7 @@ export const claimOperation = operation(
         work.mode,
         work.subject,
       );
+      if (row) row.ahead_ms = await queue.aheadOf(tx, { accountId: work.account_id, mode: work.mode });
       // Both are written and removed together; a row that lost its message all the same must not stop the claims.
       if (!row) await queue.finish(tx, work);
       else if (await isSuppressed(tx, work, { recipient: row.recipient, nowMs: request.nowMs })) {
@@ -45,7 +46,7 @@ export const claimOperation = operation(
 );
 
 /** Whether the address is on the list now; whoever accepted the message looked at the list of that time. */
-async function isSuppressed(
+export async function isSuppressed(
   tx: Transaction,
   work: queue.Work,
   { recipient, nowMs }: { recipient: string; nowMs: number },
@@ -90,6 +91,7 @@ export interface Settlement {
   messageId: string;
   emailSeq: number;
   retain: Retain;
+  /** As all times here by the clock of the mode. */
   atMs: number;
   /** Attempts made in all, this one included. */
   attempts: number;
@@ -124,7 +126,7 @@ export const settleOperation = operation(
       const lease = { seq: settlement.seq, fence: settlement.fence };
       const held =
         settlement.to === 'delayed'
-          ? await queue.reschedule(tx, lease, settlement.nextAttemptAtMs ?? settlement.atMs)
+          ? await queue.reschedule(tx, lease, await dueMsOf(tx, settlement))
           : await queue.finish(tx, lease);
       if (held) await applySettlement(tx, settlement, result.blobKeys);
       else result.lost.push(settlement.seq);
@@ -133,6 +135,11 @@ export const settleOperation = operation(
   },
   { together: settleTogether },
 );
+
+/** When the next attempt is due, in real time. */
+async function dueMsOf(tx: Transaction, settlement: Settlement): Promise<number> {
+  return (settlement.nextAttemptAtMs ?? settlement.atMs) - (await queue.heldAheadOf(tx, settlement));
+}
 
 async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
   return (await import('./delivery-postgres.ts')).settleTogether(tx, calls);

@@ -16,6 +16,8 @@ export interface JobRow {
   source: 'http' | 'smtp';
   content: Uint8Array | null;
   blob_key: string | null;
+  /** Sandbox: what the account's clock is ahead of the real time. */
+  ahead_ms?: number | null;
 }
 
 export function jobOf(work: Work, row: JobRow): DeliveryJob {
@@ -42,5 +44,6 @@ export function jobOf(work: Work, row: JobRow): DeliveryJob {
     source: row.source,
     content: row.content,
     blobKey: row.blob_key,
+    ...(row.ahead_ms ? { aheadMs: row.ahead_ms } : {}),
   };
 }

@@ -126,9 +126,11 @@ export interface DeliveryJob {
   messageId: string;
   recipient: string;
   status: MessageStatus;
-  /** Unix ms. */
+  /** Unix ms, by the clock of the mode. */
   createdAt: number;
   expiresAt: number;
+  /** Sandbox: by how much that clock is ahead of the real time; 0 unless given. */
+  aheadMs?: number;
   emailSeq: number;
   envelopeFrom: string;
   headerFrom: string;

@@ -70,4 +70,11 @@ export {
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
 } from './retention-store.ts';
+export {
+  type LateOutcome,
+  playLateOperation,
+  sandboxJobsOperation,
+  type TakenOne,
+  takeSandboxMessageOperation,
+} from './sandbox-store.ts';
 export { appendReaction } from './state-machine.ts';

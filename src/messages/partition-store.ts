@@ -108,6 +108,9 @@ export const dropOldestWeekOperation = operation(
     const [startMs, tables] = oldest;
     if (startMs + PARTITION_MS > beforeMs || (await isNeeded(tx, startMs, { tables, beforeMs }))) return false;
     for (const table of tables) await tx.run(`DROP TABLE ${table}_${weekName(startMs)}`);
+    // Late events of its messages lie in later weeks.
+    const [from, to] = [idFloor('msg', startMs), idFloor('msg', startMs + PARTITION_MS)];
+    await tx.run('DELETE FROM event WHERE message_id >= ? AND message_id < ?', from, to);
     return true;
   },
   { slow: true },
@@ -126,7 +129,7 @@ async function isNeeded(
   }
   if (!tables.has('message')) return false;
   const row = await tx.get(
-    `SELECT 1 AS found FROM message_${week} WHERE status IN ${UNFINISHED} OR updated_at > ? LIMIT 1`,
+    `SELECT 1 AS found FROM message_${week} WHERE status IN ${UNFINISHED} OR (mode = 'live' AND updated_at > ?) LIMIT 1`,
     beforeMs,
   );
   return row !== undefined;

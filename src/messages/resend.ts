@@ -18,7 +18,9 @@ import { acceptAgainOperation } from './resend-store.ts';
 const INLINE_BYTES = 64 * 1024;
 
 export interface Resend extends MessageKey {
+  /** By the clock of the mode, and what that is ahead of the real time. */
   nowMs: number;
+  aheadMs: number;
 }
 
 /** Answers the text of the /send answer; NOT_FOUND for an unknown message, CONFLICT when its content is gone. */
@@ -26,7 +28,7 @@ export async function resendMessage(
   deps: { database: Database; blobs: Blobs },
   resend: Resend,
 ): Promise<Result<string>> {
-  const { accountId, mode, messageId, nowMs } = resend;
+  const { accountId, mode, messageId, nowMs, aheadMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
   const stored = mail.blob_key === null ? mail.content : await deps.blobs.get(mail.blob_key);
@@ -38,9 +40,10 @@ export async function resendMessage(
     mode,
     source: mail.source,
     nowMs,
+    aheadMs,
     emails: [email],
     retain: mail.retain,
-    contentUntilMs: nowMs + RETAIN_MS[mail.retain],
+    contentUntilMs: nowMs - aheadMs + RETAIN_MS[mail.retain],
     sendAtMs: null,
     expiresAtMs: nowMs + expiresAfterSeconds * 1000,
     from: mail.header_from,
@@ -97,7 +100,7 @@ async function emailOf(
     blobKey,
     recipients: [
       {
-        messageId: newId('msg', resend.nowMs),
+        messageId: newId('msg', resend.nowMs - resend.aheadMs),
         sendEventId: newId('evt', resend.nowMs),
         rejectEventId: newId('evt', resend.nowMs),
         email: mail.recipient,

@@ -60,10 +60,11 @@ export const removeEmailsOperation = operation(
   'messages.removeEmails',
   'write',
   async (tx, batch: EmailsBatch): Promise<Removed & { lastSeq: number | null }> => {
-    // Emails are numbered in order of acceptance, so that the oldest are the first of the table.
+    // Emails are numbered in order of acceptance, so that the oldest are the first of the table. The sandbox changes its
+    // messages at times that may be far ahead: they count from their acceptance alone.
     const rows = await tx.all<{ seq: number; blob_key: string | null; created_at: number; unfinished: number }>(
       `SELECT seq, blob_key, created_at, CASE WHEN EXISTS (SELECT 1 FROM message m WHERE m.email_seq = e.seq
-         AND (m.status IN ${UNFINISHED} OR m.updated_at > ?)) THEN 1 ELSE 0 END AS unfinished
+         AND (m.status IN ${UNFINISHED} OR (m.mode = 'live' AND m.updated_at > ?))) THEN 1 ELSE 0 END AS unfinished
        FROM email e WHERE seq > ? ORDER BY seq LIMIT ?`,
       batch.beforeMs,
       batch.afterSeq,

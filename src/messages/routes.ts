@@ -13,6 +13,7 @@ import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, oneOf } from '../http/validate.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -201,6 +202,11 @@ const moveBody = closed({ sendAt: Type.String({ format: 'date-time', maxLength: 
 
 function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   const { database, blobs, clock } = deps;
+  const sandboxClock = createSandboxClock(deps);
+  const timeOf = async ({ caller }: Request<unknown>): Promise<{ nowMs: number; aheadMs: number }> => {
+    const aheadMs = caller.mode === 'live' ? 0 : await sandboxClock.aheadMs(caller.account.id);
+    return { nowMs: clock.now() + aheadMs, aheadMs };
+  };
   return [
     defineRoute({
       ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
@@ -210,7 +216,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
       async handle(request: Request<Static<typeof moveBody>>) {
-        const nowMs = clock.now();
+        const { nowMs } = await timeOf(request);
         const sendAtMs = Date.parse(request.body.sendAt);
         if (sendAtMs > nowMs + MAX_AHEAD_DAYS * DAY_MS) {
           const message = `must be at most ${MAX_AHEAD_DAYS} days ahead`;
@@ -231,7 +237,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
       async handle(request: Request<object>) {
-        const nowMs = clock.now();
+        const { nowMs } = await timeOf(request);
         const cancellation = { ...keyOf(request), eventId: newId('evt', nowMs), nowMs };
         const cancelled = await database.execute(cancelMessageOperation, cancellation);
         if (!cancelled.changed) {
@@ -259,7 +265,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         if (!found) return noSuchMessage;
         const refused = await deps.judgeSender(request.caller, found.row.header_from);
         if (refused) return refuse(refused);
-        const sent = await resendMessage(deps, { ...key, nowMs: clock.now() });
+        const sent = await resendMessage(deps, { ...key, ...(await timeOf(request)) });
         if (!sent.ok) return sent;
         deps.nudge();
         return { ok: true, json: sent.value };

@@ -36,7 +36,7 @@ export interface Transition {
   mode: Mode;
   messageId: string;
   to: MessageStatus;
-  /** Unix ms; the event carries a later time when the message was last changed after it, never an earlier one. */
+  /** Unix ms, by the clock of the mode; the event carries a later time when the message was last changed after it, never an earlier one. */
   atMs: number;
   /** Number of attempts to record, or undefined to leave it. */
   attempts?: number;
@@ -91,6 +91,8 @@ export async function transitionMany(
   changes: readonly ManyTransitions[],
 ): Promise<Map<string, number>> {
   if (changes.length === 0) return new Map();
+  // The lowest and the highest id say which partitions are concerned, and spare the others.
+  const ids = changes.map((change) => change.messageId).sort();
   const allowed = Object.entries(FROM).flatMap(([to, from]) => from.map((one) => `('${to}', '${one}')`));
   const rows = await tx.all<{ id: string; updated_at: number }>(
     `UPDATE message AS m SET status = new.status, updated_at = greatest(m.updated_at, new.at),
@@ -100,6 +102,7 @@ export async function transitionMany(
          CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS new (account_id, mode, id, status, at, attempts, next_attempt_at)
      WHERE m.account_id = new.account_id AND m.mode = new.mode AND m.id = new.id
        AND (new.status, m.status) IN (${allowed.join(', ')})
+       AND m.id >= ? AND m.id <= ?
      RETURNING m.id, m.updated_at`,
     textArray(changes.map((change) => change.accountId)),
     textArray(changes.map((change) => change.mode)),
@@ -108,6 +111,8 @@ export async function transitionMany(
     bigintArray(changes.map((change) => change.atMs)),
     bigintArray(changes.map((change) => change.attempts)),
     bigintArray(changes.map((change) => change.nextAttemptAtMs)),
+    ids[0]!,
+    ids.at(-1)!,
   );
   return new Map(rows.map((row) => [row.id, row.updated_at]));
 }
@@ -117,7 +122,7 @@ export interface Reaction {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Unix ms; as for a transition, the event never carries an earlier time than the one before it. */
+  /** Unix ms, by the clock of the mode; as for a transition, the event never carries an earlier time than the one before it. */
   atMs: number;
   event: { id: string; type: 'Open' | 'Click' | 'Unsubscribe'; detail: Record<string, unknown> };
 }

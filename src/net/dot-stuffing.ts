@@ -14,6 +14,8 @@ const DOT_BYTES = Buffer.from('.');
 export interface DotStuffer {
   /** The chunk ready for the wire, or undefined when it holds a dot after a bare CR or LF. */
   push(chunk: Buffer): Buffer[] | undefined;
+  /** Whole lines were written beside the stuffer, none of which starts with a dot. */
+  pass(): void;
   /** What ends the content: the final dot's line, with a line end before it where the content lacks one. */
   end(): string;
 }
@@ -41,6 +43,10 @@ export function dotStuffer(): DotStuffer {
       beforeLast = chunk.length > 1 ? chunk[chunk.length - 2]! : last;
       last = chunk[chunk.length - 1]!;
       return pieces;
+    },
+    pass: () => {
+      beforeLast = CR;
+      last = LF;
     },
     end: () => (last === LF && beforeLast === CR ? '.\r\n' : '\r\n.\r\n'),
   };

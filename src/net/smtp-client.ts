@@ -108,6 +108,7 @@ function makeSession(
     send: async (message) => {
       if (busy) throw new Error('a message is under way on this SMTP session');
       busy = true;
+      connection.dotSent = false;
       try {
         return await send(message);
       } finally {
@@ -117,6 +118,9 @@ function makeSession(
     quit: async () => {
       if (!busy && !connection.broken) await connection.ask('QUIT\r\n', { count: 1, deadlineMs: QUIT_MS });
       connection.breakOff('ECANCELLED', 'the session was closed');
+    },
+    cutBeforeDot: () => {
+      if (busy && !connection.dotSent) connection.breakOff('ECANCELLED', 'the session was closed');
     },
     destroy: () => connection.breakOff('ECANCELLED', 'the session was closed'),
     onClose: connection.onBreak,

@@ -30,6 +30,8 @@ export interface SmtpConnection {
   readonly tls: string | undefined;
   readonly remoteAddress: string;
   dialogue: Dialogue;
+  /** The final dot of the message under way was written: the peer may have it. */
+  dotSent: boolean;
   /** Bytes arrived that belong to no awaited reply. */
   readonly hasSurplus: boolean;
   /** Writes one or more complete command lines at once and waits for `count` replies. `shown` replaces them in the dialogue. */
@@ -38,14 +40,16 @@ export interface SmtpConnection {
   expect(count: number, deadlineMs: number): Promise<Answers>;
   /** Whether the awaited replies have all come. */
   readonly settled: boolean;
-  /** A new deadline for the wait under way. */
-  redeadline(deadlineMs: number): void;
+  /** A new deadline for the wait under way, and what is said when it passes. */
+  redeadline(deadlineMs: number, message?: string): void;
   cork(): void;
   uncork(): void;
   /** False when the socket's buffer is full: then await drained(). */
   write(data: Buffer | string): boolean;
   /** Resolves when the buffer has emptied, a reply has come, or the connection broke. */
   drained(): Promise<void>;
+  /** Writes, and resolves when the memory may be used again: the system has the bytes, or drained() would resolve. */
+  hand(data: Buffer): Promise<void>;
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined>;
   breakOff(cause: string, message: string): void;
   onBreak(listener: () => void): void;
@@ -125,9 +129,9 @@ export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogu
     current.off('data', onData).off('error', onError).off('end', onEnd).off('close', onEnd).off('drain', onDrain);
   };
 
-  const startTimer = (deadlineMs: number): void => {
+  const startTimer = (deadlineMs: number, message = `no complete reply within ${deadlineMs} ms`): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => breakOff('ETIMEDOUT', `no complete reply within ${deadlineMs} ms`), deadlineMs);
+    timer = setTimeout(() => breakOff('ETIMEDOUT', message), deadlineMs);
   };
 
   const expect = (count: number, deadlineMs: number): Promise<Answers> => {
@@ -173,6 +177,7 @@ export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogu
 
   const connection: SmtpConnection = {
     dialogue,
+    dotSent: false,
     remoteAddress,
     get broken() {
       return broken;
@@ -196,8 +201,8 @@ export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogu
       return answers;
     },
     expect,
-    redeadline: (deadlineMs) => {
-      if (waiting) startTimer(deadlineMs);
+    redeadline: (deadlineMs, message) => {
+      if (waiting) startTimer(deadlineMs, message);
     },
     cork: () => current.cork(),
     uncork: () => current.uncork(),
@@ -212,6 +217,18 @@ export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogu
           wakeDrained = undefined;
           resolve();
         };
+      }),
+    hand: (data) =>
+      new Promise((resolve) => {
+        if (broken || waiting === undefined) {
+          resolve();
+          return;
+        }
+        wakeDrained = () => {
+          wakeDrained = undefined;
+          resolve();
+        };
+        current.write(data, () => wakeDrained?.());
       }),
     startTls,
     breakOff,

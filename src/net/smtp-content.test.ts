@@ -25,6 +25,28 @@ test('content: dots, missing last line end, nothing, chunks cut anywhere, a stre
   assert.deepEqual(sink.violations, []);
 });
 
+test('Base64 lines between other chunks: their memory may be used again, and what follows begins a line', async () => {
+  const { sink, session } = await begin({ extensions: ['PIPELINING'] });
+  const memory = Buffer.alloc(200_000);
+  // More than the system takes at once.
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'.repeat(3);
+  async function* stream() {
+    yield Buffer.from('.head\r\n\r\n');
+    for (const letter of letters) {
+      memory.write(`${letter.repeat(76)}\r\n`.repeat(2500), 'latin1');
+      yield { base64: memory.subarray(0, 195_000) };
+      yield { base64: memory.subarray(0, 78) };
+      memory.fill('!');
+      yield Buffer.from('.tail\r\n');
+    }
+  }
+  const result = await session.send(mail({ content: stream() }));
+  assert.equal(result.recipients[0]?.accepted, true, JSON.stringify(result));
+  const lines = [...letters].map((letter) => `${`${letter.repeat(76)}\r\n`.repeat(2501)}.tail\r\n`);
+  assert.ok(sink.messages[0]?.content.equals(Buffer.from(`.head\r\n\r\n${lines.join('')}`)));
+  assert.deepEqual(sink.violations, []);
+});
+
 test('a dot behind a bare LF or CR is never written', async () => {
   const { sink, session } = await begin();
   for (const text of ['a\n.\nb\r\n', 'a\n.\r\nMAIL FROM:<x@y>\r\n', 'a\r.\r\n']) {

@@ -5,13 +5,14 @@
  */
 import { isAscii } from 'node:buffer';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
+import type { Base64Lines } from '../mail/transfer-encoding.ts';
 import { dotStuffer } from './dot-stuffing.ts';
 import type { SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, SmtpContent, SmtpTimeouts } from './smtp-types.ts';
 
 const ONE_WRITE_BYTES = 262_144;
-/** A peer slower than this over the whole of a large message is given up. */
-const SLOWEST_BYTES_PER_SECOND = 32_000;
+/** A peer slower than this over the whole of a large message is given up, even if it never stands still. */
+const SLOWEST_BYTES_PER_SECOND = 24_000;
 
 interface ContentOptions {
   sizeBytes: number;
@@ -19,6 +20,8 @@ interface ContentOptions {
   /** The peer lacks 8BITMIME: a byte above 0x7f in a stream ends the connection. */
   sevenBit: boolean;
 }
+
+type Chunks = AsyncIterable<Buffer | Base64Lines> | Iterable<Buffer>;
 
 export interface ContentResult {
   stage: 'data' | 'dot';
@@ -30,6 +33,11 @@ function* slices(chunks: Iterable<Buffer>): Generator<Buffer> {
   for (const chunk of chunks) {
     for (let from = 0; from < chunk.length; from += ONE_WRITE_BYTES) yield chunk.subarray(from, from + ONE_WRITE_BYTES);
   }
+}
+
+function writeDot(connection: SmtpConnection, end: string): void {
+  connection.dotSent = true;
+  connection.write(end);
 }
 
 async function writeSmall(
@@ -44,7 +52,7 @@ async function writeSmall(
   for (const chunk of chunks) {
     for (const piece of stuffer.push(chunk) ?? []) connection.write(piece);
   }
-  connection.write(stuffer.end());
+  writeDot(connection, stuffer.end());
   connection.uncork();
   const reply = (await answers).replies[0];
   return reply ? { stage: 'dot', reply } : { stage: 'dot' };
@@ -53,46 +61,65 @@ async function writeSmall(
 /** Undefined once everything is handed over, or why it stopped. */
 async function pump(
   connection: SmtpConnection,
-  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
-  options: { sevenBit: boolean; stuffer: ReturnType<typeof dotStuffer> },
+  chunks: Chunks,
+  options: { sevenBit: boolean; stuffer: ReturnType<typeof dotStuffer>; progress(): void },
 ): Promise<LocalRefusal | 'stopped' | undefined> {
+  const { sevenBit, stuffer } = options;
   for await (const chunk of chunks) {
-    if (options.sevenBit && !isAscii(chunk)) {
-      return { code: 554, enhanced: '5.6.3', text: 'the peer does not take 8-bit content (8BITMIME)' };
+    if (Buffer.isBuffer(chunk)) {
+      if (sevenBit && !isAscii(chunk)) {
+        return { code: 554, enhanced: '5.6.3', text: 'the peer does not take 8-bit content (8BITMIME)' };
+      }
+      const pieces = stuffer.push(chunk);
+      if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot behind a bare CR or LF' };
+      let room = true;
+      for (const piece of pieces) room = connection.write(piece);
+      if (!room) await connection.drained();
+    } else {
+      stuffer.pass();
+      await connection.hand(chunk.base64);
     }
-    const pieces = options.stuffer.push(chunk);
-    if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot behind a bare CR or LF' };
-    let room = true;
-    for (const piece of pieces) room = connection.write(piece);
-    if (!room) await connection.drained();
     if (connection.broken || connection.settled) return 'stopped';
+    options.progress();
   }
   return undefined;
 }
 
-async function writeLarge(
-  connection: SmtpConnection,
-  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
-  options: ContentOptions,
-): Promise<ContentResult> {
+/** Gives the peer time for each block (RFC 5321 §4.5.3.2.5), within what it has for all of them; answers what begins the next. */
+function blockDeadlines(connection: SmtpConnection, options: ContentOptions): { firstMs: number; progress(): void } {
+  const { contentMs } = options.timeouts;
+  const end = performance.now() + contentMs + (options.sizeBytes / SLOWEST_BYTES_PER_SECOND) * 1000;
+  const stalled = `the peer took nothing more of the content for ${contentMs} ms`;
+  return {
+    firstMs: contentMs,
+    progress: () => {
+      const leftMs = Math.max(0, end - performance.now());
+      if (leftMs > contentMs) connection.redeadline(contentMs, stalled);
+      else connection.redeadline(leftMs, 'the peer took the content too slowly');
+    },
+  };
+}
+
+async function writeLarge(connection: SmtpConnection, chunks: Chunks, options: ContentOptions): Promise<ContentResult> {
   const stuffer = dotStuffer();
-  const transferMs = options.timeouts.contentMs + (options.sizeBytes / SLOWEST_BYTES_PER_SECOND) * 1000;
-  const answers = connection.expect(1, transferMs);
+  const { firstMs, progress } = blockDeadlines(connection, options);
+  const answers = connection.expect(1, firstMs);
   connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
   let stopped: LocalRefusal | 'stopped' | undefined;
   try {
-    stopped = await pump(connection, chunks, { sevenBit: options.sevenBit, stuffer });
+    stopped = await pump(connection, chunks, { sevenBit: options.sevenBit, stuffer, progress });
   } catch (error) {
     connection.breakOff('ECONTENT', `the content could not be read: ${(error as Error).message}`);
     stopped = 'stopped';
   }
+  if (stopped === undefined && connection.broken) stopped = 'stopped';
   if (stopped !== undefined) {
     connection.breakOff('EPROTOCOL', 'the content was not sent to its end');
     const reply = (await answers).replies[0];
     if (stopped !== 'stopped') return { stage: 'data', local: stopped };
     return reply ? { stage: 'data', reply } : { stage: 'data' };
   }
-  connection.write(stuffer.end());
+  writeDot(connection, stuffer.end());
   connection.redeadline(options.timeouts.dotMs);
   const reply = (await answers).replies[0];
   return reply ? { stage: 'dot', reply } : { stage: 'dot' };

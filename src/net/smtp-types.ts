@@ -3,6 +3,7 @@
  * with a peer is a value here; nothing in this file decides whether a failure is temporary.
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
+import type { Base64Lines } from '../mail/transfer-encoding.ts';
 
 /** Where in the exchange something happened. `dot` means that the final dot was written: the peer may have the mail. */
 export type SmtpStage =
@@ -64,7 +65,10 @@ export interface SmtpTimeouts {
   tlsMs: number;
   /** MAIL, each RCPT, DATA, or all of them when pipelined; default 300,000. */
   envelopeMs: number;
-  /** Writing the content, to which one second per 32,000 bytes is added; default 180,000. */
+  /**
+   * Until the peer has taken the next block (256 KiB) of the content; default 180,000. In all it has that long and a second
+   * for each 24,000 bytes.
+   */
   contentMs: number;
   /** From the final dot to its reply; default 600,000. */
   dotMs: number;
@@ -89,8 +93,11 @@ export interface OpenSmtpOptions {
   signal?: AbortSignal;
 }
 
-/** Content with CRLF lines, not dot-stuffed; a stream is pulled as fast as the peer takes it. */
-export type SmtpContent = Buffer | Buffer[] | AsyncIterable<Buffer>;
+/**
+ * Content with CRLF lines, not dot-stuffed; a stream is pulled as fast as the peer takes it. The memory of Base64 lines
+ * may be used again once the next chunk is asked for, that of other chunks is left alone.
+ */
+export type SmtpContent = Buffer | Buffer[] | AsyncIterable<Buffer | Base64Lines>;
 
 export interface SmtpMessage {
   /** Empty for the null reverse-path. */
@@ -145,6 +152,8 @@ export interface SmtpSession {
   quit(): Promise<void>;
   /** Closes at once; a message under way ends with the cause ECANCELLED. */
   destroy(): void;
+  /** The same for a message under way whose final dot was not written yet; otherwise nothing happens. */
+  cutBeforeDot(): void;
   /** Called once when the connection is gone, also by the peer while idle. Called at once when it is gone already. */
   onClose(listener: () => void): void;
 }

@@ -23,6 +23,10 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { FREE, HELD, TRIED } from './lease-states.ts';
+
+export { aheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
+export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
@@ -61,11 +65,6 @@ export interface Lease {
   seq: number;
   fence: number;
 }
-
-/** `leased` of a row that is free, that is held, and that is held and being tried under the mark. */
-const FREE = 0;
-const HELD = 1;
-const TRIED = 2;
 
 /** What the end of a lease adds to `crashes`. */
 const BLAME = `(CASE WHEN leased = ${TRIED} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;

@@ -1,14 +1,16 @@
 /** The api role: every route of the HTTP surface, behind one shell. */
 import type { AddressInfo } from 'node:net';
 
-import { type Caller, createAuthenticator, type KnownCallers } from '../accounts/accounts.ts';
+import { type Authenticator, type Caller, createAuthenticator } from '../accounts/accounts.ts';
 import { accountRoutes } from '../accounts/routes.ts';
 import { approvalRoutes } from '../accounts/routes-approvals.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { type Failure, failure } from '../base/failure.ts';
+import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
+import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { docsPages } from '../http/docs.ts';
@@ -22,6 +24,7 @@ import { messageRoutes } from '../messages/routes.ts';
 import { openDns } from '../net/dns.ts';
 import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
+import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { trackingRoutes } from '../send/routes-tracking.ts';
 import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
@@ -30,6 +33,7 @@ import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
+import { createSandboxWebhooks } from '../webhooks/webhooks.ts';
 import { ABOUT } from './about.ts';
 import { noteAccepted } from './accepted.ts';
 import { type Parts, ranges } from './parts.ts';
@@ -37,6 +41,8 @@ import { type Parts, ranges } from './parts.ts';
 export interface ApiOptions {
   handover: Handover;
   http: HttpClient;
+  /** Wakes whoever follows events. */
+  followers: Followers;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
   /** The part of a limit that is this process's among the nodes with the api role. */
@@ -53,7 +59,7 @@ interface Place {
 function apiRoutes(
   parts: Parts,
   options: ApiOptions,
-  { callers, place }: { callers: KnownCallers; place: Place },
+  { callers, place }: { callers: Authenticator; place: Place },
 ): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
@@ -63,6 +69,10 @@ function apiRoutes(
   const templates = createTemplateSource({ database, clock });
   const unsubscribeLinks = createUnsubscribeLinks(place);
   const trackingLinks = createTrackingLinks(place);
+  const nudge = (): void => {
+    options.nudgeDelivery();
+    options.nudgeWebhooks();
+  };
   return [
     ...createSendRoutes({
       database,
@@ -100,12 +110,13 @@ function apiRoutes(
       blobs,
       clock,
       judgeSender: (caller, headerFrom) => judgeSender(senders, caller, headerFrom),
-      nudge: () => {
-        options.nudgeDelivery();
-        options.nudgeWebhooks();
-      },
+      nudge,
     }),
-    ...eventRoutes({ database }),
+    ...eventRoutes({
+      database,
+      followers: options.followers,
+      isAllowed: async (headers) => (await callers(single(headers['x-api-key']), single(headers['x-id']))).ok,
+    }),
     ...webhookRoutes({
       database,
       clock,
@@ -122,7 +133,17 @@ function apiRoutes(
       sendingHost: config.smtpHostname,
     }),
     ...suppressionRoutes({ database, clock }),
-    ...sandboxRoutes({ database, blobs, clock }),
+    ...sandboxRoutes({ database, blobs, clock, followers: options.followers }),
+    ...sandboxPlayRoutes({
+      database,
+      clock,
+      playByHand: createPlayByHand({ database, blobs, clock }),
+      runners: [
+        createSandboxDeliveries({ database, blobs, clock, log: parts.log, metrics: parts.metrics }),
+        createSandboxWebhooks({ database, http: options.http, clock, log: parts.log, secretKey }),
+      ],
+      nudge,
+    }),
     ...accountRoutes({ database, clock, callers }),
     ...approvalRoutes({ database, clock }),
   ];

@@ -43,7 +43,7 @@ export async function checkBlobStore(config: Pick<Config, 'blobs'>, blobs: Blobs
   if (config.blobs.kind === 'disk') return;
   const where = describeS3Place(config.blobs.place);
   try {
-    await probe(blobs);
+    await probeBlobStore(blobs);
     log.info({ where }, 'content is kept in S3');
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
@@ -60,7 +60,8 @@ export async function checkBlobStore(config: Pick<Config, 'blobs'>, blobs: Blobs
   }
 }
 
-async function probe(blobs: Blobs): Promise<void> {
+/** Writes, reads back, looks for and removes; throws what the store throws. */
+export async function probeBlobStore(blobs: Blobs): Promise<void> {
   const content = randomBytes(64);
   const key = await blobs.put(content);
   const found = await blobs.get(key);

@@ -9,6 +9,7 @@ import { type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { createLog, type Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
+import { createFollowers } from '../events/events.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
@@ -121,7 +122,12 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
   // Work that no role of this process does is told to the nodes that do it.
   const nudgeDelivery = (): void => (has('delivery') ? delivery?.nudge() : parts.hints.tell('delivery'));
   const webhooks = has('webhooks') ? startWebhooksRole(parts, http, createNotify(parts, nudgeDelivery)) : undefined;
-  const nudgeWebhooks = (): void => (webhooks ? webhooks.nudge() : parts.hints.tell('webhooks'));
+  const followers = createFollowers({ database: parts.database });
+  const nudgeWebhooks = (): void => {
+    if (webhooks) webhooks.nudge();
+    else parts.hints.tell('webhooks');
+    followers.nudge();
+  };
   const deliveryRole = has('delivery')
     ? startDeliveryRole(parts, {
         onSettled: nudgeWebhooks,
@@ -143,6 +149,7 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
       smtp?.stop(),
       deliveryRole?.running.stop(),
       webhooks?.stop(),
+      followers.stop(),
     ]);
     await http.close();
   };
@@ -152,6 +159,7 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
         ...nudges,
         handover,
         http,
+        followers,
         rateShare: () => nodes.share('api'),
       });
       const listening = app.listen().catch((error: unknown) => {
@@ -159,7 +167,10 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
       });
       httpPort = (await listening).port;
     }
-    if (has('smtp')) smtp = await startSmtpRole(parts, { ...nudges, handover, rateShare: () => nodes.share('smtp') });
+    if (has('smtp')) {
+      const baseUrl = config.baseUrl ?? `http://localhost:${httpPort ?? config.httpPort}`;
+      smtp = await startSmtpRole(parts, { ...nudges, handover, baseUrl, rateShare: () => nodes.share('smtp') });
+    }
   } catch (error) {
     await stop();
     throw error;

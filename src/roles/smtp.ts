@@ -10,7 +10,7 @@ import { type Config, ConfigError, settings } from '../config.ts';
 import { createSenderCheck } from '../domains/domains.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import type { Handover } from '../messages/messages.ts';
-import { createClaims, createSubmit } from '../send/send.ts';
+import { createClaims, createSubmit, createTrackingLinks } from '../send/send.ts';
 import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted } from './accepted.ts';
 import { smtpListenFault } from './listen-fault.ts';
@@ -22,6 +22,8 @@ const STOP_MS = 20_000;
 
 export interface SmtpRoleOptions extends Nudges {
   handover: Handover;
+  /** Public address of the service, without a slash at its end: where tracked links lead. */
+  baseUrl: string;
   /** The part of a limit that is this process's among the nodes with the smtp role. */
   rateShare(): number;
 }
@@ -49,6 +51,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
       ...{ database, blobs, clock },
       handover: options.handover,
       claims: createClaims(),
+      trackingLinks: createTrackingLinks({ secretKey: parts.secretKey, baseUrl: options.baseUrl }),
       isVerified: createSenderCheck({ database, clock }).isVerified,
       onAccepted: (accepted) => noteAccepted(metrics, options, accepted),
     }),

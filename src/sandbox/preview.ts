@@ -3,6 +3,8 @@
  * codes. Only the beginning of a large message is read; its files come after its text. Nothing here is ever sent.
  */
 import PostalMime from 'postal-mime';
+import { htmlToText } from '../mail/html-text.ts';
+import { codesOf } from './codes.ts';
 
 const READ_BYTES = 4_000_000;
 const MOST_FOUND = 100;
@@ -14,7 +16,7 @@ export interface Preview {
   headers: Record<string, string>;
   /** Addresses in html and text, each once, in their order. */
   links: string[];
-  /** What looks like a code to type in: four to eight digits, or capitals mixed with digits. */
+  /** What looks like a code to type in (codes.ts). */
   codes: string[];
 }
 
@@ -26,8 +28,13 @@ export async function previewOf(content: Uint8Array): Promise<Preview> {
   }
   const html = withoutLastLineEnd(email.html);
   const text = withoutLastLineEnd(email.text);
-  const plain = text ?? (html === null ? '' : html.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' '));
-  return { html, text, headers, links: linksOf(html ?? '', plain), codes: codesOf(plain) };
+  return { html, text, headers, links: linksOf(html ?? '', text ?? ''), codes: codesIn(html, text) };
+}
+
+/** Of the text; of the html where there is none in the text. */
+function codesIn(html: string | null, text: string | null): string[] {
+  const inText = text === null ? [] : codesOf(text);
+  return inText.length > 0 || html === null ? inText : codesOf(htmlToText(html));
 }
 
 /** The end of the last line belongs to the message, not to what was written in it. */
@@ -45,15 +52,4 @@ function linksOf(html: string, text: string): string[] {
   }
   for (const [link] of text.matchAll(/\bhttps?:\/\/[^\s<>"'\])]+/gi)) found.add(link.replace(/[.,;:!?]+$/, ''));
   return [...found].filter((link) => /^(?:https?|mailto):/i.test(link)).slice(0, MOST_FOUND);
-}
-
-function codesOf(text: string): string[] {
-  const words = text.replace(/\bhttps?:\/\/\S+|\S+@\S+/gi, ' ');
-  const found = new Set<string>();
-  for (const [code] of words.matchAll(
-    /(?<![\w.,-])(?:\d{4,8}|\d{3}[- ]\d{3}|[A-Z0-9]{3,6}-[A-Z0-9]{3,6}|[A-Z0-9]{5,10})(?![\w-]|[.,]\d)/g,
-  )) {
-    if (/\d/.test(code)) found.add(code);
-  }
-  return [...found].slice(0, MOST_FOUND);
 }

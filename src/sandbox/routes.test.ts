@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { createFollowers } from '../events/events.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { sandboxRoutes } from './routes.ts';
 
@@ -12,7 +13,10 @@ const clock = fakeClock(Date.now());
 let app: FeatureApp;
 before(async () => {
   app = await featureApp(({ database, folder }) =>
-    sandboxRoutes({ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) }),
+    sandboxRoutes({
+      ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+      followers: createFollowers({ database }),
+    }),
   );
 });
 after(() => app.close());

@@ -1,64 +1,53 @@
 /**
- * `/sandbox/inbox`: what was sent with sandbox keys, and what became of it. A live key is refused here: live mail is
- * never captured, and an empty list would hide that the wrong key is in use.
+ * `/sandbox/inbox`: what was sent with sandbox keys, what became of it, and waiting for what is to come. A live key is refused
+ * here: live mail is never captured, and an empty list would hide that the wrong key is in use.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
-import { type Clock, iso } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
+import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { previewOf } from './preview.ts';
-import { clearInboxOperation, findInboxOperation, type InboxRow, listInboxOperation } from './store.ts';
+import { createSandboxClock } from './clock.ts';
+import { itemBody, itemShape, noSuchItem, sandboxOnly, wholeItem, wholeItemSchema } from './item.ts';
+import { clearInboxOperation, type InboxRow, listInboxOperation } from './store.ts';
+import { createWaitForMail, type Wanted } from './waiting.ts';
 
 export interface SandboxRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
+  followers: Followers;
 }
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
-const query = closed({
+const filters = {
   to: Type.Optional(Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, without case.' })),
   subject: Type.Optional(Type.String({ minLength: 1, maxLength: 998, description: 'A part of it, without case.' })),
   tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exactly.' })),
-  ...pageFields,
+};
+const query = closed({ ...filters, ...pageFields });
+
+const MOST_SECONDS = 300;
+const DEFAULT_SECONDS = 30;
+const waitQuery = closed({
+  ...filters,
+  timeoutSeconds: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: MOST_SECONDS, description: `${DEFAULT_SECONDS} unless told.` }),
+  ),
 });
 
-const nullableText = Type.Union([Type.String(), Type.Null()]);
-const itemShape = {
-  messageId: Type.String(),
-  from: Type.String(),
-  to: Type.String(),
-  subject: Type.String(),
-  outcome: Type.Union([oneOf(['Delivered', 'Bounced', 'Delayed', 'Complained', 'Suppressed']), Type.Null()]),
-  age: Type.Integer({ description: 'Seconds since it was accepted.' }),
-  createdAt: Type.String(),
-};
+const cameNone = refuse(failure('NOT_FOUND', { message: 'No message that matches came in this time.' }));
 
-function itemBody(row: InboxRow, nowMs: number): Record<string, unknown> {
-  return {
-    messageId: row.message_id,
-    from: row.header_from,
-    to: row.recipient,
-    subject: row.subject,
-    outcome: row.outcome,
-    age: Math.max(0, Math.floor((nowMs - row.created_at) / 1000)),
-    createdAt: iso(row.created_at),
-  };
-}
-
-const sandboxOnly = refuse(
-  failure('FORBIDDEN', { message: 'The sandbox is reached with a sandbox key (pr_test_…); this key is live.' }),
-);
-const noSuchItem = refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
-
-export function sandboxRoutes({ database, blobs, clock }: SandboxRouteDeps): RouteDefinition<Caller>[] {
+export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[] {
+  const { database } = deps;
+  const sandboxClock = createSandboxClock(deps);
   return [
     defineRoute({
       ...{ method: 'GET', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
@@ -68,49 +57,33 @@ export function sandboxRoutes({ database, blobs, clock }: SandboxRouteDeps): Rou
       refusals: ['FORBIDDEN'],
       response: { status: 200, schema: Type.Array(closed(itemShape)) },
       async handle(request: Request<undefined, Static<typeof query>>) {
-        if (request.caller.mode !== 'sandbox') return sandboxOnly;
+        const { caller } = request;
+        if (caller.mode !== 'sandbox') return sandboxOnly;
         const page = readPage(request.query, ['string']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
-        const nowMs = clock.now();
+        const nowMs = await sandboxClock.now(caller.account.id);
         const rows = await database.execute(listInboxOperation, {
-          accountId: request.caller.account.id,
-          nowMs,
+          ...{ accountId: caller.account.id, nowMs, limit: limit + 1, ...wantedOf(request.query) },
           before: after === undefined ? null : String(after[0]),
-          limit: limit + 1,
-          to: request.query.to ?? null,
-          subject: request.query.subject ?? null,
-          tag: request.query.tag ?? null,
         });
         const show = (row: InboxRow) => itemBody(row, nowMs);
         return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.message_id], show });
       },
     }),
+    waitRoute(deps),
     defineRoute({
       ...{ method: 'GET', path: '/sandbox/inbox/:id', tag: 'sandbox', auth: 'key' },
       summary: 'Show a captured message with its content',
       refusals: ['FORBIDDEN'],
-      response: {
-        status: 200,
-        schema: closed({
-          ...itemShape,
-          html: nullableText,
-          text: nullableText,
-          headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-          links: Type.Array(Type.String()),
-          codes: Type.Array(Type.String()),
-        }),
-      },
+      response: { status: 200, schema: wholeItemSchema },
       async handle(request: Request) {
-        if (request.caller.mode !== 'sandbox') return sandboxOnly;
-        const nowMs = clock.now();
-        const key = { accountId: request.caller.account.id, messageId: request.params.id ?? '', nowMs };
-        const row = await database.execute(findInboxOperation, key);
-        if (!row) return noSuchItem;
-        const content = row.blob_key === null ? row.content : await blobs.get(row.blob_key);
-        // Mail that is not retained stays in the list when its content is gone.
-        const preview = await previewOf(content ?? new Uint8Array());
-        return answer({ ...itemBody(row, nowMs), ...preview });
+        const { caller } = request;
+        if (caller.mode !== 'sandbox') return sandboxOnly;
+        const accountId = caller.account.id;
+        const nowMs = await sandboxClock.now(accountId);
+        const item = await wholeItem(deps, { accountId, messageId: request.params.id ?? '', nowMs });
+        return item ? answer(item) : noSuchItem;
       },
     }),
     defineRoute({
@@ -125,4 +98,46 @@ export function sandboxRoutes({ database, blobs, clock }: SandboxRouteDeps): Rou
       },
     }),
   ];
+}
+
+function wantedOf({ to, subject, tag }: { to?: string; subject?: string; tag?: string }): Wanted {
+  return { to: to ?? null, subject: subject ?? null, tag: tag ?? null };
+}
+
+function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
+  const { database } = deps;
+  const sandboxClock = createSandboxClock(deps);
+  const waitForMail = createWaitForMail(deps);
+
+  const wait = async (request: Request<undefined, Static<typeof waitQuery>>): Promise<RouteAnswer> => {
+    const { caller, signal } = request;
+    if (caller.mode !== 'sandbox') return sandboxOnly;
+    const accountId = caller.account.id;
+    const wanted = wantedOf(request.query);
+    const until = performance.now() + (request.query.timeoutSeconds ?? DEFAULT_SECONDS) * 1000;
+    const look = async (): Promise<string | undefined> => {
+      const nowMs = await sandboxClock.now(accountId);
+      const page = { accountId, nowMs, before: null, limit: 1, ...wanted };
+      return (await database.execute(listInboxOperation, page))[0]?.message_id;
+    };
+    for (;;) {
+      const timeoutMs = Math.max(0, until - performance.now());
+      const messageId = await waitForMail({ accountId, wanted, signal, timeoutMs, look });
+      if (messageId === undefined) return cameNone;
+      const nowMs = await sandboxClock.now(accountId);
+      const item = await wholeItem(deps, { accountId, messageId, nowMs });
+      // Gone again when the inbox was emptied at this moment.
+      if (item) return answer(item);
+    }
+  };
+
+  return defineRoute({
+    ...{ method: 'GET', path: '/sandbox/inbox/wait', tag: 'sandbox', auth: 'key', waits: true },
+    summary: 'Wait for a message, and show it with its content',
+    description: 'The newest that matches if there is one, else the next one that comes; 404 when none came in time.',
+    query: waitQuery,
+    refusals: ['FORBIDDEN'],
+    response: { status: 200, schema: wholeItemSchema },
+    handle: wait,
+  });
 }

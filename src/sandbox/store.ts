@@ -2,10 +2,11 @@
  * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven
  * days, whatever has been removed of older ones so far.
  */
+import { asciiLower } from '../base/ascii-lower.ts';
 import { operation, type SqlValue } from '../storage/operation.ts';
 
 const INBOX_MESSAGES = 1_000;
-const INBOX_MS = 7 * 86_400_000;
+export const INBOX_MS = 7 * 86_400_000;
 
 export interface InboxRow {
   message_id: string;
@@ -41,8 +42,8 @@ export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: I
     params.push(value);
   };
   add('i.message_id < ?', page.before);
-  add('lower(i.recipient) = lower(?)', page.to);
-  add("replace(lower(e.subject), lower(?), '') <> lower(e.subject)", page.subject);
+  add('lower(i.recipient) = ?', asciiLower(page.to));
+  add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
   add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
   return tx.all<InboxRow>(
     `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at

@@ -11,6 +11,7 @@ import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { compile } from '../http/validate.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, fillIn, type Sender } from './content.ts';
@@ -53,6 +54,7 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
 export function createSend(dependencies: SendDependencies): Send {
   const { clock, database, claims, isVerified } = dependencies;
   const takeIn = createTakeIn(dependencies);
+  const sandboxClock = createSandboxClock({ clock, database });
   const validate = compile(sendBody);
 
   const verify = (sender: Sender, domain: string): boolean | Promise<boolean> =>
@@ -72,10 +74,13 @@ export function createSend(dependencies: SendDependencies): Send {
   type Record = { endpoint: string; key: string; bodyHash: Uint8Array; status: number } | null;
 
   /** Undefined: the transaction found that the key has an answer. */
-  const run = async (request: SendRequest, nowMs: number, record: Record): Promise<Result<Answer> | undefined> => {
+  const run = async (request: SendRequest, realNowMs: number, record: Record): Promise<Result<Answer> | undefined> => {
     const body = request.read();
     if (!body.ok) return body;
-    const sender: Sender = { account: request.caller.account, mode: request.caller.mode, nowMs };
+    const { account, mode } = request.caller;
+    const aheadMs = mode === 'live' ? 0 : await sandboxClock.aheadMs(account.id);
+    const nowMs = realNowMs + aheadMs;
+    const sender: Sender = { account, mode, nowMs, aheadMs };
     const { settings } = sender.account;
     const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
     if (!checked.ok) return checked;
@@ -99,6 +104,7 @@ export function createSend(dependencies: SendDependencies): Send {
       mode: sender.mode,
       source: 'http',
       nowMs,
+      aheadMs,
       from: mail.fromText,
       retain: mail.retain,
       sendAtMs: mail.sendAtMs,

@@ -35,7 +35,10 @@ export interface ContentDependencies {
 export interface Sender {
   account: Account;
   mode: Mode;
+  /** By the clock of the mode. */
   nowMs: number;
+  /** What that clock is ahead of the real time, which ids carry. */
+  aheadMs: number;
 }
 
 const NO_NAMES: readonly string[] = [];
@@ -143,7 +146,7 @@ function hasOwnLink(mail: CheckedMail): boolean {
 
 function intakeRecipients(mail: CheckedMail, sender: Sender): IntakeRecipient[] {
   return mail.recipients.all.map(({ address, role }) => ({
-    messageId: newId('msg', sender.nowMs),
+    messageId: newId('msg', sender.nowMs - sender.aheadMs),
     address,
     role,
     simulateSuppressed: simulatesSuppressed(sender.mode, address, mail.sandboxOutcome),

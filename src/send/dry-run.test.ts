@@ -70,6 +70,8 @@ test('warns of what hurts delivery', async () => {
   ]);
   const account = testAccount('acc_test', { variables: { company_address_html: '1 Main St' } });
   const headers = { 'List-Unsubscribe': '<https://x.test/>' };
+  const templateVariables = { company_address_html: '2 Side St' };
+  assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers, templateVariables })), []);
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers }, { account })), []);
 });
 

@@ -71,7 +71,7 @@ async function suppressedAmong(
       accountId: sender.account.id,
       mode: sender.mode,
       keys: mail.recipients.all.map((recipient) => recipient.key),
-      nowMs: sender.nowMs,
+      nowMs: sender.nowMs - sender.aheadMs,
     }),
   );
   const hit = mail.recipients.all.filter((recipient) => found.has(recipient.key) || simulated.has(recipient.address));
@@ -124,7 +124,10 @@ function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerifie
     'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
   );
   warn(
-    mail.render && sources.includes('company_address_html') && !variables.company_address_html,
+    mail.render &&
+      sources.includes('company_address_html') &&
+      !variables.company_address_html &&
+      !mail.variables.company_address_html,
     'COMPANY_ADDRESS_EMPTY',
     'The variable company_address_html is used, and the account has no address set.',
     'Set it with PATCH /account { "variables": { "company_address_html": "…" } }.',

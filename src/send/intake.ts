@@ -44,6 +44,7 @@ export interface IntakeDependencies {
 
 /** What was just accepted, as counters and nudges want to know it. */
 export interface Accepted {
+  accountId: string;
   mode: Mode;
   source: Intake['source'];
   recipients: AcceptanceResult['recipients'];
@@ -84,7 +85,10 @@ export interface Intake {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
+  /** With sendAtMs by the clock of the mode. */
   nowMs: number;
+  /** What that clock is ahead of the real time. */
+  aheadMs: number;
   /** The sender as the answer repeats it. */
   from: string;
   emails: IntakeEmail[];
@@ -114,9 +118,10 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     }
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result));
     if (result.stored) {
-      const { mode, source, nowMs } = intake;
+      const { accountId, mode, source, nowMs, aheadMs } = intake;
       const { recipients, leased } = result;
-      onAccepted?.({ mode, source, recipients, handedOver: leased.length, tookMs: clock.now() - nowMs });
+      const tookMs = clock.now() + aheadMs - nowMs;
+      onAccepted?.({ accountId, mode, source, recipients, handedOver: leased.length, tookMs });
     }
     return result;
   };
@@ -124,11 +129,14 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
 
 function accept(
   database: Database,
-  { accountId, mode, nowMs, submission }: Intake,
+  { accountId, mode, nowMs, aheadMs, submission }: Intake,
   acceptance: Acceptance,
 ): Promise<AcceptanceResult> {
   if (submission === undefined) return database.execute(acceptOperation, acceptance);
-  return database.execute(acceptLargeOperation, { acceptance, use: { ...submission, accountId, mode, nowMs } });
+  return database.execute(acceptLargeOperation, {
+    acceptance,
+    use: { ...submission, accountId, mode, nowMs: nowMs - aheadMs },
+  });
 }
 
 const NO_BLOBS: readonly (string | null)[] = [];
@@ -141,7 +149,7 @@ async function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<rea
 }
 
 function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], handover: Handover): Acceptance {
-  const { accountId, mode, nowMs, sendAtMs, retain } = intake;
+  const { accountId, mode, nowMs, aheadMs, sendAtMs, retain } = intake;
   const startMs = sendAtMs ?? nowMs;
   let jobs = 0;
   let bytes = 0;
@@ -154,13 +162,14 @@ function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], hand
     mode,
     source: intake.source,
     nowMs,
+    aheadMs,
     emails: intake.emails.map((email, index) => acceptedEmail(intake, email, blobKeys[index] ?? null)),
     retain,
-    contentUntilMs: startMs + RETAIN_MS[retain],
+    contentUntilMs: startMs - aheadMs + RETAIN_MS[retain],
     sendAtMs,
     expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
     from: intake.from,
-    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs + KEY_LIFETIME_MS },
+    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - aheadMs + KEY_LIFETIME_MS },
     leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? nowMs + LEASE_MS : null,
   };
 }
@@ -221,6 +230,7 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         recipient: recipient.email,
         status: 'queued',
         createdAt: intake.nowMs,
+        aheadMs: intake.aheadMs,
         expiresAt: acceptance.expiresAtMs,
         emailSeq: lease.emailSeq,
         envelopeFrom: email.envelopeFrom,

@@ -5,6 +5,7 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { appendReaction } from '../messages/messages.ts';
+import { aheadOf } from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 
 /** Within this time the same reaction again is the same one. */
@@ -64,7 +65,7 @@ export const unsubscribeOperation = operation(
     );
     if (added === 0 && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
     return appendReaction(tx, {
-      ...{ accountId, mode, messageId, atMs: one.nowMs },
+      ...{ accountId, mode, messageId, atMs: one.nowMs + (await aheadOf(tx, one)) },
       event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
     });
   },
@@ -99,7 +100,8 @@ interface Detail {
 
 /** Appends the event of an opening or a click; false when it is a repetition, one too many, or of no message. */
 export const trackOperation = operation('send.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
-  const { accountId, mode, messageId, kind, nowMs } = one;
+  const { accountId, mode, messageId, kind } = one;
+  const nowMs = one.nowMs + (await aheadOf(tx, one));
   const type = kind === 'open' ? 'Open' : 'Click';
   const earlier = await tx.all<{ at: number; detail: string }>(
     'SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? ORDER BY seq',

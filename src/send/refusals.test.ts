@@ -197,6 +197,19 @@ test('every fault is listed, not only the first', async () => {
     details.map((fault) => fault.field),
     ['from', 'to[0]', 'to[1]', 'headers.To', 'attachments[0].content', 'subject', 'html'],
   );
+  const besideMalformed: [change: Record<string, unknown>, fields: string[]][] = [
+    [{ cc: 7, to: ['a@example.com', 'b'] }, ['cc', 'to[1]']],
+    [{ cc: 7, to: 'b' }, ['cc', 'to']],
+    [{ templateId: 7, subject: 'a\nb' }, ['templateId', 'subject']],
+    // What is malformed may be what seems to be missing.
+    [{ cc: 7, to: undefined }, ['cc']],
+    [{ text: 7 }, ['text']],
+    [{ templateId: 7, subject: undefined, text: undefined }, ['templateId']],
+  ];
+  for (const [change, fields] of besideMalformed) {
+    const named = (await refused({ ...GOOD, ...change })).details.map((fault) => fault.field);
+    assert.deepEqual(named, fields, JSON.stringify(change));
+  }
 });
 
 test('executables are refused by extension and by type', async () => {

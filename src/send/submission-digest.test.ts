@@ -44,6 +44,19 @@ test('what a client composes anew does not count, all else does', () => {
   assert.notEqual(digestOf(mail({ body: 'Date: 1' })), digestOf(mail({ body: 'Date: 2' })));
 });
 
+test('lines that only look like delimiters, and what stands beside a boundary, are compared', () => {
+  assert.notEqual(digestOf(mail({ body: '--pay 100' })), digestOf(mail({ body: '--pay 999' })));
+  assert.notEqual(digestOf(mail({ body: '-- ' })), digestOf(mail({ body: '--' })));
+  assert.notEqual(digestOf(mail().replace('boundary="b1"', 'boundary="b1"; type=x')), digestOf(mail()));
+  assert.notEqual(digestOf(mail().replace('/alternative', '/related')), digestOf(mail()));
+  const upper = mail({ boundary: 'x' }).replaceAll('boundary="', 'BOUNDARY="');
+  assert.equal(digestOf(upper), digestOf(mail({ boundary: 'y' }).replaceAll('boundary="', 'BOUNDARY="')));
+  const hostile = `${mail()}boundary=a\r\n`.repeat(8_000);
+  const started = performance.now();
+  digestOf(hostile);
+  assert.ok(performance.now() - started < 2_000);
+});
+
 test('however the bytes are cut, the digest is the same', () => {
   const whole = digestOf(mail());
   for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `cut into ${size}`);

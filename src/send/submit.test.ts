@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { catalogue, Unavailable } from '../base/failure.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/submitted.ts';
 import { createSubmit, type Submission, type Submit } from './submit.ts';
@@ -148,16 +149,19 @@ test('a key makes the second submission the first; another mail or envelope unde
     { digest: () => Buffer.from('other') },
     { to: ['bob@example.com'] },
     { envelopeFrom: address('other@verified.example') },
+    { header: { ...header, tags: ['other'] } },
+    { header: { ...header, metadata: { order: '18' } } },
+    { header: { ...header, track: { opens: true, clicks: false } } },
   ]) {
     const refused = await submit.submit(submission({ header, ...change }));
     assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');
   }
   const sandboxed = await idOf(submission({ header, caller: { account: rig.account, mode: 'sandbox' } }));
   assert.notEqual(sandboxed, first);
-  const [one, two] = await Promise.all(
-    [1, 2].map(() => submit.submit(submission({ header: { idempotencyKey: 'k-2' } }))),
-  );
-  assert.ok(one!.ok && !two!.ok && two!.failure.code === 'DUPLICATE_REQUEST_IN_PROGRESS');
+  const both = await Promise.all([1, 2].map(() => submit.submit(submission({ header: { idempotencyKey: 'k-2' } }))));
+  // Over SMTP the other one is 451: it is repeated, and answered with the id of this one.
+  const outcomes = both.map((one) => (one.ok ? 'accepted' : catalogue[one.failure.code].smtp));
+  assert.deepEqual(outcomes.sort(), ['451 4.3.2', 'accepted'], JSON.stringify(both));
   const long = await submit.submit(submission({ header: { idempotencyKey: 'k'.repeat(256) } }));
   assert.ok(!long.ok && long.failure.details[0]?.field === 'Idempotency-Key');
   rig.clock.advance(86_400_000);
@@ -195,4 +199,110 @@ test('content that is stored already is named and not copied; what nothing names
   await idOf(submission({ content: await put(), to: ['suppressed@example.com'], caller }));
   await leftAlone('that of mail which is neither sent nor kept to go');
   assert.ok(await blobs.get(content.blobKey));
+});
+
+const TRACK = { opens: true, clicks: true };
+
+function htmlMail(html: string): Buffer {
+  const header = 'From: shop@verified.example\r\nMIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\n\r\n';
+  return Buffer.from(`${header}${html}\r\n`);
+}
+
+test('tracking gives each recipient a copy with links and a picture of their own', async () => {
+  const before = rig.offered.length;
+  const content = htmlMail('<a href="https://shop.test/?a=1&amp;b">x</a>');
+  const to = ['ann@example.com', 'bob@example.com', 'carl@example.com'];
+  const id = await idOf(submission({ to, content, header: { track: TRACK } }));
+  const jobs = rig.offered.slice(before);
+  assert.equal(jobs[0]!.messageId, id);
+  assert.deepEqual(
+    jobs.map((job) => job.recipient),
+    to,
+  );
+  for (const job of jobs) {
+    assert.equal(job.sizeBytes, job.content!.length);
+    const tokens = [...job.content!.toString().matchAll(/https:&?[^"]*\/t\/([\w.-]+)/g)].map((found) => found[1]!);
+    assert.deepEqual(
+      tokens.map((token) => rig.trackingLinks.open(token)),
+      [
+        {
+          kind: 'click',
+          url: 'https://shop.test/?a=1&b',
+          accountId: 'acc_test',
+          mode: 'live',
+          messageId: job.messageId,
+        },
+        { kind: 'open', accountId: 'acc_test', mode: 'live', messageId: job.messageId },
+      ],
+    );
+  }
+  const emails = await rowsOf<{ n: number }>(
+    rig,
+    `SELECT count(DISTINCT email_seq) AS n FROM message WHERE id IN (${jobs.map((job) => `'${job.messageId}'`).join()})`,
+  );
+  assert.equal(emails[0]!.n, 3);
+});
+
+test('one email for all where nothing is to be tracked', async () => {
+  const before = rig.offered.length;
+  const to = ['ann@example.com', 'bob@example.com'];
+  await idOf(submission({ to, header: { track: TRACK } }));
+  const content = htmlMail('<a href="mailto:a@b.test">x</a>');
+  await idOf(submission({ to, content, header: { track: { opens: false, clicks: true } } }));
+  const jobs = rig.offered.slice(before);
+  assert.equal(new Set(jobs.map((job) => job.emailSeq)).size, 2);
+  assert.equal(jobs[0]!.content, CONTENT);
+});
+
+test('tracked mail that is stored already: a blob for each copy, and none for what was submitted', async () => {
+  const { blobs } = rig.dependencies;
+  const put = async (html: string) => {
+    const bytes = htmlMail(html);
+    return { blobKey: await blobs.put(bytes), sizeBytes: bytes.length };
+  };
+  const before = await blobCount();
+  const settled = (count: number): Promise<unknown> =>
+    waitUntil(`${count} blobs more`, async () => (await blobCount()) === before + count);
+  const filler = 'x'.repeat(100);
+  const html = `<a href="https://shop.test/">${`${filler}\r\n`.repeat(700)}</a>`;
+  const to = ['ann@example.com', 'bob@example.com'];
+  const from = rig.offered.length;
+  await idOf(submission({ to, content: await put(html), header: { track: TRACK, idempotencyKey: 'tracked' } }));
+  await settled(2);
+  for (const job of rig.offered.slice(from)) {
+    const copy = await blobs.get(job.blobKey!);
+    assert.ok(job.content === null && job.sizeBytes === copy!.length && copy!.includes('https://mail.test/t/'));
+  }
+  await idOf(submission({ to, content: await put(html), header: { track: TRACK, idempotencyKey: 'tracked' } }));
+  await settled(2);
+  // All copies together are bounded.
+  const crowd = Array.from({ length: 25 }, (_, i) => `r${i}@example.com`);
+  const huge = await put(`<p>${`${filler}\r\n`.repeat(18_000)}`);
+  const refused = await submit.submit(submission({ to: crowd, content: huge, header: { track: TRACK } }));
+  assert.ok(!refused.ok && refused.failure.code === 'EMAIL_SIZE_EXCEEDED' && /fewer/.test(refused.failure.message));
+  const links = await put('<a href=http://a.test>\r\n'.repeat(5_001));
+  const many = await submit.submit(submission({ content: links, header: { track: TRACK } }));
+  assert.ok(!many.ok && many.failure.details[0]?.field === 'X-Postrider-Track');
+  await settled(2);
+  const opened = await put('<a href=http://a.test>\r\n'.repeat(5_001));
+  await idOf(submission({ content: opened, header: { track: { opens: true, clicks: false } } }));
+  await settled(3);
+});
+
+test('a blob whose mail was not taken is removed; one that a row may name stays', async () => {
+  const { blobs } = rig.dependencies;
+  const content = async () => ({ blobKey: await blobs.put(Buffer.alloc(70_000, 0x61)), sizeBytes: 70_000 });
+  const down = () => Promise.reject(new Unavailable('down'));
+  const before = await blobCount();
+  const unverified = createSubmit({ ...rig.dependencies, isVerified: down });
+  await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
+  await waitUntil('it to go', async () => (await blobCount()) === before);
+  // The answer to a commit may be lost and the commit not.
+  const database = { ...rig.database, execute: down } as unknown as typeof rig.database;
+  const lost = createSubmit({ ...rig.dependencies, database });
+  const kept = await content();
+  await assert.rejects(lost.submit(submission({ content: kept })), Unavailable);
+  await assert.rejects(unverified.submit(submission({ content: await content() })), Unavailable);
+  await waitUntil('a later one to go', async () => (await blobCount()) === before + 1);
+  assert.ok(await blobs.get(kept.blobKey));
 });

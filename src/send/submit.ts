@@ -11,18 +11,20 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/submitted.ts';
 import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { notVerified } from './accept.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { readOutcome } from './extra-headers.ts';
 import { type Answer, type Claims, hashBody, once, readKey } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
+import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
 /** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
 const ENDPOINT = 'smtp';
 const ACCEPTED = 202;
 
-export interface SubmitDependencies extends IntakeDependencies {
+export interface SubmitDependencies extends IntakeDependencies, CopiesDependencies {
   claims: Claims;
   /** Whether the account may send from the domain (or from one above it). */
   isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
@@ -50,7 +52,7 @@ export interface Submit {
   senderFault(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
   /**
    * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
-   * one by its Idempotency-Key. Rejects with Unavailable when storage fails.
+   * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob is the intake's from here on.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -58,6 +60,8 @@ export interface Submit {
 export function createSubmit(dependencies: SubmitDependencies): Submit {
   const { database, blobs, claims, isVerified } = dependencies;
   const takeIn = createTakeIn(dependencies);
+  const trackCopies = createTrackCopies(dependencies);
+  const sandboxClock = createSandboxClock(dependencies);
 
   const senderFault: Submit['senderFault'] = ({ account, mode }, from) => {
     if (mode === 'sandbox') return undefined;
@@ -66,49 +70,70 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     return verified.then((late) => (late ? undefined : notVerified(from.domain)));
   };
 
-  const discard = (content: SubmittedContent): void => {
-    if (!Buffer.isBuffer(content)) blobs.remove(content.blobKey).catch(() => undefined);
+  /** Undefined in place of the id when another submission took the key meanwhile. */
+  const store = async (
+    submission: Pending,
+    outcome: string | undefined,
+    record: Intake['idempotency'],
+  ): Promise<Result<{ messageId: string; json: string } | undefined>> => {
+    const { caller, mail } = submission;
+    const { account, mode } = caller;
+    const aheadMs = mode === 'live' ? 0 : await sandboxClock.aheadMs(account.id);
+    const nowMs = submission.nowMs + aheadMs;
+    const email = emailOf(submission, outcome);
+    const isTracked = mail.track.opens || mail.track.clicks;
+    const emails = isTracked
+      ? await trackCopies(email, { accountId: account.id, mode, wish: mail.track })
+      : ok([email]);
+    if (!emails.ok) return emails;
+    submission.isTaken = emails.value[0] === email;
+    const result = await takeIn({ ...intakeOf(submission, record), emails: emails.value, nowMs, aheadMs });
+    return ok(result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined);
   };
 
-  /** Undefined in place of the id when another submission took the key meanwhile; the blob is gone then. */
-  const store = async (submission: Submission, outcome: string | undefined, record: Intake['idempotency']) => {
-    const result = await takeIn(intakeOf(submission, outcome, record));
-    return result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined;
-  };
-
-  const keyed = async (submission: Submission, outcome: string | undefined, key: string) => {
-    const { caller, nowMs, content } = submission;
+  const keyed = async (submission: Pending, outcome: string | undefined, key: string) => {
+    const { caller, nowMs } = submission;
     const place = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key };
     const bodyHash = hashOf(submission);
     const record: IdempotencyPart = { endpoint: ENDPOINT, key, bodyHash, status: ACCEPTED };
-    let isTaken = false;
     const answer = await once({ database, claims, place, bodyHash, nowMs }, async () => {
-      isTaken = true;
       const stored = await store(submission, outcome, record);
-      return stored && ok<Answer>({ status: ACCEPTED, json: stored.json, replayed: false });
+      if (!stored.ok) return stored;
+      return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });
     });
-    if (!isTaken) discard(content);
     return answer.ok ? ok({ messageId: firstMessageId(answer.value.json) }) : answer;
+  };
+
+  const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
+    const late = senderFault(submission.caller, submission.mail.from);
+    const fault = late instanceof Promise ? await late : late;
+    const orders = fault ? refuse(fault) : readOrders(submission);
+    if (!orders.ok) return orders;
+    const { outcome, key } = orders.value;
+    if (key !== undefined) return keyed(submission, outcome, key);
+    const stored = await store(submission, outcome, null);
+    if (!stored.ok) return stored;
+    if (stored.value === undefined) throw new Error('a submission without a key found a record of it');
+    return ok({ messageId: stored.value.messageId });
   };
 
   return {
     senderFault,
-    submit: async (submission) => {
-      const { caller, mail, content } = submission;
-      const late = senderFault(caller, mail.from);
-      const fault = late instanceof Promise ? await late : late;
-      const orders = fault ? refuse(fault) : readOrders(submission);
-      if (!orders.ok) {
-        discard(content);
-        return orders;
+    submit: async (given) => {
+      const submission: Pending = { ...given, isTaken: false };
+      try {
+        return await judge(submission);
+      } finally {
+        const { content, isTaken } = submission;
+        if (!isTaken && !Buffer.isBuffer(content)) blobs.remove(content.blobKey).catch(() => undefined);
       }
-      const { outcome, key } = orders.value;
-      if (key !== undefined) return keyed(submission, outcome, key);
-      const stored = await store(submission, outcome, null);
-      if (stored === undefined) throw new Error('a submission without a key found a record of it');
-      return ok({ messageId: stored.messageId });
     },
   };
+}
+
+/** A submission whose blob is removed in the end, unless the intake took it: from then on a row may name it. */
+interface Pending extends Submission {
+  isTaken: boolean;
 }
 
 type IdempotencyPart = Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'>;
@@ -122,32 +147,32 @@ function readOrders({ caller, mail }: Submission): Result<{ outcome: string | un
   const faults: Fault[] = [];
   const given = caller.mode === 'sandbox' ? mail.sandboxOutcome : undefined;
   const outcome = given === undefined ? undefined : readOutcome(given, 'X-Sandbox-Outcome', faults);
-  if (mail.track.opens || mail.track.clicks) {
-    faults.push({ field: 'X-Postrider-Track', message: 'is not available in this version; leave it out' });
-  }
   const key = readKey(mail.idempotencyKey === undefined ? [] : [mail.idempotencyKey]);
   if (!key.ok) faults.push(...key.failure.details);
   if (faults.length > 0 || !key.ok) return refuse(invalid(faults));
   return ok({ outcome, key: key.value });
 }
 
-/** Envelope and content: the same mail to others, or from another sender, is another submission. */
+/** Envelope, orders and content: the same mail to others, from another sender or with other tags is another submission. */
 function hashOf(submission: Submission): Uint8Array {
+  const { tags, metadata, track, sandboxOutcome } = submission.mail;
   const recipients = submission.recipients.map(sameAddressKey).sort();
-  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients]);
+  const orders = [tags, Object.entries(metadata), track, sandboxOutcome];
+  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, orders]);
   return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
 }
 
-function intakeOf(submission: Submission, outcome: string | undefined, idempotency: Intake['idempotency']): Intake {
-  const { caller, nowMs, mail } = submission;
+function intakeOf(
+  submission: Submission,
+  idempotency: Intake['idempotency'],
+): Omit<Intake, 'emails' | 'nowMs' | 'aheadMs'> {
+  const { caller, mail } = submission;
   const { account, mode } = caller;
   return {
     accountId: account.id,
     mode,
     source: 'smtp',
-    nowMs,
     from: mail.fromText,
-    emails: [emailOf(submission, outcome)],
     retain: account.settings.retainContent,
     sendAtMs: null,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,

@@ -152,6 +152,9 @@ test('links that were not made here are answered with a page, whatever is asked'
     forged.push(
       link.slice(0, -3),
       `${link}.x`,
+      `${link}x`,
+      `${link}=`,
+      `${link}%21`,
       link.slice(0, link.indexOf('.', start)),
       `${link.slice(0, start)}x`,
       `${link.slice(0, start)}%00`,

@@ -21,8 +21,9 @@ export interface ContentSink {
   write(chunk: Buffer): void;
   /** Resolves when there is room again; undefined while there is. */
   room(): Promise<void> | undefined;
+  /** What was stored is the caller's from here on. */
   finish(): FinishedContent | Promise<FinishedContent>;
-  /** Removes what was stored. */
+  /** Removes what was stored, unless it was given away. */
   discard(): void;
 }
 
@@ -79,7 +80,7 @@ function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
   let queue: Buffer[] = [];
   let waitingBytes = 0;
   let sizeBytes = 0;
-  let state: 'open' | 'ended' | 'discarded' | 'broken' = 'open';
+  let state: 'open' | 'ended' | 'given' | 'discarded' | 'broken' = 'open';
   let wakeReader: () => void = () => undefined;
   let drained: { promise: Promise<void>; resolve: () => void } | undefined;
 
@@ -139,10 +140,12 @@ function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
       if (state === 'open') state = 'ended';
       wakeReader();
       const blobKey = await stored;
+      if (isDiscarded()) throw new Discarded('the mail was given up');
+      state = 'given';
       return { content: { blobKey, sizeBytes }, digest: () => digest.digest() };
     },
     discard: () => {
-      if (state === 'discarded') return;
+      if (state === 'discarded' || state === 'given') return;
       state = 'discarded';
       wakeReader();
       drain();

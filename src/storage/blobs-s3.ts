@@ -83,9 +83,9 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       if (content.length <= PART_BYTES) return putObject(undefined, content);
       return putParts(newBlobKey(await sha256(content)), asSource(content));
     },
-    putStream: async (source, { key, sizeBytes } = {}) => {
+    putStream: async (source, { key, sizeBytes, sha256: digest } = {}) => {
       if (key !== undefined) assertBlobKey(key);
-      return putParts(key, exactly(source, sizeBytes));
+      return putParts(key ?? (digest && newBlobKey(digest)), exactly(source, sizeBytes));
     },
     get: async (key) => {
       const content = await client.run(getObject(key), (answer) => bytesOf('GetObject', answer));

@@ -22,8 +22,9 @@ export interface Blobs {
    * Stores what the source yields without holding it; the key is made here, or is the one given (from newKey()): a blob that
    * was there under it is replaced as a whole. When the source throws, nothing is kept and its error passes through; when it
    * yields other than `sizeBytes` bytes, nothing is kept either. Rejects with Unavailable when storage does not take it.
+   * What the source has yielded it may overwrite as soon as it is asked for more.
    */
-  putStream(source: AsyncIterable<Uint8Array>, options?: { key?: string; sizeBytes?: number }): Promise<string>;
+  putStream(source: AsyncIterable<Uint8Array>, options?: PutStreamOptions): Promise<string>;
   /** A key that nothing is stored under; it can be named in a row before the blob is written. */
   newKey(): string;
   /** The whole blob, or undefined when it does not exist. Rejects with BlobDamaged when it is not what was written. */
@@ -33,7 +34,10 @@ export interface Blobs {
    * the end when that was not what was written.
    */
   read(key: string): Promise<Readable | undefined>;
-  /** The blob for reading into the caller's memory, where the store can do that; absent elsewhere: see openBlob(). */
+  /**
+   * The blob for reading into the caller's memory, where the store can do that; absent elsewhere: see openBlob(). What is
+   * read so is compared with nothing: the caller knows the digest.
+   */
   open?(key: string): Promise<BlobReader | undefined>;
   /** sizeBytes of a stored blob, or undefined when it does not exist. */
   sizeOf(key: string): Promise<number | undefined>;
@@ -47,6 +51,14 @@ export interface Blobs {
   removeUnfinished(): Promise<number>;
   /** Presigned PUT of stores that take uploads directly (S3); absent on disk: bytes then come through Postrider. */
   presignPut?(options: PresignOptions): Promise<PresignedPut>;
+}
+
+export interface PutStreamOptions {
+  /** From newKey(). */
+  key?: string;
+  sizeBytes?: number;
+  /** Of what the source yields; the source vouches for it by throwing otherwise, so that nobody hashes it again. */
+  sha256?: Uint8Array;
 }
 
 export interface PresignOptions {
@@ -81,14 +93,14 @@ export class BlobDamaged extends Unavailable {
 }
 
 /** Two characters spread the blobs over folders; the rest is 154 random bits, and the digest where it is known. */
-export function newBlobKey(digest?: Buffer): string {
+export function newBlobKey(digest?: Uint8Array): string {
   const key = `${randomText(2)}/${randomText(26)}`;
   return digest === undefined ? key : withDigest(key, digest);
 }
 
 /** The key with the SHA-256 of what is stored under it. */
-export function withDigest(key: string, digest: Buffer): string {
-  return `${key}-${digest.toString('base64url')}`;
+export function withDigest(key: string, digest: Uint8Array): string {
+  return `${key}-${Buffer.from(digest).toString('base64url')}`;
 }
 
 /** Answers the content if it is what the key says; keys without a digest say nothing. Throws BlobDamaged. */

@@ -29,6 +29,8 @@ export interface Operation<A, R> {
   run(tx: Transaction, args: A): Promise<R> | R;
   /** How arguments and results cross to the storage thread, where cloning them as they are is too slow. */
   readonly wire?: Wire<A, R>;
+  /** It may take minutes over many rows; no request waits for it. */
+  readonly slow?: boolean;
   /** Several calls that wait at the same moment as one transaction, for databases that do not group commits themselves. */
   together?(tx: Transaction, calls: readonly A[]): Promise<R[]>;
 }
@@ -58,6 +60,7 @@ export interface Wire<A, R> {
 const registry = new Map<string, Operation<never, unknown>>();
 
 export interface Ways<A, R> {
+  slow?: boolean;
   wire?: Wire<A, R>;
   together?: Together<A, R>;
 }

@@ -4,8 +4,8 @@
  * with the COMMIT; an error of any of them rejects the whole. It is committed only when the server says so: after a lost
  * connection the outcome is unknown, and the transaction is rejected.
  *
- * Nothing hangs: lock and statement timeouts are set with BEGIN (they would not pass PgBouncer as parameters of the
- * connection), and a server that does not answer at all loses the connection after DEADLINE_MS. A process that stops in
+ * Nothing hangs: lock and statement timeouts are set, behind a pooler with every BEGIN (they would not pass PgBouncer as
+ * parameters of the connection), and a server that does not answer at all loses the connection after DEADLINE_MS. A process that stops in
  * the middle of a transaction loses its locks to IDLE_MS.
  */
 import { Socket } from 'node:net';
@@ -20,20 +20,48 @@ const LOCK_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 20_000;
 const IDLE_MS = 10_000;
 const DEADLINE_MS = 30_000;
+const SLOW_MS = 600_000;
 const OLDEST_VERSION = 150_000;
 
-const SETTINGS = `SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}; SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS};
-SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`;
-const BEGIN = {
-  write: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${SETTINGS}`,
-  read: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${SETTINGS}`,
+/**
+ * Every statement of ours finds few rows by an index. Plans that read and hash whole tables look cheaper now and then, where
+ * statistics are old or wrong, and are so nowhere.
+ */
+const SETTINGS = {
+  lock_timeout: LOCK_TIMEOUT_MS,
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: IDLE_MS,
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  max_parallel_workers_per_gather: 0,
+  jit: 'off',
 };
 
-function beginText(mode: 'read' | 'write', { direct, facts }: PostgresConnection): string {
-  // What another client of a pooler left behind in the session must not weaken a commit.
-  return direct || mode === 'read'
-    ? BEGIN[mode]
-    : `${BEGIN.write}; SET LOCAL synchronous_commit = ${facts.synchronousCommit}`;
+const settings = (verb: 'SET' | 'SET LOCAL', values: Record<string, string | number> = SETTINGS): string =>
+  Object.entries(values)
+    .map(([name, value]) => `; ${verb} ${name} = ${value}`)
+    .join('')
+    .slice(2);
+
+const BEGIN = {
+  write: 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+  slow: 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+  read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+};
+/** How a transaction is run: `slow` is a write that may take minutes. */
+export type TransactionMode = keyof typeof BEGIN;
+
+/** What only holds for a session has to be said again in every transaction where sessions are handed to others. */
+function beginText(mode: TransactionMode, { direct, facts }: PostgresConnection): string {
+  const parts = [BEGIN[mode]];
+  if (!direct) {
+    parts.push(settings('SET LOCAL'));
+    // What another client of a pooler left behind in the session must not weaken a commit.
+    if (mode !== 'read') parts.push(settings('SET LOCAL', { synchronous_commit: facts.synchronousCommit }));
+  }
+  if (mode === 'slow') parts.push(settings('SET LOCAL', { statement_timeout: SLOW_MS }));
+  return parts.join('; ');
 }
 
 /** An error of a statement or of a connection, with what it means. */
@@ -51,6 +79,8 @@ export interface ServerFacts {
   version: number;
   synchronousCommit: string;
   standbyNames: string;
+  /** What its clock said between two points of performance.now(). */
+  time: { serverMs: number; askedAtMs: number; answeredAtMs: number };
 }
 
 export interface PostgresConnection {
@@ -61,7 +91,7 @@ export interface PostgresConnection {
   /** Set once the connection is of no use any more. */
   broken: string | undefined;
   /** Runs one transaction; rejects with StatementFault, or with whatever `work` threw. Nothing is kept unless it resolves. */
-  transact<R>(mode: 'read' | 'write', work: (tx: Transaction) => Promise<R> | R): Promise<R>;
+  transact<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R>;
   /** Ends it without ceremony. */
   destroy(): void;
 }
@@ -85,6 +115,18 @@ const types = { getTypeParser: (oid: number) => parsers.get(oid) ?? asText };
 /** PostgreSQL has no NUL in texts; what carries one (the answer of an endpoint) keeps its length. */
 function asParameter(value: SqlValue): unknown {
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value;
+}
+
+/** The same, for operations: with timeouts and without plans that only look cheap. */
+export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
+  const connection = await connectPostgres(address);
+  try {
+    if (connection.direct) await connection.client.query(settings('SET'));
+    return connection;
+  } catch (error) {
+    connection.destroy();
+    throw error;
+  }
 }
 
 /** Connects and asserts that the server keeps what it acknowledges; rejects with UnfitServer, or as the server refuses. */
@@ -135,21 +177,25 @@ interface Greeting {
   standby_names: string;
   pid: number;
   standby: string;
+  now_ms: number;
 }
 
 /** Reads what the promises depend on; throws UnfitServer with a sentence when it is not as it must be. */
 async function greet(client: Client): Promise<{ facts: ServerFacts; direct: boolean }> {
+  const askedAtMs = performance.now();
   const { rows } = await client.query<Greeting>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding,
        current_setting('synchronous_standby_names') AS standby_names, pg_backend_pid() AS pid,
-       pg_is_in_recovery()::text AS standby`,
+       pg_is_in_recovery()::text AS standby, (date_part('epoch', clock_timestamp()) * 1000)::bigint AS now_ms`,
   );
+  const answeredAtMs = performance.now();
   const server = rows[0] as Greeting;
   const facts = {
     version: server.version,
     synchronousCommit: server.synchronous_commit,
     standbyNames: server.standby_names,
+    time: { serverMs: server.now_ms, askedAtMs, answeredAtMs },
   };
   if (facts.version < OLDEST_VERSION) {
     throw new UnfitServer(`the server is PostgreSQL ${Math.floor(facts.version / 10_000)}; 15 or later is needed`);
@@ -170,7 +216,8 @@ async function greet(client: Client): Promise<{ facts: ServerFacts; direct: bool
  * `on` and `remote_apply` keep every promise. `local` and `remote_write` mean the same as `on` while no standby is
  * named, and less than what its operator expects of a synchronous standby once there is one.
  */
-export function assertCommitIsDurable({ synchronousCommit: level, standbyNames }: ServerFacts): void {
+export function assertCommitIsDurable(facts: Pick<ServerFacts, 'synchronousCommit' | 'standbyNames'>): void {
+  const { synchronousCommit: level, standbyNames } = facts;
   if (level === 'on' || level === 'remote_apply') return;
   if ((level === 'local' || level === 'remote_write') && standbyNames === '') return;
   throw new UnfitServer(
@@ -181,7 +228,12 @@ export function assertCommitIsDurable({ synchronousCommit: level, standbyNames }
 function wrap(client: Client, socket: Socket): PostgresConnection {
   const connection: PostgresConnection = {
     client,
-    facts: { version: 0, synchronousCommit: '', standbyNames: '' },
+    facts: {
+      version: 0,
+      synchronousCommit: '',
+      standbyNames: '',
+      time: { serverMs: 0, askedAtMs: 0, answeredAtMs: 0 },
+    },
     direct: false,
     broken: undefined,
     destroy: () => {
@@ -189,7 +241,10 @@ function wrap(client: Client, socket: Socket): PostgresConnection {
       socket.destroy();
     },
     transact: async (mode, work) => {
-      const deadline = setTimeout(() => socket.destroy(new Error('the server did not answer in time')), DEADLINE_MS);
+      const deadline = setTimeout(
+        () => socket.destroy(new Error('the server did not answer in time')),
+        mode === 'slow' ? SLOW_MS : DEADLINE_MS,
+      );
       try {
         return await transact(connection, mode, work);
       } catch (error) {
@@ -205,7 +260,7 @@ function wrap(client: Client, socket: Socket): PostgresConnection {
 
 async function transact<R>(
   connection: PostgresConnection,
-  mode: 'read' | 'write',
+  mode: TransactionMode,
   work: (tx: Transaction) => Promise<R> | R,
 ): Promise<R> {
   const { client } = connection;
@@ -257,7 +312,11 @@ function openTransaction({ client, direct }: PostgresConnection): OpenTransactio
     if (closed) throw new Error('a statement was sent after its operation had ended');
     const { text, name } = statementOf(sql);
     const values = params.map(asParameter);
-    return watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }).then(pick));
+    // Watched as it comes, so that an error is known before the answer to a COMMIT that was sent behind it.
+    const told = watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }));
+    const picked = told.then(pick);
+    picked.catch(() => undefined);
+    return picked;
   };
   const tx: Transaction = {
     dialect: 'postgres',

@@ -8,7 +8,7 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { DatabaseState } from './database.ts';
-import { connectPostgres, type PostgresConnection } from './postgres-connection.ts';
+import { connectForOperations, type PostgresConnection } from './postgres-connection.ts';
 import { type PostgresAddress, shownAddress } from './postgres-url.ts';
 
 const TRIAL_PAUSE_MS = 250;
@@ -32,6 +32,7 @@ export interface PoolOptions {
   address: PostgresAddress;
   log: Log;
   size: number;
+  onOpen(connection: PostgresConnection): void;
 }
 
 export class PostgresPool {
@@ -106,7 +107,7 @@ export class PostgresPool {
     const done = (): void => {
       this.#opening -= 1;
     };
-    connectPostgres(this.#options.address).then(
+    connectForOperations(this.#options.address).then(
       (connection) => {
         done();
         this.#adopt(connection);
@@ -120,6 +121,7 @@ export class PostgresPool {
   }
 
   #adopt(connection: PostgresConnection): void {
+    this.#options.onOpen(connection);
     connection.client.on('end', () => this.#lost(connection));
     if (this.#closing) this.#drop(connection);
     else this.#keep(connection);
@@ -201,7 +203,7 @@ export class PostgresPool {
     }
     if (this.#closing) return;
     try {
-      const connection = await connectPostgres(this.#options.address);
+      const connection = await connectForOperations(this.#options.address);
       this.#open += 1;
       if (!this.#state.ready) this.#options.log.info('the database is ready again');
       this.#state = { ready: true };

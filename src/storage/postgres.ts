@@ -11,7 +11,8 @@ import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from './database.ts';
 import type { Operation, Transaction } from './operation.ts';
-import { StatementFault } from './postgres-connection.ts';
+import { createServerClock, type ServerClock } from './postgres-clock.ts';
+import { StatementFault, type TransactionMode } from './postgres-connection.ts';
 import { PostgresPool } from './postgres-pool.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 
@@ -20,6 +21,7 @@ const POOL_SIZE = 10;
 const GROUPS_IN_FLIGHT = 2;
 const GROUP_MAX = 128;
 const RUNS_AT_MOST = 6;
+const CLOCK_MS = 5_000;
 
 export interface PostgresOptions {
   address: PostgresAddress;
@@ -60,7 +62,7 @@ class Operations {
   async alone(op: AnyOperation, args: unknown): Promise<unknown> {
     for (let run = 1; ; run += 1) {
       try {
-        return await this.transaction(op.mode, (tx) => op.run(tx, args));
+        return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => op.run(tx, args));
       } catch (error) {
         if (!(error instanceof StatementFault)) throw error;
         const { kind, reason } = error.fault;
@@ -71,7 +73,7 @@ class Operations {
     }
   }
 
-  async transaction<R>(mode: 'read' | 'write', work: (tx: Transaction) => Promise<R> | R): Promise<R> {
+  async transaction<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R> {
     const connection = await this.#pool.acquire();
     try {
       return await connection.transact(mode, work);
@@ -153,18 +155,56 @@ class GroupQueue {
   }
 }
 
+/** Keeps the clock of the process at the server's. */
+function followClock(operations: Operations, pool: PostgresPool, clock: ServerClock): () => void {
+  const look = async (): Promise<void> => {
+    const askedAtMs = performance.now();
+    const row = await operations.transaction('read', (tx) => tx.get<{ now: number }>('SELECT now_ms() AS now'));
+    if (row) clock.told(row.now, askedAtMs, performance.now());
+  };
+  const timer = setInterval(() => {
+    if (pool.state().ready) look().catch(() => undefined);
+  }, CLOCK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** A standby that nobody waits for loses what it has not received yet when it is promoted. */
+async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Promise<void> {
+  const row = await operations
+    .transaction('read', (tx) => tx.get<{ standbys: number }>('SELECT count(*) AS standbys FROM pg_stat_replication'))
+    .catch(() => undefined);
+  if (!row?.standbys) return;
+  log.warn(
+    { standbys: row.standbys },
+    'the database has standbys, but none that commits wait for: mail accepted in the last moments is lost when one is promoted; set synchronous_standby_names',
+  );
+}
+
 /** Opens the database, which is migrated; rejects when its server cannot be used as it is. */
 export async function openPostgresDatabase(options: PostgresOptions): Promise<Database> {
-  const pool = new PostgresPool({ ...options, size: options.poolSize ?? POOL_SIZE });
+  const clock = createServerClock();
+  const pool = new PostgresPool({
+    ...options,
+    size: options.poolSize ?? POOL_SIZE,
+    onOpen: ({ facts: { time } }) => clock.told(time.serverMs, time.askedAtMs, time.answeredAtMs),
+  });
   const operations = new Operations(pool);
-  const first = await pool.acquire();
+  const first = await pool.acquire().catch((error: unknown) => {
+    pool.close();
+    throw error;
+  });
   pool.release(first);
+  if (first.facts.standbyNames === '') await warnOfAsynchronousStandbys(operations, options.log);
+  const stopClock = followClock(operations, pool, clock);
   return {
     dialect: 'postgres',
+    clock,
     execute: <A, R>(op: Operation<A, R>, args: A) =>
       operations.execute(op as unknown as AnyOperation, args) as Promise<R>,
     state: () => pool.state(),
     close: async () => {
+      stopClock();
       await operations.drain();
       pool.close();
     },

@@ -1,5 +1,5 @@
 /** The suppression list over HTTP, for the account and the mode of the key. */
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Fault, failure, invalid } from '../base/failure.ts';
@@ -59,23 +59,33 @@ function body(one: Suppression): Record<string, unknown> {
 
 const listOf = (caller: Caller): ListOf => ({ accountId: caller.account.id, mode: caller.mode });
 
-function readNew(
-  request: { email: string; reason?: Suppression['reason']; expiresAt?: string },
-  nowMs: number,
-): Result<Suppression> {
+type NewSuppression = Static<typeof newSuppression>;
+
+function emailFault(email: string): string | undefined {
+  const address = parseAddress(email);
+  if (!address.ok) return address.reason;
+  return address.value.name === '' ? undefined : 'has a display name; give the bare address';
+}
+
+/** What is wrong with fields that fit the schema. */
+function faultsOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number): Fault[] {
   const faults: Fault[] = [];
+  const fault = email === undefined ? undefined : emailFault(email);
+  if (fault !== undefined) faults.push({ field: 'email', message: fault });
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs)
+    faults.push({ field: 'expiresAt', message: 'must lie in the future' });
+  return faults;
+}
+
+function readNew(request: NewSuppression, nowMs: number): Result<Suppression> {
+  const faults = faultsOf(request, nowMs);
   const address = parseAddress(request.email);
-  if (!address.ok) faults.push({ field: 'email', message: address.reason });
-  else if (address.value.name !== '')
-    faults.push({ field: 'email', message: 'has a display name; give the bare address' });
-  const expiresAt = request.expiresAt === undefined ? null : Date.parse(request.expiresAt);
-  if (expiresAt !== null && expiresAt <= nowMs) faults.push({ field: 'expiresAt', message: 'must lie in the future' });
   if (!address.ok || faults.length > 0) return refuse(invalid(faults));
   return ok({
     email: sameAddressKey(address.value),
     reason: request.reason ?? 'manual',
     sourceMessageId: null,
-    expiresAt,
+    expiresAt: request.expiresAt === undefined ? null : Date.parse(request.expiresAt),
     createdAt: nowMs,
   });
 }
@@ -110,6 +120,7 @@ function listRoutes({ database, clock }: { database: Database; clock: Clock }): 
       summary: 'Suppress an address',
       description: 'Replaces what was known of the address. Without expiresAt it holds until it is removed.',
       body: newSuppression,
+      judgeRest: (fields) => faultsOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
       handle: async (request) => {
         const read = readNew(request.body, clock.now());

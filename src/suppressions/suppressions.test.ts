@@ -65,6 +65,11 @@ test('faults are all named', async (t) => {
   );
   const json = { email: 'A <a@example.com>' };
   assert.equal((await call('POST', '/suppressions', { ...live, json })).status, 400);
+  const worse = await call('POST', '/suppressions', { ...live, json: { ...bad, reason: 'x' } });
+  assert.deepEqual(
+    worse.body.error.details.map((one: { field: string }) => one.field),
+    ['reason', 'email', 'expiresAt'],
+  );
 });
 
 test('pages lose and repeat nothing, also among equal times', async (t) => {

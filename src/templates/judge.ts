@@ -17,20 +17,25 @@ export function judgeContent(
   content: Sources & { variables: readonly DeclaredVariable[] },
   named?: { name: string },
 ): Result<undefined> {
-  const fault = named && nameFault(named.name);
   const faults = [
-    ...(fault ? [fault] : []),
-    ...formFaults(content, named !== undefined),
-    ...declarationFaults(content.variables),
+    ...(named ? nameFaults(named.name) : []),
+    ...(named ? emptyFaults(content) : []),
+    ...contentFaults(content),
   ];
   if (faults.length > 0) return refuse(invalid(faults));
   return judgeSources(content, 'as a template');
 }
 
-/** What is wrong with the name of a template, or undefined. A name is told from an id by how it begins. */
-function nameFault(name: string): Fault | undefined {
-  if (isTemplateId(name)) return { field: 'name', message: 'must not begin with tpl_, as ids do' };
-  return name.trim() === name ? undefined : { field: 'name', message: 'must not begin or end with a space' };
+/** What is wrong with the name of a template. A name is told from an id by how it begins. */
+export function nameFaults(name: string): Fault[] {
+  if (isTemplateId(name)) return [{ field: 'name', message: 'must not begin with tpl_, as ids do' }];
+  return name.trim() === name ? [] : [{ field: 'name', message: 'must not begin or end with a space' }];
+}
+
+/** That there is nothing to send. */
+export function emptyFaults({ html, text }: Pick<Sources, 'html' | 'text'>): Fault[] {
+  if (html || text) return [];
+  return [{ field: 'html', message: 'is required unless text is given, and must not be empty' }];
 }
 
 /** TEMPLATE_INVALID with the place of the first error of each part; `as` ends the sentence. */
@@ -52,16 +57,14 @@ export function judgeSources(sources: Sources, as: string): Result<undefined> {
   );
 }
 
-function formFaults({ subject, html, text }: Sources, isSaved: boolean): Fault[] {
-  const faults: Fault[] = [];
-  if (isSaved && !html && !text) {
-    faults.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
-  }
-  if (subject === null) return faults;
-  if (hasForbiddenControl(subject)) {
-    faults.push({ field: 'subject', message: 'has a line break or another control character' });
-  } else if (!isTemplate(subject) && [...subject].length > MAX_SUBJECT_LENGTH) {
-    faults.push({ field: 'subject', message: `must be at most ${MAX_SUBJECT_LENGTH} characters long` });
-  }
-  return faults;
+/** What is wrong with the form of a subject and with declarations; neither is looked into as a template. */
+export function contentFaults(content: Pick<Sources, 'subject'> & { variables: readonly DeclaredVariable[] }): Fault[] {
+  const message = content.subject === null ? undefined : subjectFault(content.subject);
+  return [...(message ? [{ field: 'subject', message }] : []), ...declarationFaults(content.variables)];
+}
+
+function subjectFault(subject: string): string | undefined {
+  if (hasForbiddenControl(subject)) return 'has a line break or another control character';
+  const isTooLong = !isTemplate(subject) && [...subject].length > MAX_SUBJECT_LENGTH;
+  return isTooLong ? `must be at most ${MAX_SUBJECT_LENGTH} characters long` : undefined;
 }

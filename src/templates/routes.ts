@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure } from '../base/failure.ts';
+import { type Failure, type Fault, failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
@@ -24,7 +24,7 @@ import {
   templateSchema,
   versionSchema,
 } from './bodies.ts';
-import { judgeContent, judgeSources } from './judge.ts';
+import { contentFaults, emptyFaults, judgeContent, judgeSources, nameFaults } from './judge.ts';
 import { hasSlot, inLayout } from './layout.ts';
 import { preview } from './preview.ts';
 import type { Rendered, ToRender } from './render.ts';
@@ -141,6 +141,16 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
   return answer(templateBody(written.template));
 }
 
+/** Faults of a template's fields that fit the schema where others do not. */
+function restFaults(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Fault[] {
+  const content = contentOf(fields);
+  return [
+    ...(fields.name === undefined ? [] : nameFaults(fields.name)),
+    ...(malformed.has('text') ? [] : emptyFaults(content)),
+    ...contentFaults(content),
+  ];
+}
+
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
   const write = async (
@@ -157,7 +167,13 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const made = { accountId, templateId, name: request.body.name, content, nowMs: clock.now() };
     return writtenAnswer(deps, accountId, await database.execute(wish.operation, made));
   };
-  const shared = { tag: 'templates', auth: 'key', body: templateRequest, maxBodyBytes: MAX_TEMPLATE_BYTES } as const;
+  const shared = {
+    tag: 'templates',
+    auth: 'key',
+    body: templateRequest,
+    maxBodyBytes: MAX_TEMPLATE_BYTES,
+    judgeRest: restFaults,
+  } as const;
   return [
     defineRoute({
       ...{ ...shared, method: 'POST', path: '/templates' },
@@ -262,6 +278,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Preview what is not saved yet',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,
+      judgeRest: (fields) => contentFaults(contentOf(fields)),
       maxBodyBytes: MAX_TEMPLATE_BYTES,
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },

@@ -25,7 +25,10 @@ export interface Judged {
   outcome: HttpOutcome;
   /** Attempts made since the work began, this one included. */
   attempts: number;
+  /** Unix ms, by the clock that decides the schedule. */
   nowMs: number;
+  /** What dates in the answer are compared with; the same unless given. */
+  realNowMs?: number;
   /** Uniform in [0, 1). */
   random: number;
 }
@@ -36,7 +39,7 @@ export function judge(judged: Judged): Verdict {
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
   const delayMs = webhookDelayMs(judged.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
-  const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], nowMs) : 0;
+  const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], judged.realNowMs ?? nowMs) : 0;
   return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, judged.random), asked) };
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { EVENT_TYPES, type EventType, WEBHOOK_WORK } from '../events/events.ts';
-import { enqueue, enqueueHeld } from '../queue/queue.ts';
+import { enqueue, enqueueHeld, heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
@@ -46,7 +46,8 @@ export const retryDeliveryOperation = operation(
     const delivery = await readDelivery(tx, retry);
     if (!delivery) return { found: false, missing: 'delivery' };
     if (endpoint.enabled === 0) return { found: true, enabled: false, delivery };
-    if (delivery.status === 'pending') await hasten(tx, { ...retry, delivery });
+    const aheadMs = await heldAheadOf(tx, retry);
+    if (delivery.status === 'pending') await hasten(tx, { ...retry, delivery, aheadMs });
     else {
       await enqueue(tx, {
         kind: WEBHOOK_WORK,
@@ -61,7 +62,7 @@ export const retryDeliveryOperation = operation(
     }
     await tx.run(
       "UPDATE webhook_delivery SET status = 'pending', next_attempt_at = ?, updated_at = ? WHERE webhook_id = ? AND id = ?",
-      retry.nowMs,
+      retry.nowMs + aheadMs,
       retry.nowMs,
       retry.id,
       retry.deliveryId,
@@ -79,12 +80,15 @@ function readDelivery(tx: Transaction, key: { id: string; deliveryId: string }) 
 }
 
 /** The waiting row is found by its time, which the record repeats; a row that is held or leased is on its way already. */
-async function hasten(tx: Transaction, retry: EndpointKey & { delivery: DeliveryRow; nowMs: number }): Promise<void> {
+async function hasten(
+  tx: Transaction,
+  retry: EndpointKey & { delivery: DeliveryRow; nowMs: number; aheadMs: number },
+): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ? WHERE kind = ? AND held = 0 AND due = ? AND leased = 0 AND subject = ? AND ref = ?`,
     retry.nowMs,
     WEBHOOK_WORK,
-    retry.delivery.next_attempt_at,
+    (retry.delivery.next_attempt_at ?? 0) - retry.aheadMs,
     retry.id,
     retry.delivery.event_seq,
   );

@@ -5,6 +5,7 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
+import { subscribe, unsubscribe } from './subscriptions.ts';
 
 export interface Owner {
   accountId: string;
@@ -42,6 +43,7 @@ export const createEndpointOperation = operation(
       made.nowMs,
       made.nowMs,
     );
+    await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
     return row as EndpointRow;
   },
 );
@@ -121,6 +123,7 @@ export const replaceEndpointOperation = operation(
       change.accountId,
       change.mode,
     );
+    if (row) await subscribe(tx, { ...change, enabled: row.enabled });
     if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
     return row;
   },
@@ -155,6 +158,7 @@ export const removeEndpointOperation = operation('webhooks.remove', 'write', asy
     key.accountId,
     key.mode,
   );
+  if (changed === 1) await unsubscribe(tx, key.id);
   return changed === 1;
 });
 

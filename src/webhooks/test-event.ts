@@ -7,10 +7,8 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf } from './attempt.ts';
-import { signedHeaders } from './sign.ts';
+import { postEvent } from './request.ts';
 import type { Target } from './targets.ts';
-
-const TIMEOUT_MS = 15_000;
 
 export async function sendTestEvent(test: { http: HttpClient; target: Target; mode: Mode; nowMs: number }) {
   const { nowMs } = test;
@@ -29,11 +27,6 @@ export async function sendTestEvent(test: { http: HttpClient; target: Target; mo
     delivery: { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 1 },
     test: true,
   });
-  const outcome = await test.http.post({
-    url: test.target.url,
-    headers: signedHeaders({ id, body }, test.target.keys(nowMs), Date.now()),
-    body,
-    timeoutMs: TIMEOUT_MS,
-  });
+  const outcome = await postEvent({ http: test.http, target: test.target, event: { id, body }, nowMs });
   return { success: outcome.ok && outcome.status >= 200 && outcome.status < 300, eventId: id, ...answerOf(outcome) };
 }

@@ -3,4 +3,6 @@
  * are taken or the schedule ends.
  */
 export type { Notice, Notify } from './notices.ts';
+export { createSandboxWebhooks } from './sandbox-webhooks.ts';
+export { newSecret, secretKeyOf, signedHeaders } from './sign.ts';
 export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

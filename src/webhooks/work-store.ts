@@ -8,11 +8,8 @@ import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../event
 import * as queue from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { deliveryIdOf } from './endpoints.ts';
-import { enqueueNotice } from './notice-store.ts';
+import { keepStandings } from './standing.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
-
-/** After so long with nothing but failures an endpoint is disabled. */
-const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
 
 export interface WebhookJob {
   seq: number;
@@ -20,8 +17,11 @@ export interface WebhookJob {
   attempts: number;
   crashes: number;
   accountId: string;
+  mode: Mode;
   webhookId: string;
   eventSeq: number;
+  /** Sandbox: what the account's clock is ahead of the real time. */
+  aheadMs: number;
 }
 
 export interface EventText {
@@ -86,29 +86,60 @@ export const claimOperation = operation(
     await queue.hold(tx, crowd, request.nowMs);
     const rows = crowd.length === 0 ? claimed : claimed.filter((row) => !request.crowding.includes(row.lane));
     const crowding = request.crowding.filter((lane) => crowd.some((row) => row.lane === lane));
-    if (rows.length === 0) return { jobs: [], events: [], targets: [], taken: claimed.length, crowding };
-    const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
-    const events = await readEvents(tx, [...new Set(rows.map((row) => row.ref))]);
-    const jobs: WebhookJob[] = [];
-    for (const row of rows) {
-      const event = events.get(row.ref);
-      const target = targets.get(row.subject);
-      if (event && target?.enabled) jobs.push(jobOf(row));
-      else await endUntried(tx, { row, event, known: target !== undefined, nowMs: request.nowMs });
-    }
-    return { jobs, events: [...events.values()], targets: [...targets.values()], taken: claimed.length, crowding };
+    const batch = await batchOf(tx, rows, request.nowMs);
+    return { ...batch, taken: claimed.length, crowding };
   },
 );
 
-function jobOf(row: queue.Work): WebhookJob {
+/** What the attempts of leased rows need; rows that nobody waits for any more are ended. */
+async function batchOf(
+  tx: Transaction,
+  rows: readonly queue.Work[],
+  nowMs: number,
+): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets'>> {
+  if (rows.length === 0) return { jobs: [], events: [], targets: [] };
+  const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
+  const events = await readEvents(tx, [...new Set(rows.map((row) => row.ref))]);
+  const aheads = await readAheads(tx, rows);
+  const jobs: WebhookJob[] = [];
+  for (const row of rows) {
+    const event = events.get(row.ref);
+    const target = targets.get(row.subject);
+    const job = jobOf(row, aheads.get(row.account_id));
+    if (event && target?.enabled) jobs.push(job);
+    else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
+  }
+  return { jobs, events: [...events.values()], targets: [...targets.values()] };
+}
+
+/** The same for rows that the caller has leased himself. */
+export const sandboxBatchOperation = operation(
+  'webhooks.sandboxBatch',
+  'write',
+  (tx, { works, nowMs }: { works: queue.Work[]; nowMs: number }) => batchOf(tx, works, nowMs),
+);
+
+/** Clocks of the accounts whose sandbox is among the rows. */
+async function readAheads(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<string, number>> {
+  const aheads = new Map<string, number>();
+  for (const { mode, account_id: accountId } of rows) {
+    if (mode === 'sandbox' && !aheads.has(accountId))
+      aheads.set(accountId, await queue.aheadOf(tx, { accountId, mode }));
+  }
+  return aheads;
+}
+
+function jobOf(row: queue.Work, aheadMs = 0): WebhookJob {
   return {
     seq: row.seq,
     fence: row.fence,
     attempts: row.attempts,
     crashes: row.crashes,
     accountId: row.account_id,
+    mode: row.mode,
     webhookId: row.subject,
     eventSeq: row.ref,
+    aheadMs: row.mode === 'sandbox' ? aheadMs : 0,
   };
 }
 
@@ -158,20 +189,21 @@ async function readEvents(tx: Transaction, seqs: number[]): Promise<Map<number, 
 }
 
 interface Untried {
-  row: queue.Work;
+  job: WebhookJob;
   event: EventText | undefined;
   /** Whether the endpoint exists; it is disabled then. */
   known: boolean;
+  /** Unix ms, real time. */
   nowMs: number;
 }
 
 /** Ends work that nobody waits for any more; a disabled endpoint keeps the record, to be retried or replayed by hand. */
 async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
-  const { row, event } = untried;
-  await queue.finish(tx, row);
+  const { job, event, nowMs } = untried;
+  await queue.finish(tx, job);
   if (!event || !untried.known) return;
-  await writeRecord(tx, {
-    ...jobOf(row),
+  const record: Settled = {
+    ...job,
     eventId: event.id,
     eventType: event.type,
     result: 'failed',
@@ -181,14 +213,16 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
     responseStart: null,
     error: 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question',
     latencyMs: null,
-    atMs: untried.nowMs,
-  });
+    atMs: nowMs + job.aheadMs,
+  };
+  await writeRecord(tx, record, nowMs);
 }
 
 export interface Settled {
   seq: number;
   fence: number;
   accountId: string;
+  mode: Mode;
   webhookId: string;
   eventSeq: number;
   eventId: string;
@@ -197,6 +231,7 @@ export interface Settled {
   result: 'succeeded' | 'failed' | 'retry' | 'gone';
   /** False when no request was made. */
   tried: boolean;
+  /** As atMs by the clock of the mode. */
   nextAttemptMs: number | null;
   responseStatus: number | null;
   responseStart: string | null;
@@ -207,7 +242,8 @@ export interface Settled {
 
 const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
 
-async function writeRecord(tx: Transaction, settled: Settled): Promise<void> {
+/** `nowMs` is real: how long a record is kept counts from it. */
+async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
   await tx.run(
     `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
        response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at)
@@ -234,7 +270,7 @@ async function writeRecord(tx: Transaction, settled: Settled): Promise<void> {
     settled.latencyMs,
     settled.nextAttemptMs,
     settled.atMs,
-    settled.atMs,
+    nowMs,
   );
 }
 
@@ -267,22 +303,12 @@ export const settleOperation = operation(
   'webhooks.settle',
   'write',
   async (tx, request: SettleRequest): Promise<SettleAnswer> => {
-    const standings = new Map<string, Standing>();
-    for (const settled of request.settled) {
-      const lease = { seq: settled.seq, fence: settled.fence };
-      const held =
-        settled.result === 'retry'
-          ? await queue.reschedule(tx, lease, settled.nextAttemptMs ?? settled.atMs)
-          : await queue.finish(tx, lease);
-      if (!held) continue;
-      await writeRecord(tx, settled);
-      if (settled.tried) note(standings, settled);
-    }
-    const disabled: string[] = [];
-    // In one order, so that two nodes do not wait for each other.
-    for (const [webhookId, standing] of [...standings].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      if (await keepStanding(tx, webhookId, standing)) disabled.push(webhookId);
-    }
+    const held =
+      tx.dialect === 'postgres' ? await endTogether(tx, request.settled) : await endEach(tx, request.settled);
+    // A server takes these one behind the other, without waiting for our next word.
+    await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
+    const tried = held.filter((settled) => settled.tried);
+    const disabled = await keepStandings(tx, tried, request.nowMs);
     await queue.hold(tx, request.hold, request.nowMs);
     await queue.release(tx, request.release, request.nowMs);
     for (const crash of request.crashed) await queue.recordCrash(tx, crash, crash.dueMs);
@@ -293,53 +319,40 @@ export const settleOperation = operation(
   },
 );
 
-/** What one settle says of an endpoint. */
-interface Standing {
-  succeeded: boolean;
-  gone: boolean;
-  atMs: number;
-}
-
-function note(standings: Map<string, Standing>, settled: Settled): void {
-  const standing = standings.get(settled.webhookId) ?? { succeeded: false, gone: false, atMs: settled.atMs };
-  standing.succeeded ||= settled.result === 'succeeded';
-  standing.gone ||= settled.result === 'gone';
-  standing.atMs = Math.max(standing.atMs, settled.atMs);
-  standings.set(settled.webhookId, standing);
-}
-
-/** Keeps `failing_since`, and disables an endpoint that wants or deserves no more; answers whether it did. */
-async function keepStanding(tx: Transaction, webhookId: string, standing: Standing): Promise<boolean> {
-  if (standing.gone) {
-    return disable(tx, { webhookId, reason: 'the endpoint answered 410 Gone', nowMs: standing.atMs });
+/** Ends or moves the work of each; answers those whose lease was still held. */
+async function endEach(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
+  const held: Settled[] = [];
+  for (const settled of given) {
+    const lease = { seq: settled.seq, fence: settled.fence };
+    const isHeld =
+      settled.result === 'retry'
+        ? await queue.reschedule(tx, lease, await dueMsOf(tx, settled))
+        : await queue.finish(tx, lease);
+    if (isHeld) held.push(settled);
   }
-  if (standing.succeeded) {
-    await tx.run('UPDATE webhook SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL', webhookId);
-    return false;
-  }
-  const row = await tx.get<{ failing_since: number }>(
-    'UPDATE webhook SET failing_since = coalesce(failing_since, ?) WHERE id = ? AND enabled = 1 RETURNING failing_since',
-    standing.atMs,
-    webhookId,
-  );
-  if (!row || standing.atMs - row.failing_since < DISABLE_AFTER_MS) return false;
-  return disable(tx, { webhookId, reason: 'nothing but failures for five days', nowMs: standing.atMs });
+  return held;
 }
 
-async function disable(
-  tx: Transaction,
-  { webhookId, reason, nowMs }: { webhookId: string; reason: string; nowMs: number },
-): Promise<boolean> {
-  const row = await tx.get<{ account_id: string; mode: Mode }>(
-    `UPDATE webhook SET enabled = 0, disabled_reason = ?, updated_at = ? WHERE id = ? AND enabled = 1
-     RETURNING account_id, mode`,
-    reason,
-    nowMs,
-    webhookId,
-  );
-  if (!row) return false;
-  await enqueueNotice(tx, { webhookId, accountId: row.account_id, mode: row.mode, nowMs });
-  return true;
+/** The same for all in a few statements of PostgreSQL. */
+async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
+  const retries = given.filter((one) => one.result === 'retry');
+  const aheadOf = await queue.heldAheadsOf(tx, retries);
+  const [ended, moved] = await Promise.all([
+    queue.finishMany(
+      tx,
+      given.filter((one) => one.result !== 'retry'),
+    ),
+    queue.rescheduleMany(
+      tx,
+      retries.map((one) => ({ seq: one.seq, fence: one.fence, dueMs: (one.nextAttemptMs ?? one.atMs) - aheadOf(one) })),
+    ),
+  ]);
+  return given.filter((one) => ended.has(one.seq) || moved.has(one.seq));
+}
+
+/** When the next attempt is due, in real time. */
+async function dueMsOf(tx: Transaction, settled: Settled): Promise<number> {
+  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.heldAheadOf(tx, settled));
 }
 
 /** Keeps leases; answers the numbers of the rows that were lost. */

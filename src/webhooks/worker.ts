@@ -9,7 +9,7 @@
  * A nudge makes the next claim come at once; polling alone is correct. Stop: no new attempts, those under way end within
  * the deadline of a request, the rest is given back.
  */
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
@@ -18,24 +18,21 @@ import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import { isSuspect, needsMark, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { createAlarm } from './alarm.ts';
-import { type Answer, answerOf, judge, type Verdict } from './attempt.ts';
 import { watchClock } from './clock-watch.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
 import { createLeases, LEASE_MS } from './leases.ts';
 import { giveNotices, type Notify } from './notices.ts';
+import { postEvent } from './request.ts';
+import { settledOf, type Tellable, untriedOf } from './settled.ts';
 import { createSettler } from './settler.ts';
-import { signedHeaders } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
 import { createTargets, type Target } from './targets.ts';
 import {
   type ClaimedBatch,
   claimOperation,
-  type EventText,
   heldLanesOperation,
   type SettleAnswer,
-  type Settled,
   type SettleRequest,
-  type WebhookJob,
 } from './work-store.ts';
 
 const HOUSEKEEPING_MS = 1_000;
@@ -51,7 +48,6 @@ const LOOK_PAST_MS = 100;
 /** Between two claims that found little: lets events of one moment come in one batch. */
 const CLAIM_GAP_MS = 4;
 const NOTICES_EVERY_MS = 60_000;
-const ATTEMPT_TIMEOUT_MS = 15_000;
 const SLOW_AFTER_MS = 2_000;
 const CRASH_DELAY_MS = 60_000;
 const STOP_PATIENCE_MS = 5_000;
@@ -82,11 +78,6 @@ export interface WebhookDeps {
 export interface Webhooks extends Running {
   /** There may be new work; cheap, call it after every commit of events. */
   nudge(): void;
-}
-
-/** What a result is recorded about. */
-interface Tellable extends WebhookJob {
-  event: EventText;
 }
 
 interface Carried extends Tellable {
@@ -143,12 +134,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
         await leases.mark(job, true);
         watch = setTimeout(() => void leases.mark(job, false).catch(() => undefined), SUSPECT_WATCH_MS);
       }
-      const outcome = await deps.http.post({
-        url: job.target.url,
-        headers: signedHeaders(job.event, job.target.keys(clock.now()), systemClock.now()),
-        body: job.event.body,
-        timeoutMs: ATTEMPT_TIMEOUT_MS,
-      });
+      const outcome = await postEvent({ http: deps.http, target: job.target, event: job.event, nowMs: clock.now() });
       slow = outcome.latencyMs >= SLOW_AFTER_MS;
       settleOutcome(job, outcome);
     } catch (error) {
@@ -174,10 +160,11 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   function settleOutcome(job: Carried, outcome: HttpOutcome): void {
-    const nowMs = clock.now();
-    const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, random: random() });
-    settle(job, verdict, answerOf(outcome));
-    if (verdict.kind === 'succeeded') {
+    const { aheadMs } = job;
+    const nowMs = clock.now() + aheadMs;
+    const settled = settledOf(job, { outcome, nowMs, aheadMs, random: random() });
+    settler.settle(settled);
+    if (settled.result === 'succeeded') {
       deps.metrics?.webhookAttempts.succeeded.inc();
       deps.metrics?.webhookLagSeconds.observe((nowMs - job.event.at) / 1000);
     } else {
@@ -185,22 +172,8 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     }
   }
 
-  function settle(job: Tellable, verdict: Verdict, answer: Answer): void {
-    settler.settle({ ...settledOf(job), result: verdict.kind, nextAttemptMs: verdict.nextAttemptMs, ...answer });
-  }
-
   function settleUntried(job: Tellable, error: string): void {
-    settler.settle({ ...settledOf(job), tried: false, result: 'failed', error });
-  }
-
-  function settledOf(job: Tellable): Settled {
-    const { seq, fence, accountId, webhookId, eventSeq, event } = job;
-    return {
-      ...{ seq, fence, accountId, webhookId, eventSeq, eventId: event.id, eventType: event.type },
-      ...{ result: 'failed', tried: true, nextAttemptMs: null },
-      ...{ responseStatus: null, responseStart: null, error: null, latencyMs: null },
-      atMs: clock.now(),
-    };
+    settler.settle(untriedOf(job, { nowMs: clock.now() + job.aheadMs, error }));
   }
 
   /** undefined when its secret does not open, so that one bad row spoils no other's delivery. */

@@ -7,6 +7,7 @@ import {
   askApprovalOperation,
   decideApprovalOperation,
 } from '../../src/accounts/approval-store.ts';
+import { contactsOperation } from '../../src/accounts/contact-store.ts';
 import {
   createCredentialOperation,
   createUserOperation,
@@ -41,8 +42,10 @@ import {
   sealedKeysOperation,
   sendingDomainOperation,
 } from '../../src/domains/store.ts';
+import { dropOldestWeekOperation, makePartitionsOperation } from '../../src/messages/partition-store.ts';
 import { beatOperation, leaveOperation } from '../../src/nodes/store.ts';
 import { suppressedAmongOperation } from '../../src/send/store.ts';
+import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
 import { metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
 import {
   importOperation,
@@ -109,6 +112,7 @@ export const accounts: Scenario = async (stage) => {
   const firstRun = { ...first, keys: [...first.keys] };
   assert.equal(await stage.act(firstRunOperation, firstRun), true);
   assert.equal(await stage.act(firstRunOperation, firstRun), false);
+  await stage.act(contactsOperation, account.id);
   const free = newAccount(stage, 'free');
   await stage.act(createAccountOperation, { account: free, keys: [] });
   await stage.act(accountOperation, account.id);
@@ -290,6 +294,9 @@ export const facts: Scenario = async (stage) => {
   await stage.act(metaOnceOperation, { key: 'colour', value: 'red' });
   await stage.act(metaOnceOperation, { key: 'colour', value: 'blue' });
   await stage.act(metaOperation, 'colour');
+  assert.equal(await stage.act(alignEventOrderOperation, null), false, 'nothing was restored');
+  assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs }), 0, 'all are there');
+  assert.equal(await stage.act(dropOldestWeekOperation, { beforeMs: stage.nowMs - 8 * 86_400_000 }), false);
   const node = { id: 'b', host: 'h', version: '1', roles: 'api,delivery', nowMs: stage.nowMs, silentMs: 60_000 };
   await stage.act(beatOperation, node);
   await stage.act(beatOperation, { ...node, id: 'B' });

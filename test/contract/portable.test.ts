@@ -10,10 +10,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { firstRun } from '../../src/accounts/accounts.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { readEventsOperation } from '../../src/events/read-store.ts';
 import { acceptOperation, claimOperation } from '../../src/messages/messages.ts';
 import { backUp } from '../../src/storage/backup.ts';
 import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
+import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
 import { exportFromPostgres } from '../../src/storage/export-postgres.ts';
 import { importIntoPostgres } from '../../src/storage/import-postgres.ts';
 import { fileBlobs, openPortableFile } from '../../src/storage/portable-file.ts';
@@ -22,6 +24,7 @@ import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
 import { openSqlite } from '../../src/storage/sqlite-connection.ts';
 import { acceptance } from '../kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 
 const quiet = (): void => undefined;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-portable-'));
@@ -140,6 +143,21 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
       leaseUntilMs: nowMs + 60_000,
     });
     assert.ok(result.leased[0]!.seq > highest, 'a number of a row is never used twice');
+
+    // As it is done whenever a server's database is opened; the log goes on where its followers are.
+    await target.database.execute(alignEventOrderOperation, null);
+    const follow = (seq: number) =>
+      target.database.execute(readEventsOperation, {
+        ...{ accountId, mode: 'live', order: 'asc', after: { position: seq, seq }, limit: 50, messageId: null },
+        ...{ eventType: null, sinceMs: null, untilMs: null },
+      });
+    const last = Number(exported.tables.event);
+    const middle = await follow(last - 40);
+    assert.ok(middle.length > 10 && middle[0]!.seq <= last - 36, 'a cursor from before the move');
+    const later = acceptance({ accountId, nowMs });
+    await target.database.execute(acceptOperation, later);
+    const id = later.emails[0]!.recipients[0]!.messageId;
+    await waitUntil('the event of new mail', async () => (await follow(last)).some((one) => one.message_id === id));
   } finally {
     await target.close();
   }

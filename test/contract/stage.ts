@@ -7,10 +7,10 @@ import assert from 'node:assert/strict';
 import type { IdPrefix } from '../../src/base/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { findOperation, type Operation } from '../../src/storage/operation.ts';
-import { DIALECTS, type Dialect, type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
+import { DIALECTS, type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 
 export interface Stage {
-  readonly dialect: Dialect;
   readonly database: Database;
   /** The time of the scenario: the real one, to the second, the same in all runs. */
   readonly nowMs: number;
@@ -27,11 +27,25 @@ export interface Stage {
 export type Scenario = (stage: Stage) => Promise<void>;
 
 /** Members that hold numbers which the database gives out. */
-const NUMBERED = new Set(['seq', 'emailSeq', 'email_seq', 'workSeq', 'eventSeq', 'event_seq', 'lastSeq', 'last']);
+const NUMBERED = new Set([
+  'ref',
+  'seq',
+  'emailSeq',
+  'email_seq',
+  'workSeq',
+  'eventSeq',
+  'event_seq',
+  'lastSeq',
+  'last',
+]);
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Names of the operations that were run on each dialect. */
-export const covered: Record<Dialect, Set<string>> = { sqlite: new Set(), postgres: new Set() };
+/** Names of the operations that were run in each way. */
+export const covered = new Map<Variant, Set<string>>();
+
+/** PostgreSQL does many calls of some operations together, and each alone where that fails: both ways are compared. */
+const VARIANTS = [...DIALECTS, 'postgres, each alone'] as const;
+export type Variant = (typeof VARIANTS)[number] | 'postgres through a pooler';
 
 const START_MS = Math.floor(Date.now() / 1_000) * 1_000;
 
@@ -71,32 +85,63 @@ interface Recorded {
   answer: unknown;
 }
 
-const opened = new Map<Dialect, Promise<TempDatabase>>();
+const opened = new Map<Variant, Promise<TempDatabase>>();
 
 /** One database of each kind for all scenarios, which take turns. */
-function databaseOf(dialect: Dialect): Promise<TempDatabase> {
-  let temp = opened.get(dialect);
+function databaseOf(variant: Variant): Promise<TempDatabase> {
+  const dialect = variant === 'sqlite' ? 'sqlite' : 'postgres';
+  let temp = opened.get(variant);
   if (!temp) {
     temp = tempDatabase(dialect);
-    opened.set(dialect, temp);
+    opened.set(variant, temp);
   }
   return temp;
+}
+
+/** Takes this database for the variant; closed with the others. */
+export function provide(variant: Variant, temp: TempDatabase): void {
+  opened.set(variant, Promise.resolve(temp));
 }
 
 export async function closeAll(): Promise<void> {
   for (const temp of opened.values()) await (await temp).close();
 }
 
-async function perform(scenario: Scenario, dialect: Dialect): Promise<Recorded[]> {
-  const temp = await databaseOf(dialect);
+/** Following the log shows nothing that a transaction under way anywhere on the server might still come before. */
+async function untilSettled(database: Database): Promise<void> {
+  if (database.dialect === 'sqlite') return;
+  const bounds = (end: 'xmin' | 'xmax'): Promise<number> =>
+    database.execute(
+      {
+        name: `test.${end}`,
+        mode: 'read',
+        run: async (tx) => {
+          const row = await tx.get<{ id: number }>(
+            `SELECT pg_snapshot_${end}(pg_current_snapshot())::text::bigint AS id`,
+          );
+          return row!.id;
+        },
+      },
+      null,
+    );
+  const end = await bounds('xmax');
+  await waitUntil('earlier transactions to end', async () => (await bounds('xmin')) >= end);
+}
+
+async function perform(scenario: Scenario, variant: Variant): Promise<Recorded[]> {
+  const temp = await databaseOf(variant);
   const { database } = temp;
   const transcript: Recorded[] = [];
   const labelsOf = new Map<string, (key: string, seq: number) => string>();
   let made = 0;
+  const taken = covered.get(variant) ?? new Set();
+  covered.set(variant, taken);
   const run = async <A, R>(op: Operation<A, R>, args: A): Promise<R> => {
     findOperation(op.name);
-    covered[dialect].add(op.name);
-    return database.execute(op, args);
+    taken.add(op.name);
+    if (variant !== 'postgres, each alone') return database.execute(op, args);
+    const { together: _, ...alone } = op;
+    return database.execute(alone, args);
   };
   const keep = (op: string, answer: unknown): void => {
     if (!labelsOf.has(op)) labelsOf.set(op, labels());
@@ -104,7 +149,6 @@ async function perform(scenario: Scenario, dialect: Dialect): Promise<Recorded[]
   };
   try {
     await scenario({
-      dialect,
       database,
       nowMs: START_MS,
       id: (prefix, atMs = START_MS) => {
@@ -112,6 +156,7 @@ async function perform(scenario: Scenario, dialect: Dialect): Promise<Recorded[]
         return `${prefix}_${timeText(atMs)}${String(made).padStart(13, '0')}`;
       },
       act: async (op, args) => {
+        if (op.name === 'events.read') await untilSettled(database);
         const answer = await run(op, args);
         keep(op.name, answer);
         return answer;
@@ -133,12 +178,14 @@ async function perform(scenario: Scenario, dialect: Dialect): Promise<Recorded[]
   }
 }
 
-/** Performs the scenario on every database; their transcripts have to be equal, and not empty. */
-export async function compare(scenario: Scenario): Promise<void> {
-  const [first, ...others] = await Promise.all(DIALECTS.map((dialect) => perform(scenario, dialect)));
+/** Performs the scenario in every way; the transcripts have to be equal, and not empty. */
+export async function compare(scenario: Scenario, variants: readonly Variant[] = VARIANTS): Promise<void> {
+  const [first, ...others] = await Promise.all(variants.map((variant) => perform(scenario, variant)));
   assert.ok(first!.length > 0, 'the scenario did something');
-  for (const other of others) {
-    for (const [index, record] of first!.entries()) assert.deepEqual(other[index], record, `step ${index + 1}`);
+  for (const [way, other] of others.entries()) {
+    for (const [index, record] of first!.entries()) {
+      assert.deepEqual(other[index], record, `${variants[way + 1]}, step ${index + 1}`);
+    }
     assert.equal(other.length, first!.length);
   }
 }

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import type { Fault } from '../kit/fault-proxy.ts';
 import { noLocalS3 } from '../kit/s3.ts';
 import { holds, largeMail, s3Service } from '../kit/s3-service.ts';
+import { someBytes } from '../kit/upload.ts';
+import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const skip = noLocalS3;
@@ -59,4 +61,18 @@ test('an answer of S3 that is lost now and then costs nobody a mail', { skip }, 
   for (const mail of mails) {
     assert.ok(holds(sink.messages.find((one) => one.to.includes(mail.to))!.content, mail));
   }
+});
+
+test('with S3 down, a send of uploaded files is answered 503 and does not use them up', { skip }, async (t) => {
+  const { proxy, sink, service } = await s3Service(t);
+  const { id } = await uploadAll(service.api, [{ bytes: someBytes(100_000) }]);
+  const mail = { from: 'orders@shop.example', to: 'a@x.example', subject: 'Files', text: 'See the files.' };
+  proxy.set({ kind: 'down' });
+  const refused = await sendSubmission(service.api, id, mail);
+  assert.equal(refused.status, 503, refused.text);
+  assert.equal(refused.body.error.code, 'OVERLOADED');
+  proxy.set();
+  const accepted = await sendSubmission(service.api, id, mail);
+  assert.equal(accepted.status, 202, accepted.text);
+  await waitUntil('the delivery', () => sink.messages.length === 1);
 });

@@ -43,8 +43,17 @@ test('a bucket, key or secret that the store refuses stops the start with one li
     assert.match(lines[0]!, /^postrider: POSTRIDER_BLOB_URL: bucket /, what);
     assert.match(lines[0]!, reason, what);
     assert.ok(!stderr.includes(env.AWS_SECRET_ACCESS_KEY!), 'no secret');
+    assert.equal(await doctorSays(dataDir, env), 'fail');
   }
+  assert.equal(await doctorSays(dataDir, right), 'ok', 'control: the right settings');
 });
+
+async function doctorSays(dataDir: string, env: Record<string, string>): Promise<string> {
+  const quiet = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1' };
+  const { stdout } = await runCommand(['doctor', '--json'], { dataDir, env: { ...env, ...quiet } });
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string }[] };
+  return checks.find((check) => check.name === 'blob storage')?.status ?? 'none';
+}
 
 test('a store that does not answer does not keep the service from starting: small mail flows, large mail follows', {
   skip,

@@ -8,8 +8,10 @@ import { readFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
 import { notAllowed } from '../kit/peers.ts';
+import { PERSON } from '../kit/recipient-pages.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker, plainResponse, type Talker } from '../kit/smtp-talker.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
@@ -188,6 +190,66 @@ test('a suppressed recipient has an id and gets nothing', async () => {
   const talker = await open();
   const id = idOf(await submit(talker, `From: ${SENDER}\r\n\r\nx\r\n`, ['Never@example.com']));
   assert.equal((await messageOf(id)).status, 'suppressed');
+  talker.destroy();
+});
+
+test('X-Postrider-Track: each copy has links and a picture of its own, and following them makes events', async () => {
+  const talker = await open();
+  const html = '<p>Gr=C3=BC=C3=9Fe</p><a href=3D"https://shop.example/orders?a=3D1&amp;b=3D2">your order</a>';
+  const content = [
+    `From: ${SENDER}`,
+    'Subject: tracked',
+    'X-Postrider-Track: opens, clicks',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/alternative; boundary=b',
+    '',
+    '--b',
+    'Content-Type: text/plain; charset=utf-8',
+    '',
+    'https://shop.example/orders?a=1&b=2',
+    '--b',
+    'Content-Type: text/html; charset=utf-8',
+    'Content-Transfer-Encoding: quoted-printable',
+    '',
+    html,
+    '--b--',
+    '',
+  ].join('\r\n');
+  const id = idOf(await submit(talker, content, ['open@example.com', 'other@example.com']));
+  const copies = await waitUntil('both copies', () => {
+    const found = sink.messages.filter((one) => one.content.includes('Subject: tracked'));
+    return found.length === 2 && found;
+  });
+  const mails = await Promise.all(copies.map((one) => PostalMime.parse(one.content)));
+  const mine = mails[copies.findIndex((one) => one.to.includes('open@example.com'))]!;
+  const pattern =
+    /^<p>Grüße<\/p><a href="(http:[^"]+\/t\/[\w.-]+)">your order<\/a><img src="(http:[^"]+\/t\/[\w.-]+)" width="1"[^>]*>\s*$/;
+  const [, click, pixel] = pattern.exec(mine.html ?? '') ?? assert.fail(mine.html);
+  assert.equal(mine.text?.trim(), 'https://shop.example/orders?a=1&b=2');
+  assert.notEqual(mails[0]!.html, mails[1]!.html);
+  const text = copies[0]!.content.toString('latin1');
+  assert.ok(!/^X-Postrider/im.test(text) && text.includes('<p>Gr=C3=BC=C3=9Fe</p><a href=3D"http'), text);
+  await waitUntil('the delivery', async () => (await messageOf(id)).status === 'delivered');
+  const follow = async (link: string): Promise<Response> => {
+    const headers = { 'user-agent': PERSON };
+    const at = new URL(service.url);
+    const target = new URL(link);
+    assert.equal(target.port, at.port, 'links lead to this service');
+    target.hostname = at.hostname;
+    return fetch(target, { headers, redirect: 'manual' });
+  };
+  const answer = await follow(click!);
+  assert.deepEqual([answer.status, answer.headers.get('location')], [302, 'https://shop.example/orders?a=1&b=2']);
+  assert.equal((await follow(pixel!)).status, 200);
+  const events = await waitUntil('the events', async () => {
+    const found = (await service.api.get(`/events?messageId=${id}`)).body as unknown as JsonObject[];
+    return found.some((one) => one.eventType === 'Open') && found.some((one) => one.eventType === 'Click') && found;
+  });
+  const clicked = events.find((one) => one.eventType === 'Click')!;
+  assert.equal(clicked.click.url, 'https://shop.example/orders?a=1&b=2');
+  assert.equal(clicked.recipient, 'open@example.com');
+  const wrong = content.replace('opens, clicks', 'everything');
+  assert.match(await submit(talker, wrong, ['open@example.com']), /^550 5\.6\.0 X-Postrider-Track /);
   talker.destroy();
 });
 

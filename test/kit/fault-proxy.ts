@@ -32,6 +32,12 @@ const BUSY_BODY = '<Error><Code>SlowDown</Code><Message>Please reduce your reque
 const BUSY = `HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: ${BUSY_BODY.length}\r\nConnection: close\r\n\r\n${BUSY_BODY}`;
 const REQUEST_LINE = /^([A-Z]+) \S+ HTTP\/1\.1\r\n/;
 
+/** A socket that is being shut down cannot be reset any more: Node 26 would then spin for ever when the process ends. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded || socket.destroyed) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
 export async function faultProxy(targetPort: number): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
   let fault: Fault | undefined;
@@ -56,7 +62,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
     keep(client);
     if (fault?.kind === 'down' && !methods) {
       met += 1;
-      client.resetAndDestroy();
+      reset(client);
       return;
     }
     const server = net.connect(targetPort, '127.0.0.1');
@@ -72,16 +78,16 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
         answeredBytes = 0;
         if (present?.kind === 'busy') client.end(BUSY);
       }
-      if (present?.kind === 'down') client.resetAndDestroy();
+      if (present?.kind === 'down') reset(client);
       else if (present?.kind !== 'silent' && present?.kind !== 'busy') server.write(chunk);
     });
     server.on('data', (chunk: Buffer) => {
-      if (present?.kind === 'lost') return void client.resetAndDestroy();
+      if (present?.kind === 'lost') return void reset(client);
       if (present?.kind !== 'cut') return void client.write(chunk);
       const rest = present.afterBytes - answeredBytes;
       answeredBytes += chunk.length;
       if (chunk.length <= rest) client.write(chunk);
-      else client.write(chunk.subarray(0, Math.max(0, rest)), () => client.resetAndDestroy());
+      else client.write(chunk.subarray(0, Math.max(0, rest)), () => reset(client));
     });
   };
 
@@ -96,7 +102,7 @@ export async function faultProxy(targetPort: number): Promise<FaultProxy> {
       methods = options.methods;
       left = options.times ?? Number.POSITIVE_INFINITY;
       met = 0;
-      if (next?.kind === 'down' && !methods) for (const socket of sockets) socket.resetAndDestroy();
+      if (next?.kind === 'down' && !methods) for (const socket of sockets) reset(socket);
     },
     get met() {
       return met;

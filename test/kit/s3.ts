@@ -84,7 +84,9 @@ async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
 
   if (swift) {
     const made = await call('PUT');
-    assert.equal(made.status, 200, await made.text());
+    const said = await made.text();
+    if (made.status !== 200) await close();
+    assert.equal(made.status, 200, said);
   }
   return {
     kind: swift ? 'swift' : 'other',

@@ -10,7 +10,7 @@ import { createLog, type Log } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
-import { createClaims, createSubmit, type Submit } from '../../src/send/send.ts';
+import { createClaims, createSubmit, createTrackingLinks, type Submit } from '../../src/send/send.ts';
 import { createLoginGuard, type LoginGuard } from '../../src/smtp/login-guard.ts';
 import {
   createSubmissionServer,
@@ -74,6 +74,7 @@ export async function smtpRig() {
     clock,
     handover: { hasRoom: () => true, offer: (jobs) => void accepted.push(...jobs) },
     claims: createClaims(),
+    trackingLinks: createTrackingLinks({ secretKey: Buffer.alloc(32, 1), baseUrl: 'https://mail.test' }),
     isVerified: (accountId, domain) => accountId === account.id && /(^|\.)verified\.example$/.test(domain),
   });
   const tls = openTlsIdentity({ files: undefined, folder: temp.folder, hostname: 'postrider.test', clock, log });

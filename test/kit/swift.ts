@@ -5,8 +5,9 @@
  * of root. Nobody listens where the memcached that tempauth insists on should be: Swift then goes without it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { waitUntil } from './wait-until.ts';
@@ -49,23 +50,32 @@ for name, port in zip(('account', 'container', 'object'), sys.argv[2:]):
     builder.get_ring().save(folder + '/' + name + '.ring.gz')
 `;
 
+/**
+ * Ports that nobody listens on, from below those that the system itself gives out: it cannot give them to somebody else
+ * before the servers are up, which with many tests at once it does.
+ */
 async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = net.createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = randomInt(10_000, 32_000);
+    if (!ports.includes(port) && (await isFree(port))) ports.push(port);
+  }
   return ports;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = net.createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }
 
 function defaults(folder: string, port: number): string {
   return `[DEFAULT]
 bind_ip = 127.0.0.1
 bind_port = ${port}
+bind_timeout = 2
 user = ${os.userInfo().username}
 swift_dir = ${folder}
 devices = ${folder}/devices

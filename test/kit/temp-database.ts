@@ -32,9 +32,13 @@ export interface TempDatabase {
   close(): Promise<void>;
 }
 
-export async function tempDatabase(dialect: Dialect = 'sqlite'): Promise<TempDatabase> {
+/** `through` leads connections to the server another way than to its own port, such as by a pooler. */
+export async function tempDatabase(
+  dialect: Dialect = 'sqlite',
+  through: (url: string) => string = (url) => url,
+): Promise<TempDatabase> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-test-'));
-  const opened = dialect === 'sqlite' ? await openEmbedded(folder) : await openServer();
+  const opened = dialect === 'sqlite' ? await openEmbedded(folder) : await openServer(through);
   return {
     database: opened.database,
     folder,
@@ -81,8 +85,10 @@ async function openEmbedded(folder: string): Promise<Opened> {
   return { database, url: undefined, empty, drop: async () => undefined };
 }
 
-async function openServer(): Promise<Opened> {
-  const { url, drop } = await tempPostgres();
+async function openServer(through: (url: string) => string): Promise<Opened> {
+  const made = await tempPostgres();
+  const { drop } = made;
+  const url = through(made.url);
   const address = parsePostgresUrl(url);
   await migratePostgres({ address, log: silentLog, nowMs: Date.now() });
   const empty = async (): Promise<void> => {
@@ -93,7 +99,7 @@ async function openServer(): Promise<Opened> {
            AND NOT relispartition AND relname NOT IN ('migration', 'event_order')`,
       );
       const deletions = rows.map(({ name }) => `DELETE FROM ${name};`).join(' ');
-      await client.query(`SET session_replication_role = replica; ${deletions}`);
+      await client.query(`BEGIN; SET LOCAL session_replication_role = replica; ${deletions} COMMIT`);
     } finally {
       destroy();
     }

@@ -1,0 +1,24 @@
+-- The sandbox's clock, and which endpoint wants which event.
+
+-- By how much the clock of an account's sandbox is ahead of the real time, for good. Times of its messages and events are by
+-- that clock; `due` of its work is real, and moves with the clock. `moved_by` names who is moving it now, until `moving_until`.
+CREATE TABLE sandbox_clock (
+  account_id TEXT COLLATE "C" PRIMARY KEY,
+  ahead_ms BIGINT NOT NULL,
+  moved_by TEXT COLLATE "C",
+  moving_until BIGINT NOT NULL
+);
+CREATE INDEX work_of_sandbox ON work (account_id, due) WHERE mode = 'sandbox';
+
+-- One row for each type of event that an enabled endpoint wants: an event finds those it goes to, and only those.
+CREATE TABLE webhook_subscription (
+  account_id TEXT COLLATE "C" NOT NULL,
+  mode TEXT COLLATE "C" NOT NULL,
+  event_type TEXT COLLATE "C" NOT NULL,
+  webhook_id TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (account_id, mode, event_type, webhook_id)
+);
+CREATE INDEX webhook_subscription_by_webhook ON webhook_subscription (webhook_id);
+INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id)
+  SELECT DISTINCT w.account_id, w.mode, wanted.value, w.id
+  FROM webhook w, json_array_elements_text(w.events::json) AS wanted (value) WHERE w.enabled = 1;

@@ -1,0 +1,74 @@
+/**
+ * Turns of uploads. However many are under way, only a few move bytes at the same time, each with memory of its own place:
+ * memory stays flat, and files come through one after the other instead of all of them late. A place is held while its
+ * client keeps it busy; whoever waits for a slow client gives it up (see inflow.ts), and so does, now and then, whoever
+ * others wait for. Places are handed on in the order of asking: nobody starves, fast or slow.
+ */
+
+/** Uploads that move bytes at once: one less than the threads of Node's pool, so that other files and signatures find one. */
+const PLACES = 3;
+/** Bytes that are written at once. 512 KiB in one go cost half the processor time of eight times 64 KiB. */
+const PIECE_BYTES = 512 * 1024;
+/** How long a place is kept while others wait for one. A file of 29 MB needs less, where nothing is in its way. */
+const TURN_MS = 250;
+
+/** Two pieces of memory: one is written while the other is filled. */
+export type Memory = [present: Buffer, next: Buffer];
+
+/** One upload's claim to a place. */
+export interface Seat {
+  /** Resolves with the memory of a place once there is one. Not to be called while a place is held. */
+  take(): Promise<Memory>;
+  /** Whether others wait for a place. */
+  isWanted(): boolean;
+  /** Whether the place has been held for long enough, seeing that others wait. */
+  isTurnOver(): boolean;
+  /** Gives the place up; nothing when none is held. */
+  leave(): void;
+}
+
+export interface UploadTurns {
+  seat(): Seat;
+}
+
+export function createUploadTurns(places = PLACES): UploadTurns {
+  const queue: ((memory: Memory) => void)[] = [];
+  let spare: Memory[] = [];
+  let taken = 0;
+
+  const take = (): Promise<Memory> => {
+    if (taken >= places) return new Promise((resolve) => queue.push(resolve));
+    taken += 1;
+    return Promise.resolve(
+      spare.pop() ?? [Buffer.allocUnsafeSlow(PIECE_BYTES), Buffer.allocUnsafeSlow(PIECE_BYTES)],
+    );
+  };
+  const leave = (memory: Memory): void => {
+    const next = queue.shift();
+    if (next) return next(memory);
+    taken -= 1;
+    // Memory is kept only as long as there are uploads.
+    spare = taken === 0 ? [] : [...spare, memory];
+  };
+
+  return {
+    seat: () => {
+      let memory: Memory | undefined;
+      let sinceMs = 0;
+      return {
+        take: async () => {
+          memory = await take();
+          sinceMs = performance.now();
+          return memory;
+        },
+        isWanted: () => queue.length > 0,
+        isTurnOver: () => queue.length > 0 && performance.now() - sinceMs >= TURN_MS,
+        leave: () => {
+          const held = memory;
+          memory = undefined;
+          if (held) leave(held);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/** Bodies that do not fit their schema: what does fit is judged further, and every fault is told at once. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Type } from 'typebox';
+import { httpShell, KEY_HEADERS, type Shell } from '../../test/kit/http-shell.ts';
+import type { Fault } from '../base/failure.ts';
+import { type CallerKey, defineRoute } from './route.ts';
+import { closed } from './validate.ts';
+
+const body = closed({
+  email: Type.String({ maxLength: 100 }),
+  reason: Type.Optional(Type.String({ maxLength: 10 })),
+  lines: Type.Optional(Type.Array(Type.String({ maxLength: 3 }), { maxItems: 3 })),
+});
+
+let shell: Shell;
+before(async () => {
+  const judged = defineRoute<CallerKey, typeof body>({
+    ...{ method: 'POST', path: '/judged', summary: 'Judged twice', tag: 'notes', auth: 'key', body },
+    response: { status: 200 },
+    judgeRest: ({ email, lines }, malformed): Fault[] => [
+      ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
+      ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
+    ],
+    handle: () => ({ ok: true, body: {} }),
+  });
+  shell = await httpShell({ more: [judged] });
+});
+after(() => shell.close());
+
+async function faultsOf(json: unknown): Promise<string[]> {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const answer = await fetch(`${shell.url}/judged`, { method: 'POST', headers, body: JSON.stringify(json) });
+  if (answer.status === 200) return [];
+  const { error } = (await answer.json()) as { error: { code: string; details: Fault[] } };
+  assert.deepEqual([answer.status, error.code], [400, 'INVALID_REQUEST']);
+  return error.details.map((fault) => fault.field);
+}
+
+test('faults of fields that fit are told with those of fields that do not', async () => {
+  assert.deepEqual(await faultsOf({ email: 'nobody', colour: 'red' }), ['colour', 'email', 'reason']);
+  assert.deepEqual(await faultsOf({ email: 'nobody', lines: ['too long'] }), ['lines[0]', 'email']);
+});
+
+test('a field that is malformed or missing is named once', async () => {
+  assert.deepEqual(await faultsOf({ email: 7, lines: [] }), ['email']);
+  assert.deepEqual(await faultsOf({ lines: [] }), ['email']);
+  assert.deepEqual(await faultsOf([]), ['']);
+});
+
+test('a body that fits is left to the handler', async () => {
+  assert.deepEqual(await faultsOf({ email: 'nobody' }), []);
+});

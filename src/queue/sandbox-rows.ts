@@ -1,0 +1,73 @@
+/**
+ * The work of one account's sandbox, in the order in which it is due: for whoever moves the account's clock and runs what
+ * comes due on the way. Rows that somebody holds are left to him, and so are suspects of a crash.
+ */
+import { locked, type Transaction } from '../storage/operation.ts';
+import { HELD } from './lease-states.ts';
+import type { Lease, Work } from './queue.ts';
+
+export interface SandboxRow extends Work {
+  /** Unix ms, real time. */
+  due: number;
+}
+
+export interface SandboxRows {
+  accountId: string;
+  kinds: readonly [string, string];
+  /** Unix ms, real time, inclusive. */
+  untilMs: number;
+  limit: number;
+}
+
+/** Free rows that are due until then, the first due first; rows that were set aside are among them. */
+export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
+  return tx.all<SandboxRow>(
+    `SELECT seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, due FROM work
+     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND due <= ? AND kind IN (?, ?) AND crashes < 2
+     ORDER BY due, seq LIMIT ? ${tx.dialect === 'postgres' ? `${locked(tx)} SKIP LOCKED` : ''}`,
+    rows.accountId,
+    rows.untilMs,
+    ...rows.kinds,
+    rows.limit,
+  );
+}
+
+export interface Unrest {
+  /** Rows in somebody's hands. */
+  held: number;
+  /** Free rows that are due. */
+  due: number;
+}
+
+/** What of the account's sandbox is under way, or should be. */
+export async function unrestOf(
+  tx: Transaction,
+  { accountId, kinds, untilMs }: Omit<SandboxRows, 'limit'>,
+): Promise<Unrest> {
+  const row = await tx.get<Unrest>(
+    `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
+       coalesce(sum(CASE WHEN leased = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due
+     FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?)`,
+    untilMs,
+    accountId,
+    ...kinds,
+  );
+  return row as Unrest;
+}
+
+/** Leases a row that is free; answers its new fence, or undefined when somebody else has it. */
+export async function take(
+  tx: Transaction,
+  lease: Lease,
+  { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
+): Promise<number | undefined> {
+  const shared = tx.dialect === 'postgres';
+  const row = await tx.get<{ fence: number }>(
+    `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${shared ? 'now_ms() + CAST(? AS BIGINT)' : '?'}
+     WHERE seq = ? AND fence = ? AND leased = 0 RETURNING fence`,
+    shared ? leaseMs : nowMs + leaseMs,
+    lease.seq,
+    lease.fence,
+  );
+  return row?.fence;
+}

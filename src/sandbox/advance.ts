@@ -1,0 +1,160 @@
+/**
+ * Moves the clock of an account's sandbox: what comes due on the way is run here, in the order in which it is due and each
+ * thing at its own time, whoever runs deliveries and webhooks otherwise. What is due already is left to them first.
+ *
+ *   begin (one move at a time) → wait until nothing is under way → step, step, … → the clock stands at its new time
+ *
+ * A step is what can happen together. A move that takes long ends after a step: the clock stands where it has come to, all
+ * that was due until then has happened, and what is left to move is told. A process that dies in a move leaves what it has
+ * run recorded and the clock behind it, by an hour of the sandbox at most; another move is free to begin within seconds.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { randomText } from '../base/ids.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import type { Database } from '../storage/database.ts';
+import { createSandboxClock } from './clock.ts';
+import {
+  beginMoveOperation,
+  endMoveOperation,
+  type TakenRow,
+  takeDueOperation,
+  unrestOperation,
+} from './clock-store.ts';
+
+/** Runs one kind of work of the sandbox. */
+export interface SandboxRunner {
+  kind: string;
+  /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
+  shortestWaitsMs: number[];
+  /** Rows of one call at most. */
+  most: number;
+  /** Runs rows that are leased to the caller, each at its time, and records what came of them; answers how many it tried. */
+  run(rows: TakenRow[]): Promise<number>;
+}
+
+export interface AdvanceDeps {
+  database: Database;
+  clock: Clock;
+  runners: readonly [delivery: SandboxRunner, webhook: SandboxRunner];
+  /** Tells the workers that there may be work, so that what is due already is soon done. */
+  nudge(): void;
+  /** Of one call, in real time; for machines and tests that want another. */
+  budgetMs?: number;
+}
+
+export interface Advanced {
+  /** Unix ms by the account's clock. */
+  nowMs: number;
+  /** Attempts of messages and of webhooks. */
+  ran: number;
+  /** What is left of the move, when it took too long; 0 when it is done. */
+  leftMs: number;
+}
+
+const BUDGET_MS = 25_000;
+const LEASE_MS = 45_000;
+const ROWS = 200;
+/** For another move of the same clock, before this one is refused. */
+const BEGIN_WITHIN_MS = 20_000;
+/** A webhook that is under way has this long. */
+const QUIET_WITHIN_MS = 16_000;
+/** What is due and not taken by any worker within this time is run by the move itself. */
+const TAKEN_WITHIN_MS = 2_500;
+const LOOK_EVERY_MS = 10;
+
+export interface Advance {
+  accountId: string;
+  byMs: number;
+  /** Ends the move after the step under way. */
+  signal: AbortSignal;
+}
+
+/** CONFLICT while another call moves the same clock; rejects with Unavailable when the storage refuses. */
+export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<Result<Advanced>> {
+  const { database, clock } = deps;
+  const sandboxClock = createSandboxClock(deps);
+  const [delivery, webhook] = deps.runners;
+  const kinds = [delivery.kind, webhook.kind] as const;
+
+  const begin = async (accountId: string, by: string): Promise<boolean> => {
+    const latest = performance.now() + BEGIN_WITHIN_MS;
+    const mover = (): { accountId: string; by: string; nowMs: number; leaseMs: number } => ({
+      ...{ accountId, by, leaseMs: LEASE_MS },
+      nowMs: clock.now(),
+    });
+    while (!(await database.execute(beginMoveOperation, mover()))) {
+      if (performance.now() > latest) return false;
+      await sleep(LOOK_EVERY_MS * 5);
+    }
+    return true;
+  };
+
+  /** Until what is due at this moment is done, so that the move begins behind it. */
+  const quiet = async (accountId: string, signal: AbortSignal): Promise<void> => {
+    const began = performance.now();
+    deps.nudge();
+    for (;;) {
+      const { held, due } = await database.execute(unrestOperation, { accountId, kinds, untilMs: clock.now() });
+      const waitedMs = performance.now() - began;
+      const isCalm = held === 0 && (due === 0 || waitedMs > TAKEN_WITHIN_MS);
+      if (isCalm || waitedMs > QUIET_WITHIN_MS || signal.aborted) return;
+      await sleep(LOOK_EVERY_MS);
+    }
+  };
+
+  const runAll = async (rows: TakenRow[], notRun: Set<TakenRow>): Promise<number> => {
+    let ran = 0;
+    for (const runner of deps.runners) {
+      const own = rows.filter((row) => row.kind === runner.kind);
+      for (let at = 0; at < own.length; at += runner.most) {
+        const part = own.slice(at, at + runner.most);
+        ran += await runner.run(part);
+        for (const row of part) notRun.delete(row);
+      }
+    }
+    return ran;
+  };
+
+  return async ({ accountId, byMs, signal }) => {
+    const by = randomText(16);
+    if (!(await begin(accountId, by))) {
+      return refuse(
+        failure('CONFLICT', { message: 'Another call is moving this clock; repeat the call when it is done.' }),
+      );
+    }
+    const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);
+    let momentMs = 0;
+    let ran = 0;
+    let isDone = false;
+    let notRun = new Set<TakenRow>();
+    const end = (toMs: number): Promise<number> => {
+      const giveBack = [...notRun].map(({ seq, fence }) => ({ seq, fence }));
+      return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
+    };
+    try {
+      await quiet(accountId, signal);
+      momentMs = await sandboxClock.now(accountId);
+      const targetMs = momentMs + byMs;
+      do {
+        const rows = await database.execute(takeDueOperation, {
+          ...{ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS, targetMs, momentMs, limit: ROWS },
+          kinds,
+          shortestWaitsMs: [delivery.shortestWaitsMs, webhook.shortestWaitsMs],
+        });
+        // The lease was lost: this process stood still for long, and somebody else moves the clock.
+        if (rows === undefined) break;
+        isDone = rows.length === 0;
+        notRun = new Set(rows);
+        ran += await runAll(rows, notRun);
+        momentMs = rows.at(-1)?.atMs ?? momentMs;
+      } while (!isDone && performance.now() < until && !signal.aborted);
+      const nowMs = await end(isDone ? targetMs : momentMs);
+      return ok({ nowMs, ran, leftMs: Math.max(0, targetMs - nowMs) });
+    } catch (error) {
+      await end(momentMs).catch(() => undefined);
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * The transactions that move the clock of an account's sandbox. One call at a time moves it, under a lease. It takes what comes
+ * due step by step, in order; the stored clock follows behind, so that what a step makes due is left to the next step and
+ * not to workers. At the end it stands where the move ended, and nothing that was due before that is left.
+ */
+import { aheadOf, freeSandboxRows, moveClock, release, type SandboxRow, take, unrestOf } from '../queue/queue.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { INBOX_MS } from './store.ts';
+
+/** So far the stored clock may be behind the move. */
+const FOLLOWS_AFTER_MS = 3_600_000;
+/** And so far it stays behind: longer than what a step makes due waits for the next step. */
+const STAYS_BEHIND_MS = 120_000;
+
+export const aheadOperation = operation('sandbox.ahead', 'read', (tx, accountId: string) =>
+  aheadOf(tx, { accountId, mode: 'sandbox' }),
+);
+
+export interface Mover {
+  accountId: string;
+  /** Names the call that moves the clock. */
+  by: string;
+  /** Unix ms, real time. */
+  nowMs: number;
+  leaseMs: number;
+}
+
+/** Begins a move; false while another one is under way. */
+export const beginMoveOperation = operation(
+  'sandbox.beginMove',
+  'write',
+  async (tx, mover: Mover): Promise<boolean> => {
+    await tx.run(
+      'INSERT INTO sandbox_clock (account_id, ahead_ms, moved_by, moving_until) VALUES (?, 0, NULL, 0) ON CONFLICT DO NOTHING',
+      mover.accountId,
+    );
+    const begun = await tx.run(
+      `UPDATE sandbox_clock SET moved_by = ?, moving_until = ?
+     WHERE account_id = ? AND (moved_by IS NULL OR moving_until <= ?)`,
+      mover.by,
+      mover.nowMs + mover.leaseMs,
+      mover.accountId,
+      mover.nowMs,
+    );
+    return begun === 1;
+  },
+);
+
+/** What of the account's sandbox is still to be done at this moment, before anything is moved. */
+export const unrestOperation = operation(
+  'sandbox.unrest',
+  'read',
+  (tx, now: { accountId: string; kinds: readonly [string, string]; untilMs: number }) => unrestOf(tx, now),
+);
+
+export interface Step extends Mover {
+  kinds: readonly [delivery: string, webhook: string];
+  /** Unix ms by the account's clock: what is due until then is taken. */
+  targetMs: number;
+  /** Where the step before ended; nothing happens before it. */
+  momentMs: number;
+  limit: number;
+  /** For each kind, by the number of attempts made: the least time until the work can be due again. */
+  shortestWaitsMs: readonly [delivery: number[], webhook: number[]];
+}
+
+export interface TakenRow extends SandboxRow {
+  /** Unix ms by the account's clock at which it happens. */
+  atMs: number;
+}
+
+/** Undefined when the lease of the move is lost. No rows: nothing is due until the target. */
+export const takeDueOperation = operation(
+  'sandbox.takeDue',
+  'write',
+  async (tx, step: Step): Promise<TakenRow[] | undefined> => {
+    const clock = await tx.get<{ ahead_ms: number }>(
+      'UPDATE sandbox_clock SET moving_until = ? WHERE account_id = ? AND moved_by = ? RETURNING ahead_ms',
+      step.nowMs + step.leaseMs,
+      step.accountId,
+      step.by,
+    );
+    if (!clock) return undefined;
+    const { accountId, kinds, limit } = step;
+    const untilMs = step.targetMs - clock.ahead_ms;
+    const free = await freeSandboxRows(tx, { accountId, kinds, untilMs, limit });
+    const atOf = (row: SandboxRow): number => Math.max(row.due + clock.ahead_ms, step.momentMs);
+    const [first] = free;
+    // All that was due before the first of them has happened.
+    if (first && atOf(first) > step.momentMs) await follow(tx, step, clock.ahead_ms);
+    const chosen = await untilOneIsDueAgain(
+      tx,
+      step,
+      free.map((row) => ({ ...row, atMs: atOf(row) })),
+    );
+    const taken: TakenRow[] = [];
+    for (const row of chosen) {
+      const fence = await take(tx, row, step);
+      if (fence !== undefined) taken.push({ ...row, fence });
+    }
+    return taken;
+  },
+);
+
+async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, aheadMs: number): Promise<void> {
+  const behindMs = momentMs - (nowMs + aheadMs);
+  if (behindMs > FOLLOWS_AFTER_MS) await moveClock(tx, accountId, behindMs - STAYS_BEHIND_MS);
+}
+
+/**
+ * Rows can be run together as long as none of them makes something due that belongs between them: an attempt that is put
+ * off comes back after its wait, or at the end of its lifetime; where endpoints listen, its event is to be told at once.
+ */
+async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[]): Promise<TakenRow[]> {
+  const [deliveryWaits, webhookWaits] = step.shortestWaitsMs;
+  const listened = await tx.get(
+    "SELECT 1 AS found FROM webhook_subscription WHERE account_id = ? AND mode = 'sandbox' LIMIT 1",
+    step.accountId,
+  );
+  const ends = listened ? new Map<string, number>() : await endsOf(tx, step, rows);
+  const waitOf = (row: TakenRow): number => {
+    if (row.kind !== step.kinds[0]) return webhookWaits[row.attempts] ?? Number.POSITIVE_INFINITY;
+    if (listened) return 0;
+    const leftMs = (ends.get(row.subject) ?? Number.POSITIVE_INFINITY) - row.atMs;
+    return leftMs <= 0
+      ? Number.POSITIVE_INFINITY
+      : Math.min(deliveryWaits[row.attempts] ?? deliveryWaits.at(-1)!, leftMs);
+  };
+  const chosen: TakenRow[] = [];
+  let horizonMs = Number.POSITIVE_INFINITY;
+  for (const row of rows) {
+    if (row.atMs > horizonMs) break;
+    chosen.push(row);
+    horizonMs = Math.min(horizonMs, row.atMs + waitOf(row));
+  }
+  return chosen;
+}
+
+/** When the lifetimes of messages end, by their ids. */
+async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): Promise<Map<string, number>> {
+  const ids: (string | null)[] = rows.flatMap((row) => (row.kind === step.kinds[0] ? [row.subject] : []));
+  if (ids.length === 0) return new Map();
+  // One text of the statement, so that it stays prepared.
+  while (ids.length < step.limit) ids.push(null);
+  const found = await tx.all<{ id: string; expires_at: number }>(
+    `SELECT id, expires_at FROM message WHERE account_id = ? AND mode = 'sandbox' AND id IN (?${', ?'.repeat(ids.length - 1)})`,
+    step.accountId,
+    ...ids,
+  );
+  return new Map(found.map((row) => [row.id, row.expires_at]));
+}
+
+export interface MoveEnd extends Pick<Mover, 'accountId' | 'by' | 'nowMs'> {
+  /** Unix ms by the account's clock. */
+  toMs: number;
+  /** Rows that were taken and not run. */
+  giveBack: { seq: number; fence: number }[];
+}
+
+/** Lets the clock stand at its new time; what has become too old for the inbox goes. Answers the time by that clock. */
+export const endMoveOperation = operation('sandbox.endMove', 'write', async (tx, end: MoveEnd): Promise<number> => {
+  await release(tx, end.giveBack, end.nowMs);
+  const row = await tx.get<{ ahead_ms: number }>(
+    `SELECT ahead_ms FROM sandbox_clock WHERE account_id = ? AND moved_by = ? ${locked(tx)}`,
+    end.accountId,
+    end.by,
+  );
+  if (!row) return end.nowMs + (await aheadOf(tx, { accountId: end.accountId, mode: 'sandbox' }));
+  const nowMs = end.nowMs + row.ahead_ms;
+  await moveClock(tx, end.accountId, end.toMs - nowMs);
+  await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE account_id = ?', end.accountId);
+  const endsMs = Math.max(end.toMs, nowMs);
+  await tx.run('DELETE FROM sandbox_item WHERE account_id = ? AND created_at <= ?', end.accountId, endsMs - INBOX_MS);
+  return endsMs;
+});

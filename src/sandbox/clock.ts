@@ -1,0 +1,25 @@
+/**
+ * The time in an account's sandbox: the real time and what the account has moved its clock ahead. Asked of the database each
+ * time, so that whoever moves the clock on one node finds it moved on all.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Database } from '../storage/database.ts';
+import { aheadOperation } from './clock-store.ts';
+
+export interface SandboxClock {
+  /** What the account's clock is ahead of the real time, in ms. */
+  aheadMs(accountId: string): Promise<number>;
+  /** Unix ms by the account's clock. */
+  now(accountId: string): Promise<number>;
+}
+
+export function createSandboxClock({ database, clock }: { database: Database; clock: Clock }): SandboxClock {
+  const aheadMs = (accountId: string): Promise<number> => database.execute(aheadOperation, accountId);
+  return {
+    aheadMs,
+    now: async (accountId) => {
+      const ahead = await aheadMs(accountId);
+      return clock.now() + ahead;
+    },
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * One-time codes in the text of a mail, the likely ones first: what a test of a sign-up has to type in. Pure; a rule of thumb,
+ * and codes.test.ts is the table of what it finds and what it leaves.
+ *
+ * - Four to eight digits, or digits in equal groups (`482 913`, `1234-5678`, `12-34-56`).
+ * - Capitals mixed with digits, whole or in groups (`K7Q2MX`, `AB12-CD34`), and groups of capitals (`WDJB-MJHT`), only near a
+ *   word that speaks of a code (code, OTP, PIN, TAN, passcode, token, password, in some languages more).
+ * - No years and dates, no prices and amounts, no telephone, card, order, house and postal numbers, nothing out of an address of
+ *   the web or of mail. A number that directly follows such a word (`your PIN is 2024`) is a code whatever else it looks like.
+ * - `G-482913` is 482913: the letter is not typed.
+ *
+ * Those near such a word come first, each group in the order of the text.
+ */
+
+const MOST_FOUND = 100;
+const READ_CHARACTERS = 200_000;
+const ADDRESS = /\b(?:https?:\/\/|www\.)\S+|(?<![^\s<("'])[^\s@]{1,64}@\S+/giu;
+/** Words that speak of a code, and those that contain one and mean another (`postal code`). */
+const WORD =
+  /(?<![\p{L}\d])(?:otp|pin|tan|pass(?:code|word|wort)|token|kennwort|clave|contraseña|codice|código|kod)(?![\p{L}\d])|code(?:s|-nummer)?(?![\p{L}\d])|one[- ]time|verif(?:y|ication|izier)|einmal|bestätig/giu;
+const OTHER_CODES =
+  /\b(?:zip|postal|post|area|country|promo(?:tion)?|discount|coupon|voucher|gift|error|status|exit|source|qr|bar|dress|colou?r|swift|sort|product|tax)[- ]?codes?\b/giu;
+/** Directly before a number: it is the code. */
+const SAYS =
+  /(?:code|otp|pin|tan|passcode|password|passwort|token|kennwort|clave|contraseña|codice|código|kod)["'»”)]*\s*(?:is|ist|lautet|was|es|est|è|:|=|-|–|→)*\s*["'«“„(*]*$/iu;
+const SAYS_OTHER = new RegExp(`${OTHER_CODES.source}[^\\p{L}]*(?:is|ist)?[^\\p{L}]*$`, 'iu');
+const NEAR_BEFORE = 90;
+const NEAR_AFTER = 45;
+
+const DIGITS =
+  /(?<![\p{L}\d_.,:/+#§-])(?:[A-Z]-)?(\d{3}[- ]\d{3}|\d{4}[- ]\d{4}|\d{2}([- ])\d{2}\2\d{2}|\d{4,8})(?![\p{L}\d_]|[.,:/-]\d)/gu;
+const LETTERS =
+  /(?<![\p{L}\d_.,:/+#§@-])([A-Z\d]{4,10}|[A-Z\d]{3,5}-[A-Z\d]{3,5}(?:-[A-Z\d]{3,5})?)(?![\p{L}\d_@-]|[.,:/]\d)/gu;
+const KNOWN_NAMES = /^(?:SHA|MD|UTF|ISO|HTTP|IPV|COVID|RFC|WIN|MP|DIN|EN|OAUTH|BASE|TLSV?|USB|[A-Z])\d{1,5}$/;
+
+const MONEY_BEFORE = /(?:[$€£¥₹₽]|\b(?:usd|eur|gbp|chf|jpy|cad|aud|inr|rs|kr|sek|nok|dkk|pln))\.?\s*$/i;
+const AMOUNT_AFTER =
+  /^\s*(?:[$€£¥₹₽%°]|(?:usd|eur|gbp|chf|jpy|cad|aud|inr|kr|euros?|dollars?|pounds?|cents?|percent|prozent|[kmgt]i?b|bytes?|bits?|k?m|kg|mg|g|px|pt|ms|s|sec(?:ond)?s?|min(?:ute)?s?|minuten|hours?|stunden|days?|tagen?|weeks?|months?|years?|jahre?n?|points?|punkte|credits?|users?|people|customers?|items?|artikel|messages?|mails?|emails?|words?|steps?|miles?|times|mal|characters?|zeichen)\b)/i;
+const OTHER_NUMBER_BEFORE =
+  /(?:\b(?:order|bestell\w*|invoice|rechnung\w*|ref(?:erence)?|ticket|case|booking|buchung\w*|customer|kunde\w*|account|konto\w*|tracking|article|item|version|tel(?:efon)?|phone|call|fax|mobile?|whatsapp|sms to|p\.? ?o\.? ?box|iban|vat|hrb)(?:\s*(?:number|nummer|no|nr|id|us|at|on)){0,2}|\b(?:no|nr|n°|№))[.:#\s(]*$|#\s*$/i;
+const YEAR = /^(?:19|20)\d\d$/;
+const DAY = /^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])$/;
+const PLACE_AFTER = /^ \p{Lu}\p{Ll}/u;
+const STATE_BEFORE = /\b[A-Z]{2}[ -]$/;
+
+interface Found {
+  code: string;
+  at: number;
+  likely: boolean;
+}
+
+/** Numbers that go on with further groups are longer than any code: a telephone, a card. */
+function isPartOfLonger(text: string, at: number, end: number): boolean {
+  const before = /(?:\d[\d ().-]{0,2}|\+|\(\d*\)?[ -]?)$/.test(text.slice(Math.max(0, at - 6), at));
+  const after = /^[ .-]\(?\d{2,}/.test(text.slice(end, end + 4));
+  return before || after;
+}
+
+function isOtherNumber(text: string, number: string, at: number): boolean {
+  const end = at + number.length;
+  const before = text.slice(Math.max(0, at - 40), at);
+  const after = text.slice(end, end + 40);
+  if (YEAR.test(number) || DAY.test(number)) return true;
+  if (MONEY_BEFORE.test(before) || AMOUNT_AFTER.test(after) || OTHER_NUMBER_BEFORE.test(before)) return true;
+  if (isPartOfLonger(text, at, end)) return true;
+  return number.length <= 5 && (PLACE_AFTER.test(after) || (number.length === 5 && STATE_BEFORE.test(before)));
+}
+
+/** Where words stand that speak of a code. */
+function wordsOf(text: string): [start: number, end: number][] {
+  const other = text.replace(OTHER_CODES, (match) => ' '.repeat(match.length));
+  return [...other.matchAll(WORD)].map((match) => [match.index, match.index + match[0].length]);
+}
+
+/** Index of the first word that begins at `at` or behind it. */
+function firstFrom(words: readonly [start: number, end: number][], at: number): number {
+  let low = 0;
+  for (let high = words.length; low < high; ) {
+    const middle = (low + high) >> 1;
+    if (words[middle]![0] < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function isSaid(text: string, at: number): boolean {
+  const before = text.slice(Math.max(0, at - 60), at);
+  return SAYS.test(before) && !SAYS_OTHER.test(before);
+}
+
+export function codesOf(content: string): string[] {
+  // What is taken out leaves its length, so that distances stay.
+  const text = content.slice(0, READ_CHARACTERS).replace(ADDRESS, (match) => '|'.repeat(match.length));
+  const words = wordsOf(text);
+  const isNear = (at: number, end: number): boolean => {
+    const next = firstFrom(words, at);
+    const [before, behind] = [words[next - 1], words[next]];
+    return (
+      (before !== undefined && at - before[1] <= NEAR_BEFORE) || (behind !== undefined && behind[0] - end <= NEAR_AFTER)
+    );
+  };
+  const found: Found[] = [];
+  for (const match of text.matchAll(DIGITS)) {
+    const number = match[1]!;
+    const at = match.index + match[0].length - number.length;
+    const hasLetter = number.length < match[0].length;
+    const said = isSaid(text, match.index);
+    if (!said && !hasLetter && isOtherNumber(text, number, at)) continue;
+    const likely = said || isNear(at, at + number.length);
+    if (hasLetter && !likely) continue;
+    found.push({ code: number, at, likely });
+  }
+  for (const { 1: code = '', index: at } of text.matchAll(LETTERS)) {
+    const isMixed = /\d/.test(code) && /[A-Z]/.test(code);
+    const isGrouped = code.includes('-') && /^[A-Z-]+$/.test(code);
+    if ((!isMixed && !isGrouped) || /^[A-Z]-/.test(code) || KNOWN_NAMES.test(code)) continue;
+    if (isNear(at, at + code.length)) found.push({ code, at, likely: true });
+  }
+  const inOrder = found.sort((a, b) => Number(b.likely) - Number(a.likely) || a.at - b.at);
+  return [...new Set(inOrder.map((one) => one.code))].slice(0, MOST_FOUND);
+}

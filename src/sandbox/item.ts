@@ -1,0 +1,68 @@
+/** A captured message as the API shows it: in lists, and by itself with its content. */
+import { Type } from 'typebox';
+import { iso } from '../base/clock.ts';
+import { failure } from '../base/failure.ts';
+import { refuse } from '../base/result.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { previewOf } from './preview.ts';
+import { findInboxOperation, type InboxRow } from './store.ts';
+
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+
+export const itemShape = {
+  messageId: Type.String(),
+  from: Type.String(),
+  to: Type.String(),
+  subject: Type.String(),
+  outcome: Type.Union([oneOf(['Delivered', 'Bounced', 'Delayed', 'Complained', 'Suppressed']), Type.Null()]),
+  age: Type.Integer({ description: 'Seconds since it was accepted, by the clock of this sandbox.' }),
+  createdAt: Type.String(),
+};
+
+export const wholeItemSchema = closed({
+  ...itemShape,
+  html: nullableText,
+  text: nullableText,
+  headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  links: Type.Array(Type.String()),
+  codes: Type.Array(Type.String({ description: 'What looks like a one-time code, the likely ones first.' })),
+});
+
+/** `nowMs` is by the account's clock. */
+export function itemBody(row: InboxRow, nowMs: number): Record<string, unknown> {
+  return {
+    messageId: row.message_id,
+    from: row.header_from,
+    to: row.recipient,
+    subject: row.subject,
+    outcome: row.outcome,
+    age: Math.max(0, Math.floor((nowMs - row.created_at) / 1000)),
+    createdAt: iso(row.created_at),
+  };
+}
+
+export interface ItemKey {
+  accountId: string;
+  messageId: string;
+  nowMs: number;
+}
+
+/** Undefined when the inbox does not hold the message. */
+export async function wholeItem(
+  { database, blobs }: { database: Database; blobs: Blobs },
+  key: ItemKey,
+): Promise<Record<string, unknown> | undefined> {
+  const row = await database.execute(findInboxOperation, key);
+  if (!row) return undefined;
+  const content = row.blob_key === null ? row.content : await blobs.get(row.blob_key);
+  // Mail that is not retained stays in the list when its content is gone.
+  const preview = await previewOf(content ?? new Uint8Array());
+  return { ...itemBody(row, key.nowMs), ...preview };
+}
+
+export const sandboxOnly = refuse(
+  failure('FORBIDDEN', { message: 'The sandbox is reached with a sandbox key (pr_test_…); this key is live.' }),
+);
+export const noSuchItem = refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));

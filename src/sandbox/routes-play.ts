@@ -1,0 +1,112 @@
+/**
+ * What an account makes happen in its sandbox: a further outcome of a message, and time that passes. Events and webhooks
+ * follow as they would by themselves.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { invalid } from '../base/failure.ts';
+import { refuse } from '../base/result.ts';
+import type { PlayByHand } from '../delivery/delivery.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed } from '../http/validate.ts';
+import type { Database } from '../storage/database.ts';
+import { type AdvanceDeps, createAdvance } from './advance.ts';
+import { createSandboxClock } from './clock.ts';
+import { itemBody, itemShape, noSuchItem, sandboxOnly } from './item.ts';
+import { parseSandboxOutcome, SANDBOX_OUTCOMES, type SandboxPlay } from './outcomes.ts';
+import { findInboxOperation } from './store.ts';
+
+export interface PlayRouteDeps {
+  database: Database;
+  clock: Clock;
+  playByHand: PlayByHand;
+  runners: AdvanceDeps['runners'];
+  /** Tells workers and followers that there is something new. */
+  nudge(): void;
+}
+
+type Request<B> = RouteRequest<Caller, B>;
+
+const outcomeBody = closed({
+  outcome: Type.String({
+    minLength: 1,
+    maxLength: 500,
+    description: `${SANDBOX_OUTCOMES.join(', ')}; or the SMTP reply of a simulated server, such as "452 4.2.2 mailbox full".`,
+  }),
+});
+
+const MOST_SECONDS = 90 * 86_400;
+const advanceBody = closed({ seconds: Type.Integer({ minimum: 0, maximum: MOST_SECONDS }) });
+const advanceAnswer = closed({
+  now: Type.String({ description: 'The time of this sandbox.' }),
+  ran: Type.Integer({ description: 'Attempts of messages and webhooks that came due and were run.' }),
+  remainingSeconds: Type.Optional(
+    Type.Number({ description: 'Only when there was too much for one call: what is still to be advanced.' }),
+  ),
+});
+
+/** A word in lower case, or a reply. */
+function playOf(outcome: string): SandboxPlay | undefined {
+  const play = parseSandboxOutcome(outcome);
+  return play?.kind === 'word' && play.word !== outcome ? undefined : play;
+}
+
+export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[] {
+  const { database } = deps;
+  const sandboxClock = createSandboxClock(deps);
+  const advance = createAdvance(deps);
+
+  const playOutcome = async (request: Request<Static<typeof outcomeBody>>): Promise<RouteAnswer> => {
+    const { caller } = request;
+    if (caller.mode !== 'sandbox') return sandboxOnly;
+    const play = playOf(request.body.outcome);
+    if (!play) {
+      const message = `must be one of ${SANDBOX_OUTCOMES.join(', ')} in lower case, or an SMTP reply such as 452 4.2.2 mailbox full`;
+      return refuse(invalid([{ field: 'outcome', message }]));
+    }
+    const key = { accountId: caller.account.id, messageId: request.params.id ?? '' };
+    const find = async () =>
+      database.execute(findInboxOperation, { ...key, nowMs: await sandboxClock.now(key.accountId) });
+    if (!(await find())) return noSuchItem;
+    const played = await deps.playByHand(key, play);
+    if (!played.ok) return played;
+    deps.nudge();
+    const row = await find();
+    return row ? answer(itemBody(row, await sandboxClock.now(key.accountId))) : noSuchItem;
+  };
+
+  const moveClock = async (request: Request<Static<typeof advanceBody>>): Promise<RouteAnswer> => {
+    const { caller, signal } = request;
+    if (caller.mode !== 'sandbox') return sandboxOnly;
+    const accountId = caller.account.id;
+    const moved = await advance({ accountId, byMs: request.body.seconds * 1000, signal });
+    deps.nudge();
+    if (!moved.ok) return moved;
+    const { nowMs, ran, leftMs } = moved.value;
+    return answer({ now: iso(nowMs), ran, ...(leftMs > 0 && { remainingSeconds: Math.ceil(leftMs / 1000) }) });
+  };
+
+  return [
+    defineRoute({
+      ...{ method: 'POST', path: '/sandbox/inbox/:id/outcome', tag: 'sandbox', auth: 'key' },
+      summary: 'Play a further outcome on a captured message',
+      description:
+        'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
+      body: outcomeBody,
+      refusals: ['FORBIDDEN', 'CONFLICT'],
+      response: { status: 200, schema: closed(itemShape) },
+      handle: playOutcome,
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/sandbox/clock/advance', tag: 'sandbox', auth: 'key', waits: true },
+      summary: 'Let time pass in this sandbox',
+      description:
+        'Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.',
+      body: advanceBody,
+      refusals: ['FORBIDDEN', 'CONFLICT'],
+      response: { status: 200, schema: advanceAnswer },
+      handle: moveClock,
+    }),
+  ];
+}

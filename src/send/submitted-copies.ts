@@ -1,0 +1,150 @@
+/**
+ * Submitted mail that asks for tracking: a copy for each recipient, whose links and picture are its own. All copies of a mail
+ * together may be as large as those over HTTP. Mail beyond the database's size is held in memory for few submissions at a
+ * time, one copy each, and goes back to the blob storage copy by copy; what was stored for a mail that is refused is removed.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { failure, invalid, Unavailable } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { readTrackableMail, type TrackableMail } from '../mail/track-submitted.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import type { IntakeEmail } from './intake.ts';
+import type { TrackingLinks } from './tracking.ts';
+
+/** More links are no mail to a person; each costs a signature for each recipient. */
+const MOST_LINKS = 5_000;
+/** Submissions whose mail is held whole at the same moment. */
+const HELD_AT_ONCE = 4;
+/** Copied between two turns of the event loop. */
+const BYTES_PER_TURN = 1_000_000;
+const NO_BYTES = Buffer.alloc(0);
+
+export interface Tracked {
+  accountId: string;
+  mode: Mode;
+  wish: { opens: boolean; clicks: boolean };
+}
+
+export interface CopiesDependencies {
+  blobs: Blobs;
+  trackingLinks: TrackingLinks;
+}
+
+/**
+ * The email as one for each of its recipients; as it is where nothing in it can be tracked. Its blob is not touched, and is
+ * no longer needed when the answer does not name it. Rejects with Unavailable when storage fails.
+ */
+export type TrackCopies = (email: IntakeEmail, tracked: Tracked) => Promise<Result<IntakeEmail[]>>;
+
+export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies {
+  const { blobs } = dependencies;
+  const held = createPlaces(HELD_AT_ONCE);
+
+  return async (email, tracked) => {
+    const { blobKey } = email;
+    if (blobKey === undefined) return copiesOf(email, email.content, tracked, dependencies);
+    await held.enter();
+    try {
+      const content = await blobs.get(blobKey);
+      if (content === undefined) throw new Unavailable(`blob storage: ${blobKey} is gone though it was just written`);
+      return await copiesOf(email, content, tracked, dependencies);
+    } finally {
+      held.leave();
+    }
+  };
+}
+
+async function copiesOf(
+  email: IntakeEmail,
+  content: Buffer,
+  tracked: Tracked,
+  dependencies: CopiesDependencies,
+): Promise<Result<IntakeEmail[]>> {
+  const mail = readTrackableMail(content, { links: tracked.wish.clicks });
+  if (mail === undefined) return ok([email]);
+  if (mail.links > MOST_LINKS) return refuse(tooManyLinks(mail.links));
+  const stored: string[] = [];
+  try {
+    const copies = await makeCopies(email, { content, mail, tracked, stored }, dependencies);
+    if (!copies.ok) removeAll(dependencies.blobs, stored);
+    return copies;
+  } catch (error) {
+    removeAll(dependencies.blobs, stored);
+    throw error;
+  }
+}
+
+interface Work {
+  content: Buffer;
+  mail: TrackableMail;
+  tracked: Tracked;
+  /** Blobs that were written. */
+  stored: string[];
+}
+
+async function makeCopies(
+  email: IntakeEmail,
+  { content, mail, tracked, stored }: Work,
+  { blobs, trackingLinks }: CopiesDependencies,
+): Promise<Result<IntakeEmail[]>> {
+  const { accountId, mode, wish } = tracked;
+  const emails: IntakeEmail[] = [];
+  let sinceTurn = 0;
+  for (const recipient of email.recipients) {
+    const { messageId } = recipient;
+    const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wish));
+    // The same for every recipient: no link was of a kind that is tracked.
+    if (copy === content) return ok([email]);
+    const inAll = copy.length * email.recipients.length;
+    if (inAll > MAXIMUM_EMAIL_BYTES) return refuse(tooLargeInAll(inAll, email.recipients.length));
+    const own = { ...email, recipients: [recipient], sizeBytes: copy.length };
+    if (email.blobKey === undefined) emails.push({ ...own, content: copy });
+    else {
+      const blobKey = await blobs.put(copy);
+      stored.push(blobKey);
+      emails.push({ ...own, content: NO_BYTES, blobKey });
+    }
+    sinceTurn += copy.length;
+    if (sinceTurn < BYTES_PER_TURN) continue;
+    sinceTurn = 0;
+    await setImmediate();
+  }
+  return ok(emails);
+}
+
+function removeAll(blobs: Blobs, keys: readonly string[]): void {
+  for (const key of keys) blobs.remove(key).catch(() => undefined);
+}
+
+/** Lets so many in at a time, the others in their order. */
+function createPlaces(places: number): { enter(): Promise<void> | undefined; leave(): void } {
+  const waiting: (() => void)[] = [];
+  let free = places;
+  return {
+    enter: () => {
+      if (free === 0) return new Promise((resolve) => waiting.push(resolve));
+      free -= 1;
+      return undefined;
+    },
+    leave: () => {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    },
+  };
+}
+
+function tooManyLinks(count: number): ReturnType<typeof failure> {
+  const message = `tracks clicks in mail of at most ${MOST_LINKS} links, and this one has ${count}; leave clicks out`;
+  return invalid([{ field: 'X-Postrider-Track', message }]);
+}
+
+function tooLargeInAll(sizeBytes: number, recipients: number): ReturnType<typeof failure> {
+  return failure('EMAIL_SIZE_EXCEEDED', {
+    message:
+      `the tracked mail differs for each of its ${recipients} recipients and is ${sizeBytes} bytes for all of them, ` +
+      `at most ${MAXIMUM_EMAIL_BYTES} are taken at once; send it to fewer at a time, or without X-Postrider-Track`,
+  });
+}

@@ -1,0 +1,41 @@
+/** What is recorded of an attempt, from the answer that it got or from the reason why none was made. */
+import type { HttpOutcome } from '../net/http-client.ts';
+import { answerOf, judge } from './attempt.ts';
+import type { EventText, Settled, WebhookJob } from './work-store.ts';
+
+/** What a result is recorded about. */
+export interface Tellable extends WebhookJob {
+  event: EventText;
+}
+
+interface Times {
+  /** Unix ms, by the clock of the endpoint's mode. */
+  nowMs: number;
+  /** What that is ahead of the real time. */
+  aheadMs: number;
+}
+
+function blank(job: Tellable, atMs: number): Settled {
+  const { seq, fence, accountId, webhookId, eventSeq, event } = job;
+  return {
+    ...{ seq, fence, accountId, webhookId, eventSeq, eventId: event.id, eventType: event.type },
+    ...{ result: 'failed', tried: true, nextAttemptMs: null },
+    ...{ responseStatus: null, responseStart: null, error: null, latencyMs: null },
+    ...{ mode: job.mode, atMs },
+  };
+}
+
+export interface Tried extends Times {
+  outcome: HttpOutcome;
+  /** Uniform in [0, 1), for the jitter. */
+  random: number;
+}
+
+export function settledOf(job: Tellable, { outcome, random, nowMs, aheadMs }: Tried): Settled {
+  const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - aheadMs, random });
+  return { ...blank(job, nowMs), ...answerOf(outcome), result: verdict.kind, nextAttemptMs: verdict.nextAttemptMs };
+}
+
+export function untriedOf(job: Tellable, { nowMs, error }: { nowMs: number; error: string }): Settled {
+  return { ...blank(job, nowMs), tried: false, error };
+}

@@ -1,0 +1,94 @@
+/** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { cancelMessageOperation, listMessagesOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
+import { clampDueOperation } from '../../src/messages/clock-store.ts';
+import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { recoverOperation } from '../../src/queue/queue.ts';
+import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
+import { acceptance, claimRequest, idsOf, readEvents, settlement, wholePage } from './mail.ts';
+import type { Scenario } from './stage.ts';
+
+const HOUR = 3_600_000;
+
+export const changing: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const at = { accountId, mode: 'live', nowMs: stage.nowMs + 10 } as const;
+  const later = acceptance(stage, { accountId, change: { sendAtMs: stage.nowMs + HOUR } });
+  await stage.act(acceptOperation, later);
+  const laterId = idsOf(later)[0]!;
+  const now = acceptance(stage, { accountId });
+  await stage.act(acceptOperation, now);
+  await stage.act(moveMessageOperation, { ...at, messageId: laterId, sendAtMs: stage.nowMs + 2 * HOUR });
+  await stage.act(moveMessageOperation, { ...at, messageId: idsOf(now)[0]!, sendAtMs: stage.nowMs + 2 * HOUR });
+  await stage.act(moveMessageOperation, { ...at, messageId: 'msg_none', sendAtMs: 1 });
+  const queued = await stage.act(findQueuedOperation, laterId);
+  await stage.act(findQueuedOperation, 'msg_none');
+  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  await stage.act(retryOperation, { ...queued!, workSeq: queued!.workSeq + 1_000_000, nowMs: stage.nowMs });
+  await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
+  await stage.act(claimOperation, claimRequest(stage));
+  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(recoverOperation, stage.nowMs);
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(cancelMessageOperation, { ...at, messageId: laterId, eventId: stage.id('evt') });
+  await stage.act(cancelMessageOperation, { ...at, messageId: 'msg_none', eventId: stage.id('evt') });
+  await readEvents(stage, accountId);
+};
+
+export const lists: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mails = ['Ångström@x.example', 'ada@x.example', 'Bob@x.example'].map((email, index) =>
+    acceptance(stage, {
+      ...{ accountId, to: [email], change: { nowMs: stage.nowMs + index * 1_000 } },
+      email: {
+        subject: ['Ärger 100%', 'Hello_World', "it's ? fine"][index]!,
+        tags: ['["a"]', '["ab","ß"]', '[]'][index]!,
+      },
+    }),
+  );
+  for (const mail of mails) await stage.act(acceptOperation, mail);
+  const page = wholePage(accountId);
+  const list = (change: Partial<typeof page> | object) => stage.act(listMessagesOperation, { ...page, ...change });
+  await list({});
+  await list({ limit: 1 });
+  await list({ before: idsOf(mails[2]!)[0]! });
+  await list({ messageId: idsOf(mails[1]!)[0]! });
+  for (const to of ['ADA@x.example', 'Ångström@X.EXAMPLE', 'ångström@x.example']) await list({ to });
+  for (const subject of ['ÄRGER', 'ärger', '%', '_', '?', "'S ?", '']) await list({ subject });
+  for (const from of ['SHOP', 'shop@example.org', 'nobody']) await list({ from });
+  for (const tag of ['a', 'ab', 'ß', 'b']) await list({ tag });
+  for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ status });
+  await list({ sinceMs: stage.nowMs + 1_000 });
+  await list({ untilMs: stage.nowMs + 1_000, highestId: idsOf(mails[1]!)[0]!, lowestId: 'msg_' });
+  await stage.act(claimOperation, { ...claimRequest(stage), limit: 1 });
+  for (const status of ['queued', 'sending'] as const) await list({ status });
+};
+
+export const sandbox: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const change = { mode: 'sandbox' } as const;
+  const mails = ['One Ä', 'two'].map((subject) => acceptance(stage, { accountId, change, email: { subject } }));
+  mails[1]!.emails[0]!.recipients[0]!.simulateSuppressed = true;
+  for (const mail of mails) await stage.act(acceptOperation, mail);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const complaint = { id: stage.id('evt'), type: 'Complaint', detail: {} } as const;
+  const followedBy = { to: 'complained', event: complaint } as const;
+  await stage.act(settleOperation, [settlement(stage, jobs[0]!, { followedBy, sandboxOutcome: 'Complained' })]);
+  const page = { accountId, nowMs: stage.nowMs + 1, before: null, limit: 10, to: null, subject: null, tag: null };
+  await stage.act(listInboxOperation, page);
+  await stage.act(listInboxOperation, { ...page, limit: 1 });
+  await stage.act(listInboxOperation, { ...page, before: idsOf(mails[1]!)[0]! });
+  for (const subject of ['ONE', 'ä', 'Ä']) await stage.act(listInboxOperation, { ...page, subject });
+  await stage.act(listInboxOperation, { ...page, to: 'ADA@EXAMPLE.COM', tag: 'order' });
+  await stage.act(findInboxOperation, { accountId, messageId: idsOf(mails[0]!)[0]!, nowMs: stage.nowMs });
+  await stage.act(findInboxOperation, {
+    accountId,
+    messageId: idsOf(mails[0]!)[0]!,
+    nowMs: stage.nowMs + 8 * 24 * HOUR,
+  });
+  await stage.act(clearInboxOperation, accountId);
+  await stage.act(listInboxOperation, page);
+  await readEvents(stage, accountId, { mode: 'sandbox' });
+};

@@ -1,0 +1,113 @@
+/** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
+import assert from 'node:assert/strict';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { findMessageOperation } from '../../src/messages/api-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import {
+  namedBlobsOperation,
+  removeContentOperation,
+  removeEmailsOperation,
+  removeIdempotencyOperation,
+  removeSandboxItemsOperation,
+  removeWebhookDeliveriesOperation,
+} from '../../src/messages/retention-store.ts';
+import { listInboxOperation } from '../../src/sandbox/store.ts';
+import { createEndpointOperation } from '../../src/webhooks/store.ts';
+import * as webhookWork from '../../src/webhooks/work-store.ts';
+import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
+import type { Scenario } from './stage.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+export const emails: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const beforeMs = stage.nowMs + DAY;
+  const idempotency = { endpoint: '/send', bodyHash: Buffer.from('h'), status: 202, expiresAtMs: stage.nowMs };
+  const made = ['zz/1', 'zz/2', 'zz/3'].map((blobKey) =>
+    acceptance(stage, {
+      ...{ accountId, email: { content: null, blobKey } },
+      change: { contentUntilMs: stage.nowMs + HOUR, idempotency: { ...idempotency, key: blobKey } },
+    }),
+  );
+  for (const one of made) await stage.act(acceptOperation, one);
+  const ids = made.map((one) => one.emails[0]!.recipients[0]!.messageId);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const finished = jobs.filter((job) => job.messageId !== ids[1]);
+  await stage.act(
+    settleOperation,
+    finished.map((job) => settlement(stage, job)),
+  );
+  await stage.act(namedBlobsOperation, ['zz/1', 'zz/2', 'zz/9']);
+  await stage.act(namedBlobsOperation, []);
+  await stage.act(removeContentOperation, { beforeMs: stage.nowMs, limit: 10 });
+  assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 1 })).count, 1);
+  assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 10 })).count, 1);
+  const some = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: null });
+  const rest = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: some.next });
+  assert.equal(some.count + rest.count, 2);
+  await stage.act(removeEmailsOperation, { beforeMs: stage.nowMs - 1, limit: 2, afterSeq: 0 });
+  const part = await stage.act(removeEmailsOperation, { beforeMs, limit: 2, afterSeq: 0 });
+  assert.equal(part.count, 1);
+  assert.equal((await stage.act(removeEmailsOperation, { beforeMs, limit: 2, afterSeq: part.lastSeq! })).count, 1);
+  for (const messageId of ids) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId });
+  await readEvents(stage, accountId);
+};
+
+export const inbox: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  for (let i = 0; i < 5; i += 1) {
+    await stage.act(
+      acceptOperation,
+      acceptance(stage, { accountId, change: { mode: 'sandbox', nowMs: stage.nowMs + i } }),
+    );
+  }
+  const page = { accountId, nowMs: stage.nowMs, before: null, limit: 10, to: null, subject: null, tag: null };
+  await stage.act(removeSandboxItemsOperation, { beforeMs: stage.nowMs, limit: 10, perAccount: 10 });
+  await stage.act(removeSandboxItemsOperation, { beforeMs: 0, limit: 10, perAccount: 3 });
+  assert.equal((await stage.act(listInboxOperation, page)).length, 3);
+};
+
+export const deliveries: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const endpoint = {
+    id: stage.id('whk'),
+    accountId,
+    mode: 'live',
+    url: 'https://h.example',
+    events: '["Send"]',
+  } as const;
+  await stage.act(createEndpointOperation, {
+    ...endpoint,
+    description: null,
+    enabled: null,
+    secretSealed: Buffer.from('s'),
+    nowMs: 1,
+  });
+  await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
+  const batch = await stage.database.execute(webhookWork.claimOperation, { ...claimRequest(stage), crowding: [] });
+  const settled = batch.jobs.map(
+    (job, index): webhookWork.Settled => ({
+      ...{ seq: job.seq, fence: job.fence, accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
+      ...{
+        mode: 'live',
+        eventId: `evt_${index}`,
+        eventType: 'Send',
+        result: index === 0 ? 'succeeded' : 'retry',
+        tried: true,
+      },
+      ...{
+        nextAttemptMs: null,
+        responseStatus: 200,
+        responseStart: null,
+        error: null,
+        latencyMs: 1,
+        atMs: stage.nowMs,
+      },
+    }),
+  );
+  const request = { nowMs: stage.nowMs, settled, hold: [], release: [], crashed: [], unhold: [] };
+  await stage.act(webhookWork.settleOperation, request);
+  assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
+  assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);
+};

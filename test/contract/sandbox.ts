@@ -1,0 +1,182 @@
+/** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
+import assert from 'node:assert/strict';
+import { latestPlacesOperation } from '../../src/events/latest-store.ts';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
+import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import {
+  playLateOperation,
+  sandboxJobsOperation,
+  takeSandboxMessageOperation,
+} from '../../src/messages/sandbox-store.ts';
+import {
+  aheadOperation,
+  beginMoveOperation,
+  endMoveOperation,
+  type Step,
+  type TakenRow,
+  takeDueOperation,
+  unrestOperation,
+} from '../../src/sandbox/clock-store.ts';
+import { listInboxOperation } from '../../src/sandbox/store.ts';
+import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
+import { createEndpointOperation, removeEndpointOperation } from '../../src/webhooks/store.ts';
+import { sandboxBatchOperation, settleOperation as settleWebhooksOperation } from '../../src/webhooks/work-store.ts';
+import { acceptance, claimRequest, idsOf, readEvents, settlement } from './mail.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const KINDS = ['delivery', 'webhook'] as const;
+
+function stepOf(stage: Stage, accountId: string, change: Partial<Step> = {}): Step {
+  return {
+    ...{ accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR, kinds: KINDS, limit: 4 },
+    ...{ targetMs: stage.nowMs + 90 * MINUTE, momentMs: stage.nowMs, shortestWaitsMs: [[54_000], [4_500, 270_000]] },
+    ...change,
+  };
+}
+
+export const movingTheClock: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mode = 'sandbox' as const;
+  const mails = [{}, { sendAtMs: stage.nowMs + 2 * HOUR }].map((change) =>
+    acceptance(stage, { accountId, change: { mode, ...change } }),
+  );
+  for (const mail of mails) await stage.act(acceptOperation, mail);
+  const [nowId, laterId] = mails.flatMap(idsOf) as [string, string];
+  const webhookId = stage.id('whk');
+  await stage.act(createEndpointOperation, {
+    ...{ id: webhookId, accountId, mode, url: 'https://a.example', description: null, enabled: true },
+    ...{ events: '["DeliveryDelay","Delivery"]', secretSealed: Buffer.from([1]), nowMs: stage.nowMs },
+  });
+  await stage.act(aheadOperation, accountId);
+  const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
+  assert.equal(await stage.act(beginMoveOperation, mover), true);
+  assert.equal(await stage.act(beginMoveOperation, { ...mover, by: 'two' }), false);
+  await stage.act(unrestOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
+  const take = async (change: Partial<Step> = {}): Promise<TakenRow[]> =>
+    (await stage.act(takeDueOperation, stepOf(stage, accountId, change))) ?? [];
+  assert.equal(await stage.act(takeDueOperation, stepOf(stage, accountId, { by: 'two' })), undefined);
+
+  const first = await take();
+  assert.deepEqual(
+    first.map((row) => [row.subject, row.atMs - stage.nowMs]),
+    [[nowId, 0]],
+  );
+  await stage.act(unrestOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
+  const [job] = await stage.act(sandboxJobsOperation, { works: first, nowMs: stage.nowMs });
+  const delay = { id: stage.id('evt'), type: 'DeliveryDelay', detail: { deliveryDelay: {} } } as const;
+  const delayed = {
+    to: 'delayed',
+    nextAttemptAtMs: stage.nowMs + MINUTE,
+    event: delay,
+    sandboxOutcome: 'Delayed',
+  } as const;
+  await stage.act(settleOperation, [settlement(stage, job!, delayed)]);
+
+  const told = await take({ momentMs: stage.nowMs });
+  assert.deepEqual(
+    told.map((row) => [row.kind, row.atMs - stage.nowMs]),
+    [['webhook', 5]],
+  );
+  const batch = await stage.act(sandboxBatchOperation, { works: told, nowMs: stage.nowMs });
+  const webhookJob = batch.jobs[0]!;
+  const tried = {
+    ...{ seq: webhookJob.seq, fence: webhookJob.fence, accountId, mode, webhookId, eventSeq: webhookJob.eventSeq },
+    ...({ eventId: batch.events[0]!.id, eventType: batch.events[0]!.type, result: 'retry', tried: true } as const),
+    ...{ responseStatus: 500, responseStart: '', error: 'no', latencyMs: 1 },
+    ...{ nextAttemptMs: stage.nowMs + 5 + 70 * MINUTE, atMs: stage.nowMs + 5 },
+  };
+  const nothing = { hold: [], release: [], crashed: [], unhold: [] };
+  await stage.act(settleWebhooksOperation, { nowMs: stage.nowMs, settled: [tried], ...nothing });
+
+  const second = await take({ momentMs: stage.nowMs + 5 });
+  assert.deepEqual(
+    second.map((row) => [row.subject, row.atMs - stage.nowMs]),
+    [[nowId, MINUTE]],
+  );
+  await stage.act(sandboxJobsOperation, { works: second, nowMs: stage.nowMs });
+  // What was taken and is not run is given back; the webhook is due beyond this end.
+  const giveBack = second.map(({ seq, fence }) => ({ seq, fence }));
+  const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, giveBack };
+  assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);
+  assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'a move that is over ends nothing');
+  assert.equal(await stage.act(aheadOperation, accountId), 61 * MINUTE);
+
+  const after = { nowMs: stage.nowMs + 61 * MINUTE, aheadMs: 61 * MINUTE, mode };
+  await stage.act(
+    acceptOperation,
+    acceptance(stage, { accountId, change: { ...after, sendAtMs: stage.nowMs + 65 * MINUTE } }),
+  );
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  assert.deepEqual(
+    jobs.map(({ messageId, aheadMs }) => [messageId, aheadMs]),
+    [[nowId, 61 * MINUTE]],
+    'the others are not due in real time',
+  );
+  const again = { to: 'delayed', nextAttemptAtMs: stage.nowMs + 66 * MINUTE, event: null } as const;
+  await stage.act(settleOperation, [settlement(stage, jobs[0]!, again)]);
+  await stage.act(beginMoveOperation, mover);
+  const third = await take({ momentMs: stage.nowMs + 62 * MINUTE });
+  assert.deepEqual(
+    third.map((row) => row.atMs - stage.nowMs),
+    [65 * MINUTE],
+    'where endpoints listen one moment is taken at a time',
+  );
+  await stage.act(endMoveOperation, {
+    ...end,
+    toMs: stage.nowMs,
+    giveBack: third.map(({ seq, fence }) => ({ seq, fence })),
+  });
+  const key = { accountId, mode, id: webhookId };
+  const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!;
+  await stage.act(retryDeliveryOperation, { ...key, deliveryId: record!.id, nowMs: stage.nowMs });
+  await stage.act(removeEndpointOperation, key);
+  await stage.act(beginMoveOperation, mover);
+  const rest = await take({ momentMs: stage.nowMs + 62 * MINUTE, targetMs: stage.nowMs + 100 * HOUR });
+  assert.deepEqual(
+    rest.map((row) => [row.kind, row.atMs - stage.nowMs]),
+    [
+      ['webhook', 62 * MINUTE],
+      ['delivery', 62 * MINUTE],
+    ],
+    'until the first of them may come back',
+  );
+  await stage.act(sandboxBatchOperation, { works: rest.filter((row) => row.kind === 'webhook'), nowMs: stage.nowMs });
+  const later = { accountId, mode, messageId: laterId };
+  await stage.act(moveMessageOperation, { ...later, sendAtMs: stage.nowMs + 3 * HOUR, nowMs: stage.nowMs + HOUR });
+  const queued = await stage.act(findQueuedOperation, laterId);
+  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  await stage.act(findMessageOperation, later);
+  const sentinel = { accountId: stage.id('acc'), mode };
+  await stage.act(latestPlacesOperation, [{ accountId, mode }, sentinel, { accountId, mode: 'live' }]);
+  await readEvents(stage, accountId, { mode });
+};
+
+export const playingByHand: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mode = 'sandbox' as const;
+  const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'], change: { mode } });
+  await stage.act(acceptOperation, mail);
+  const [messageId, otherId] = idsOf(mail) as [string, string];
+  const one = { accountId, messageId, nowMs: stage.nowMs, leaseMs: HOUR };
+  const taken = await stage.act(takeSandboxMessageOperation, one);
+  assert.equal(taken.found, 'job');
+  assert.equal((await stage.act(takeSandboxMessageOperation, one)).found, 'held');
+  assert.equal((await stage.act(takeSandboxMessageOperation, { ...one, messageId: 'msg_none' })).found, 'nothing');
+  const late = {
+    ...({ accountId, messageId, to: 'complained', atMs: stage.nowMs + 9, sandboxOutcome: 'Complained' } as const),
+    event: { id: stage.id('evt'), type: 'Complaint', detail: { complaint: {} } } as const,
+  };
+  assert.equal(await stage.act(playLateOperation, late), false);
+  if (taken.found === 'job')
+    await stage.act(settleOperation, [settlement(stage, taken.job, { sandboxOutcome: 'Delivered' })]);
+  assert.equal((await stage.act(takeSandboxMessageOperation, one)).found, 'settled');
+  assert.equal(await stage.act(playLateOperation, late), true);
+  const page = { accountId, nowMs: stage.nowMs + 10, before: null, limit: 10, to: null, subject: null, tag: null };
+  await stage.act(listInboxOperation, page);
+  assert.equal((await stage.act(takeSandboxMessageOperation, { ...one, messageId: otherId })).found, 'job');
+  await readEvents(stage, accountId, { mode });
+};

@@ -1,0 +1,48 @@
+/** Every scenario by its name. Between them they run every operation. */
+import * as accounts from './accounts.ts';
+import * as attachments from './attachments.ts';
+import * as mail from './mail.ts';
+import * as mailShown from './mail-shown.ts';
+import * as retention from './retention.ts';
+import * as sandbox from './sandbox.ts';
+import { sendingAgain } from './sending-again.ts';
+import type { Scenario } from './stage.ts';
+import * as templates from './templates.ts';
+import * as webhooks from './webhooks.ts';
+
+export const scenarios: Record<string, Scenario> = {
+  'accounts and the first run': accounts.accounts,
+  keys: accounts.keys,
+  'credentials and users': accounts.credentials,
+  approvals: accounts.approvals,
+  'sender domains': accounts.domains,
+  suppressions: accounts.suppressions,
+  'facts and nodes': accounts.facts,
+  accepting: mail.accepting,
+  'accepting at once': mail.atOnce,
+  idempotency: mail.idempotency,
+  delivering: mail.delivering,
+  'content that is not kept': mail.contentOf,
+  'changes before a message leaves': mailShown.changing,
+  lists: mailShown.lists,
+  'the sandbox': mailShown.sandbox,
+  'the clock of the sandbox': sandbox.movingTheClock,
+  'outcomes played by hand': sandbox.playingByHand,
+  templates: templates.templates,
+  'templates at once': templates.templatesAtOnce,
+  'what recipients do': templates.reactions,
+  endpoints: webhooks.endpoints,
+  'carrying events': webhooks.carrying,
+  'crowded endpoints and replays': webhooks.crowds,
+  'registering manifests': attachments.registering,
+  'registering at once': attachments.registeringAtOnce,
+  uploading: attachments.uploading,
+  'sending a submission': attachments.sending,
+  'sending a submission at once': attachments.sendingAtOnce,
+  'settling what is made of files': attachments.settling,
+  'sending again what is made of files': sendingAgain,
+  'what is kept of submissions': attachments.keeping,
+  'what is kept of emails': retention.emails,
+  'what is kept of the inbox': retention.inbox,
+  'what is kept of deliveries': retention.deliveries,
+};

@@ -1,0 +1,46 @@
+/** Scenario of a mail with uploaded files that is sent again: its files stay until both have lost their content. */
+import assert from 'node:assert/strict';
+import { registerOperation } from '../../src/attachments/register-store.ts';
+import { finishUploadOperation } from '../../src/attachments/store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
+import { acceptLargeOperation } from '../../src/send/large-store.ts';
+import { acceptance, claimRequest, settlement } from './mail.ts';
+import type { Scenario } from './stage.ts';
+
+export const sendingAgain: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const id = stage.id('sub');
+  const file = { contentType: 'text/plain', sizeBytes: 5, sha256: Buffer.alloc(32, 7), direct: false, blobKey: null };
+  const { nowMs } = stage;
+  await stage.act(registerOperation, {
+    ...{ id, accountId, mode: 'live', idempotencyKey: null, manifestHash: Buffer.from('manifest'), nowMs },
+    ...{ expiresAtMs: nowMs + 1000, maximumOpen: 3, keysFromMs: 0 },
+    files: [{ ...file, number: 0, name: 'a.txt' }],
+  });
+  await stage.act(finishUploadOperation, { submissionId: id, number: 0, blobKey: `${id}/1` });
+  const first = acceptance(stage, { accountId, change: { retain: 'none' } });
+  const use = { submissionId: id, accountId, mode: 'live', version: 1, nowMs } as const;
+  await stage.act(acceptLargeOperation, { acceptance: first, use });
+  const of = { accountId, mode: 'live', messageId: first.emails[0]!.recipients[0]!.messageId } as const;
+
+  const again = acceptance(stage, { accountId, change: { retain: 'none' } });
+  const accepted = await stage.act(acceptAgainOperation, { acceptance: again, of });
+  assert.equal(accepted?.stored, true);
+  const foreign = acceptance(stage, { accountId });
+  const refused = { acceptance: foreign, of: { ...of, mode: 'sandbox' as const } };
+  assert.equal(await stage.act(acceptAgainOperation, refused), undefined);
+
+  const firstIds = new Set(first.emails.flatMap((email) => email.recipients.map((one) => one.messageId)));
+  const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
+  const mine = jobs.filter((job) => job.accountId === accountId);
+  const settle = (which: boolean) =>
+    stage.act(
+      settleOperation,
+      mine.filter((job) => firstIds.has(job.messageId) === which).map((job) => settlement(stage, job)),
+    );
+  assert.deepEqual((await settle(true)).blobKeys, [], 'the other mail has its content yet');
+  const late = acceptance(stage, { accountId });
+  assert.equal(await stage.act(acceptAgainOperation, { acceptance: late, of }), undefined);
+  assert.deepEqual((await settle(false)).blobKeys, [`${id}/1`]);
+};

@@ -1,0 +1,290 @@
+/** What several nodes on one PostgreSQL do at the same moment: nothing is done twice, lost, or skipped. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import test, { after, before, type TestContext } from 'node:test';
+import { firstRunOperation, patchSettingsOperation } from '../../src/accounts/store.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { appendEvent, type EventRow } from '../../src/events/events.ts';
+import { readEventsOperation } from '../../src/events/read-store.ts';
+import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/messages/accept-store.ts';
+import { cancelMessageOperation } from '../../src/messages/api-store.ts';
+import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
+import type { DeliveryJob } from '../../src/messages/message.ts';
+import { dataDirectory } from '../../src/storage/data-directory.ts';
+import type { Database } from '../../src/storage/database.ts';
+import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
+import type { Transaction } from '../../src/storage/operation.ts';
+import { openPostgresDatabase } from '../../src/storage/postgres.ts';
+import { openPostgresHints } from '../../src/storage/postgres-hints.ts';
+import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
+import { loadSecretKey } from '../../src/storage/secret-key.ts';
+import { acceptance, seedMail } from '../kit/seed-mail.ts';
+import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const MINUTE = 60_000;
+let temp: TempDatabase;
+let nodes: Database[] = [];
+
+before(async () => {
+  temp = await tempDatabase('postgres');
+  const address = parsePostgresUrl(temp.url!);
+  nodes = [temp.database];
+  for (let i = 0; i < 2; i += 1) nodes.push(await openPostgresDatabase({ address, log: silentLog }));
+});
+after(async () => {
+  for (const node of nodes.slice(1)) await node.close();
+  await temp.close();
+});
+const fresh = (t: TestContext): void => t.after(() => temp.empty());
+const write = <R>(run: (tx: Transaction) => Promise<R>) => ({ name: 'test.once', mode: 'write' as const, run });
+
+const claim = (node: Database, nowMs = Date.now(), limit = 10): Promise<DeliveryJob[]> =>
+  node.execute(claimOperation, { nowMs, leaseMs: MINUTE, limit, suspects: false });
+
+function delivered(job: DeliveryJob): Settlement {
+  return {
+    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, mode: job.mode, messageId: job.messageId },
+    ...{ emailSeq: job.emailSeq, retain: job.retain, atMs: Date.now(), attempts: 1, attempt: null, to: 'delivered' },
+    ...{ nextAttemptAtMs: null, event: null, suppress: null, followedBy: null, sandboxOutcome: null },
+  };
+}
+
+test('every message is claimed by one node', async (t) => {
+  fresh(t);
+  await Promise.all(Array.from({ length: 300 }, (_, i) => seedMail(nodes[i % 3]!, { accountId: 'acc_1' })));
+  const taken: string[] = [];
+  const claimAll = async (node: Database): Promise<void> => {
+    for (;;) {
+      const jobs = await claim(node);
+      if (jobs.length === 0) return;
+      taken.push(...jobs.map((job) => job.messageId));
+    }
+  };
+  await Promise.all([...nodes, ...nodes].map(claimAll));
+  assert.equal(taken.length, 300);
+  assert.equal(new Set(taken).size, 300);
+});
+
+test('nodes whose clocks are five minutes wrong steal no lease, and find what is due', async (t) => {
+  fresh(t);
+  const now = Date.now();
+  for (const skewMs of [-5 * MINUTE, 5 * MINUTE]) {
+    const nodeNow = now + skewMs;
+    const mail = { ...acceptance({ accountId: 'acc_1', nowMs: nodeNow }), leaseUntilMs: nodeNow + MINUTE };
+    const accepted = await nodes[0]!.execute(acceptOperation, mail);
+    assert.equal(accepted.leased.length, 1);
+    for (const node of nodes) assert.deepEqual(await claim(node, now + 5 * MINUTE), [], 'leased at its acceptance');
+  }
+  await seedMail(nodes[0]!, { accountId: 'acc_1', nowMs: now });
+  assert.equal((await claim(nodes[1]!, now - 5 * MINUTE)).length, 1, 'due by the clock of the server');
+  assert.equal((await claim(nodes[2]!, now + 5 * MINUTE)).length, 0);
+  assert.ok(Math.abs(nodes[1]!.clock!.now() - now) < 10_000);
+});
+
+test('of two copies that are settled at once one removes the content they share', async (t) => {
+  fresh(t);
+  for (let round = 0; round < 15; round += 1) {
+    const recipients = ['a@x.example', 'b@x.example'];
+    const email = { content: null, blobKey: `zz/${round}` };
+    await seedMail(nodes[0]!, { accountId: 'acc_1', recipients, retain: 'none', email });
+    const jobs = await claim(nodes[0]!);
+    assert.equal(jobs.length, 2);
+    const results = await Promise.all(jobs.map((job, i) => nodes[i]!.execute(settleOperation, [delivered(job)])));
+    assert.deepEqual(
+      results.flatMap((one) => one.blobKeys),
+      [`zz/${round}`],
+    );
+  }
+});
+
+test('a message is cancelled or claimed, never both', async (t) => {
+  fresh(t);
+  for (let round = 0; round < 20; round += 1) {
+    const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
+    const key = { accountId: 'acc_1', mode: 'live', messageId: recipients[0]!.messageId } as const;
+    const [cancelled, jobs] = await Promise.all([
+      nodes[1]!.execute(cancelMessageOperation, { ...key, eventId: `evt_${round}`, nowMs: Date.now() }),
+      claim(nodes[2]!),
+    ]);
+    assert.equal(cancelled.changed, jobs.length === 0, `round ${round}`);
+    for (const job of jobs) await nodes[0]!.execute(settleOperation, [delivered(job)]);
+  }
+});
+
+test('one idempotency key on all nodes at once is accepted once', async (t) => {
+  fresh(t);
+  for (let round = 0; round < 10; round += 1) {
+    const idempotency = {
+      endpoint: '/send',
+      key: `k${round}`,
+      bodyHash: Buffer.from('h'),
+      status: 202,
+      expiresAtMs: Date.now() + MINUTE,
+    };
+    const mail = (): Acceptance => ({ ...acceptance({ accountId: 'acc_1' }), idempotency });
+    const results: AcceptanceResult[] = await Promise.all(
+      [...nodes, ...nodes].map((node) => node.execute(acceptOperation, mail())),
+    );
+    assert.equal(results.filter((one) => one.stored).length, 1);
+  }
+});
+
+test('of several first runs at once one is done; of settings patched at once none is lost', async (t) => {
+  fresh(t);
+  const settings = { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null } as const;
+  const runs = await Promise.all(
+    nodes.map((node, i) => {
+      const id = `acc_${i}`;
+      const account = {
+        id,
+        name: id,
+        plan: 'paid',
+        status: 'active',
+        approvedEmailBytes: 1,
+        settings,
+        createdAt: 1,
+      } as const;
+      const credential = {
+        id: `smtp_${i}`,
+        accountId: id,
+        mode: 'live',
+        username: 'u',
+        passwordHash: 'p',
+        createdAt: 1,
+      } as const;
+      const user = {
+        id: `usr_${i}`,
+        email: 'op@example.com',
+        accountId: null,
+        isOperator: true,
+        passwordHash: 'p',
+        createdAt: 1,
+      };
+      return node.execute(firstRunOperation, { marker: 'first-run', account, keys: [], credential, user });
+    }),
+  );
+  assert.equal(runs.filter(Boolean).length, 1);
+  const id = `acc_${runs.indexOf(true)}`;
+  const patch = { id, settings: {}, maximumVariables: 100, maximumVariableBytes: 10_000 };
+  const names = Array.from({ length: 12 }, (_, i) => `v${i}`);
+  await Promise.all(
+    names.map((name, i) => nodes[i % 3]!.execute(patchSettingsOperation, { ...patch, variables: { [name]: 'x' } })),
+  );
+  const last = await nodes[0]!.execute(patchSettingsOperation, { ...patch, variables: {} });
+  assert.deepEqual('account' in last && Object.keys(last.account.settings.variables).sort(), names.sort());
+});
+
+test('a node with another secret key is refused with one line', async (t) => {
+  fresh(t);
+  const directory = dataDirectory(temp.folder);
+  const key = randomBytes(32);
+  await loadSecretKey({ directory, database: nodes[0]!, configured: key });
+  await loadSecretKey({ directory, database: nodes[1]!, configured: key });
+  const refused = loadSecretKey({ directory, database: nodes[2]!, configured: randomBytes(32) });
+  await assert.rejects(refused, (error: Error) => {
+    assert.match(
+      error.message,
+      /^POSTRIDER_SECRET_KEY is not the key that the secrets of this database were sealed with/,
+    );
+    return !error.message.includes('\n');
+  });
+});
+
+async function follow(node: Database, after: EventRow | undefined): Promise<EventRow[]> {
+  const place = after === undefined ? null : { position: after.position!, seq: after.seq };
+  return node.execute(readEventsOperation, {
+    ...{ accountId: 'acc_1', mode: 'live', order: 'asc', after: place, limit: 100, messageId: null, eventType: null },
+    ...{ sinceMs: null, untilMs: null },
+  });
+}
+
+test('whoever follows the events misses none of a transaction that takes longer than later ones', async (t) => {
+  fresh(t);
+  const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
+  const { messageId } = recipients[0]!;
+  const [sent] = await waitUntil('the first event', async () => {
+    const events = await follow(nodes[0]!, undefined);
+    return events.length === 1 && events;
+  });
+  const event = { type: 'Open', accountId: 'acc_1', mode: 'live', messageId, at: Date.now(), detail: {} } as const;
+  let written: () => void = () => undefined;
+  let finish: () => void = () => undefined;
+  const isWritten = new Promise<void>((resolve) => {
+    written = resolve;
+  });
+  const mayFinish = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const slow = nodes[1]!.execute(
+    write(async (tx) => {
+      await appendEvent(tx, { ...event, id: 'evt_slow' });
+      written();
+      await mayFinish;
+    }),
+    null,
+  );
+  await isWritten;
+  await nodes[2]!.execute(
+    write((tx) => appendEvent(tx, { ...event, id: 'evt_quick' })),
+    null,
+  );
+  assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');
+  const newest = await nodes[0]!.execute(readEventsOperation, {
+    ...{ accountId: 'acc_1', mode: 'live', order: 'desc', after: null, limit: 1, messageId: null, eventType: null },
+    ...{ sinceMs: null, untilMs: null },
+  });
+  assert.equal(newest[0]!.id, 'evt_quick', 'control: it is there');
+  finish();
+  await slow;
+  const seen = await waitUntil('both events', async () => {
+    const events = await follow(nodes[0]!, sent);
+    return events.length === 2 && events;
+  });
+  assert.deepEqual(
+    seen.map((one) => one.id),
+    ['evt_slow', 'evt_quick'],
+  );
+});
+
+test('after a restore into another cluster the log goes on behind what is in it', async (t) => {
+  fresh(t);
+  await seedMail(nodes[0]!, { accountId: 'acc_1' });
+  // As it would look in a cluster whose transactions begin anew.
+  await nodes[0]!.execute(
+    write((tx) => Promise.resolve(tx.run('UPDATE event SET position = position + 1000000'))),
+    null,
+  );
+  assert.equal(
+    (await follow(nodes[0]!, undefined)).length,
+    0,
+    'control: nothing would be shown for a million transactions',
+  );
+  const aligned = await Promise.all(nodes.map((node) => node.execute(alignEventOrderOperation, null)));
+  assert.equal(aligned.filter(Boolean).length, 1);
+  const [old] = await waitUntil('the old event', async () => {
+    const events = await follow(nodes[0]!, undefined);
+    return events.length === 1 && events;
+  });
+  await seedMail(nodes[1]!, { accountId: 'acc_1' });
+  await waitUntil('the new event behind it', async () => (await follow(nodes[2]!, old)).length === 1);
+});
+
+test('a hint reaches the other nodes, and not the one that gives it', async (t) => {
+  const address = parsePostgresUrl(temp.url!);
+  const hints = [0, 1].map(() => openPostgresHints({ address, log: silentLog }));
+  t.after(() => Promise.all(hints.map((one) => one.stop())));
+  const heard = [0, 0];
+  for (const [index, one] of hints.entries()) {
+    one.listen('delivery', () => {
+      heard[index]! += 1;
+    });
+  }
+  // Every listener looks once when it begins to listen.
+  await waitUntil('both to listen', () => heard.every((times) => times === 1));
+  hints[0]!.tell('webhooks');
+  hints[0]!.tell('delivery');
+  hints[0]!.tell('delivery');
+  await waitUntil('the hint', () => heard[1] === 2);
+  assert.deepEqual(heard, [1, 2]);
+});

@@ -1,0 +1,188 @@
+/** Scenarios of templates with their versions and layouts, and of what recipients do with a mail. */
+import assert from 'node:assert/strict';
+import { createAccountOperation } from '../../src/accounts/store.ts';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { findMessageOperation } from '../../src/messages/api-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import {
+  senderOfOperation,
+  type Tracked,
+  trackOperation,
+  unsubscribeOperation,
+} from '../../src/send/reaction-store.ts';
+import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
+import {
+  createTemplateOperation,
+  findTemplateOperation,
+  headVersionsOperation,
+  listTemplatesOperation,
+  listVersionsOperation,
+  removeTemplateOperation,
+  replaceTemplateOperation,
+  restoreTemplateOperation,
+  type TemplateToWrite,
+  templateHeadOperation,
+  type Written,
+} from '../../src/templates/store.ts';
+import type { TemplateContent } from '../../src/templates/template.ts';
+import { newAccount } from './accounts.ts';
+import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+const SECOND = 1_000;
+
+function writing(
+  stage: Stage,
+  accountId: string,
+  name: string,
+  content: Partial<TemplateContent> = {},
+): TemplateToWrite {
+  return {
+    ...{ accountId, name, templateId: stage.id('tpl'), nowMs: stage.nowMs },
+    content: {
+      ...{ type: 'transactional', subject: 'Grüße {{ x }}', html: '<p>é</p>', text: null, layoutId: null },
+      variables: [{ name: 'x', type: 'object', required: false, default: { ü: [1, null] } }],
+      ...content,
+    },
+  };
+}
+
+const refusal = (written: Written): string => ('refused' in written ? written.refused : 'written');
+
+export const templates: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const first = writing(stage, accountId, 'first');
+  const key = { accountId, templateId: first.templateId };
+  const outcomes: string[] = [];
+  const create = async (made: TemplateToWrite): Promise<void> => {
+    outcomes.push(refusal(await stage.act(createTemplateOperation, made)));
+  };
+  const replace = async (made: TemplateToWrite): Promise<void> => {
+    outcomes.push(refusal(await stage.act(replaceTemplateOperation, made)));
+  };
+  await create(first);
+  await create(writing(stage, accountId, 'first'));
+  await create(writing(stage, 'acc_other', 'first'));
+  const frame = writing(stage, accountId, 'frame', { html: '[{{ content }}]', subject: null, type: 'marketing' });
+  await create(frame);
+  const inner = writing(stage, accountId, 'inner', { layoutId: frame.templateId });
+  await create(inner);
+  await create(writing(stage, accountId, 'deep', { layoutId: inner.templateId }));
+  await create(writing(stage, accountId, 'flat', { layoutId: first.templateId }));
+  await create(writing(stage, accountId, 'lost', { layoutId: 'tpl_none' }));
+  await replace({ ...frame, content: { ...frame.content, html: 'no place' } });
+  await replace({ ...first, name: 'frame' });
+  await replace({ ...first, accountId: 'acc_other' });
+  await replace({
+    ...first,
+    name: 'renamed',
+    content: { ...first.content, html: null, text: 'Text' },
+    nowMs: stage.nowMs + SECOND,
+  });
+  await replace({ ...first, name: 'renamed', nowMs: stage.nowMs - SECOND });
+  assert.deepEqual(outcomes, [
+    ...['written', 'name-taken', 'written', 'written', 'written', 'layout-has-layout', 'layout-without-slot'],
+    ...['layout-unknown', 'slot-needed', 'name-taken', 'not-found', 'written', 'written'],
+  ]);
+  const restored = await stage.act(restoreTemplateOperation, { ...key, version: 2, nowMs: stage.nowMs });
+  assert.equal('template' in restored && restored.template.version, 4);
+  await stage.act(restoreTemplateOperation, { ...key, version: 9, nowMs: stage.nowMs });
+  await stage.act(findTemplateOperation, key);
+  await stage.act(findTemplateOperation, { ...key, accountId: 'acc_other' });
+  for (const before of [null, first.templateId, inner.templateId]) {
+    await stage.act(listTemplatesOperation, { accountId, before, limit: 2 });
+  }
+  for (const before of [null, 3, 1]) await stage.act(listVersionsOperation, { ...key, before, limit: 2 });
+  await stage.act(listVersionsOperation, { ...key, accountId: 'acc_other', before: null, limit: 2 });
+  for (const reference of [inner.templateId, 'inner', 'renamed', 'first', 'nobody']) {
+    const head = await stage.act(templateHeadOperation, { accountId, reference });
+    if (head) await stage.act(headVersionsOperation, head);
+  }
+  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: frame.templateId }), 'in-use');
+  assert.equal(
+    await stage.act(removeTemplateOperation, { accountId: 'acc_other', templateId: frame.templateId }),
+    'not-found',
+  );
+  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: inner.templateId }), 'removed');
+  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: frame.templateId }), 'removed');
+  await stage.act(headVersionsOperation, { id: inner.templateId, version: 1, layoutId: null, layoutVersion: null });
+  await stage.act(listTemplatesOperation, { accountId, before: null, limit: 100 });
+};
+
+/** Who changes the same templates at the same moment is told what the others did. */
+export const templatesAtOnce: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const made = await Promise.all(
+    Array.from({ length: 8 }, () => stage.database.execute(createTemplateOperation, writing(stage, accountId, 'one'))),
+  );
+  assert.equal(made.filter((one) => 'template' in one).length, 1, 'one of those who want a name gets it');
+  const frame = writing(stage, accountId, 'frame', { html: '{{ content }}' });
+  await stage.act(createTemplateOperation, frame);
+  const users = Array.from({ length: 4 }, (_, i) =>
+    writing(stage, accountId, `user ${i}`, { layoutId: frame.templateId }),
+  );
+  const [removed, ...used] = await Promise.all([
+    stage.database.execute(removeTemplateOperation, { accountId, templateId: frame.templateId }),
+    ...users.map((user) => stage.database.execute(createTemplateOperation, user)),
+  ]);
+  const written = used.filter((one) => 'template' in one).length;
+  assert.ok(removed === 'removed' ? written === 0 : written > 0, 'nothing has a layout that is gone');
+  const counted = writing(stage, accountId, 'counted');
+  await stage.act(createTemplateOperation, counted);
+  const replaced = await Promise.all(
+    Array.from({ length: 8 }, () => stage.database.execute(replaceTemplateOperation, counted)),
+  );
+  const versions = replaced.map((one) => ('template' in one ? one.template.version : 0)).sort((a, b) => a - b);
+  assert.deepEqual(versions, [2, 3, 4, 5, 6, 7, 8, 9]);
+};
+
+export const reactions: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mail = acceptance(stage, { accountId, to: ['ada@example.com', 'Bob@example.com'] });
+  await stage.act(acceptOperation, mail);
+  const [ada, bob] = mail.emails[0]!.recipients.map((one) => one.messageId);
+  const copy = { accountId, mode: 'live' as const, messageId: ada! };
+  await stage.act(senderOfOperation, copy);
+  await stage.act(senderOfOperation, { ...copy, mode: 'sandbox' });
+  const track = (change: Partial<Tracked>): Promise<boolean> =>
+    stage.act(trackOperation, {
+      ...{ ...copy, kind: 'click', url: 'https://a.test/ü', isMachine: false, userAgent: 'x' },
+      ...{ eventId: stage.id('evt'), nowMs: stage.nowMs },
+      ...change,
+    });
+  assert.equal(await track({}), true, 'before the delivery: by a machine');
+  const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
+  const job = jobs.find((one) => one.messageId === ada)!;
+  await stage.act(settleOperation, [settlement(stage, job)]);
+  const later = stage.nowMs + 60 * SECOND;
+  assert.equal(await track({ nowMs: later }), true);
+  assert.equal(await track({ nowMs: later + 59 * SECOND }), false, 'the same click again');
+  assert.equal(await track({ nowMs: later, url: 'https://b.test/' }), true);
+  assert.equal(await track({ nowMs: later, kind: 'open', url: null }), true);
+  assert.equal(await track({ nowMs: later - 30 * SECOND, kind: 'open', url: null, isMachine: true }), true);
+  assert.equal(await track({ messageId: 'msg_none' }), false);
+  const unsubscribing = (messageId: string, email: string) => ({
+    ...{ ...copy, messageId, email, eventId: stage.id('evt'), nowMs: later, method: 'page' as const },
+  });
+  assert.equal(await stage.act(unsubscribeOperation, unsubscribing(ada!, 'ada@example.com')), true);
+  assert.equal(await stage.act(unsubscribeOperation, unsubscribing(ada!, 'ada@example.com')), false);
+  const suppression = {
+    sourceMessageId: null,
+    createdAt: stage.nowMs,
+    reason: 'bounce' as const,
+    email: 'bob@example.com',
+  };
+  await stage.act(suppressOperation, { ...copy, suppression: { ...suppression, expiresAt: later + SECOND } });
+  const again = unsubscribing(bob!, 'bob@example.com');
+  const both = await Promise.all([1, 2].map(() => stage.database.execute(unsubscribeOperation, again)));
+  assert.deepEqual(both.sort(), [false, true], 'of two at once one is new');
+  await stage.act(unsubscribeOperation, unsubscribing('msg_none', 'eve@example.com'));
+  const list = { accountId, mode: 'live' as const, nowMs: later, after: null, limit: 10 };
+  assert.equal((await stage.act(suppressionsOperation, list)).length, 3);
+  await stage.act(findMessageOperation, copy);
+  await readEvents(stage, accountId);
+};

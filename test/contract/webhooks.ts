@@ -1,0 +1,255 @@
+/** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and what is done again by hand. */
+import assert from 'node:assert/strict';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
+import { listDeliveriesOperation, replayOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
+import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
+import {
+  createEndpointOperation,
+  dropDeliveriesOperation,
+  findEndpointOperation,
+  findTargetOperation,
+  listEndpointsOperation,
+  removeEndpointOperation,
+  replaceEndpointOperation,
+  rotateSecretOperation,
+} from '../../src/webhooks/store.ts';
+import {
+  backlogOperation,
+  type ClaimedBatch,
+  claimOperation,
+  extendOperation,
+  heldLanesOperation,
+  markOperation,
+  type Settled,
+  settleOperation,
+  type WebhookJob,
+} from '../../src/webhooks/work-store.ts';
+import { acceptance } from './mail.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+function endpoint(stage: Stage, accountId: string, events: string[]) {
+  return {
+    ...{
+      id: stage.id('whk'),
+      accountId,
+      mode: 'live' as const,
+      url: 'https://hooks.example/x?a=1',
+      events: JSON.stringify(events),
+    },
+    ...{ description: null, enabled: null, secretSealed: Buffer.from([1, 2, 3]), nowMs: stage.nowMs },
+  };
+}
+
+const claim = (stage: Stage, leaseMs = HOUR) => ({
+  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, suspects: true, crowding: [] as string[] },
+});
+
+const nothing = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
+
+function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Partial<Settled> = {}): Settled {
+  const event = batch.events.find((one) => one.seq === job.eventSeq)!;
+  return {
+    ...{ seq: job.seq, fence: job.fence, accountId: job.accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
+    ...{
+      mode: job.mode,
+      eventId: event.id,
+      eventType: event.type,
+      result: 'succeeded',
+      tried: true,
+      nextAttemptMs: null,
+    },
+    ...{ responseStatus: 200, responseStart: 'ok', error: null, latencyMs: 12, atMs: stage.nowMs + 100 },
+    ...change,
+  };
+}
+
+/** Jobs in the order of endpoint and event: which of two claims comes first is each database's own affair. */
+async function take(stage: Stage, leaseMs?: number): Promise<ClaimedBatch> {
+  const batch = await stage.database.execute(claimOperation, claim(stage, leaseMs));
+  batch.jobs.sort((a, b) => (a.webhookId < b.webhookId ? -1 : a.webhookId > b.webhookId ? 1 : a.eventSeq - b.eventSeq));
+  return batch;
+}
+
+export const endpoints: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const one = endpoint(stage, accountId, ['Delivery', 'Send']);
+  const two = { ...endpoint(stage, accountId, ['Bounce']), enabled: false, description: 'Zwölf' };
+  await stage.act(createEndpointOperation, one);
+  await stage.act(createEndpointOperation, two);
+  const owner = { accountId, mode: 'live' } as const;
+  await stage.act(listEndpointsOperation, { ...owner, before: null, limit: 1 });
+  await stage.act(listEndpointsOperation, { ...owner, before: two.id, limit: 5 });
+  await stage.act(findEndpointOperation, { ...owner, id: one.id });
+  await stage.act(findEndpointOperation, { ...owner, mode: 'sandbox', id: one.id });
+  await stage.act(findTargetOperation, { ...owner, id: one.id });
+  const change = {
+    ...owner,
+    id: two.id,
+    url: 'https://b.example',
+    events: '[]',
+    description: 'x',
+    nowMs: stage.nowMs + 5,
+  };
+  await stage.act(replaceEndpointOperation, { ...change, enabled: null, secretSealed: null });
+  await stage.act(replaceEndpointOperation, { ...change, enabled: true, secretSealed: Buffer.from([9]) });
+  await stage.act(replaceEndpointOperation, { ...change, id: 'whk_none', enabled: false, secretSealed: null });
+  await stage.act(findTargetOperation, { ...owner, id: two.id });
+  await stage.act(rotateSecretOperation, { ...owner, id: one.id, secretSealed: Buffer.from([7]), nowMs: stage.nowMs });
+  await stage.act(rotateSecretOperation, {
+    ...owner,
+    id: 'whk_none',
+    secretSealed: Buffer.from([7]),
+    nowMs: stage.nowMs,
+  });
+  await stage.act(findTargetOperation, { ...owner, id: one.id });
+  await stage.act(removeEndpointOperation, { ...owner, id: one.id });
+  await stage.act(removeEndpointOperation, { ...owner, id: one.id });
+};
+
+export const carrying: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const wanting = endpoint(stage, accountId, ['Send']);
+  const gone = endpoint(stage, accountId, ['Send', 'Delivery']);
+  const other = endpoint(stage, accountId, ['Bounce']);
+  for (const one of [wanting, gone, other]) await stage.act(createEndpointOperation, one);
+  const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example', 'c@x.example'] });
+  await stage.act(acceptOperation, mail);
+  await stage.act(backlogOperation, null);
+  const batch = await take(stage);
+  assert.equal(batch.jobs.length, 6);
+  assert.equal((await stage.act(claimOperation, claim(stage))).taken, 0);
+  const [a, b, c, d, e, f] = batch.jobs as [WebhookJob, WebhookJob, WebhookJob, WebhookJob, WebhookJob, WebhookJob];
+  assert.equal(
+    (await stage.actNumbers(extendOperation, { leases: [a, { ...b, fence: 9 }], nowMs: stage.nowMs, leaseMs: HOUR }))
+      .length,
+    1,
+  );
+  await stage.act(markOperation, { leases: [a], tried: true });
+  const retry = {
+    result: 'retry',
+    nextAttemptMs: stage.nowMs + HOUR,
+    responseStatus: 500,
+    error: 'answered 500',
+    responseStart: 'a"b',
+  } as const;
+  await stage.act(settleOperation, {
+    ...nothing,
+    nowMs: stage.nowMs,
+    settled: [settled(stage, batch, a), settled(stage, batch, b, retry), settled(stage, batch, { ...c, fence: 9 })],
+    hold: [c],
+    release: [d],
+    crashed: [{ ...e, dueMs: stage.nowMs }],
+  });
+  const deliveries = (id: string) =>
+    stage.act(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 10 });
+  await stage.act(heldLanesOperation, { after: '', limit: 5 });
+  const untried = {
+    result: 'failed',
+    tried: false,
+    responseStatus: null,
+    responseStart: null,
+    latencyMs: null,
+    error: 'no',
+  } as const;
+  await stage.act(settleOperation, {
+    ...nothing,
+    nowMs: stage.nowMs,
+    settled: [settled(stage, batch, f, { ...untried })],
+    unhold: [
+      { lane: wanting.id, limit: 5 },
+      { lane: 'none', limit: 1 },
+    ],
+  });
+  const next = await take(stage);
+  assert.deepEqual(
+    next.jobs.map((job) => job.crashes),
+    [0, 0, 1],
+  );
+  const failed = { result: 'failed', responseStatus: 400, error: 'answered 400' } as const;
+  await stage.act(settleOperation, {
+    ...nothing,
+    nowMs: stage.nowMs,
+    settled: next.jobs.map((job) =>
+      settled(
+        stage,
+        next,
+        job,
+        job.webhookId === gone.id
+          ? { ...failed, result: 'gone', atMs: stage.nowMs }
+          : { ...failed, atMs: stage.nowMs + 6 * DAY },
+      ),
+    ),
+  });
+  const [, second] = (await deliveries(wanting.id))!;
+  await deliveries(gone.id);
+  await deliveries('whk_none');
+  await stage.act(listDeliveriesOperation, { accountId, mode: 'live', id: wanting.id, before: second!.id, limit: 1 });
+  await stage.act(findEndpointOperation, { accountId, mode: 'live', id: gone.id });
+  // The endpoint that said it is gone was disabled: its account is to be told.
+  const claimNotices = { nowMs: stage.nowMs + 1, leaseMs: 60_000, limit: 5 };
+  const [notice] = await stage.act(claimNoticesOperation, claimNotices);
+  const lease = { seq: notice!.seq, fence: notice!.fence };
+  await stage.act(settleNoticeOperation, { lease, againAtMs: stage.nowMs });
+  const [noticeAgain] = await stage.act(claimNoticesOperation, claimNotices);
+  await stage.act(settleNoticeOperation, { lease, againAtMs: null });
+  await stage.act(settleNoticeOperation, { lease: { ...lease, fence: noticeAgain!.fence }, againAtMs: null });
+  await stage.act(claimNoticesOperation, claimNotices);
+  const late = [settled(stage, batch, b, { ...failed, atMs: stage.nowMs + 12 * DAY })];
+  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, settled: late });
+  await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
+  const again = { accountId, mode: 'live', nowMs: stage.nowMs + 7 } as const;
+  for (const { id } of (await deliveries(wanting.id))!) {
+    await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: id });
+    await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: id });
+  }
+  await stage.act(retryDeliveryOperation, { ...again, id: wanting.id, deliveryId: 'del_none' });
+  await stage.act(retryDeliveryOperation, { ...again, id: 'whk_none', deliveryId: 'del_none' });
+  for (const { id } of (await deliveries(gone.id))!)
+    await stage.act(retryDeliveryOperation, { ...again, id: gone.id, deliveryId: id });
+  await stage.act(backlogOperation, null);
+  await stage.act(removeEndpointOperation, { accountId, mode: 'live', id: wanting.id });
+  await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 2 });
+  await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 9 });
+  assert.equal((await take(stage)).jobs.length, 0, 'nobody waits for what is left');
+  await stage.act(backlogOperation, null);
+};
+
+export const crowds: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const crowded = endpoint(stage, accountId, ['Send']);
+  const calm = endpoint(stage, accountId, ['Send']);
+  for (const one of [crowded, calm]) await stage.act(createEndpointOperation, one);
+  const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });
+  await stage.act(acceptOperation, mail);
+  const request = { ...claim(stage), crowding: [crowded.id, 'none'] };
+  const batch = await stage.database.execute(claimOperation, request);
+  assert.deepEqual(
+    batch.jobs.map((job) => job.webhookId),
+    [calm.id, calm.id],
+  );
+  assert.deepEqual(batch.crowding, []);
+  await stage.act(heldLanesOperation, { after: '', limit: 5 });
+  const stretch = {
+    accountId,
+    mode: 'live',
+    webhookId: calm.id,
+    sinceMs: 0,
+    untilMs: stage.nowMs + HOUR,
+    nowMs: stage.nowMs,
+  } as const;
+  const first = await stage.act(replayOperation, { ...stretch, eventTypes: ['Send'], after: 0, scan: 1 });
+  await stage.act(replayOperation, { ...stretch, eventTypes: [], after: first.last!, scan: 10 });
+  await stage.act(replayOperation, { ...stretch, eventTypes: ['Bounce'], after: 0, scan: 10 });
+  await stage.act(replayOperation, { ...stretch, eventTypes: [], after: 0, scan: 10, untilMs: 5 });
+  assert.equal((await stage.database.execute(backlogOperation, null)).depth, 6);
+  const unhold = [
+    { lane: calm.id, limit: 5 },
+    { lane: crowded.id, limit: 1 },
+  ];
+  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, unhold });
+  assert.equal((await take(stage)).jobs.length, 3);
+};

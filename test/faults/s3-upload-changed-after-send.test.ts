@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import PostalMime from 'postal-mime';
+import type { JsonObject } from '../kit/api.ts';
+import { noLocalS3 } from '../kit/s3.ts';
+import { s3Service } from '../kit/s3-service.ts';
+import { sha256, someBytes } from '../kit/upload.ts';
+import { register, sendSubmission, upload, uploadAll } from '../kit/upload-client.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const skip = noLocalS3;
+
+const mail = (to: string): JsonObject => ({
+  ...{ from: 'orders@shop.example', to, subject: 'Files', text: 'See the files.' },
+  // Scheduled, so that there is time to come in between.
+  sendAt: new Date(Date.now() + 2500).toISOString(),
+});
+
+test('an upload URL that is still good after the send changes no mail: what came late is not sent', {
+  skip,
+}, async (t) => {
+  const { sink, service } = await s3Service(t);
+  const [bytes, other] = [someBytes(500_000), someBytes(500_000)];
+  const message = async (id: string): Promise<JsonObject> => (await service.api.get(`/messages/${id}`)).body;
+
+  const registered = await register(service.api, [{ bytes }]);
+  assert.equal((await upload(registered, 0, bytes.subarray(1))).status, 403, 'the length is bound by the signature');
+  assert.equal((await upload(registered, 0, bytes)).status, 200);
+  const changed = await sendSubmission(service.api, registered.id, mail('changed@x.example'));
+  assert.equal(changed.status, 202, changed.text);
+  // The digest is bound as well, but Swift does not compare it with the bytes.
+  assert.equal((await upload(registered, 0, other)).status, 200);
+  const kept = await uploadAll(service.api, [{ bytes }]);
+  const repeated = await sendSubmission(service.api, kept.id, mail('repeated@x.example'));
+  assert.equal(repeated.status, 202, repeated.text);
+  assert.equal((await upload(kept, 0, bytes)).status, 200, 'the same bytes once more');
+
+  const { id } = { id: String(changed.body.data.messageId) };
+  await waitUntil('the delay', async () => (await message(id)).status === 'delayed', 20_000);
+  const received = await waitUntil('the other mail', () => sink.messages[0], 20_000);
+  assert.deepEqual(received.to, ['repeated@x.example']);
+  const [attachment] = (await PostalMime.parse(received.content)).attachments;
+  assert.equal(sha256(Buffer.from(attachment!.content as ArrayBuffer)), sha256(bytes));
+
+  assert.equal((await upload(registered, 0, bytes)).status, 200);
+  await service.cli('queue', 'retry', id);
+  await waitUntil('the delivery', () => sink.messages.some((one) => one.to.includes('changed@x.example')), 20_000);
+  assert.equal(sink.messages.length, 2);
+});

@@ -1,0 +1,59 @@
+/**
+ * An endpoint that says 410 is disabled, and the account is told by mail: its users, or the operators where it has none. The
+ * mail belongs to nobody's messages and sets off no webhooks.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { webhookCatcher } from '../kit/webhook-catcher.ts';
+
+test('a disabled endpoint is told by mail, once, to the users of the account', { timeout: 60_000 }, async (t) => {
+  const sink = await smtpSink();
+  t.after(() => sink.close());
+  const gone = await webhookCatcher({ script: { status: 410 } });
+  t.after(() => gone.close());
+  const other = await webhookCatcher();
+  t.after(() => other.close());
+  const service = await startService({
+    env: {
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
+      POSTRIDER_SMTP_HOSTNAME: 'mail.provider.example',
+    },
+  });
+  t.after(() => service.close());
+  await service.cli('user', 'create', '--email', 'ops@provider.example', '--operator');
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  const endpoint = async (url: string): Promise<string> => {
+    const made = await service.api.post('/webhooks', { url, events: ['Send', 'Delivery'] });
+    assert.equal(made.status, 201, made.text);
+    return made.body.webhookId;
+  };
+  const webhookId = await endpoint(`${gone.url}?token=secret`);
+  await endpoint(other.url);
+  const mail = { from: 'a@shop.example', to: 'b@example.com', subject: 'Hello', text: 'Hello' };
+  assert.equal((await service.api.post('/send', mail)).status, 202);
+
+  const notice = await waitUntil('the notice', () =>
+    sink.messages.find((one) => one.from === 'postmaster@mail.provider.example'),
+  );
+  const text = notice.content.toString();
+  assert.deepEqual(notice.to, ['ops@provider.example'], 'the account has no user that mail can reach');
+  assert.match(text, /^Subject: Webhook disabled: http:\/\/127\.0\.0\.1:\d+\//m);
+  assert.match(text, /^Auto-Submitted: auto-generated\r$/m);
+  assert.ok(text.includes(webhookId) && text.includes('410 Gone'));
+  assert.ok(!text.includes('secret'), 'the query of an address may be a secret');
+  const { body } = await service.api.get(`/webhooks/${webhookId}`);
+  assert.deepEqual([body.enabled, body.disabledReason], [false, 'the endpoint answered 410 Gone']);
+
+  // The next news comes behind all that the notice could have set off.
+  assert.equal((await service.api.post('/send', { ...mail, to: 'c@example.com' })).status, 202);
+  await waitUntil('both deliveries to be told', () => other.requests.length >= 4);
+  const told = other.requests.map((one) => (JSON.parse(one.body) as { recipient: string }).recipient);
+  assert.deepEqual([...new Set(told)].sort(), ['b@example.com', 'c@example.com']);
+  const messages = (await service.api.get('/messages')).body as unknown as { to: string }[];
+  assert.deepEqual(messages.map((one) => one.to).sort(), ['b@example.com', 'c@example.com']);
+  assert.equal(sink.messages.filter((one) => one.from.startsWith('postmaster@')).length, 1);
+});
