@@ -1,7 +1,8 @@
 /**
- * The peers of the comparisons, as private instances on loopback: a counting sink, Postfix signing through OpenDKIM, and
- * Haraka with two workers and its DKIM plugin. Needs root (Postfix), Debian's postfix and opendkim, and for Haraka a
- * folder into which npm can install it (made below the temporary directory).
+ * The peers of the comparisons, as private instances on loopback: a counting sink, Postfix, which may hold its mail or have it
+ * signed through OpenDKIM, and Haraka with two workers and its DKIM plugin. Both take mail in the clear, or as submission:
+ * with STARTTLS and AUTH. Needs root (Postfix), Debian's postfix, opendkim and sasl2-bin, and for Haraka a folder into
+ * which npm can install it (made below the temporary directory).
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -81,9 +82,70 @@ async function startOpendkim(): Promise<string> {
   return socket;
 }
 
-/** Postfix that takes mail on `port`, has it signed by OpenDKIM, and relays it to the sink. */
-export async function startPostfixDkim(port: number, sinkPort: number): Promise<void> {
-  const folder = path.join(WORK, 'postfix');
+/** Who may submit to the peers. */
+export const PEER_LOGIN = { username: `bench@${DOMAIN}`, password: 'bench-secret' };
+
+interface Certificate {
+  cert: string;
+  key: string;
+}
+
+/** EC P-256, as ours. */
+function certificate(): Certificate {
+  const cert = path.join(WORK, 'tls-cert.pem');
+  const key = path.join(WORK, 'tls-key.pem');
+  if (!existsSync(key)) {
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '30'];
+    execFileSync('openssl', ['req', '-x509', ...curve, '-subj', `/CN=${DOMAIN}`, '-keyout', key, '-out', cert], {
+      stdio: 'ignore',
+    });
+  }
+  return { cert, key };
+}
+
+export interface PeerOptions {
+  /** Of its folder. */
+  name: string;
+  port: number;
+  sinkPort: number;
+  dkim?: boolean;
+  /** Takes mail with STARTTLS and AUTH. */
+  submission?: boolean;
+  /** Keeps what it takes. */
+  hold?: boolean;
+}
+
+export interface Postfix {
+  /** Throws away what it holds. */
+  clear(): Promise<unknown>;
+}
+
+/** What makes Postfix a submission service: TLS, and one user in a database of Cyrus SASL. */
+function submissionSettings(folder: string): Record<string, string> {
+  const { cert, key } = certificate();
+  const database = `${folder}/etc/sasldb2`;
+  write(
+    `${folder}/etc/sasl/smtpd.conf`,
+    `pwcheck_method: auxprop\nauxprop_plugin: sasldb\nmech_list: PLAIN LOGIN\nsasldb_path: ${database}\n`,
+  );
+  const [user = ''] = PEER_LOGIN.username.split('@');
+  execFileSync('saslpasswd2', ['-p', '-c', '-f', database, '-u', DOMAIN, user], { input: `${PEER_LOGIN.password}\n` });
+  execFileSync('chown', ['postfix', database]);
+  return {
+    smtpd_tls_security_level: 'may',
+    smtpd_tls_cert_file: cert,
+    smtpd_tls_key_file: key,
+    smtpd_tls_auth_only: 'yes',
+    smtpd_sasl_auth_enable: 'yes',
+    smtpd_sasl_local_domain: DOMAIN,
+    cyrus_sasl_config_path: `${folder}/etc/sasl`,
+  };
+}
+
+/** Postfix that takes mail on `port` and relays it to the sink. */
+export async function startPostfix(options: PeerOptions): Promise<Postfix> {
+  const { name, port, sinkPort } = options;
+  const folder = path.join(WORK, name);
   rmSync(folder, { recursive: true, force: true });
   for (const sub of ['etc', 'spool', 'data', 'log']) mkdirSync(path.join(folder, sub), { recursive: true });
   execFileSync('chown', ['postfix', path.join(folder, 'data')]);
@@ -106,14 +168,18 @@ export async function startPostfixDkim(port: number, sinkPort: number): Promise<
     smtp_tls_security_level: 'none',
     smtpd_client_connection_rate_limit: '0',
     smtpd_client_connection_count_limit: '0',
-    smtpd_relay_restrictions: 'permit_mynetworks,reject',
+    smtpd_relay_restrictions: 'permit_mynetworks,permit_sasl_authenticated,reject',
     smtpd_recipient_restrictions: '',
     smtp_dns_support_level: 'disabled',
     maillog_file: `${folder}/log/postfix.log`,
     maillog_file_prefixes: `${WORK},/var,/dev/stdout`,
     default_database_type: 'hash',
-    smtpd_milters: `unix:${await startOpendkim()}`,
-    milter_default_action: 'tempfail',
+    ...(options.submission === true && submissionSettings(folder)),
+    ...(options.hold === true && { smtpd_client_restrictions: 'check_client_access static:HOLD' }),
+    ...(options.dkim === true && {
+      smtpd_milters: `unix:${await startOpendkim()}`,
+      milter_default_action: 'tempfail',
+    }),
   };
   write(
     `${folder}/etc/main.cf`,
@@ -145,6 +211,7 @@ export async function startPostfixDkim(port: number, sinkPort: number): Promise<
   if (started.process.exitCode !== 0) throw new Error(`postfix: ${started.err}${started.out}`);
   onEnd(() => run('postfix', ['-c', `${folder}/etc`, 'stop'], { timeoutMs: 20_000 }));
   await waitForPort(port);
+  return { clear: () => run('postsuper', ['-c', `${folder}/etc`, '-d', 'ALL'], { timeoutMs: 60_000 }) };
 }
 
 /** Installs Haraka below the temporary directory, once; it is a peer to measure, never a dependency. */
@@ -165,18 +232,32 @@ async function installHaraka(): Promise<void> {
   if (done.process.exitCode !== 0) throw new Error(`Haraka could not be installed: ${done.err}`);
 }
 
-/** Haraka with two workers, its disk-backed queue, and DKIM. */
-export async function startHarakaDkim(port: number, sinkPort: number): Promise<Child> {
+/** Haraka with two workers and its disk-backed queue. */
+export async function startHaraka(options: PeerOptions): Promise<Child> {
   await installHaraka();
-  const folder = path.join(WORK, 'haraka');
+  const { name, port, sinkPort } = options;
+  const folder = path.join(WORK, name);
   rmSync(folder, { recursive: true, force: true });
   cpSync(path.join(DEPS, 'node_modules/Haraka/config'), `${folder}/config`, { recursive: true });
-  write(`${folder}/config/plugins`, 'bench\ndkim\n');
+  const plugins = [
+    ...(options.submission === true ? ['tls', 'auth/flat_file'] : []),
+    'bench',
+    ...(options.dkim === true ? ['dkim'] : []),
+  ];
+  write(`${folder}/config/plugins`, `${plugins.join('\n')}\n`);
   write(`${folder}/config/smtp.ini`, `listen=127.0.0.1:${port}\nnodes=2\ninactivity_timeout=300\n`);
   write(`${folder}/config/log.ini`, '[main]\nlevel=warn\ntimestamps=false\nformat=default\n');
   write(`${folder}/config/me`, `relay.${DOMAIN}\n`);
   write(`${folder}/config/host_list`, '\n');
   write(`${folder}/config/outbound.ini`, 'enable_tls=false\nconcurrency_max=100\n');
+  if (options.submission === true) {
+    const { cert, key } = certificate();
+    cpSync(key, `${folder}/config/tls_key.pem`);
+    cpSync(cert, `${folder}/config/tls_cert.pem`);
+    write(`${folder}/config/tls.ini`, `key=${key}\ncert=${cert}\n`);
+    const user = `${PEER_LOGIN.username}=${PEER_LOGIN.password}`;
+    write(`${folder}/config/auth_flat_file.ini`, `[core]\nmethods=PLAIN,LOGIN\n[users]\n${user}\n`);
+  }
   write(
     `${folder}/config/dkim.ini`,
     `[sign]\nenabled=true\nselector=s1\ndomain=${DOMAIN}\nheaders=From, Subject, Date, Message-ID, To, MIME-Version, Content-Type\n[verify]\nenabled=false\n`,

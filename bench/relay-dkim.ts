@@ -8,7 +8,7 @@
  */
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import { freePort, machineBusySeconds, median, pause, readArguments, row, run, shown, spread, table } from './lib.ts';
-import { type Sink, startHarakaDkim, startPostfixDkim, startSink } from './peers.ts';
+import { type Sink, startHaraka, startPostfix, startSink } from './peers.ts';
 import { postMany } from './post-many.ts';
 import { startService } from './service.ts';
 
@@ -61,10 +61,10 @@ await row('relay with DKIM (HTTP in)', 1500, async () => {
   for (const name of options.systems.split(',')) {
     const port = await freePort();
     if (name === 'postfix-dkim') {
-      await startPostfixDkim(port, sink.port);
+      await startPostfix({ name, port, sinkPort: sink.port, dkim: true });
       systems[name] = smtpLoad(port);
     } else if (name === 'haraka-x2-dkim') {
-      await startHarakaDkim(port, sink.port);
+      await startHaraka({ name, port, sinkPort: sink.port, dkim: true });
       systems[name] = smtpLoad(port);
     } else {
       const database = name === 'postrider-postgres' ? { POSTRIDER_DATABASE_URL: (await tempPostgres()).url } : {};

@@ -9,6 +9,10 @@ import { fileURLToPath } from 'node:url';
 const ROWS: Record<string, string[]> = {
   'accept-http': ['accept-http.ts'],
   'accept-postgres': ['accept-http.ts', '--postgres', '1'],
+  'smtp-accept': ['smtp.ts', '--row', 'accept'],
+  'smtp-connections': ['smtp.ts', '--row', 'connections'],
+  'smtp-relay': ['smtp.ts', '--row', 'relay'],
+  'smtp-relay-dkim': ['smtp.ts', '--row', 'dkim'],
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],

@@ -21,6 +21,9 @@ export interface BenchService {
   url: string;
   folder: string;
   headers: Record<string, string>;
+  /** Of SMTP submission; 0 where that role does not run. */
+  smtpPort: number;
+  smtpLogin: { username: string; password: string };
   startedMs: number;
   stop(): Promise<void>;
 }
@@ -58,6 +61,8 @@ export async function startService(
     url: `http://127.0.0.1:${serving.httpPort}`,
     folder: data,
     headers: {},
+    smtpPort: serving.smtpPort ?? 0,
+    smtpLogin: { username: '', password: '' },
     startedMs,
     stop: () => stop(child, 35_000),
   };
@@ -67,10 +72,12 @@ export async function startService(
   });
   if (joins) {
     service.headers = joins.headers;
+    service.smtpLogin = joins.smtpLogin;
     return service;
   }
   const first = JSON.parse(readFileSync(path.join(data, 'first-run.json'), 'utf8')) as Record<string, string>;
   service.headers = { 'x-api-key': first.apiKey!, 'x-id': first.accountId! };
+  service.smtpLogin = { username: first.smtpUsername!, password: first.smtpPassword! };
   const added = await run(process.execPath, [MAIN, 'domain', 'add', first.accountId!, 'bench.example', '--verified'], {
     env,
   });
@@ -79,12 +86,12 @@ export async function startService(
   return service;
 }
 
-async function waitForFile(file: string, child: Child): Promise<{ httpPort: number }> {
+async function waitForFile(file: string, child: Child): Promise<{ httpPort: number; smtpPort?: number }> {
   for (;;) {
     if (child.process.exitCode !== null) throw new Error(`the service ended: ${child.err}`);
     if (existsSync(file)) {
       try {
-        return JSON.parse(readFileSync(file, 'utf8')) as { httpPort: number };
+        return JSON.parse(readFileSync(file, 'utf8')) as { httpPort: number; smtpPort?: number };
       } catch {
         // Being written at this moment; read again.
       }

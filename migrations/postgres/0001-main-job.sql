@@ -121,7 +121,7 @@ CREATE INDEX email_by_blob ON email (blob_key) WHERE blob_key IS NOT NULL;
 CREATE INDEX email_by_content_until ON email (content_until) WHERE content_until IS NOT NULL;
 -- Mail is composed of bytes that are compressed badly or not at all: what does not fit the row is stored as it is.
 ALTER TABLE email ALTER COLUMN content SET STORAGE EXTERNAL;
-CREATE TABLE email_rest PARTITION OF email DEFAULT;
+CREATE TABLE email_rest PARTITION OF email DEFAULT WITH (toast_tuple_target = 8160);
 
 -- One recipient's copy.
 CREATE TABLE message (

@@ -105,8 +105,8 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted }: Inflow
   const onData = (chunk: Buffer): void => {
     if (settle) tookTime();
     arrivedBytes += chunk.length;
-    if (arrivedBytes > sizeBytes) return fail('too-long');
-    put(chunk);
+    if (arrivedBytes > sizeBytes) fail('too-long');
+    else put(chunk);
     if (target === undefined || filled === target.length) stop();
   };
   const onEnd = (): void => {
@@ -132,7 +132,7 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted }: Inflow
       settle = resolve;
       lastMs = performance.now();
       watchPace();
-      if (settle) body.resume();
+      if (!fault) body.resume();
     });
   /** Gives up the wait for a client that is slow. What has come while this process was busy is taken in before it is judged. */
   const watchFor = (seenBytes: number): void => {

@@ -39,13 +39,14 @@ export function createUploadTurns(places = PLACES): UploadTurns {
   const take = (): Promise<Memory> => {
     if (taken >= places) return new Promise((resolve) => queue.push(resolve));
     taken += 1;
-    return Promise.resolve(
-      spare.pop() ?? [Buffer.allocUnsafeSlow(PIECE_BYTES), Buffer.allocUnsafeSlow(PIECE_BYTES)],
-    );
+    return Promise.resolve(spare.pop() ?? [Buffer.allocUnsafeSlow(PIECE_BYTES), Buffer.allocUnsafeSlow(PIECE_BYTES)]);
   };
   const leave = (memory: Memory): void => {
     const next = queue.shift();
-    if (next) return next(memory);
+    if (next) {
+      next(memory);
+      return;
+    }
     taken -= 1;
     // Memory is kept only as long as there are uploads.
     spare = taken === 0 ? [] : [...spare, memory];

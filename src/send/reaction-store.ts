@@ -6,7 +6,7 @@
 import type { Mode } from '../base/mode.ts';
 import { appendReaction } from '../messages/messages.ts';
 import { aheadOf } from '../queue/queue.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 
 /** Within this time the same reaction again is the same one. */
 const COLLAPSE_MS = 60_000;
@@ -52,6 +52,7 @@ export const unsubscribeOperation = operation(
   'write',
   async (tx, one: Unsubscribing): Promise<boolean> => {
     const { accountId, mode, messageId } = one;
+    await holdMessage(tx, one);
     const added = await tx.run(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
        VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
@@ -82,6 +83,17 @@ async function hasEvent(tx: Transaction, { accountId, mode, messageId }: Copy, t
   return row !== undefined;
 }
 
+/** The same reaction at two nodes at once is one: the later one sees what the other has appended. */
+async function holdMessage(tx: Transaction, { accountId, mode, messageId }: Copy): Promise<void> {
+  if (tx.dialect === 'sqlite') return;
+  await tx.get(
+    `SELECT 1 AS found FROM message WHERE account_id = ? AND mode = ? AND id = ? ${locked(tx)}`,
+    accountId,
+    mode,
+    messageId,
+  );
+}
+
 export interface Tracked extends Copy {
   kind: 'open' | 'click';
   /** Of a click. */
@@ -101,6 +113,7 @@ interface Detail {
 /** Appends the event of an opening or a click; false when it is a repetition, one too many, or of no message. */
 export const trackOperation = operation('send.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
   const { accountId, mode, messageId, kind } = one;
+  await holdMessage(tx, one);
   const nowMs = one.nowMs + (await aheadOf(tx, one));
   const type = kind === 'open' ? 'Open' : 'Click';
   const earlier = await tx.all<{ at: number; detail: string }>(

@@ -100,6 +100,28 @@ test('a store that takes the connection and is silent is given up', async (t) =>
   assert.ok(performance.now() - startedMs < 10_000);
 });
 
+test('a store that gives its bytes one by one is given up, a reader that takes its time is not', async (t) => {
+  let drip = true;
+  const { blobs } = await store(
+    t,
+    (_request, response) => {
+      response.writeHead(200, { 'content-length': CONTENT.length });
+      if (!drip) return void response.end(CONTENT);
+      const timer = setInterval(() => response.write('.'), 20);
+      response.once('close', () => clearInterval(timer));
+    },
+    { answerMs: 300 },
+  );
+  await assert.rejects(blobs.get(KEY), troubled(false, /too slowly/));
+  drip = false;
+  let bytes = 0;
+  for await (const chunk of (await blobs.read(KEY))!) {
+    bytes += (chunk as Buffer).length;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.equal(bytes, CONTENT.length);
+});
+
 test('a missing bucket is not a missing blob', async (t) => {
   const { blobs } = await store(t, ({ method }, response) => {
     if (method === 'HEAD') response.writeHead(404).end();

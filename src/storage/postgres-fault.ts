@@ -10,6 +10,8 @@ export interface Fault {
    * unavailable: refuse with 503. bug: our statement is wrong.
    */
   kind: 'again' | 'unavailable' | 'bug';
+  /** A unique key is taken: when it still is after other runs, it was no coincidence. */
+  isKeyTaken?: boolean;
   /** The connection is of no use any more. */
   drop: boolean;
   reason: string;
@@ -32,7 +34,7 @@ export function judgeFault(error: unknown): Fault {
   const reason = message ?? String(error);
   if (severity === undefined || code === undefined) return { kind: 'unavailable', drop: true, reason };
   const fatal = severity === 'FATAL' || severity === 'PANIC';
-  if (AGAIN.has(code)) return { kind: 'again', drop: fatal, reason };
+  if (AGAIN.has(code)) return { kind: 'again', isKeyTaken: code === '23505', drop: fatal, reason };
   if (STALE_STATEMENT.has(code) || (code === '0A000' && reason.includes('cached plan'))) {
     return { kind: 'again', drop: true, reason };
   }

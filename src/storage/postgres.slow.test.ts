@@ -13,6 +13,7 @@ test('a row that somebody else holds is waited for some seconds, then the operat
   const { database, url, close } = await tempDatabase('postgres');
   t.after(close);
   const other = new pg.Client({ connectionString: url });
+  other.on('error', () => undefined);
   await other.connect();
   t.after(() => other.end());
   await other.query("BEGIN; INSERT INTO meta (key, value) VALUES ('held', '')");

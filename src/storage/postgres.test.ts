@@ -95,7 +95,7 @@ test('what others roll back is run again, a bounded number of times', async (t) 
     runs += 1;
     await tx.run(`DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '40001'; END $$`);
   });
-  await assert.rejects(database.execute(hopeless, null), /as told/);
+  await assert.rejects(database.execute(hopeless, null), Unavailable);
   assert.ok(runs > 3 && runs < 10, `${runs} runs`);
 });
 

@@ -65,9 +65,10 @@ class Operations {
         return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => op.run(tx, args));
       } catch (error) {
         if (!(error instanceof StatementFault)) throw error;
-        const { kind, reason } = error.fault;
-        if (kind === 'unavailable') throw new Unavailable(`${op.name}: ${reason}`);
-        if (kind === 'bug' || run === RUNS_AT_MOST) throw new Error(`${op.name}: ${reason}`, { cause: error });
+        const { kind, reason, isKeyTaken } = error.fault;
+        const isLastRun = run === RUNS_AT_MOST;
+        if (kind === 'bug' || (isLastRun && isKeyTaken)) throw new Error(`${op.name}: ${reason}`, { cause: error });
+        if (kind === 'unavailable' || isLastRun) throw new Unavailable(`${op.name}: ${reason}`);
         await new Promise((resolve) => setTimeout(resolve, 5 * run * (1 + Math.random())));
       }
     }

@@ -13,10 +13,13 @@ import { notAnswered, refusedBy, S3Trouble } from './s3-trouble.ts';
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
-/** A body that is sent slower than this, in bytes per millisecond, is given up. */
+/** Bodies that go slower than this, in bytes per millisecond, are given up. */
 const SLOWEST_UPLOAD = 250;
+const SLOWEST_DOWNLOAD = 25;
 /** Between two pieces of an answer. */
 const IDLE_MS = 30_000;
+/** Stores allow for fifteen minutes. */
+const SKEW_MS = 300_000;
 const TRIES = 4;
 const PAUSE_MS = 100;
 /** No further try begins when a call has taken this long. */
@@ -47,6 +50,8 @@ export interface S3Answer {
   /** Length that the body must have; undefined for chunked ones, which end by themselves. */
   sizeBytes: number | undefined;
   body: AsyncIterable<Buffer>;
+  /** How long the body may be waited for, beside the time that its bytes take. */
+  waitMs: number;
 }
 
 export interface S3Client {
@@ -136,14 +141,17 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         got.body.destroy();
         throw new S3Trouble(`${call.name} was answered without a length`, { again: true });
       }
-      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body };
+      const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
+      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, waitMs };
     }
     const body = await beginning(got.body, ERROR_BYTES);
     const region = headers['x-amz-bucket-region'];
     const trouble = refusedBy(call.name, { status: got.statusCode, body, ...(region === undefined ? {} : { region }) });
     if (trouble.status === 404 && trouble.code === 'NoSuchKey') return undefined;
     if (trouble.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, trouble);
-    if (trouble.code === 'RequestTimeTooSkewed' && storeNowMs !== undefined) {
+    // The answer to HEAD has no code.
+    const mayBeSkew = trouble.status === 403 && /^(RequestTimeTooSkewed)?$/.test(trouble.code ?? '');
+    if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
       throw new S3Trouble(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
         status: 403,
@@ -197,10 +205,16 @@ async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise
 /** The body as it comes; throws S3Trouble when it is not all that was announced. */
 export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator<Buffer> {
   let bytes = 0;
+  // Only what the store takes counts, not what the reader does.
+  let waitedMs = 0;
+  let askedMs = performance.now();
   try {
     for await (const chunk of answer.body) {
       bytes += chunk.length;
+      waitedMs += performance.now() - askedMs;
+      if (waitedMs > answer.waitMs + bytes / SLOWEST_DOWNLOAD) throw new Error('it came too slowly');
       yield chunk;
+      askedMs = performance.now();
     }
   } catch (error) {
     throw notAnswered(name, error);

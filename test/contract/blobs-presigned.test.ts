@@ -132,3 +132,17 @@ test('buckets are addressed by host name as well', { skip }, async () => {
   assert.equal(await put(`${peer.place.endpoint}${pathname}${search}`, { ...headers, Host: host }), 200);
   assert.deepEqual(await blobs.get(key), CONTENT);
 });
+
+test('a clock of ours that is wrong by days stops nothing: the store is believed', { skip }, async () => {
+  for (const wrongMs of [3 * 86_400_000, -86_400_000]) {
+    const clock = { now: () => Date.now() + wrongMs };
+    assert.equal(await peer.open({ clock }).sizeOf(blobs.newKey()), undefined, 'also where the answer has no body');
+    const wrong = peer.open({ clock });
+    assert.deepEqual(await wrong.get(await wrong.put(CONTENT)), CONTENT);
+    const { url, headers } = await wrong.presignPut({
+      ...{ key: blobs.newKey(), sizeBytes: CONTENT.length, contentType: TYPE, sha256, expiresInSeconds: 60 },
+      nowMs: clock.now(),
+    });
+    assert.equal(await put(url, headers), 200);
+  }
+});

@@ -10,6 +10,7 @@ import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../s
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
+import { trackOperation } from '../../src/send/reaction-store.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
@@ -110,6 +111,27 @@ test('a message is cancelled or claimed, never both', async (t) => {
     assert.equal(cancelled.changed, jobs.length === 0, `round ${round}`);
     for (const job of jobs) await nodes[0]!.execute(settleOperation, [delivered(job)]);
   }
+});
+
+test('an opening told to several nodes at once is one event', async (t) => {
+  fresh(t);
+  const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
+  const { messageId } = recipients[0]!;
+  const open = {
+    accountId: 'acc_1',
+    mode: 'live',
+    messageId,
+    kind: 'open',
+    url: null,
+    isMachine: true,
+    userAgent: 'x',
+  } as const;
+  const told = await Promise.all(
+    [...nodes, ...nodes].map((node, i) =>
+      node.execute(trackOperation, { ...open, eventId: `evt_${i}`, nowMs: Date.now() }),
+    ),
+  );
+  assert.equal(told.filter(Boolean).length, 1);
 });
 
 test('one idempotency key on all nodes at once is accepted once', async (t) => {

@@ -135,6 +135,18 @@ test('the command line works beside the service, and its changes are felt', asyn
   assert.equal(typeof status, 'object');
 });
 
+test('the command line sends mail, also without any body', async () => {
+  const { url, live } = service;
+  const place = ['--url', url, '--id', live.accountId, '--key', live.apiKey];
+  const what = ['--from', 'Shop <a@shop.example>', '--to', 'empty@example.com', '--subject', 'Only a subject'];
+  const sent = await service.cli('send', ...what, ...place);
+  assert.match(sent.data.messageId, /^msg_/);
+  const found = () => sink.messages.find((message) => message.to.includes('empty@example.com'));
+  const mail = (await waitUntil('the mail', found)).content.toString('latin1');
+  assert.match(mail, /^Subject: Only a subject\r$/m);
+  assert.match(mail, /\r\n\r\n(?:\r\n)*$/, 'nothing but line ends behind the header');
+});
+
 test('a backup taken beside the service holds what was acknowledged, and no first-run file', async () => {
   const { messageId } = (await service.api.post('/send', mail)).body.data;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-backup-'));
