@@ -40,6 +40,15 @@ test('the HTTP port is bound to an address or a name', () => {
   }
 });
 
+test('a certificate and its key go together', () => {
+  for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
+    assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {
+      name: 'ConfigError',
+      message: new RegExp(`^${name}="/etc/one\\.pem" is set and POSTRIDER_SMTP_TLS_(?:KEY|CERT) is not`),
+    });
+  }
+});
+
 test('a relay has a port that can be connected to, and credentials that can be read', () => {
   for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
     assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);

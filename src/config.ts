@@ -372,7 +372,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
   const config = values as Config;
   if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
-    throw new ConfigError('POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY go together; set both or neither');
+    const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
+    const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;
+    throw new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
   }
   if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
     const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';

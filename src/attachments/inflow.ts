@@ -57,9 +57,11 @@ export interface InflowOptions {
   pace: UploadPace;
   /** Whether others wait for the place of this upload. */
   isWanted(): boolean;
+  /** Told of all bytes that the socket has made. */
+  onArrived(bytes: number): void;
 }
 
-export function openInflow(body: Readable, { sizeBytes, pace, isWanted }: InflowOptions): Inflow {
+export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrived }: InflowOptions): Inflow {
   let fault: UploadError | undefined;
   let isEnded = false;
   let arrivedBytes = 0;
@@ -105,6 +107,7 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted }: Inflow
   const onData = (chunk: Buffer): void => {
     if (settle) tookTime();
     arrivedBytes += chunk.length;
+    onArrived(chunk.length);
     if (arrivedBytes > sizeBytes) fail('too-long');
     else put(chunk);
     if (target === undefined || filled === target.length) stop();

@@ -24,7 +24,7 @@ export async function* receive(
 ): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
   const { sizeBytes } = expected;
-  const inflow = openInflow(body, { sizeBytes, pace, isWanted: seat.isWanted });
+  const inflow = openInflow(body, { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
   let receivedBytes = 0;
   try {
     while (!inflow.isOver()) {

@@ -5,6 +5,8 @@
  * others wait for. Places are handed on in the order of asking: nobody starves, fast or slow.
  */
 
+import { collectYoung } from '../base/collector.ts';
+
 /** Uploads that move bytes at once: one less than the threads of Node's pool, so that other files and signatures find one. */
 const PLACES = 3;
 /** Bytes that are written at once. 512 KiB in one go cost half the processor time of eight times 64 KiB. */
@@ -23,9 +25,13 @@ export interface Seat {
   isWanted(): boolean;
   /** Whether the place has been held for long enough, seeing that others wait. */
   isTurnOver(): boolean;
+  /** Told of bytes that came from the socket, with or without a place. */
+  moved(bytes: number): void;
   /** Gives the place up; nothing when none is held. */
   leave(): void;
 }
+
+const COLLECT_BYTES = Number(process.env.COLLECT ?? 8) * 1024 * 1024;
 
 export interface UploadTurns {
   seat(): Seat;
@@ -35,7 +41,14 @@ export function createUploadTurns(places = PLACES): UploadTurns {
   const queue: ((memory: Memory) => void)[] = [];
   let spare: Memory[] = [];
   let taken = 0;
+  let garbageBytes = 0;
 
+  const moved = (bytes: number): void => {
+    garbageBytes += bytes;
+    if (garbageBytes < COLLECT_BYTES) return;
+    garbageBytes = 0;
+    collectYoung();
+  };
   const take = (): Promise<Memory> => {
     if (taken >= places) return new Promise((resolve) => queue.push(resolve));
     taken += 1;
@@ -62,6 +75,7 @@ export function createUploadTurns(places = PLACES): UploadTurns {
           sinceMs = performance.now();
           return memory;
         },
+        moved,
         isWanted: () => queue.length > 0,
         isTurnOver: () => queue.length > 0 && performance.now() - sinceMs >= TURN_MS,
         leave: () => {

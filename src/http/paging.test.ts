@@ -60,6 +60,9 @@ test('a cursor that this list did not give out is a 400 that names it', () => {
     cursorOf([1]),
     cursorOf(['a', 'b']),
     cursorOf([1, 'a', 2]),
+    cursorOf([1.5, 'a']),
+    cursorOf([2 ** 53, 'a']),
+    cursorOf([1e308, 'a']),
     Buffer.from('{"a":1}').toString('base64url'),
   ];
   for (const cursor of foreign) {

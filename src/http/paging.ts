@@ -31,12 +31,17 @@ export interface Page {
   after: PageKey | undefined;
 }
 
+/** Numbers of sort keys are times and counters, and the database takes no others for them. */
+function isPart(part: unknown, type: 'string' | 'number' | undefined): boolean {
+  return type === 'number' ? Number.isSafeInteger(part) : typeof part === type;
+}
+
 function readCursor(cursor: string, shape: readonly ('string' | 'number')[]): PageKey | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(cursor)) return undefined;
   try {
     const key: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
     if (!Array.isArray(key) || key.length !== shape.length) return undefined;
-    return key.every((part, index) => typeof part === shape[index]) ? (key as PageKey) : undefined;
+    return key.every((part, index) => isPart(part, shape[index])) ? (key as PageKey) : undefined;
   } catch {
     return undefined;
   }

@@ -73,6 +73,7 @@ const AT_MOST_ONE = new Set([
 ]);
 const SPACE_BEFORE_COLON = /^[!-9;-~]+[ \t]+:/;
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+const PLAIN = /^[ -~]*$/;
 
 function lineNumber(text: string, at: number): number {
   let line = 1;
@@ -140,6 +141,7 @@ function notUtf8(header: Buffer, text: string): SubmissionRefusal {
 }
 
 function shown(text: string, length: number): string {
+  if (text.length <= length && PLAIN.test(text)) return text;
   return [...text.replace(CONTROLS, ' ').toWellFormed()].slice(0, length).join('');
 }
 

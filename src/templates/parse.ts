@@ -189,15 +189,27 @@ export function parseUnremembered(source: string, kind: Kind): ParseResult {
   }
 }
 
-class LimitError extends Error {}
+/** A template that is too much, with the place where it becomes so. */
+class LimitError extends Error {
+  readonly line: number;
+  readonly column: number;
+
+  constructor(message: string, source: string, at: number) {
+    super(message);
+    const before = source.slice(0, at);
+    this.line = before.split('\n').length;
+    this.column = at - before.lastIndexOf('\n');
+  }
+}
 
 function parseFresh(source: string, kind: Kind): { templates: Template[]; tags: number } {
-  if (source.length > MAX_SOURCE_LENGTH) throw new LimitError(`has more than ${MAX_SOURCE_LENGTH} characters`);
+  if (source.length > MAX_SOURCE_LENGTH)
+    throw new LimitError(`has more than ${MAX_SOURCE_LENGTH} characters`, source, MAX_SOURCE_LENGTH);
   let tags = 0;
   for (const delimiter of ['{{', '{%']) {
     for (let at = source.indexOf(delimiter); at !== -1; at = source.indexOf(delimiter, at + 2)) {
       tags += 1;
-      if (tags > MAX_TAGS) throw new LimitError(`has more than ${MAX_TAGS} tags ({{ or {%)`);
+      if (tags > MAX_TAGS) throw new LimitError(`has more than ${MAX_TAGS} tags ({{ or {%)`, source, at);
     }
   }
   const liquid = liquids[kind];
@@ -206,11 +218,11 @@ function parseFresh(source: string, kind: Kind): { templates: Template[]; tags: 
   for (const token of tokens) {
     if (TypeGuards.isHTMLToken(token)) continue;
     if (token.end - token.begin > MAX_TAG_LENGTH)
-      throw new LimitError(`has a tag of more than ${MAX_TAG_LENGTH} characters`);
+      throw new LimitError(`has a tag of more than ${MAX_TAG_LENGTH} characters`, source, token.begin);
     if (!TypeGuards.isTagToken(token)) continue;
     if (BLOCK_TAGS.has(token.name)) depth += 1;
     else if (token.name.startsWith('end')) depth -= 1;
-    if (depth > MAX_DEPTH) throw new LimitError(`has tags nested deeper than ${MAX_DEPTH} levels`);
+    if (depth > MAX_DEPTH) throw new LimitError(`has tags nested deeper than ${MAX_DEPTH} levels`, source, token.begin);
   }
   return { templates: new MailParser(liquid, kind).parseTokens(tokens), tags };
 }
@@ -232,14 +244,18 @@ function piecesOf(templates: Template[]): (string | MailOutput)[] | undefined {
 
 /** What went wrong while parsing or rendering, as the end of a sentence that starts with the field. */
 export function parseFault(error: unknown): Omit<Fault, 'field'> {
-  if (error instanceof LimitError) return { message: error.message };
+  if (error instanceof LimitError) return placed(error.message, error.line, error.column);
   // Nesting that got past the limits ends in an overflow of the stack, endless text in an invalid length.
   if (error instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
   if (originalError instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
   const [line, column] = error.token.getPosition() as [number, number];
-  return { message: `${sentenceOf(error)} (line ${line}, column ${column})`, line, column };
+  return placed(sentenceOf(error), line, column);
+}
+
+function placed(sentence: string, line: number, column: number): Omit<Fault, 'field'> {
+  return { message: `${sentence} (line ${line}, column ${column})`, line, column };
 }
 
 function sentenceOf(error: LiquidError): string {

