@@ -176,6 +176,21 @@ test('what does not parse is refused with its place, and nothing is stored', asy
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
+test('what is too much is refused with its place too', async () => {
+  const tooMuch: [html: string, line: number, column: number][] = [
+    [`a\n${'{{a}}'.repeat(10_001)}`, 2, 50_001],
+    [`${'{% if a %}\n'.repeat(51)}${'{% endif %}'.repeat(51)}`, 51, 1],
+    [`a\nb {{ "${'x'.repeat(8_000)}" }}`, 2, 3],
+  ];
+  for (const [html, line, column] of tooMuch) {
+    const error = await refused(api.post('/templates', { name: 'much', html }), 400, 'TEMPLATE_INVALID');
+    assert.deepEqual(
+      error.details.map((fault) => [fault.field, fault.line, fault.column]),
+      [['html', line, column]],
+    );
+  }
+});
+
 test('every fault of form is named', async () => {
   const error = await refused(
     api.post('/templates', {
