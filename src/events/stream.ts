@@ -97,15 +97,28 @@ export function eventStream(options: StreamOptions): Readable {
     if (signal.aborted) yield `retry: ${STOPPING_RETRY_MS}\n\n`;
   }
 
-  async function* timed(): AsyncGenerator<string> {
-    for await (const frame of frames()) {
-      givenAtMs = performance.now();
-      yield frame;
+  const source = frames();
+  const stream = new Readable({
+    objectMode: true,
+    highWaterMark: 1,
+    read: () => {
       givenAtMs = undefined;
-    }
-  }
-
-  const stream = Readable.from(timed(), { objectMode: true, highWaterMark: 1 });
+      source.next().then(
+        ({ value, done }) => {
+          givenAtMs = performance.now();
+          stream.push(done ? null : value);
+        },
+        (error: Error) => stream.destroy(error),
+      );
+    },
+    destroy: (error, done) => {
+      over();
+      unfollow();
+      clearInterval(watch);
+      signal.removeEventListener('abort', over);
+      done(error);
+    },
+  });
   const watch = setInterval(() => {
     const isStalled = givenAtMs !== undefined && performance.now() - givenAtMs > (options.stalledMs ?? STALLED_MS);
     if (isStalled) stream.destroy();
@@ -120,12 +133,6 @@ export function eventStream(options: StreamOptions): Readable {
   };
   if (signal.aborted) over();
   signal.addEventListener('abort', over, { once: true });
-  stream.once('close', () => {
-    over();
-    unfollow();
-    clearInterval(watch);
-    signal.removeEventListener('abort', over);
-  });
   return stream;
 }
 

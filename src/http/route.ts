@@ -134,7 +134,10 @@ export interface RouteDefinition<
   judgeRest?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Fault[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
-  /** No query is judged here: the whole URL is the handler's to judge, because it is signed. */
+  /**
+   * No query is judged here: the URL is signed and its handler's to judge, or it is opened by programs that add a query of
+   * their own (mail programs, probes).
+   */
   ownQuery?: boolean;
   /** Object schema of the path parameters, for /openapi.json and for refusals (400). */
   params?: TSchema;

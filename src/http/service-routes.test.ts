@@ -40,6 +40,7 @@ test('health is always ok, readiness names every reason', async (t) => {
   const shell = await service(() => reasons);
   t.after(() => shell.close());
   assert.deepEqual(await (await fetch(`${shell.url}/health`)).json(), { status: 'ok' });
+  assert.equal((await fetch(`${shell.url}/health?probe=balancer`)).status, 200, 'whatever a probe adds');
   const ready = await fetch(`${shell.url}/ready`);
   assert.equal(ready.status, 200);
   assert.deepEqual(await ready.json(), { status: 'ready' });

@@ -55,13 +55,13 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
   let openapi: string | undefined;
   return [
     defineRoute({
-      ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true },
+      ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
       summary: 'Whether the process lives',
       response: { status: 200, schema: closed({ status: Type.Literal('ok') }) },
       handle: () => ({ ok: true, body: { status: 'ok' } }),
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true },
+      ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
       summary: 'Whether it can take traffic, or why not',
       response: { status: 200, schema: closed({ status: Type.Literal('ready') }) },
       async handle() {
@@ -76,7 +76,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true },
+      ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true, ownQuery: true },
       summary: 'Counters and measurements for Prometheus',
       refusals: ['UNAUTHORIZED'],
       response: { status: 200, contentType: options.metrics.contentType },
@@ -89,7 +89,7 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true },
+      ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true, ownQuery: true },
       summary: 'This API as an OpenAPI 3.1 document',
       response: { status: 200 },
       handle() {

@@ -37,7 +37,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
   const record = createRecorder(deps);
   return [
     defineRoute({
-      ...{ method: 'GET', path: `${TRACKING_PATH}:token`, tag: 'pages', auth: 'none', hidden: true },
+      ...{ method: 'GET', path: `${TRACKING_PATH}:token`, tag: 'pages', auth: 'none', hidden: true, ownQuery: true },
       summary: 'A tracked link or picture',
       response: { status: 302 },
       handle(request: RouteRequest) {

@@ -35,7 +35,13 @@ const tryLater = pageAnswer({
 
 export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<Caller>[] {
   const { unsubscribeLinks } = deps;
-  const shared = { path: `${UNSUBSCRIBE_PATH}:token`, tag: 'pages', auth: 'none', hidden: true } as const;
+  const shared = {
+    path: `${UNSUBSCRIBE_PATH}:token`,
+    tag: 'pages',
+    auth: 'none',
+    hidden: true,
+    ownQuery: true,
+  } as const;
   return [
     defineRoute({
       ...{ ...shared, method: 'GET' },

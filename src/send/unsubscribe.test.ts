@@ -127,6 +127,17 @@ test('a suppression that would have ended becomes one for good; one for good sta
   assert.ok(types.includes('Unsubscribe'), 'the recipient did unsubscribe all the same');
 });
 
+test('mail programs that add a query to a link do not break it', async () => {
+  const html = '{{ unsubscribe_email_html }} <a href="https://x.test/">x</a>';
+  const { mail } = await sent({ to: 'query@example.com', html, enableClickTracking: true });
+  const [page, click] = [...mail.html!.matchAll(/href="([^"]+)"/g)].map((match) => `${match[1]}?utm_source=mail&x`);
+  assert.equal((await call('GET', page!)).status, 200);
+  assert.equal((await call('POST', page!)).status, 200);
+  assert.equal((await suppressed('query@example.com')).length, 1);
+  const redirected = await call('GET', click!, { 'user-agent': PERSON });
+  assert.deepEqual([redirected.status, redirected.headers.location], [302, 'https://x.test/']);
+});
+
 test('links that were not made here are answered with a page, whatever is asked', async () => {
   const { mail } = await sent({
     to: 'forged@example.com',

@@ -1,0 +1,46 @@
+/** What deploy/ sets is known to the program, starts its command, and gives a planned stop its time. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { settings } from '../../src/config.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const files = globSync('deploy/**/*', { cwd: root, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => path.join(entry.parentPath, entry.name));
+const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+
+function unknownVariables(text: string): string[] {
+  const known = new Set<string>(Object.values(settings).map((setting) => setting.name));
+  return [...text.matchAll(/\bPOSTRIDER_[A-Z_]*[A-Z]\b/g)].map(([name]) => name).filter((name) => !known.has(name));
+}
+
+test('every variable in deploy/ is a setting', () => {
+  assert.ok(files.length >= 6, 'the files of deploy/ are there');
+  for (const file of files) assert.deepEqual(unknownVariables(readFileSync(file, 'utf8')), [], file);
+  assert.deepEqual(
+    unknownVariables('POSTRIDER_HTTP_PROT=1'),
+    ['POSTRIDER_HTTP_PROT'],
+    'control: a misspelt one is seen',
+  );
+});
+
+test('a planned stop has more than the 30 seconds that it may take', () => {
+  const graces = [
+    /stop_grace_period: (\d+)s/.exec(read('deploy/compose.yaml'))?.[1],
+    /TimeoutStopSec=(\d+)/.exec(read('deploy/postrider.service'))?.[1],
+    /terminationGracePeriodSeconds: (\d+)/.exec(read('deploy/kubernetes/postrider.yaml'))?.[1],
+  ];
+  for (const grace of graces) assert.ok(Number(grace) > 30, `${grace}`);
+});
+
+test('the image holds what the program reads and runs what npm start runs, without rights', () => {
+  const dockerfile = read('deploy/Dockerfile');
+  const start = (JSON.parse(read('package.json')) as { scripts: { start: string } }).scripts.start;
+  const entry = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
+  const command = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
+  assert.equal([...entry, ...command].join(' '), start);
+  assert.match(dockerfile, /^USER node$/m);
+  for (const part of ['bin', 'src', 'migrations']) assert.match(dockerfile, new RegExp(`^COPY ${part} ${part}$`, 'm'));
+});
