@@ -82,14 +82,21 @@ async function runFile(file: string): Promise<void> {
 }
 
 const waiting = [...files];
+const took: [file: string, seconds: number][] = [];
 const lane = async (): Promise<void> => {
-  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await runFile(file);
+  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    const began = performance.now();
+    await runFile(file);
+    took.push([file, (performance.now() - began) / 1000]);
+  }
 };
 await Promise.all(Array.from({ length: slow ? 1 : CONCURRENCY }, lane));
 reporter.end();
 await finished(reporter);
 
 if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((line) => `  ${line}`).join('\n')}`);
+const slowest = took.sort((a, b) => b[1] - a[1]).slice(0, 10);
+console.log(`\nSlowest:\n${slowest.map(([file, spent]) => `  ${spent.toFixed(1).padStart(6)} s  ${file}`).join('\n')}`);
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
 const { passed, failed } = sums;
 console.log(

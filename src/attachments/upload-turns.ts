@@ -31,7 +31,7 @@ export interface Seat {
   leave(): void;
 }
 
-const COLLECT_BYTES = Number(process.env.COLLECT ?? 8) * 1024 * 1024;
+const COLLECT_BYTES = 4 * 1024 * 1024;
 
 export interface UploadTurns {
   seat(): Seat;

@@ -34,18 +34,36 @@ function setting(call: CommandCall, name: string, variable: string): string {
   return value;
 }
 
+/** Where the API is, and who calls it. */
+export interface ApiPlace {
+  /** Address without a slash at its end. */
+  base: string;
+  apiKey: string;
+  accountId: string;
+}
+
 /** The API that the call names; UsageError when something of its place is missing. */
-export function apiClient(call: CommandCall): ApiClient {
+export function apiPlace(call: CommandCall): ApiPlace {
   const given = optional(call.options, 'url') ?? call.environment.POSTRIDER_URL ?? 'http://localhost:3000';
   if (!URL.canParse(given)) throw new UsageError('--url must be an address such as https://mail.example.com');
   const base = given.replace(/\/+$/, '');
   const apiKey = setting(call, 'key', 'POSTRIDER_KEY');
   const accountId = setting(call, 'id', 'POSTRIDER_ID');
+  return { base, apiKey, accountId };
+}
+
+export function apiHeaders({ apiKey, accountId }: ApiPlace): Record<string, string> {
+  return { 'X-Api-Key': apiKey, 'X-Id': accountId };
+}
+
+export function apiClient(given: CommandCall): ApiClient {
+  const place = apiPlace(given);
+  const { base, accountId } = place;
   return {
     base,
     accountId,
     call: async ({ method, path, body, idempotencyKey }) => {
-      const headers: Record<string, string> = { 'X-Api-Key': apiKey, 'X-Id': accountId };
+      const headers = apiHeaders(place);
       if (body !== undefined) headers['Content-Type'] = 'application/json';
       if (idempotencyKey !== undefined) headers['Idempotency-Key'] = idempotencyKey;
       try {

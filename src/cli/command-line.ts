@@ -21,6 +21,7 @@ import {
 import { doctorCommand } from './doctor.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
+import { listenCommand } from './listen.ts';
 import { migrateCommand } from './migrate.ts';
 import { queueCommands } from './queue.ts';
 import { sendCommand } from './send.ts';
@@ -39,6 +40,7 @@ const COMMANDS: Command[] = [
   ...userCommands,
   ...queueCommands,
   sendCommand,
+  listenCommand,
   migrateCommand,
   backupCommand,
   restoreCommand,

@@ -1,0 +1,156 @@
+/**
+ * `postrider listen`: follows the events of an account and posts each to a developer's machine, one after the other, signed as
+ * a webhook would be, with a secret that lives as long as the command. So nothing has to be reachable from outside. A broken
+ * connection is taken up again where it was; what the receiver answers is shown and not tried again. Ends with 0 on SIGINT.
+ * Under --json each line is one object: first where events go and with which secret, then one for each event.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { API_OPTIONS, type ApiPlace, apiHeaders, apiPlace, refusal } from './api-client.ts';
+import { type Command, type CommandCall, type CommandOutcome, required, UsageError } from './command.ts';
+
+const FORWARD_TIMEOUT_MS = 15_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+
+interface Message {
+  id: string | undefined;
+  data: string | undefined;
+  retryMs: number | undefined;
+}
+
+/** One block of a stream of server-sent events. */
+function parseBlock(block: string): Message {
+  const message: Message = { id: undefined, data: undefined, retryMs: undefined };
+  for (const line of block.split('\n')) {
+    const [, name, value = ''] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+    if (name === 'id') message.id = value;
+    if (name === 'data') message.data = message.data === undefined ? value : `${message.data}\n${value}`;
+    if (name === 'retry' && /^\d{1,6}$/.test(value)) message.retryMs = Number(value);
+  }
+  return message;
+}
+
+async function* messagesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true });
+    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+      yield parseBlock(text.slice(0, end));
+      text = text.slice(end + 2);
+    }
+  }
+}
+
+interface Forwarded {
+  status: number | null;
+  error: string | null;
+  latencyMs: number;
+}
+
+async function post(url: string, headers: Record<string, string>, body: string): Promise<Forwarded> {
+  const began = performance.now();
+  const took = (): number => Math.round(performance.now() - began);
+  try {
+    const signal = AbortSignal.timeout(FORWARD_TIMEOUT_MS);
+    const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
+    await response.body?.cancel();
+    return { status: response.status, error: null, latencyMs: took() };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: { code?: string } };
+    return { status: null, error: cause?.code ?? message, latencyMs: took() };
+  }
+}
+
+interface Listening {
+  call: CommandCall;
+  api: ApiPlace;
+  forward: string;
+  signal: AbortSignal;
+  /** Posts one event; `body` is its JSON. */
+  deliver(body: string): Promise<void>;
+}
+
+/** Follows until the signal; answers a refusal that no repetition would change. */
+async function follow({ call, api, signal, deliver }: Listening): Promise<CommandOutcome> {
+  let lastId: string | undefined;
+  let retryMs = FIRST_PAUSE_MS;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      const headers = { ...apiHeaders(api), ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }) };
+      const response = await fetch(`${api.base}/events/stream`, { headers, signal });
+      if (response.status !== 200) {
+        const body = (await response.json()) as Record<string, unknown>;
+        if (response.status < 500 && response.status !== 429) return refusal({ status: response.status, body });
+        throw new Error(`the service answers ${response.status}`);
+      }
+      for await (const message of messagesOf(response.body as ReadableStream<Uint8Array>)) {
+        failures = 0;
+        if (message.retryMs !== undefined) retryMs = message.retryMs;
+        if (message.data !== undefined) await deliver(message.data);
+        if (message.id !== undefined) lastId = message.id;
+        if (signal.aborted) break;
+      }
+    } catch (error) {
+      if (signal.aborted) break;
+      failures += 1;
+      const { message, cause } = error as Error & { cause?: { code?: string } };
+      if (failures === 1)
+        call.streams.err(`postrider: the stream broke off (${cause?.code ?? message}); taking it up again\n`);
+    }
+    const pauseMs = Math.min(retryMs * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
+  return { exitCode: 0 };
+}
+
+/** Aborted by the first SIGINT or SIGTERM; a second one ends the process at once. */
+function untilSignalled(): { signal: AbortSignal; done(): void } {
+  const controller = new AbortController();
+  const names = ['SIGINT', 'SIGTERM'] as const;
+  const stop = (): void => {
+    done();
+    controller.abort();
+  };
+  const done = (): void => {
+    for (const name of names) process.off(name, stop);
+  };
+  for (const name of names) process.on(name, stop);
+  return { signal: controller.signal, done };
+}
+
+export const listenCommand: Command = {
+  words: 'listen',
+  usage: '--forward URL',
+  summary:
+    'post the events of an account to this machine as they happen, signed like a webhook (--url, --id, --key or POSTRIDER_URL, _ID, _KEY; --json prints one object a line)',
+  options: { forward: { type: 'string' }, ...API_OPTIONS },
+  positionals: [],
+  run: async (call) => {
+    const forward = required(call.options, 'forward');
+    if (!/^https?:\/\//i.test(forward) || !URL.canParse(forward)) {
+      throw new UsageError('--forward must be an address such as http://localhost:4000/hook');
+    }
+    const api = apiPlace(call);
+    const { newSecret, secretKeyOf, signedHeaders } = await import('../webhooks/webhooks.ts');
+    const secret = newSecret();
+    const key = secretKeyOf(secret)!;
+    const { json, streams, clock } = call;
+    if (json) streams.out(`${JSON.stringify({ forward, secret })}\n`);
+    else streams.out(`Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
+    const deliver = async (body: string): Promise<void> => {
+      const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };
+      const { eventId, eventType, messageId, recipient } = event;
+      const done = await post(forward, signedHeaders({ id: eventId, body }, [key], clock.now()), body);
+      if (json) streams.out(`${JSON.stringify({ eventId, eventType, messageId, recipient, ...done })}\n`);
+      else streams.out(`${done.status ?? done.error} ${done.latencyMs} ms  ${eventType} ${recipient} ${messageId}\n`);
+    };
+    const { signal, done } = untilSignalled();
+    try {
+      return await follow({ call, api, forward, signal, deliver });
+    } finally {
+      done();
+    }
+  },
+};
