@@ -1,4 +1,4 @@
--- The sandbox's clock, and which endpoint wants which event.
+-- The sandbox's clock, which endpoint wants which event, and where the requests of webhooks went.
 
 -- By how much the clock of an account's sandbox is ahead of the real time, for good. Times of its messages and events are by
 -- that clock; `due` of its work is real, and moves with the clock. `moved_by` names who is moving it now, until `moving_until`.
@@ -22,3 +22,6 @@ CREATE INDEX webhook_subscription_by_webhook ON webhook_subscription (webhook_id
 INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id)
   SELECT DISTINCT w.account_id, w.mode, wanted.value, w.id
   FROM webhook w, json_array_elements_text(w.events::json) AS wanted (value) WHERE w.enabled = 1;
+
+-- Where the last request of a delivery went; null for what was never tried, and for records from before this column.
+ALTER TABLE webhook_delivery ADD COLUMN url TEXT;

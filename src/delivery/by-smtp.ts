@@ -1,11 +1,12 @@
 /**
  * One email to its recipients at one destination: takes or opens a session, sends, and says per recipient what happened.
- * Four things are no attempt, and the recipient is put back to wait instead:
+ * Five things are no attempt, and the recipient is put back to wait instead:
  *
  * - a session that had been idle turns out to be closed, or says 421 before it took anything (RFC 5321 §3.8);
  * - the peer refuses one more connection while others of ours are open there;
  * - 452 4.5.3, too many recipients, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
- * - a planned stop cancels before the final dot.
+ * - a planned stop cancels before the final dot;
+ * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
  *
  * In none of them has the peer seen a final dot. A recipient is put back a few times at most.
  */
@@ -51,6 +52,8 @@ export interface Transmitting {
   connections: Connections;
   hostname: string;
   now(): number;
+  /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
+  holds(): boolean;
   /** Told as soon as a session is used, so that a deadline can cut it. */
   onLine(line: Line): void;
 }
@@ -68,6 +71,12 @@ function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
 }
 
 const EMPTY = { host: null, address: null, tls: null, dialogue: [] };
+
+/** All are put back, and the session is as it was. */
+export function nothingSent({ group }: Pick<Transmitting, 'group'>, line: Line | undefined): Transmission {
+  const results = group.map((held) => ({ held, kind: 'again' as const }));
+  return { line, results, unreachable: false, progressed: false, crowded: false, slowed: false };
+}
 
 /** The email itself cannot be sent. */
 function unprepared(options: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
@@ -162,6 +171,7 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
     smtpUtf8: job.options.smtpUtf8,
     eightBit: job.options.eightBit,
     requireTls: job.options.requireTls,
+    mayEnd: options.holds,
   };
 
   let line = options.line?.session.usable && hasShareLeft(options.line) ? options.line : undefined;
@@ -173,6 +183,7 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
       if (!opened.ok) return notOpened(options, opened, elapsed());
       line = opened.line;
     }
+    if (!options.holds()) return nothingSent(options, line);
     options.onLine(line);
     const reused = line.used > 0;
     line.used += 1;

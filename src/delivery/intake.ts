@@ -167,8 +167,10 @@ export function startIntake(deps: IntakeDeps): Intake {
       const lost = new Set(await database.execute(extendOperation, { leases, nowMs: now, leaseMs: DELIVERY_LEASE_MS }));
       for (const held of batch) {
         if (!lost.has(held.job.seq)) held.leaseUntilMs = untilMs;
-        // An attempt under way runs on: if the row comes back to us, its result is recorded under the new fence.
-        else if (held.state === 'waiting' && held.job.fence === fences.get(held)) deps.onLost(held);
+        else if (held.job.fence !== fences.get(held)) continue;
+        else if (held.state === 'waiting') deps.onLost(held);
+        // An attempt under way writes no final dot; if it has, and the row comes back to us, its result is recorded then.
+        else held.leaseUntilMs = 0;
       }
     }
   };

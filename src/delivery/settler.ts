@@ -2,7 +2,7 @@
  * Records results. What comes while a call is under way goes with the next one, so that the storage's commits carry many.
  *
  * A result that cannot be recorded is never thrown away: while the storage refuses (Unavailable) it stays here and is tried
- * again with a growing pause, and the worker makes no new attempts. A result whose lease was lost is remembered; should the
+ * again with a growing pause, and the worker makes no new attempts. A final result whose lease was lost is remembered; should the
  * same work come back to this process under a new fence, the result is recorded then and nothing is sent a second time.
  */
 import { Unavailable } from '../base/failure.ts';
@@ -55,6 +55,8 @@ export function startSettler(deps: SettlerDeps): Settler {
   const listeners: (() => void)[] = [];
 
   const remember = (settlement: Settlement): void => {
+    // That it has to be tried again is true anyhow, and says nothing of what was tried since.
+    if (settlement.to === 'delayed') return;
     if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
     remembered.set(settlement.seq, settlement);
   };

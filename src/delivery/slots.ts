@@ -9,7 +9,7 @@ import { crashOperation } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type KeysFor, prepare } from './attempt.ts';
-import { type Transmission, transmit } from './by-smtp.ts';
+import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, Line } from './connections.ts';
 import type { BodyHashes } from './large.ts';
 import type { Marks } from './marks.ts';
@@ -28,8 +28,6 @@ export const SANDBOX = 'sandbox';
 const MAX_SPOKEN_FOR = 2_000;
 /** When a message that made our own code throw is tried again. */
 const CRASH_PAUSE_MS = 10_000;
-
-const NOTHING_SENT = { unreachable: false, progressed: false, crowded: false, slowed: false };
 
 export interface SlotDeps {
   database: Database;
@@ -149,9 +147,7 @@ export function openSlots(deps: SlotDeps): Slots {
     const prepared = await email.prepared;
     if (!prepared.ok) email.prepared = undefined;
     // A stop, or a storage that refuses, may have come meanwhile: nothing is begun then.
-    if (!deps.open()) {
-      return { ...NOTHING_SENT, line: lines.line, results: group.map((held) => ({ held, kind: 'again' })) };
-    }
+    if (!deps.open()) return nothingSent({ group }, lines.line);
     return transmit({
       group,
       destination: destination.key,
@@ -159,6 +155,7 @@ export function openSlots(deps: SlotDeps): Slots {
       connections,
       hostname: deps.hostname,
       now: () => clock.now(),
+      holds: () => group.every((held) => deps.holds(held)),
       ...lines,
     });
   };

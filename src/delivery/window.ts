@@ -26,7 +26,8 @@ export interface Held {
   job: DeliveryJob;
   email: WindowEmail;
   destination: string;
-  state: 'waiting' | 'trying' | 'settling';
+  /** `gone`: it is not in the window any more, whoever still holds this. */
+  state: 'waiting' | 'trying' | 'settling' | 'gone';
   /** Unix ms; not later than the lease in the queue. */
   leaseUntilMs: number;
   /** How often it was put back without an attempt. */
@@ -148,6 +149,8 @@ export function openWindow(limits: WindowLimits, unlimited: ReadonlySet<string>)
       if (one.state === 'waiting') countWaiting(one, -1);
       if (one.state === 'trying') one.email.trying -= 1;
       if (one.suspect) suspects -= 1;
+      // The schedule passes over what no longer waits: a lane must not stand still behind it.
+      one.state = 'gone';
       one.email.jobs.delete(one);
       if (one.email.jobs.size > 0) return;
       emails.delete(one.email.seq);

@@ -22,7 +22,7 @@ import type { Database } from '../storage/database.ts';
 import type { KeysFor } from './attempt.ts';
 import { startClockWatch } from './clock-watch.ts';
 import { type Connections, openConnections } from './connections.ts';
-import { DELIVERY_LEASE_MS, type Intake, startIntake } from './intake.ts';
+import { type Intake, startIntake } from './intake.ts';
 import { openMarks, WATCH_MS } from './marks.ts';
 import { parked } from './outcome.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
@@ -46,8 +46,6 @@ const STOP_RECORDING_MS = 2_500;
 const STOP_RELEASING_MS = 500;
 /** What brought the process down before is tried again when everything else has had this time to flow. */
 const SUSPECTS_AFTER_MS = 15_000;
-/** Nobody says when the lease of a job that is handed over began: it was not long ago, and the next tick extends it. */
-const HANDOVER_LEASE_MS = DELIVERY_LEASE_MS - 20_000;
 
 export interface DeliveryDeps {
   database: Database;
@@ -172,8 +170,8 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
 
   return {
     hasRoom: (jobs, bytes) => open() && window.room(bytes) >= jobs,
-    offer: (jobs) => {
-      if (!stopping) intake.receive(jobs, clock.now() + HANDOVER_LEASE_MS);
+    offer: (jobs, leaseUntilMs) => {
+      if (!stopping) intake.receive(jobs, leaseUntilMs);
       else void intake.release(jobs);
     },
     nudge: () => {

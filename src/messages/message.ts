@@ -160,5 +160,6 @@ export const SUPPRESSED = {
 export interface Handover {
   /** How many jobs and bytes may be handed over right now; asked before the transaction that leases them. */
   hasRoom(jobs: number, bytes: number): boolean;
-  offer(jobs: DeliveryJob[]): void;
+  /** `leaseUntilMs`: Unix ms, real time, up to which their leases hold for sure, however long ago they began. */
+  offer(jobs: DeliveryJob[], leaseUntilMs: number): void;
 }

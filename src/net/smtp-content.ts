@@ -19,6 +19,8 @@ interface ContentOptions {
   timeouts: SmtpTimeouts;
   /** The peer lacks 8BITMIME: a byte above 0x7f in a stream ends the connection. */
   sevenBit: boolean;
+  /** See SmtpMessage. */
+  mayEnd: (() => boolean) | undefined;
 }
 
 type Chunks = AsyncIterable<Buffer | Base64Lines> | Iterable<Buffer>;
@@ -35,6 +37,13 @@ function* slices(chunks: Iterable<Buffer>): Generator<Buffer> {
   }
 }
 
+/** Whether the dot may be written; otherwise the connection is cut. */
+function mayEnd(connection: SmtpConnection, options: ContentOptions): boolean {
+  if (options.mayEnd === undefined || options.mayEnd()) return true;
+  connection.breakOff('ECANCELLED', 'the message was taken back before its final dot');
+  return false;
+}
+
 function writeDot(connection: SmtpConnection, end: string): void {
   connection.dotSent = true;
   connection.write(end);
@@ -45,6 +54,7 @@ async function writeSmall(
   chunks: Buffer[],
   options: ContentOptions,
 ): Promise<ContentResult> {
+  if (!mayEnd(connection, options)) return { stage: 'data' };
   const stuffer = dotStuffer();
   const answers = connection.expect(1, options.timeouts.dotMs);
   connection.dialogue.record('C', `<${options.sizeBytes} bytes>`);
@@ -112,7 +122,7 @@ async function writeLarge(connection: SmtpConnection, chunks: Chunks, options: C
     connection.breakOff('ECONTENT', `the content could not be read: ${(error as Error).message}`);
     stopped = 'stopped';
   }
-  if (stopped === undefined && connection.broken) stopped = 'stopped';
+  if (stopped === undefined && (connection.broken || !mayEnd(connection, options))) stopped = 'stopped';
   if (stopped !== undefined) {
     connection.breakOff('EPROTOCOL', 'the content was not sent to its end');
     const reply = (await answers).replies[0];

@@ -151,6 +151,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
     sizeBytes: message.sizeBytes,
     timeouts: context.timeouts,
     sevenBit: !context.extensions.has('8BITMIME'),
+    mayEnd: message.mayEnd,
   });
   const { reply, stage, local } = written;
   if (local) {

@@ -112,6 +112,11 @@ export interface SmtpMessage {
   eightBit: boolean;
   /** Refuse to send over a connection that is not encrypted. */
   requireTls?: boolean;
+  /**
+   * Asked in the moment before the final dot is written, without which the peer takes nothing. False: the connection is cut
+   * instead, and the message ends with the cause ECANCELLED.
+   */
+  mayEnd?(): boolean;
 }
 
 /** What became of one recipient: accepted (reply is the one to the final dot), or refused or failed at `stage`. */

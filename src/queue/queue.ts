@@ -239,10 +239,13 @@ export async function finish(tx: Transaction, lease: Lease): Promise<boolean> {
   return (await tx.run('DELETE FROM work WHERE seq = ? AND fence = ?', lease.seq, lease.fence)) === 1;
 }
 
-/** Gives the row back until `dueMs` with the attempt counted; false when the lease was lost. */
+/**
+ * Gives the row back until `dueMs` with the attempt counted; false when the lease was lost, or the row given back before: whoever
+ * does not know whether his transaction was committed may run it again.
+ */
 export async function reschedule(tx: Transaction, lease: Lease, dueMs: number): Promise<boolean> {
   const changed = await tx.run(
-    'UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes = 0 WHERE seq = ? AND fence = ?',
+    'UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes = 0 WHERE seq = ? AND fence = ? AND leased > 0',
     dueMs,
     lease.seq,
     lease.fence,
@@ -271,7 +274,7 @@ export async function rescheduleMany(
   const changed = await tx.all<{ seq: number }>(
     `UPDATE work SET leased = ${FREE}, due = lease.until, attempts = attempts + 1, crashes = 0
      FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version, until)
-     WHERE work.seq = lease.number AND work.fence = lease.version RETURNING work.seq`,
+     WHERE work.seq = lease.number AND work.fence = lease.version AND work.leased > 0 RETURNING work.seq`,
     bigintArray(rows.map((one) => one.seq)),
     bigintArray(rows.map((one) => one.fence)),
     bigintArray(rows.map((one) => one.dueMs)),
@@ -281,12 +284,13 @@ export async function rescheduleMany(
 
 /** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
 export async function release(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, { set: 'leased = 0, due = ?', params: [dueMs] });
+  await update(tx, leases, { set: 'leased = 0, due = ?', params: [dueMs], only: 'AND leased > 0' });
 }
 
 /** Records that handling this row failed in our own code; it is due again at `dueMs` with one more crash. */
 export async function recordCrash(tx: Transaction, lease: Lease, dueMs: number): Promise<boolean> {
-  const changed = await update(tx, [lease], { set: 'leased = 0, due = ?, crashes = crashes + 1', params: [dueMs] });
+  const set = 'leased = 0, due = ?, crashes = crashes + 1';
+  const changed = await update(tx, [lease], { set, params: [dueMs], only: 'AND leased > 0' });
   return changed.size === 1;
 }
 
@@ -308,7 +312,7 @@ export async function extend(tx: Transaction, { leases, nowMs, leaseMs }: Extens
 
 /** Sets claimed rows aside because their lane is full; they are not claimed again until unhold() frees their lane. */
 export async function hold(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, { set: 'held = 1, leased = 0, due = ?', params: [dueMs] });
+  await update(tx, leases, { set: 'held = 1, leased = 0, due = ?', params: [dueMs], only: 'AND leased > 0' });
 }
 
 export interface HeldLane {

@@ -116,7 +116,9 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
       const unnamed = result?.stored === false ? blobKeys : (result?.unkeptBlobKeys ?? []);
       for (const key of unnamed) if (key !== null) blobs.remove(key).catch(() => undefined);
     }
-    if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result));
+    // Not from now on: the commit may be long ago, for a process that stood still since.
+    const leaseUntilMs = intake.nowMs - intake.aheadMs + LEASE_MS;
+    if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, nowMs, aheadMs } = intake;
       const { recipients, leased } = result;

@@ -4,6 +4,7 @@
  * account has not verified and orders in the header that make no sense. Nothing is stored before the one transaction, and a
  * blob that ends up unnamed is removed.
  */
+import { setTimeout } from 'node:timers/promises';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Failure, type Fault, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
@@ -23,11 +24,19 @@ import { type CopiesDependencies, createTrackCopies } from './submitted-copies.t
 /** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
 const ENDPOINT = 'smtp';
 const ACCEPTED = 202;
+/**
+ * How long a submission waits for an earlier one with its key that is still being stored: a client that lost its connection
+ * behind the dot is back at once, and many of them take 451 for the end.
+ */
+const WAIT_FOR_FIRST_MS = 5_000;
+const LOOK_EVERY_MS = 50;
 
 export interface SubmitDependencies extends IntakeDependencies, CopiesDependencies {
   claims: Claims;
   /** Whether the account may send from the domain (or from one above it). */
   isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+  /** Five seconds unless given. */
+  waitForFirstMs?: number;
 }
 
 /** The mail as it is to leave: its bytes, or the blob that holds them. */
@@ -58,7 +67,7 @@ export interface Submit {
 }
 
 export function createSubmit(dependencies: SubmitDependencies): Submit {
-  const { database, blobs, claims, isVerified } = dependencies;
+  const { database, blobs, claims, isVerified, waitForFirstMs = WAIT_FOR_FIRST_MS } = dependencies;
   const takeIn = createTakeIn(dependencies);
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
@@ -96,11 +105,18 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const place = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key };
     const bodyHash = hashOf(submission);
     const record: IdempotencyPart = { endpoint: ENDPOINT, key, bodyHash, status: ACCEPTED };
-    const answer = await once({ database, claims, place, bodyHash, nowMs }, async () => {
-      const stored = await store(submission, outcome, record);
-      if (!stored.ok) return stored;
-      return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });
-    });
+    const attempt = () =>
+      once({ database, claims, place, bodyHash, nowMs }, async () => {
+        const stored = await store(submission, outcome, record);
+        if (!stored.ok) return stored;
+        return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });
+      });
+    const untilMs = performance.now() + waitForFirstMs;
+    let answer = await attempt();
+    while (!answer.ok && answer.failure.code === 'DUPLICATE_REQUEST_IN_PROGRESS' && performance.now() < untilMs) {
+      await setTimeout(LOOK_EVERY_MS);
+      answer = await attempt();
+    }
     return answer.ok ? ok({ messageId: firstMessageId(answer.value.json) }) : answer;
   };
 

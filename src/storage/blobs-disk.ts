@@ -43,12 +43,14 @@ export function openDiskBlobs(folder: string): Blobs {
   };
   const syncedShards = new Set<string>();
 
-  /** Makes a shard folder and makes its name durable in the parent, once per process. */
-  const ensureShard = async (shard: string): Promise<void> => {
-    if (syncedShards.has(shard)) return;
-    await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 });
-    await syncFolder(folder);
-    syncedShards.add(shard);
+  /** Makes a shard folder, once per process. What it answers resolves when its name is durable in the parent. */
+  const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
+    if (syncedShards.has(shard)) return { named: Promise.resolve() };
+    await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
+    const named = syncFolder(folder).catch(refuse);
+    // Waited for once the content is written; nobody may be waiting when it fails.
+    named.catch(() => undefined);
+    return { named };
   };
 
   /** Runs `fill` on a new file, and puts that in place under the key it answers; removes it when anything throws. */
@@ -56,15 +58,16 @@ export function openDiskBlobs(folder: string): Blobs {
     const temporary = path.join(folder, shard, `${randomText(26)}.part`);
     let key: string;
     try {
-      const file = await ensureShard(shard)
-        .then(() => open(temporary, 'wx', 0o600))
-        .catch(refuse);
+      const { named } = await ensureShard(shard);
+      const file = await open(temporary, 'wx', 0o600).catch(refuse);
       try {
         key = await fill(file);
         await file.datasync().catch(refuse);
       } finally {
         await file.close();
       }
+      await named;
+      syncedShards.add(shard);
       await rename(temporary, place(key)).catch(refuse);
       await syncFolder(path.join(folder, shard)).catch(refuse);
       return key;

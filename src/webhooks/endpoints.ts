@@ -69,6 +69,10 @@ export interface DeliveryRow {
   latency_ms: number | null;
   next_attempt_at: number | null;
   created_at: number;
+  /** Where the last request went; null when none was made. */
+  url: string | null;
+  /** The event as it is sent; null when it is not kept any more. */
+  body: string | null;
 }
 
 export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
@@ -78,6 +82,7 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
     eventType: row.event_type,
     status: row.status,
     attempts: row.attempts,
+    request: row.url === null ? null : requestOf(row.url, row),
     responseStatus: row.response_status,
     responseStart: row.response_start,
     error: row.error,
@@ -85,4 +90,9 @@ export function deliveryBody(row: DeliveryRow): Record<string, unknown> {
     nextAttemptAt: row.next_attempt_at === null ? null : iso(row.next_attempt_at),
     createdAt: iso(row.created_at),
   };
+}
+
+/** What was asked of the endpoint; time and signature are different at each attempt and are not kept. */
+function requestOf(url: string, { event_id, body }: DeliveryRow): Record<string, unknown> {
+  return { method: 'POST', url, headers: { 'content-type': 'application/json', 'webhook-id': event_id }, body };
 }

@@ -9,9 +9,10 @@ import { enqueue, enqueueHeld, heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
+import { readEventTexts } from './work-store.ts';
 
 const SHOWN =
-  'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at';
+  'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
 
 /** Newest event first; undefined when the account has no such endpoint. */
 export const listDeliveriesOperation = operation(
@@ -19,15 +20,23 @@ export const listDeliveriesOperation = operation(
   'read',
   async (tx, page: EndpointKey & { before: string | null; limit: number }): Promise<DeliveryRow[] | undefined> => {
     if (!(await findEndpoint(tx, page))) return undefined;
-    return tx.all<DeliveryRow>(
+    const rows = await tx.all<StoredRow>(
       `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? ${page.before === null ? '' : 'AND id < ?'}
        ORDER BY id DESC LIMIT ?`,
       page.id,
       ...(page.before === null ? [] : [page.before]),
       page.limit,
     );
+    return withBodies(tx, rows);
   },
 );
+
+type StoredRow = Omit<DeliveryRow, 'body'>;
+
+async function withBodies(tx: Transaction, rows: readonly StoredRow[]): Promise<DeliveryRow[]> {
+  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.event_seq))]);
+  return rows.map((row) => ({ ...row, body: events.get(row.event_seq)?.body ?? null }));
+}
 
 export type RetryAnswer =
   | { found: false; missing: 'endpoint' | 'delivery' }
@@ -71,12 +80,16 @@ export const retryDeliveryOperation = operation(
   },
 );
 
-function readDelivery(tx: Transaction, key: { id: string; deliveryId: string }) {
-  return tx.get<DeliveryRow>(
+async function readDelivery(
+  tx: Transaction,
+  key: { id: string; deliveryId: string },
+): Promise<DeliveryRow | undefined> {
+  const row = await tx.get<StoredRow>(
     `SELECT ${SHOWN} FROM webhook_delivery WHERE webhook_id = ? AND id = ? ${locked(tx)}`,
     key.id,
     key.deliveryId,
   );
+  return row && (await withBodies(tx, [row]))[0];
 }
 
 /** The waiting row is found by its time, which the record repeats; a row that is held or leased is on its way already. */

@@ -162,9 +162,16 @@ test('deliveries are listed, retried and replayed', async () => {
     return list.length === 5 ? list : undefined;
   });
   assert.deepEqual(Object.keys(all[0]), [
-    ...['deliveryId', 'eventId', 'eventType', 'status', 'attempts', 'responseStatus', 'responseStart', 'error'],
-    ...['latencyMs', 'nextAttemptAt', 'createdAt'],
+    ...['deliveryId', 'eventId', 'eventType', 'status', 'attempts', 'request', 'responseStatus', 'responseStart'],
+    ...['error', 'latencyMs', 'nextAttemptAt', 'createdAt'],
   ]);
+  const { request } = all[0];
+  const sent = hook.requests.find((one) => one.headers['webhook-id'] === all[0].eventId)!;
+  assert.deepEqual(request, {
+    ...{ method: 'POST', url: hook.url, body: sent.body },
+    headers: { 'content-type': 'application/json', 'webhook-id': all[0].eventId },
+  });
+  assert.ok(!JSON.stringify(all).includes('whsec_'));
   const first = await owner.get(`${path}/deliveries?limit=2`);
   const second = await owner.get(`${path}/deliveries?limit=3&cursor=${first.headers['x-next-cursor']}`);
   assert.deepEqual([...(first.body as []), ...(second.body as [])], all);

@@ -78,6 +78,15 @@ const deliverySchema = closed({
   eventType: eventName,
   status: oneOf(['pending', 'succeeded', 'failed']),
   attempts: Type.Integer(),
+  request: Type.Union([
+    closed({
+      method: Type.String(),
+      url: Type.String(),
+      headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+      body: nullable(Type.String({ description: 'The event as it is sent.' })),
+    }),
+    Type.Null(),
+  ]),
   responseStatus: Type.Union([Type.Integer(), Type.Null()]),
   responseStart: nullable(Type.String()),
   error: nullable(Type.String()),

@@ -19,7 +19,7 @@ function blank(job: Tellable, atMs: number): Settled {
   const { seq, fence, accountId, webhookId, eventSeq, event } = job;
   return {
     ...{ seq, fence, accountId, webhookId, eventSeq, eventId: event.id, eventType: event.type },
-    ...{ result: 'failed', tried: true, nextAttemptMs: null },
+    ...{ result: 'failed', tried: true, url: null, nextAttemptMs: null },
     ...{ responseStatus: null, responseStart: null, error: null, latencyMs: null },
     ...{ mode: job.mode, atMs },
   };
@@ -27,13 +27,16 @@ function blank(job: Tellable, atMs: number): Settled {
 
 export interface Tried extends Times {
   outcome: HttpOutcome;
+  /** Where the request went. */
+  url: string;
   /** Uniform in [0, 1), for the jitter. */
   random: number;
 }
 
-export function settledOf(job: Tellable, { outcome, random, nowMs, aheadMs }: Tried): Settled {
+export function settledOf(job: Tellable, { outcome, url, random, nowMs, aheadMs }: Tried): Settled {
   const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - aheadMs, random });
-  return { ...blank(job, nowMs), ...answerOf(outcome), result: verdict.kind, nextAttemptMs: verdict.nextAttemptMs };
+  const { kind: result, nextAttemptMs } = verdict;
+  return { ...blank(job, nowMs), ...answerOf(outcome), url, result, nextAttemptMs };
 }
 
 export function untriedOf(job: Tellable, { nowMs, error }: { nowMs: number; error: string }): Settled {

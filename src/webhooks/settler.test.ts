@@ -11,7 +11,15 @@ import type { Settled, SettleRequest } from './work-store.ts';
 
 const settled = (seq: number): Settled => ({
   ...{ seq, fence: 1, accountId: 'acc_1', webhookId: 'whk_1', eventSeq: 1, eventId: 'evt_1', eventType: 'Send' },
-  ...{ mode: 'live', result: 'succeeded', tried: true, nextAttemptMs: null, responseStatus: 200, responseStart: '' },
+  ...{
+    mode: 'live',
+    url: null,
+    result: 'succeeded',
+    tried: true,
+    nextAttemptMs: null,
+    responseStatus: 200,
+    responseStart: '',
+  },
   ...{ error: null, latencyMs: 1, atMs: 1 },
 });
 

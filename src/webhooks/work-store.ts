@@ -99,7 +99,7 @@ async function batchOf(
 ): Promise<Pick<ClaimedBatch, 'jobs' | 'events' | 'targets'>> {
   if (rows.length === 0) return { jobs: [], events: [], targets: [] };
   const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
-  const events = await readEvents(tx, [...new Set(rows.map((row) => row.ref))]);
+  const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))]);
   const aheads = await readAheads(tx, rows);
   const jobs: WebhookJob[] = [];
   for (const row of rows) {
@@ -169,7 +169,8 @@ async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, 
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-async function readEvents(tx: Transaction, seqs: number[]): Promise<Map<number, EventText>> {
+/** Events as they are sent, by their numbers. */
+export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<Map<number, EventText>> {
   const rows = await readList<EventRow>(
     tx,
     (marks) =>
@@ -208,6 +209,7 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
     eventType: event.type,
     result: 'failed',
     tried: false,
+    url: null,
     nextAttemptMs: null,
     responseStatus: null,
     responseStart: null,
@@ -231,6 +233,8 @@ export interface Settled {
   result: 'succeeded' | 'failed' | 'retry' | 'gone';
   /** False when no request was made. */
   tried: boolean;
+  /** Where the request went. */
+  url: string | null;
   /** As atMs by the clock of the mode. */
   nextAttemptMs: number | null;
   responseStatus: number | null;
@@ -246,15 +250,15 @@ const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed'
 async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
   await tx.run(
     `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
-       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
        attempts = webhook_delivery.attempts + excluded.attempts,
        response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
          ELSE excluded.response_status END,
        response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
          ELSE excluded.response_start END,
-       error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
+       url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
        next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at`,
     settled.webhookId,
     deliveryIdOf(settled.webhookId, settled.eventId),
@@ -271,6 +275,7 @@ async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Pr
     settled.nextAttemptMs,
     settled.atMs,
     nowMs,
+    settled.url,
   );
 }
 

@@ -162,7 +162,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   function settleOutcome(job: Carried, outcome: HttpOutcome): void {
     const { aheadMs } = job;
     const nowMs = clock.now() + aheadMs;
-    const settled = settledOf(job, { outcome, nowMs, aheadMs, random: random() });
+    const settled = settledOf(job, { outcome, url: job.target.url, nowMs, aheadMs, random: random() });
     settler.settle(settled);
     if (settled.result === 'succeeded') {
       deps.metrics?.webhookAttempts.succeeded.inc();

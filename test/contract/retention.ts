@@ -93,6 +93,7 @@ export const deliveries: Scenario = async (stage) => {
         mode: 'live',
         eventId: `evt_${index}`,
         eventType: 'Send',
+        url: 'https://a.example',
         result: index === 0 ? 'succeeded' : 'retry',
         tried: true,
       },

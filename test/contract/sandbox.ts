@@ -94,7 +94,13 @@ export const movingTheClock: Scenario = async (stage) => {
   const webhookJob = batch.jobs[0]!;
   const tried = {
     ...{ seq: webhookJob.seq, fence: webhookJob.fence, accountId, mode, webhookId, eventSeq: webhookJob.eventSeq },
-    ...({ eventId: batch.events[0]!.id, eventType: batch.events[0]!.type, result: 'retry', tried: true } as const),
+    ...({
+      eventId: batch.events[0]!.id,
+      eventType: batch.events[0]!.type,
+      result: 'retry',
+      tried: true,
+      url: 'https://a.example',
+    } as const),
     ...{ responseStatus: 500, responseStart: '', error: 'no', latencyMs: 1 },
     ...{ nextAttemptMs: stage.nowMs + 5 + 70 * MINUTE, atMs: stage.nowMs + 5 },
   };

@@ -62,6 +62,7 @@ function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Par
       tried: true,
       nextAttemptMs: null,
     },
+    url: 'https://a.example/hook',
     ...{ responseStatus: 200, responseStart: 'ok', error: null, latencyMs: 12, atMs: stage.nowMs + 100 },
     ...change,
   };

@@ -8,12 +8,14 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Check } from 'typebox/value';
 import { toSevenBit } from '../../src/mail/seven-bit.ts';
+import { readTrackableMail } from '../../src/mail/track-submitted.ts';
 import { isSevenBit } from '../../src/mail/transfer-encoding.ts';
 import { sendBody } from '../../src/send/request.ts';
 import { corpus, expectedEdit, GOOD, submit } from '../kit/submit.ts';
 import { INPUTS, SEEDS, TOKENS } from './submitted-seeds.ts';
 
 const mails = corpus().map(({ content }) => content.toString('latin1'));
+const TRACKING = { rewriteLink: (url: string) => `https://t.test/${url.length}`, pixelUrl: 'https://t.test/p' };
 const REPLIES = ['550 5.6.0', '550 5.7.1', '554 5.6.0', '552 5.3.4'];
 
 /** What may not be in a mail, told in another way than the reader tells it. */
@@ -40,6 +42,11 @@ function judge(text: string, sizes: readonly number[]): void {
   assert.equal(read.eightBit, /[\x80-\xff]/.test(content.toString('latin1')));
   assert.doesNotMatch(`${read.subject}${read.fromText}${read.headerMessageId}`, /[\x00-\x1f\x7f]/);
   assert.ok(submit(content).content.equals(content), 'what was taken once is taken again, unchanged');
+  const copy = readTrackableMail(content, { links: true })?.copy(TRACKING);
+  if (copy !== undefined) {
+    const again = submit(copy);
+    assert.ok(again.result.ok && again.content.equals(copy), 'a tracked copy is still a mail that would be taken');
+  }
   for (const eightBit of [true, false]) {
     const sevenBit = toSevenBit(content, { eightBit, utf8Headers: true });
     if (!sevenBit.ok) continue;

@@ -43,6 +43,8 @@ export interface RigMail {
   /** Content in a blob; the size recorded may be made to differ. */
   blob?: boolean;
   sizeBytes?: number;
+  /** What happens between the transaction that leases it and its hand-over. */
+  beforeHandover?: () => void;
 }
 
 export interface RigEvent {
@@ -221,8 +223,10 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
     },
     store: async (mail) => (await store(mail, false)).ids,
     send: async (mail) => {
+      const leaseUntilMs = (options.clock ?? clock).now() + DELIVERY_LEASE_MS;
       const { ids, jobs } = await store(mail, true);
-      delivery!.offer(jobs);
+      mail.beforeHandover?.();
+      delivery!.offer(jobs, leaseUntilMs);
       return ids;
     },
     restart: async (deps) => {

@@ -62,7 +62,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       response: { status: 200 },
       async handle(request) {
         let size = 0;
-        for await (const chunk of request.stream) {
+        for await (const chunk of request.stream.iterator({ destroyOnReturn: false })) {
           size += (chunk as Buffer).length;
           if (size > 1_000_000) return { ok: false, failure: failure('UPLOAD_MISMATCH') };
         }

@@ -1,0 +1,100 @@
+/**
+ * What an event costs in an account with many endpoints, counted in statements and rows: it touches the endpoints that
+ * want its type, in as many statements as for one, and nothing of the others.
+ */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { storage } from '../../test/kit/counted-database.ts';
+import { acceptance } from '../../test/kit/seed-mail.ts';
+import { newId } from '../base/ids.ts';
+import { acceptOperation } from '../messages/accept-store.ts';
+import { createEndpointOperation, removeEndpointOperation, replaceEndpointOperation } from '../webhooks/store.ts';
+
+const accountId = 'acc_1';
+const { database, counted, rows, close } = await storage();
+after(close);
+
+const made: string[] = [];
+async function endpoints(count: number, events: string[]): Promise<void> {
+  for (let i = 0; i < count; i += 1) {
+    const id = newId('whk');
+    made.push(id);
+    await database.execute(createEndpointOperation, {
+      ...{ id, accountId, mode: 'live', url: 'https://a.example', description: null, enabled: true, nowMs: 1 },
+      ...{ events: JSON.stringify(events), secretSealed: Buffer.from([1]) },
+    });
+  }
+}
+
+/** Statements, rows read and rows written by accepting one mail, which appends one Send event. */
+async function cost() {
+  counted.statements = 0;
+  counted.read = 0;
+  counted.written = 0;
+  await database.execute(acceptOperation, acceptance({ accountId }));
+  return { ...counted };
+}
+const waiting = (): number => Number(rows("SELECT count(*) AS n FROM work WHERE kind = 'webhook'")[0]?.n);
+
+test('ten thousand endpoints that want something else cost an event nothing', async () => {
+  const alone = await cost();
+  await endpoints(10_000, ['Bounce', 'Complaint']);
+  assert.deepEqual(await cost(), alone);
+  assert.equal(waiting(), 0);
+});
+
+test('those that want it cost one statement, whatever their number', async () => {
+  await endpoints(2, ['Send', 'Delivery']);
+  const two = await cost();
+  assert.equal(waiting(), 2);
+  await endpoints(1_998, ['Send']);
+  const many = await cost();
+  assert.equal(waiting(), 2_002);
+  assert.equal(many.statements, two.statements);
+  assert.equal(many.read, two.read);
+  assert.equal(many.written, two.written + 1_998);
+});
+
+test('a change of an endpoint changes what it is sent', async () => {
+  const key = { accountId, mode: 'live' as const };
+  const change = { url: 'https://a.example', description: null, secretSealed: null, nowMs: 2 };
+  for (const id of made.slice(10_002)) await database.execute(removeEndpointOperation, { ...key, id });
+  const before = waiting();
+  await cost();
+  assert.equal(waiting() - before, 2);
+  const [first, second] = made.slice(10_000) as [string, string];
+  await database.execute(replaceEndpointOperation, {
+    ...key,
+    ...change,
+    id: first,
+    events: '["Bounce"]',
+    enabled: null,
+  });
+  await cost();
+  assert.equal(waiting() - before, 3);
+  await database.execute(replaceEndpointOperation, {
+    ...key,
+    ...change,
+    id: second,
+    events: '["Send"]',
+    enabled: false,
+  });
+  await cost();
+  assert.equal(waiting() - before, 3, 'disabled');
+  await database.execute(replaceEndpointOperation, {
+    ...key,
+    ...change,
+    id: second,
+    events: '["Send"]',
+    enabled: true,
+  });
+  await database.execute(replaceEndpointOperation, {
+    ...key,
+    ...change,
+    id: second,
+    events: '["Send"]',
+    enabled: null,
+  });
+  await cost();
+  assert.equal(waiting() - before, 4, 'enabled again, once');
+});

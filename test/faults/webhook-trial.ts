@@ -1,0 +1,198 @@
+/**
+ * Kills the service with SIGKILL again and again while it takes mail in and tells of it to a receiver that fails three times
+ * out of ten, and judges what arrived against the log: every event of it arrived, with one id and one body however often, and
+ * nothing arrived that is not in it. It runs in the sandbox, whose clock is moved through the retries; the worker, the queue
+ * and the requests are those of live mail. Moves of the clock are killed too.
+ */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { JsonObject } from '../kit/api.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const BATCH = 50;
+/** No event fails so often that its schedule ends. */
+const MOST_FAILURES = 5;
+/** A row that was being tried at two kills waits this long before it is tried again alone. */
+const DRAIN_TIMEOUT_MS = 120_000;
+
+export interface TrialOptions {
+  messages: number;
+  kills: number;
+}
+
+export interface TrialReport {
+  events: number;
+  requests: number;
+  failed: number;
+  /** Events that were told more than once after they had been taken. */
+  repeated: number;
+}
+
+interface Told {
+  body: string;
+  taken: number;
+  failed: number;
+}
+
+interface Receiver {
+  url: string;
+  told: Map<string, Told>;
+  /** What was not as it must be. */
+  faults: string[];
+  requests: number;
+  failed: number;
+  close(): Promise<void>;
+}
+
+async function receiver(): Promise<Receiver> {
+  const server = http.createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks);
+      const id = String(request.headers['webhook-id']);
+      const digest = createHash('sha256').update(body).digest('base64');
+      const known = made.told.get(id) ?? { body: digest, taken: 0, failed: 0 };
+      made.told.set(id, known);
+      made.requests += 1;
+      if (known.body !== digest) made.faults.push(`${id} came with another body`);
+      if ((JSON.parse(body.toString()) as JsonObject).eventId !== id) made.faults.push(`${id} is not the event’s id`);
+      if (Math.random() < 0.3 && known.failed < MOST_FAILURES) {
+        known.failed += 1;
+        made.failed += 1;
+        if (Math.random() < 0.2) request.socket.resetAndDestroy();
+        else response.writeHead(500 + Math.floor(Math.random() * 5)).end('no');
+        return;
+      }
+      known.taken += 1;
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const made: Receiver = {
+    ...{ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, told: new Map(), faults: [] },
+    ...{ requests: 0, failed: 0 },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return made;
+}
+
+const WORDS = ['ann', 'bob', 'bounced', 'complained', 'delayed', 'suppressed'];
+
+/** Repeats the batch with its key until it is answered, as a customer would. */
+async function sendBatch(service: Service, number: number, size: number): Promise<string[]> {
+  const messages = Array.from({ length: size }, (_, index) => ({
+    ...{ from: 'a@shop.example', subject: `Mail ${number}.${index}`, text: 'Hello' },
+    to: `${WORDS[(number + index) % WORDS.length]}+${number}.${index}@example.com`,
+  }));
+  return waitUntil(
+    `batch ${number} to be accepted`,
+    async () => {
+      const headers = { 'idempotency-key': `batch ${number}` };
+      const answer = await service.sandboxApi.post('/send/batch', { messages }, headers).catch(() => undefined);
+      if (answer?.status !== 200) return false;
+      const results = answer.body.results as JsonObject[];
+      return results.every((one) => one.status === 202) && results.map((one) => String(one.data.messageId));
+    },
+    60_000,
+  );
+}
+
+async function readLog(service: Service): Promise<JsonObject[]> {
+  const events: JsonObject[] = [];
+  for (let cursor = ''; ; ) {
+    const page = await service.sandboxApi.get(`/events?order=asc&limit=100${cursor}`);
+    assert.equal(page.status, 200, page.text);
+    events.push(...(page.body as unknown as JsonObject[]));
+    cursor = `&cursor=${page.headers['x-next-cursor']}`;
+    if (!page.headers.link) return events;
+  }
+}
+
+/** Runs the trial and throws with the first broken promise. */
+export async function webhookTrial({ messages, kills }: TrialOptions): Promise<TrialReport> {
+  const hook = await receiver();
+  const service = await startService({ env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
+  const accepted: string[] = [];
+  const kill = async (): Promise<void> => {
+    await service.kill('SIGKILL');
+    await service.restart();
+  };
+  try {
+    const events = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject'];
+    const endpoint = await service.sandboxApi.post('/webhooks', { url: hook.url, events });
+    assert.equal(endpoint.status, 201, endpoint.text);
+    const batches = messages / BATCH;
+    let next = 0;
+    const sender = async (): Promise<void> => {
+      while (next < batches) {
+        next += 1;
+        accepted.push(...(await sendBatch(service, next, BATCH)));
+      }
+    };
+    const senders = [sender(), sender()];
+    for (let done = 0; done < kills; done += 1) {
+      const target = (messages * (done + 0.5)) / kills;
+      await waitUntil('more to be accepted', () => accepted.length >= target, 120_000);
+      // In the middle of what a clock that is moved makes happen, every third time.
+      const moving = done % 3 === 2 ? service.sandboxApi.post('/sandbox/clock/advance', { seconds: 30 }) : undefined;
+      moving?.catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 80));
+      await kill();
+    }
+    await Promise.all(senders);
+    const ends = new Set(['Delivery', 'Bounce', 'Reject']);
+    const log = await waitUntil(
+      'every event to be told',
+      async () => {
+        const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 6 * 3_600 } };
+        const moved = await service.sandboxApi.call({ ...advance, timeoutMs: 60_000 });
+        assert.equal(moved.status, 200, moved.text);
+        const all = await readLog(service);
+        const ended = new Set(all.filter((one) => ends.has(one.eventType)).map((one) => one.messageId));
+        return ended.size === messages && all.every((one) => (hook.told.get(one.eventId)?.taken ?? 0) > 0) && all;
+      },
+      DRAIN_TIMEOUT_MS,
+    );
+    return judge({ log, accepted, messages, hook });
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\nlog of the service, its end:\n${service.log.slice(-3000)}`, {
+      cause: error,
+    });
+  } finally {
+    await service.close();
+    await hook.close();
+  }
+}
+
+interface Judged {
+  log: JsonObject[];
+  accepted: string[];
+  messages: number;
+  hook: Receiver;
+}
+
+function judge({ log, accepted, messages, hook }: Judged): TrialReport {
+  assert.deepEqual(hook.faults, []);
+  assert.equal(new Set(accepted).size, messages);
+  const ids = log.map((one) => String(one.eventId));
+  assert.equal(new Set(ids).size, ids.length, 'an event is in the log once');
+  assert.deepEqual(new Set(log.map((one) => one.messageId)), new Set(accepted), 'of the accepted messages alone');
+  const known = new Set(ids);
+  assert.deepEqual(
+    [...hook.told.keys()].filter((id) => !known.has(id)),
+    [],
+    'none invented',
+  );
+  const sends = log.filter((one) => one.eventType === 'Send');
+  assert.equal(sends.length, messages, 'one Send for each message');
+  const repeated = [...hook.told.values()].filter((one) => one.taken > 1).length;
+  return { events: ids.length, requests: hook.requests, failed: hook.failed, repeated };
+}
