@@ -19,6 +19,7 @@ const ROWS: Record<string, string[]> = {
   'long-queue': ['long-queue.ts'],
   micro: ['micro.ts'],
   'webhook-fanout': ['webhook-fanout.ts'],
+  'event-log': ['event-log.ts'],
   'start-idle': ['start-idle.ts'],
   'large-delivery': ['large-delivery.ts'],
   upload: ['upload.ts'],

@@ -1,4 +1,4 @@
--- The sandbox's clock, which endpoint wants which event, and where the requests of webhooks went.
+-- The sandbox's clock, which endpoint wants which event, where the requests of webhooks went, and rare events.
 
 -- By how much the clock of an account's sandbox is ahead of the real time, for good. Times of its messages and events are by
 -- that clock; `due` of its work is real, and moves with the clock. `moved_by` names who is moving it now, until `moving_until`.
@@ -25,3 +25,7 @@ INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id)
 
 -- Where the last request of a delivery went; null for what was never tried, and for records from before this column.
 ALTER TABLE webhook_delivery ADD COLUMN url TEXT;
+
+-- Events that are rare among many: who asks for bounces does not read past every delivery. Send and Delivery, which every
+-- mail has, are in no need of it and do not pay for it.
+CREATE INDEX event_of_note ON event (account_id, mode, type, position, seq) WHERE type NOT IN ('Send', 'Delivery');

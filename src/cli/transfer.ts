@@ -4,11 +4,14 @@
  * after it would be sent again from the new place.
  */
 import path from 'node:path';
+import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
+import { makePartitionsOperation } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import { type Copied, openPortableFile, type Progress } from '../storage/portable-file.ts';
+import type { PostgresAddress } from '../storage/postgres-url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
 import { type Command, type CommandCall, CommandError, type CommandOutcome } from './command.ts';
 import { migrate, withStore } from './store.ts';
@@ -127,6 +130,17 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
   return outcome(source, { tables, blobs }, 'Put the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY.');
 }
 
+/** Weeks for the latest mail of the file, and for the mail that comes: one that finds rows in its place is never made. */
+async function makePartitions(address: PostgresAddress): Promise<void> {
+  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
+  try {
+    await database.execute(makePartitionsOperation, { nowMs: database.clock!.now() });
+  } finally {
+    await database.close();
+  }
+}
+
 async function importServer(call: CommandCall, source: string): Promise<CommandOutcome> {
   const { config, clock } = call;
   const { connectPostgres } = await import('../storage/postgres-connection.ts');
@@ -140,6 +154,7 @@ async function importServer(call: CommandCall, source: string): Promise<CommandO
     const check = file.raw.prepare("SELECT value FROM meta WHERE key = 'secret-key-check'").get()?.value;
     assertSecretKeyFits({ directory, configured: config.secretKey }, typeof check === 'string' ? check : null);
     await migrate(config, clock.now());
+    await makePartitions(config.databaseUrl!);
     const store = await openBlobStore(config, { directory, clock });
     const connection = await connectPostgres(config.databaseUrl!);
     try {

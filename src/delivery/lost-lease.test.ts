@@ -25,9 +25,10 @@ async function rigWithSink(
   return { rig, sink };
 }
 
-/** Another worker claims the row, as of the rig's time. */
-function takeOver(rig: Rig): void {
-  rig.tamper('UPDATE work SET fence = fence + 1, leased = 1, due = ?', rig.clock.now() + 60_000);
+/** Another worker claims the message, or whatever there is, as of the rig's time. */
+function takeOver(rig: Rig, messageId = ''): void {
+  const sql = "UPDATE work SET fence = fence + 1, leased = 1, due = ? WHERE ? IN (subject, '')";
+  rig.tamper(sql, rig.clock.now() + 60_000, messageId);
 }
 
 /** The other worker gives it back, due now. */
@@ -126,6 +127,32 @@ test('mail that is handed over when its lease has ended is not sent by this work
   assert.equal(sink.accepted, 0);
   giveBack(rig);
   await waitUntil('the message to be delivered', () => rig.status(id!) === 'delivered');
+});
+
+test('a message that is lost while it waits is not sent, and its lane goes on behind it', async (t) => {
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const script: SinkOptions['script'] = {
+    data: async () => {
+      await mayGoOn;
+      return undefined;
+    },
+  };
+  const { rig, sink } = await rigWithSink(t, { script }, { deps: { connectionShare: () => 0.01 } });
+  const [first] = await rig.send({ to: ['1@x.example'] });
+  await waitUntil('the only connection to be busy', () => sink.commands.includes('DATA'));
+  const [lost] = await rig.send({ to: ['2@x.example'] });
+  const extensions = countExtensions(rig);
+  takeOver(rig, lost!);
+  rig.clock.advance(20_000);
+  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  const [last] = await rig.send({ to: ['3@x.example'] });
+  goOn();
+  await waitUntil('the last message to be delivered', () => rig.status(last!) === 'delivered');
+  assert.deepEqual([rig.status(first!), rig.status(lost!)], ['delivered', 'queued']);
+  assert.deepEqual(
+    sink.messages.map((message) => message.to[0]),
+    ['1@x.example', '3@x.example'],
+  );
 });
 
 test('a failure that is not recorded because its lease was lost is forgotten: when the message comes back, it is tried', async (t) => {

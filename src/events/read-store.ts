@@ -39,6 +39,10 @@ const joined = (dialect: Transaction['dialect'], events: string): string =>
 export const SETTLED =
   'v.position < (SELECT xid_offset FROM event_order WHERE id = 1) + CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)';
 
+/** Types that every mail has an event of. */
+const EVERYDAY: readonly EventType[] = ['Send', 'Delivery'];
+const EVERYDAY_LIST = EVERYDAY.map((type) => `'${type}'`).join(', ');
+
 async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]> {
   const conditions = ['v.account_id = ?', 'v.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
@@ -55,6 +59,9 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
   if (page.order === 'asc' && tx.dialect === 'postgres') conditions.push(SETTLED);
   add('v.message_id = ?', page.messageId);
   add('v.type = ?', page.eventType);
+  // Names the index of rare events.
+  if (page.eventType !== null && !EVERYDAY.includes(page.eventType))
+    conditions.push(`v.type NOT IN (${EVERYDAY_LIST})`);
   add('v.at >= ?', page.sinceMs);
   add('v.at <= ?', page.untilMs);
   const order = page.order === 'asc' ? 'ASC' : 'DESC';

@@ -116,6 +116,25 @@ test('a week with an unfinished or recently changed message stays, with all behi
   }
 });
 
+test('a week whose messages lie in the rest, as after an import, is kept and dropped like any other', async (t) => {
+  for (const status of ['scheduled', 'delivered']) {
+    const temp = await open(t);
+    const atMs = NOW - 150 * DAY;
+    const stray = newId('msg', atMs);
+    await temp.rows(
+      `INSERT INTO message (account_id, mode, id, email_seq, recipient, role, status, attempts, expires_at, created_at, updated_at)
+       VALUES ('acc_1', 'live', '${stray}', 1, 'r', 'to', 'delivered', 1, 1, ${atMs}, ${atMs})`,
+    );
+    await oldMail(temp, atMs, { status });
+    assert.deepEqual(await placeOf(temp.rows, 'message'), ['message_rest', 'message_rest'], 'control');
+    assert.notDeepEqual(await placeOf(temp.rows, 'email'), ['email_rest'], 'control');
+    await dropAll(temp, NOW - 90 * DAY);
+    const left = status === 'scheduled' ? [1, 2, 1, 1] : [0, 0, 0, 0];
+    for (const [i, table] of ['email', 'message', 'attempt', 'event'].entries())
+      assert.equal((await temp.rows(`SELECT 1 FROM ${table}`)).length, left[i], `${status}: ${table}`);
+  }
+});
+
 test('mail of a week without partitions lies in the rest, and stays there when the week gets one', async (t) => {
   const temp = await open(t);
   const atMs = NOW - 300 * DAY;

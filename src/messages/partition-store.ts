@@ -109,9 +109,12 @@ export const dropOldestWeekOperation = operation(
     const [startMs, tables] = oldest;
     if (startMs + PARTITION_MS > beforeMs || (await isNeeded(tx, startMs, { tables, beforeMs }))) return false;
     for (const table of tables) await tx.run(`DROP TABLE ${table}_${weekName(startMs)}`);
+    const ids = [idFloor('msg', startMs), idFloor('msg', startMs + PARTITION_MS)];
     // Late events of its messages lie in later weeks.
-    const [from, to] = [idFloor('msg', startMs), idFloor('msg', startMs + PARTITION_MS)];
-    await tx.run('DELETE FROM event WHERE message_id >= ? AND message_id < ?', from, to);
+    await tx.run('DELETE FROM event WHERE message_id >= ? AND message_id < ?', ...ids);
+    // Messages whose emails went and that had no partition of their own lie in the rest.
+    if (!tables.has('message')) await tx.run('DELETE FROM message WHERE id >= ? AND id < ?', ...ids);
+    if (!tables.has('attempt')) await tx.run('DELETE FROM attempt WHERE message_id >= ? AND message_id < ?', ...ids);
     return true;
   },
   { slow: true },
@@ -128,9 +131,12 @@ async function isNeeded(
     const named = await tx.get(`SELECT 1 AS found FROM email_${week} WHERE blob_key IS NOT NULL LIMIT 1`);
     if (named !== undefined) return true;
   }
-  if (!tables.has('message')) return false;
+  // Of all messages of the week: where they have no partition they lie in the rest, and their emails may lie in this week's.
   const row = await tx.get(
-    `SELECT 1 AS found FROM message_${week} WHERE status IN ${UNFINISHED} OR (mode = 'live' AND updated_at > ?) LIMIT 1`,
+    `SELECT 1 AS found FROM message WHERE id >= ? AND id < ?
+       AND (status IN ${UNFINISHED} OR (mode = 'live' AND updated_at > ?)) LIMIT 1`,
+    idFloor('msg', startMs),
+    idFloor('msg', startMs + PARTITION_MS),
     beforeMs,
   );
   return row !== undefined;

@@ -79,6 +79,26 @@ test('a stream that breaks or turns out 8-bit cuts the connection before the dot
   }
 });
 
+test('a message that may not end is cut before its dot, at whatever size, and nobody has it', async () => {
+  for (const bytes of [10, 400_000]) {
+    const { sink, session } = await begin();
+    const content = Buffer.from(`${'x'.repeat(8)}\r\n`.repeat(bytes / 10));
+    const result = await session.send(mail({ content, sizeBytes: content.length, mayEnd: () => true }));
+    assert.equal(result.recipients[0]?.accepted, true, 'control');
+    let asked = 0;
+    const mayEnd = (): boolean => {
+      asked += 1;
+      return false;
+    };
+    const kept = await session.send(mail({ content, sizeBytes: content.length, mayEnd }));
+    const { stage, cause } = kept.recipients[0]!;
+    assert.deepEqual({ stage, cause, asked }, { stage: 'data', cause: 'ECANCELLED', asked: 1 });
+    assert.equal(session.usable, false);
+    await waitUntil('the peer to see the end', () => sink.connections.now === 0);
+    assert.equal(sink.accepted, 1);
+  }
+});
+
 test('8-bit content: declared where offered, refused where not, and no byte of it sent', async () => {
   const content = Buffer.from('Subject: x\r\n\r\nGrüße\r\n');
   const { sink, session } = await begin();

@@ -48,3 +48,8 @@ export async function moveClock(tx: Transaction, accountId: string, byMs: number
     accountId,
   );
 }
+
+/** Ends moves that a process which is dead has begun. */
+export async function freeClocks(tx: Transaction): Promise<void> {
+  await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE moved_by IS NOT NULL');
+}

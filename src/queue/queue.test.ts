@@ -7,7 +7,19 @@ import { type TestContext, test } from 'node:test';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
 import { openSqlite, type SqliteConnection } from '../storage/sqlite-connection.ts';
-import { claim, enqueue, finish, heldLanes, hold, mark, recoverOperation, reschedule, unhold } from './queue.ts';
+import {
+  claim,
+  enqueue,
+  finish,
+  heldLanes,
+  hold,
+  mark,
+  recordCrash,
+  recoverOperation,
+  release,
+  reschedule,
+  unhold,
+} from './queue.ts';
 
 async function openQueue(t: TestContext): Promise<SqliteConnection> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-queue-'));
@@ -69,6 +81,25 @@ const ROW = {
   dueMs: 0,
   leaseMs: null,
 } as const;
+
+test('what was given back is not given back a second time, by whoever does not know that it was', async (t) => {
+  const tx = await openQueue(t);
+  const seq = await enqueue(tx, ROW);
+  const take = async (nowMs: number) =>
+    (await claim(tx, { kind: 'k', nowMs, leaseMs: 10, limit: 1, suspects: true }))[0]!;
+  const row = () => tx.get('SELECT due, leased, held, attempts, crashes FROM work WHERE seq = ?', seq);
+  const first = await take(1);
+  assert.equal(await reschedule(tx, first, 100), true);
+  assert.equal(await reschedule(tx, first, 200), false);
+  await release(tx, [first], 1);
+  await hold(tx, [first], 1);
+  assert.equal(await recordCrash(tx, first, 1), false);
+  assert.deepEqual({ ...(await row()) }, { due: 100, leased: 0, held: 0, attempts: 1, crashes: 0 });
+  const second = await take(100);
+  assert.equal(await recordCrash(tx, second, 300), true);
+  assert.equal(await recordCrash(tx, second, 400), false);
+  assert.deepEqual({ ...(await row()) }, { due: 300, leased: 0, held: 0, attempts: 1, crashes: 1 });
+});
 
 test('the end of a lease is blamed on every row once, and then only on rows that were being tried', async (t) => {
   const tx = await openQueue(t);

@@ -23,6 +23,7 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { freeClocks } from './account-clock.ts';
 import { FREE, HELD, TRIED } from './lease-states.ts';
 
 export { aheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
@@ -363,9 +364,10 @@ export async function heldLanes(tx: Transaction, kind: string, page: LanePage): 
  * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
  * Rows are due at once, as take-overs. Answers how many.
  */
-export const recoverOperation = operation('queue.recover', 'write', (tx, nowMs: number) =>
-  tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${BLAME} WHERE leased > 0`, nowMs),
-);
+export const recoverOperation = operation('queue.recover', 'write', async (tx, nowMs: number): Promise<number> => {
+  await freeClocks(tx);
+  return tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${BLAME} WHERE leased > 0`, nowMs);
+});
 
 export interface Backlog {
   depth: number;

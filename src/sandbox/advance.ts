@@ -2,7 +2,7 @@
  * Moves the clock of an account's sandbox: what comes due on the way is run here, in the order in which it is due and each
  * thing at its own time, whoever runs deliveries and webhooks otherwise. What is due already is left to them first.
  *
- *   begin (one move at a time) → wait until nothing is under way → step, step, … → the clock stands at its new time
+ *   wait until nothing is under way → begin (one move at a time) → step, step, … → the clock stands at its new time
  *
  * A step is what can happen together. A move that takes long ends after a step: the clock stands where it has come to, all
  * that was due until then has happened, and what is left to move is told. A process that dies in a move leaves what it has
@@ -54,10 +54,11 @@ export interface Advanced {
 }
 
 const BUDGET_MS = 25_000;
-const LEASE_MS = 45_000;
+/** Longer than a step takes. */
+const LEASE_MS = 25_000;
 const ROWS = 200;
 /** For another move of the same clock, before this one is refused. */
-const BEGIN_WITHIN_MS = 20_000;
+const BEGIN_WITHIN_MS = 28_000;
 /** A webhook that is under way has this long. */
 const QUIET_WITHIN_MS = 16_000;
 /** What is due and not taken by any worker within this time is run by the move itself. */
@@ -119,6 +120,7 @@ export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<
 
   return async ({ accountId, byMs, signal }) => {
     const by = randomText(16);
+    await quiet(accountId, signal);
     if (!(await begin(accountId, by))) {
       return refuse(
         failure('CONFLICT', { message: 'Another call is moving this clock; repeat the call when it is done.' }),
@@ -134,7 +136,6 @@ export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<
       return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
     };
     try {
-      await quiet(accountId, signal);
       momentMs = await sandboxClock.now(accountId);
       const targetMs = momentMs + byMs;
       do {

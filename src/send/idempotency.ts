@@ -87,12 +87,17 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
     const stored = await database.execute(storedAnswerOperation, { ...place, nowMs });
     if (stored !== null) return replay(stored, bodyHash);
     const answer = await first();
-    if (answer !== undefined) return answer;
+    if (answer !== undefined && !mayBeAnswered(answer)) return answer;
     const other = await database.execute(storedAnswerOperation, { ...place, nowMs });
-    return other === null ? refuse(inProgress()) : replay(other, bodyHash);
+    return other === null ? (answer ?? refuse(inProgress())) : replay(other, bodyHash);
   } finally {
     await claims.release(place);
   }
+}
+
+/** A submission that is found used may have been used by another node under this very key, since the key was looked at. */
+function mayBeAnswered(answer: Result<Answer>): boolean {
+  return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
 }
 
 function inProgress(): Failure {

@@ -133,6 +133,26 @@ test('of many sends at once one is accepted', async () => {
   assert.equal(app.offered.length, before + 1);
 });
 
+test('one key at several nodes at once: each answers with the one acceptance', async (t) => {
+  const account = someAccount();
+  const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
+  const before = app.offered.length;
+  // What is in progress is known to its own node alone.
+  const { take } = app.claims;
+  app.claims.take = () => true;
+  t.after(() => {
+    app.claims.take = take;
+  });
+  const answers = await Promise.all(Array.from({ length: 12 }, () => app.send(account, id, {}, 'nodes')));
+  assert.deepEqual(
+    [...new Set(answers.map((answer) => `${code(answer)} ${answer.text}`))],
+    [`202 ${answers[0]!.text}`],
+  );
+  assert.equal(app.offered.length, before + 1);
+  const other = await app.send(account, id, { text: 'Other text' }, 'nodes');
+  assert.equal(code(other), '422 IDEMPOTENCY_KEY_REUSED');
+});
+
 test('a send beside repeated uploads takes one whole file, or nothing', async () => {
   const account = someAccount();
   const bytes = someBytes(50_000);

@@ -24,6 +24,8 @@ export interface SmtpLimits {
   handshakeMs: number;
   /** How long a client from an address that never logged in waits for the greeting; who speaks before it is refused. */
   greetingMs: number;
+  /** The same for an address that did: long enough to see who does not wait at all, and short enough for a mail a connection. */
+  knownGreetingMs: number;
   /** How long the last reply may take to be read before the connection is cut. */
   lingerMs: number;
 }
@@ -41,6 +43,7 @@ export const defaultLimits: SmtpLimits = {
   dataMs: 600_000,
   handshakeMs: 60_000,
   greetingMs: 20,
+  knownGreetingMs: 3,
   lingerMs: 3_000,
 };
 

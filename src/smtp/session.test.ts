@@ -21,6 +21,21 @@ async function countBlobs(): Promise<number> {
   return count;
 }
 
+test('who speaks before the greeting is refused also where log-ins came from', async () => {
+  const first = await rig.listen();
+  (await openSession(first.port, rig.credentials.live)).destroy();
+  const { port } = await rig.listen({ guard: first.guard, limits: { greetingMs: 8_000, knownGreetingMs: 100 } });
+  const early = await connectTalker(port);
+  early.send('EHLO client.example\r\n');
+  assert.match(await early.reply(), /^554 5\.5\.0 /);
+  await early.closed();
+  const patient = await connectTalker(port);
+  const since = performance.now();
+  assert.match(await patient.reply(), /^220 /);
+  assert.ok(performance.now() - since < 6_000, 'and not held back for as long as a stranger');
+  patient.destroy();
+});
+
 test('revocation, suspension and a plan without SMTP are felt at the next MAIL of an open session', async () => {
   const { port } = await rig.listen();
   const credential = await rig.credential('live');

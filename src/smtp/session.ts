@@ -72,9 +72,10 @@ export class Session implements Dialogue {
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#attach(socket);
-    // An early talker is one whose first bytes are there already: to see them, an address that we know waits only a turn.
-    if (services.guard.knows(this.countedAddress)) setImmediate(() => this.#greet());
-    else setTimeout(() => this.#greet(), services.limits.greetingMs).unref();
+    // Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment.
+    const { greetingMs, knownGreetingMs } = services.limits;
+    const waitMs = services.guard.knows(this.countedAddress) ? Math.min(greetingMs, knownGreetingMs) : greetingMs;
+    setTimeout(() => this.#greet(), waitMs).unref();
   }
 
   #attach(socket: Socket): void {

@@ -121,7 +121,10 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   /** The job is in our hand no more. */
   function leave(job: Carried): void {
     leases.drop(job);
-    if (isSuspect(job)) suspects -= 1;
+    if (!isSuspect(job)) return;
+    suspects -= 1;
+    // The next one may come; after many crashes there are many.
+    alarm.nudge();
   }
 
   async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {

@@ -99,6 +99,22 @@ test('of two copies that are settled at once one removes the content they share'
   }
 });
 
+test('a delay whose commit was not acknowledged and that is recorded again is one attempt with one event', async (t) => {
+  fresh(t);
+  const { recipients } = await seedMail(nodes[0]!, { accountId: 'acc_1' });
+  const { messageId } = recipients[0]!;
+  const [job] = await claim(nodes[0]!);
+  const event = { id: 'evt_delay', type: 'DeliveryDelay', detail: {} } as const;
+  const delay: Settlement = { ...delivered(job!), to: 'delayed', nextAttemptAtMs: Date.now() + MINUTE, event };
+  assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, []);
+  assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, [job!.seq]);
+  const found = write(async (tx) => [
+    ...(await tx.all('SELECT attempts FROM work')),
+    ...(await tx.all("SELECT id FROM event WHERE message_id = ? AND type = 'DeliveryDelay'", messageId)),
+  ]);
+  assert.deepEqual(await nodes[1]!.execute(found, null), [{ attempts: 1 }, { id: 'evt_delay' }]);
+});
+
 test('a message is cancelled or claimed, never both', async (t) => {
   fresh(t);
   for (let round = 0; round < 20; round += 1) {

@@ -1,6 +1,7 @@
 /**
  * A node is stopped in the middle of its work for three leases, and then let go. Others take over what it held; when it wakes
- * up it must not record anything over them, nor begin a delivery of what is no longer its own.
+ * up it must not record anything over them, nor begin a delivery of what is no longer its own, nor end one that it had begun: the
+ * receiving server has said 354 to it meanwhile, and waits for the mail.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +21,9 @@ test('a node frozen for three leases and let go again', { timeout: 600_000 }, as
     script: async ({ cluster, sink, ledger, fault, progress }) => {
       await progress(60);
       const frozen = cluster.nodes[1]!;
-      await fault('freeze', async () => {
+      sink.setScript({ data: { delayMs: 500 } });
+      await progress(20);
+      const freeze = async (): Promise<void> => {
         process.kill(frozen.pid, 'SIGSTOP');
         const began = performance.now();
         const before = [...ledger.acknowledged.keys()];
@@ -36,7 +39,8 @@ test('a node frozen for three leases and let go again', { timeout: 600_000 }, as
         await wait(Math.max(0, THREE_LEASES_MS - (performance.now() - began)));
         process.kill(frozen.pid, 'SIGCONT');
         await wait(2_000);
-      });
+      };
+      await fault('freeze', freeze, { isStandstill: true });
       await progress(30);
     },
   });

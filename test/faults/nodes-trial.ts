@@ -26,6 +26,8 @@ export interface Fault {
   fromMs: number;
   /** Undefined while it lasts. */
   untilMs: number | undefined;
+  /** The node stood still: it explains copies of what was sent before it, and none of what was sent behind it. */
+  isStandstill: boolean;
 }
 
 export interface NodesTrial {
@@ -33,7 +35,7 @@ export interface NodesTrial {
   sink: SmtpSink;
   ledger: Ledger;
   /** Does something and keeps the time in which it lasted. */
-  fault(what: string, act: () => Promise<void>): Promise<void>;
+  fault(what: string, act: () => Promise<void>, kind?: { isStandstill: boolean }): Promise<void>;
   /** Until so many more messages were acknowledged. */
   progress(more: number): Promise<void>;
 }
@@ -74,8 +76,8 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
       cluster,
       sink,
       ledger,
-      fault: async (what, act) => {
-        const fault: Fault = { what, fromMs: Date.now(), untilMs: undefined };
+      fault: async (what, act, { isStandstill } = { isStandstill: false }) => {
+        const fault: Fault = { what, fromMs: Date.now(), untilMs: undefined, isStandstill };
         faults.push(fault);
         await act();
         fault.untilMs = Date.now();
@@ -153,5 +155,6 @@ async function judge({ cluster, sink, ledger, faults }: Evidence): Promise<Nodes
 /** Whether the fault may have kept the earlier copy's delivery from being recorded. */
 export function explains(fault: Fault, earlierMs: number, laterMs: number): boolean {
   const begun = fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS;
-  return begun && (fault.untilMs ?? Number.POSITIVE_INFINITY) >= earlierMs - STRAGGLER_MS;
+  const lastedMs = fault.isStandstill ? fault.fromMs : (fault.untilMs ?? Number.POSITIVE_INFINITY);
+  return begun && lastedMs >= earlierMs - STRAGGLER_MS;
 }

@@ -7,6 +7,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { connectPostgres } from '../../src/storage/postgres-connection.ts';
+import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, startService } from '../kit/start-service.ts';
 import { tempPostgres } from '../kit/temp-postgres.ts';
@@ -62,6 +64,10 @@ test('from one machine to a server and back, without losing a mail', { timeout: 
   assert.equal(moved.code, 0, moved.stderr);
   assert.deepEqual(JSON.parse(moved.stdout).tables, JSON.parse(out.stdout).tables);
   assert.match(moved.stderr, /message 25\/25/, 'progress is told on stderr');
+  const { client, destroy } = await connectPostgres(parsePostgresUrl(env.POSTRIDER_DATABASE_URL));
+  const { rows } = await client.query('SELECT DISTINCT tableoid::regclass::text AS place FROM message');
+  destroy();
+  assert.match(JSON.stringify(rows), /^\[{"place":"message_\d{8}"}/, 'its messages lie in partitions of their weeks');
   const again = await runCommand(['import', exported], { dataDir, env: withKey });
   assert.equal(again.code, 1);
   assert.match(again.stderr, /has accounts already/);
@@ -72,7 +78,10 @@ test('from one machine to a server and back, without losing a mail', { timeout: 
   const bySubject = new Set(sink.messages.map((mail) => /^Subject: (.*)$/m.exec(mail.content.toString())?.[1]?.trim()));
   assert.equal(bySubject.size, 25);
   for (const mail of sink.messages) assert.match(mail.content.toString('latin1'), /^DKIM-Signature: /m);
-  for (const id of sent) assert.equal((await node.api.get(`/messages/${id}`)).body.status, 'delivered');
+  for (const id of sent) {
+    const status = async () => (await node.api.get(`/messages/${id}`)).body.status;
+    await waitUntil(`${id} to be delivered`, async () => (await status()) === 'delivered');
+  }
   const fresh = await node.api.post('/send', {
     from: 'orders@shop.example',
     to: 'zoe@example.com',

@@ -1,0 +1,105 @@
+/**
+ * Row "event log": a page of 100 of `GET /events` with a million events in the log, against the same with a thousand, with and
+ * without filters. Both services run side by side; rounds take turns. Pages bounded by time alone are shown beside it and
+ * not judged: their place in the log is found by reading.
+ *   node bench/event-log.ts [--long 1000000] [--short 1000] [--requests 200] [--rounds 5]
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { dataDirectory } from '../src/storage/data-directory.ts';
+import { openSqlite } from '../src/storage/sqlite-connection.ts';
+import { median, onEnd, readArguments, row, shown, spread, table, WORK } from './lib.ts';
+import { type BenchService, startService } from './service.ts';
+
+const options = readArguments({ long: 1_000_000, short: 1_000, requests: 200, rounds: 5 });
+
+/** Events of delivered mail with a bounce among four, and ids as the service makes them in form and order. */
+function fillLog(folder: string, accountId: string, events: number): void {
+  const connection = openSqlite(dataDirectory(folder).databaseFile, { readOnly: false });
+  const emails = events / 2;
+  const startMs = Date.now() - emails * 10;
+  const numbers = (count: number): string =>
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
+  connection.raw.exec('PRAGMA synchronous = OFF; BEGIN');
+  connection.raw.exec(`INSERT INTO email (seq, account_id, mode, source, header_from, header_to, envelope_from, subject,
+      header_message_id, tags, metadata, options, size_bytes, created_at, retain)
+    ${numbers(emails)} SELECT i, '${accountId}', 'live', 'http', 'Shop <a@bench.example>', '{}', 'a@bench.example',
+      'Order ' || i, '<' || i || '@bench.example>', '["order"]', '{"order":"' || i || '"}', '{}', 2000,
+      ${startMs} + i * 10, '30d' FROM n`);
+  connection.raw.exec(`INSERT INTO message SELECT account_id, mode, 'msg_' || printf('%021d', seq), seq,
+      'person' || seq || '@example.com', 'to', 'delivered', 1, NULL, NULL, NULL, created_at, created_at, created_at
+    FROM email WHERE account_id = '${accountId}'`);
+  connection.raw.exec(`INSERT INTO event (account_id, mode, id, type, message_id, at, detail)
+    ${numbers(events)} SELECT '${accountId}', 'live', 'evt_' || printf('%021d', i),
+      CASE WHEN i % 2 = 1 THEN 'Send' WHEN i % 8 = 0 THEN 'Bounce' ELSE 'Delivery' END,
+      'msg_' || printf('%021d', (i + 1) / 2), ${startMs} + i * 5,
+      CASE WHEN i % 2 = 1 THEN '{}' ELSE '{"delivery":{"remoteHost":"mx.example.com","reply":"250 2.0.0 OK"}}' END FROM n`);
+  connection.raw.exec('COMMIT');
+  connection.close();
+}
+
+interface Log {
+  service: BenchService;
+  /** A cursor in the middle of the log. */
+  cursor: string;
+  events: number;
+  startMs: number;
+}
+
+async function prepare(events: number): Promise<Log> {
+  const folder = mkdtempSync(path.join(WORK, 'events-'));
+  onEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const first = await startService({ POSTRIDER_ROLES: 'api' }, folder);
+  await first.stop();
+  fillLog(folder, first.headers['x-id']!, events);
+  const service = await startService({ POSTRIDER_ROLES: 'api' }, folder);
+  const middle = events / 2;
+  const cursor = Buffer.from(JSON.stringify([middle, middle])).toString('base64url');
+  return { service, cursor, events, startMs: Date.now() - events * 5 };
+}
+
+/** Paths of a page of 100; `judged` ones must not grow with the log. */
+const PAGES: [name: string, judged: boolean, query: (log: Log) => string][] = [
+  ['newest first', true, () => ''],
+  ['followed from the middle', true, ({ cursor }) => `&order=asc&cursor=${cursor}`],
+  ['eventType=Delivery', true, () => '&eventType=Delivery'],
+  ['eventType=Bounce', true, () => '&eventType=Bounce'],
+  ['of one message', true, ({ events }) => `&messageId=msg_${String(events / 4).padStart(21, '0')}`],
+  ['until the first tenth', false, (log) => `&until=${new Date(log.startMs + log.events / 2).toISOString()}`],
+];
+
+async function milliseconds({ service }: Log, query: string, requests: number): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < requests; i += 1) {
+    const began = performance.now();
+    const response = await fetch(`${service.url}/events?limit=100${query}`, { headers: service.headers });
+    const text = await response.text();
+    times.push(performance.now() - began);
+    if (response.status !== 200) throw new Error(text);
+  }
+  return median(times);
+}
+
+await row('event log', 900, async () => {
+  const short = await prepare(options.short);
+  const long = await prepare(options.long);
+  const rows: string[][] = [];
+  let worst = 0;
+  for (const [name, judged, query] of PAGES) {
+    const times: { short: number[]; long: number[] } = { short: [], long: [] };
+    for (let round = -1; round < options.rounds; round += 1) {
+      const requests = judged ? options.requests : 5;
+      const shortMs = await milliseconds(short, query(short), requests);
+      const longMs = await milliseconds(long, query(long), requests);
+      // The first round warms up.
+      if (round < 0) continue;
+      times.short.push(shortMs);
+      times.long.push(longMs);
+    }
+    const ratio = median(times.long) / median(times.short);
+    if (judged) worst = Math.max(worst, ratio);
+    rows.push([name, spread(times.short), spread(times.long), shown(ratio), judged ? '' : 'not judged']);
+  }
+  table(['page of 100', `ms at ${options.short}`, `ms at ${options.long}`, 'ratio', ''], rows);
+  console.log(`\nworst ratio ${shown(worst)} (at most 1.5; goal 1.1)`);
+});
