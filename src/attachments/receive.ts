@@ -4,8 +4,7 @@
  * last place is kept, for whoever stores the bytes to give up.
  */
 import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
-import { type Inflow, openInflow, UploadError, type UploadPace } from './inflow.ts';
+import { type Inflow, UploadError } from './inflow.ts';
 import type { Seat } from './upload-turns.ts';
 
 export interface Expected {
@@ -17,36 +16,26 @@ export interface Expected {
  * Yields the body in large pieces, each of which is overwritten as soon as the one after the next is asked for; throws
  * UploadError unless it is what is expected.
  */
-export async function* receive(
-  body: Readable,
-  expected: Expected,
-  { pace, seat }: { pace: UploadPace; seat: Seat },
-): AsyncGenerator<Uint8Array> {
+export async function* receive(inflow: Inflow, expected: Expected, seat: Seat): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
-  const { sizeBytes } = expected;
-  const inflow = openInflow(body, { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
   let receivedBytes = 0;
-  try {
-    while (!inflow.isOver()) {
-      let [present, next] = await seat.take();
-      let filling: Promise<number> | undefined = inflow.fill(present);
-      while (filling) {
-        const bytes: Buffer = present.subarray(0, await filling);
-        const isSlow = bytes.length < present.length;
-        filling = isSlow || inflow.isOver() || seat.isTurnOver() ? undefined : readAhead(inflow, next);
-        hash.update(bytes);
-        receivedBytes += bytes.length;
-        if (bytes.length > 0) yield bytes;
-        [present, next] = [next, present];
-      }
-      if (inflow.isOver()) break;
-      seat.leave();
-      await inflow.arrival();
+  while (!inflow.isOver()) {
+    let [present, next] = await seat.take();
+    let filling: Promise<number> | undefined = inflow.fill(present);
+    while (filling) {
+      const bytes: Buffer = present.subarray(0, await filling);
+      const isSlow = bytes.length < present.length;
+      filling = isSlow || inflow.isOver() || seat.isTurnOver() ? undefined : readAhead(inflow, next);
+      hash.update(bytes);
+      receivedBytes += bytes.length;
+      if (bytes.length > 0) yield bytes;
+      [present, next] = [next, present];
     }
-  } finally {
-    inflow.close();
+    if (inflow.isOver()) break;
+    seat.leave();
+    await inflow.arrival();
   }
-  if (receivedBytes !== sizeBytes) throw new UploadError('other-size');
+  if (receivedBytes !== expected.sizeBytes) throw new UploadError('other-size');
   if (!hash.digest().equals(expected.sha256)) throw new UploadError('other-digest');
 }
 

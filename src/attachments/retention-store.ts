@@ -109,10 +109,10 @@ async function removeSubmission(tx: Transaction, id: string): Promise<void> {
   await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);
 }
 
-/** Which of these blobs hold a file of a submission. */
+/** Which of these blobs hold a file of a submission; asked where rows are written, so that none is missed. */
 export const uploadedBlobsOperation = operation(
   'attachments.namedBlobs',
-  'read',
+  'write',
   async (tx, keys: string[]): Promise<string[]> => {
     if (keys.length === 0) return [];
     const rows = await tx.all<{ blob_key: string }>(

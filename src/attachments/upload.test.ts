@@ -165,6 +165,20 @@ test('another Content-Length is refused before the body is read', async () => {
   assert.equal(code(without), '422 UPLOAD_MISMATCH');
 });
 
+test('a body that is not HTTP is refused with 400, at its beginning and in its middle', async () => {
+  const bytes = someBytes(200_000);
+  const { id, url, headers } = await open(bytes);
+  const before = app.stored();
+  const head = `PUT ${new URL(url).pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: ${headers['Content-Type']}\r\n`;
+  const good = `1000\r\n${'x'.repeat(4_096)}\r\n`;
+  for (const body of ['zz\r\n', `${good.repeat(20)}zz\r\n`]) {
+    const text = await speak(app.port, `${head}Transfer-Encoding: chunked\r\n\r\n${body}`, () => false);
+    assert.match(text, /^HTTP\/1\.1 400 [\s\S]*INVALID_REQUEST/);
+  }
+  assert.deepEqual(app.stored(), before);
+  assert.equal(await statusOf(id), 'waiting');
+});
+
 test('wrong bytes are 422 and nothing is kept, also when right ones are there already', async () => {
   const bytes = someBytes(200_000);
   const { id, url, headers } = await open(bytes);

@@ -10,7 +10,7 @@ import { type Failure, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
+import { openInflow, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
 import { receive } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
@@ -63,15 +63,17 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     const { submissionId, file } = judged.value;
     const entered = gate.enter(`${submissionId} ${file.number}`);
     if (!entered.ok) return entered;
+    const { sizeBytes, sha256 } = file;
     const seat = turns.seat();
+    const inflow = openInflow(request.body(), { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
     let blobKey: string;
     try {
-      const { sizeBytes, sha256 } = file;
-      blobKey = await blobs.putStream(receive(request.body(), file, { pace, seat }), { sizeBytes, sha256 });
+      blobKey = await blobs.putStream(receive(inflow, file, seat), { sizeBytes, sha256 });
     } catch (error) {
       if (error instanceof UploadError) return refusalOf(error.fault, file);
       throw error;
     } finally {
+      inflow.close();
       seat.leave();
       const leave = entered.value;
       leave();
@@ -141,7 +143,7 @@ function notOpen(what: string): Failure {
 
 function mismatch(file: SubmissionFile, found: string): Failure {
   return failure('UPLOAD_MISMATCH', {
-    message: `${found}, and the manifest ${file.sizeBytes} bytes; nothing was kept, upload the file again.`,
+    message: `${found}; the manifest says ${file.sizeBytes} bytes. Nothing was kept, upload the file again.`,
     details: [{ field: `attachments[${file.number}].sizeBytes`, message: `is ${file.sizeBytes}` }],
   });
 }
@@ -149,7 +151,7 @@ function mismatch(file: SubmissionFile, found: string): Failure {
 function refusalOf(fault: UploadFault, file: SubmissionFile): UploadRefusal {
   switch (fault) {
     case 'too-long':
-      return refuse(mismatch(file, `The body has more than ${file.sizeBytes} bytes`));
+      return refuse(mismatch(file, 'The body has more bytes than announced'));
     case 'other-size':
       return refuse(mismatch(file, 'The body ended before all of its bytes had come'));
     case 'other-digest':

@@ -155,6 +155,30 @@ test('a message that is lost while it waits is not sent, and its lane goes on be
   );
 });
 
+test('of two recipients in one transaction one is lost: the other one goes on alone', async (t) => {
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  const script: SinkOptions['script'] = {
+    data: async ({ occurrence }) => {
+      if (occurrence === 1) await mayGoOn;
+      return undefined;
+    },
+  };
+  const { rig, sink } = await rigWithSink(t, { script });
+  const [kept, lost] = await rig.send({ to: ['1@x.example', '2@x.example'] });
+  await waitUntil('the envelope to be given', () => sink.commands.includes('DATA'));
+  const extensions = countExtensions(rig);
+  takeOver(rig, lost!);
+  rig.clock.advance(20_000);
+  await waitUntil('the loss to be noticed', () => extensions() > 0);
+  goOn();
+  await waitUntil('the other message to be delivered', () => rig.status(kept!) === 'delivered');
+  assert.deepEqual([rig.status(lost!), rig.attempts(kept!).length], ['queued', 1]);
+  assert.deepEqual(
+    sink.messages.map((message) => message.to),
+    [['1@x.example']],
+  );
+});
+
 test('a failure that is not recorded because its lease was lost is forgotten: when the message comes back, it is tried', async (t) => {
   let rig: Rig | undefined;
   const script: SinkOptions['script'] = {

@@ -66,7 +66,7 @@ export interface Schedule {
   wake(): void;
   /**
    * What to send next to this destination: recipients of one email, at most 50; the caller marks them as trying. Lanes
-   * whose first job may not start now are passed over.
+   * whose first job may not start now are passed over, and so are its fellows that may not.
    */
   next(destination: Destination, mayStart: (held: Held) => boolean): Held[] | undefined;
   /** Everybody who waits for the destination, at most so many. */
@@ -131,13 +131,13 @@ export function openSchedule(options: ScheduleOptions): Schedule {
     return undefined;
   };
 
-  const sameTransaction = (first: Held): Held[] => {
+  const sameTransaction = (first: Held, mayStart: (held: Held) => boolean): Held[] => {
     const group = [first];
     if (first.suspect || first.email.jobs.size === 1) return group;
     for (const held of first.email.jobs) {
       if (group.length === MAX_GROUP) break;
       if (held === first || held.suspect || held.state !== 'waiting') continue;
-      if (held.destination === first.destination) group.push(held);
+      if (held.destination === first.destination && mayStart(held)) group.push(held);
     }
     return group;
   };
@@ -213,7 +213,7 @@ export function openSchedule(options: ScheduleOptions): Schedule {
           lane.queue = lane.queue.slice(lane.head);
           lane.head = 0;
         }
-        const group = sameTransaction(first);
+        const group = sameTransaction(first, mayStart);
         destination.waiting -= group.length;
         return group;
       }

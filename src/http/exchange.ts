@@ -67,7 +67,13 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     if (this.waitsForContinue) this.response.writeContinue();
     this.waitsForContinue = false;
     this.isStreamed = true;
+    if (this.broken !== undefined) process.nextTick(() => this.breakOff());
     return this.request;
+  }
+
+  /** Tells whoever reads the body that it will never be whole. The connection lives on: it is needed for the answer. */
+  breakOff(): void {
+    if (this.request.listenerCount('error') > 0) this.request.emit('error', new Error('the body is not valid HTTP'));
   }
 
   get headers(): IncomingHttpHeaders {

@@ -88,7 +88,7 @@ export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket, exchan
     unfinished.mustClose = true;
     unfinished.broken = refusal;
     // Its handler sees a streamed body end with an error, and has the word.
-    if (unfinished.isStreamed) unfinished.request.destroy();
+    if (unfinished.isStreamed) unfinished.breakOff();
     else unfinished.failReading?.(refusal);
     return;
   }

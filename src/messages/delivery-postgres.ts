@@ -103,7 +103,10 @@ export async function settleTogether(tx: Transaction, calls: readonly Settlement
 /** Ends or moves the work of all; answers those whose lease was still held. */
 async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise<ReadonlySet<Settlement>> {
   const bySeq = new Map<number, Settlement>();
-  for (const one of given) if (!bySeq.has(one.seq)) bySeq.set(one.seq, one);
+  for (const one of given) {
+    const other = bySeq.get(one.seq);
+    if (!other || other.fence < one.fence) bySeq.set(one.seq, one);
+  }
   const distinct = [...bySeq.values()];
   const delayed = distinct.filter((one) => one.to === 'delayed');
   const aheadOf = await queue.heldAheadsOf(tx, delayed);

@@ -34,7 +34,9 @@ export const claimOperation = operation(
         work.mode,
         work.subject,
       );
-      if (row) row.ahead_ms = await queue.aheadOf(tx, { accountId: work.account_id, mode: work.mode });
+      if (row && work.mode === 'sandbox') {
+        row.ahead_ms = await queue.aheadOf(tx, { accountId: work.account_id, mode: work.mode });
+      }
       // Both are written and removed together; a row that lost its message all the same must not stop the claims.
       if (!row) await queue.finish(tx, work);
       else if (await isSuppressed(tx, work, { recipient: row.recipient, nowMs: request.nowMs })) {

@@ -69,6 +69,7 @@ export {
   removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
+  stillNamedBlobsOperation,
 } from './retention-store.ts';
 export {
   type LateOutcome,

@@ -194,17 +194,18 @@ export const removeWebhookDeliveriesOperation = operation(
     ),
 );
 
+async function namesOf(tx: Transaction, keys: string[]): Promise<string[]> {
+  if (keys.length === 0) return [];
+  const places = keys.map(() => '?').join(', ');
+  const rows = await tx.all<{ blob_key: string }>(`SELECT blob_key FROM email WHERE blob_key IN (${places})`, ...keys);
+  return rows.map((row) => row.blob_key);
+}
+
 /** Which of these blobs some row names. */
-export const namedBlobsOperation = operation(
-  'messages.namedBlobs',
-  'read',
-  async (tx, keys: string[]): Promise<string[]> => {
-    if (keys.length === 0) return [];
-    const places = keys.map(() => '?').join(', ');
-    const rows = await tx.all<{ blob_key: string }>(
-      `SELECT blob_key FROM email WHERE blob_key IN (${places})`,
-      ...keys,
-    );
-    return rows.map((row) => row.blob_key);
-  },
-);
+export const namedBlobsOperation = operation('messages.namedBlobs', 'read', namesOf);
+
+/**
+ * The same, asked where rows are written: whatever a reader may have missed, here every row is seen that was ever
+ * committed. For the last look before a blob is removed.
+ */
+export const stillNamedBlobsOperation = operation('messages.stillNamedBlobs', 'write', namesOf);

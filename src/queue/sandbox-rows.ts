@@ -47,7 +47,7 @@ export async function unrestOf(
   const row = await tx.get<Unrest>(
     `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
        coalesce(sum(CASE WHEN leased = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due
-     FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?)`,
+     FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
     untilMs,
     accountId,
     ...kinds,

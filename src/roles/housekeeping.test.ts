@@ -7,6 +7,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
 import { newBlobKey } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import type { Database } from '../storage/database.ts';
 import { startHousekeeping } from './housekeeping.ts';
 
 const DAY = 86_400_000;
@@ -137,6 +138,29 @@ test('orphans go after two looks and a day; what a row or an upload names never 
   await rounds(1, uploads);
   const left = await blobKeys();
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
+});
+
+test('a look that misses a name, such as one into an old snapshot, removes nothing', async () => {
+  await rig.store({ to: ['a@c.example'], blob: true });
+  const keys = rig
+    .rows<{ blob_key: string }>('SELECT blob_key FROM email WHERE blob_key IS NOT NULL')
+    .map((row) => row.blob_key);
+  const orphan = await rig.blobs.put(Buffer.from('orphan'));
+  for (const key of [...keys, orphan]) age(key, Date.now() - 2 * DAY);
+  const { database } = rig.storage;
+  const blind: Database = {
+    ...database,
+    execute: (op, args) =>
+      op.name === 'messages.namedBlobs' ? Promise.resolve([] as never) : database.execute(op, args),
+  };
+  const keeping = startHousekeeping({
+    ...{ database: blind, blobs: rig.blobs, clock: rig.clock, log: silentLog, orphanMs: 0 },
+  });
+  for (let i = 0; i < 3; i += 1) await keeping.run();
+  await keeping.stop();
+  const left = new Set(await blobKeys());
+  assert.ok(keys.length > 0 && keys.every((key) => left.has(key)));
+  assert.ok(!left.has(orphan), 'control');
 });
 
 /** A blob without waiting for the disk: the file as put() would name it, in few folders. */

@@ -5,7 +5,7 @@
  *
  * A blob is an orphan only if no row named it twice, an hour apart by the monotonic clock of this process, and it is a day
  * old by the clock of the store: an upload or a mail that any node is accepting has its row within seconds, and no jump of
- * a wall clock makes both look true.
+ * a wall clock makes both look true. Right before it is removed it is asked for once more, where rows are written.
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -24,6 +24,7 @@ import {
   removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
+  stillNamedBlobsOperation,
 } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -151,22 +152,25 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     return total;
   };
 
+  const named = async (op: Operation<string[], string[]>, keys: string[]): Promise<Set<string>> =>
+    new Set([...(await database.execute(op, keys)), ...((await deps.alsoNamed?.(keys)) ?? [])]);
+
   const sweepChunk = async (keys: string[], seen: Map<string, number>): Promise<number> => {
-    const named = new Set(await database.execute(namedBlobsOperation, keys));
-    for (const key of (await deps.alsoNamed?.(keys)) ?? []) named.add(key);
+    const found = await named(namedBlobsOperation, keys);
     const now = performance.now();
-    let removed = 0;
+    const twice: string[] = [];
     for (const key of keys) {
-      if (named.has(key)) continue;
-      const since = unnamed.get(key) ?? now;
-      if (now - since < (deps.orphanMs ?? HOUR_MS) || !unnamed.has(key)) {
-        seen.set(key, since);
-        continue;
-      }
-      await blobs.remove(key);
-      removed += 1;
+      if (found.has(key)) continue;
+      const since = unnamed.get(key);
+      if (since !== undefined && now - since >= (deps.orphanMs ?? HOUR_MS)) twice.push(key);
+      else seen.set(key, since ?? now);
     }
-    return removed;
+    if (twice.length === 0) return 0;
+    const missed = await named(stillNamedBlobsOperation, twice);
+    if (missed.size > 0) log.error({ blobKeys: [...missed] }, 'blobs that are named looked like orphans; they stay');
+    const orphans = twice.filter((key) => !missed.has(key));
+    for (const key of orphans) await blobs.remove(key);
+    return orphans.length;
   };
 
   const sweepOrphans = async (): Promise<number> => {

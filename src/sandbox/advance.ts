@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { type Failure, failure } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
@@ -28,7 +28,7 @@ export interface SandboxRunner {
   kind: string;
   /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
   shortestWaitsMs: number[];
-  /** Rows of one call at most. */
+  /** Rows of one call at most: it has to end well within a lease. */
   most: number;
   /** Runs rows that are leased to the caller, each at its time, and records what came of them; answers how many it tried. */
   run(rows: TakenRow[]): Promise<number>;
@@ -56,7 +56,6 @@ export interface Advanced {
 const BUDGET_MS = 25_000;
 /** Longer than a step takes. */
 const LEASE_MS = 25_000;
-const ROWS = 200;
 /** For another move of the same clock, before this one is refused. */
 const BEGIN_WITHIN_MS = 28_000;
 /** A webhook that is under way has this long. */
@@ -64,6 +63,8 @@ const QUIET_WITHIN_MS = 16_000;
 /** What is due and not taken by any worker within this time is run by the move itself. */
 const TAKEN_WITHIN_MS = 2_500;
 const LOOK_EVERY_MS = 10;
+/** Calls of one account that wait in this process for those before them. */
+const MOST_IN_LINE = 20;
 
 export interface Advance {
   accountId: string;
@@ -72,90 +73,100 @@ export interface Advance {
   signal: AbortSignal;
 }
 
-/** CONFLICT while another call moves the same clock; rejects with Unavailable when the storage refuses. */
+function busy(): Failure {
+  return failure('CONFLICT', { message: 'Other calls are moving this clock; repeat the call when they are done.' });
+}
+
+/** Begins a move, once no other call moves the clock; false when that takes too long. */
+async function begin({ database, clock }: AdvanceDeps, accountId: string, by: string): Promise<boolean> {
+  const latest = performance.now() + BEGIN_WITHIN_MS;
+  const mover = () => ({ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS });
+  while (!(await database.execute(beginMoveOperation, mover()))) {
+    if (performance.now() > latest) return false;
+    await sleep(LOOK_EVERY_MS * 5);
+  }
+  return true;
+}
+
+/** Until what is due at this moment is done, so that the move begins behind it. */
+async function quiet({ database, clock, runners, nudge }: AdvanceDeps, { accountId, signal }: Advance): Promise<void> {
+  const began = performance.now();
+  const kinds = [runners[0].kind, runners[1].kind] as const;
+  nudge();
+  for (;;) {
+    const { held, due } = await database.execute(unrestOperation, { accountId, kinds, untilMs: clock.now() });
+    const waitedMs = performance.now() - began;
+    const isCalm = held === 0 && (due === 0 || waitedMs > TAKEN_WITHIN_MS);
+    if (isCalm || waitedMs > QUIET_WITHIN_MS || signal.aborted) return;
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+async function runStep(runners: AdvanceDeps['runners'], rows: TakenRow[], notRun: Set<TakenRow>): Promise<number> {
+  let ran = 0;
+  for (const runner of runners) {
+    const own = rows.filter((row) => row.kind === runner.kind);
+    if (own.length > 0) ran += await runner.run(own);
+    for (const row of own) notRun.delete(row);
+  }
+  return ran;
+}
+
+async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advanced>> {
+  const { database, clock, runners } = deps;
+  const { accountId, byMs, signal } = advance;
+  const by = randomText(16);
+  await quiet(deps, advance);
+  if (!(await begin(deps, accountId, by))) return refuse(busy());
+  const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);
+  let momentMs = 0;
+  let ran = 0;
+  let isDone = false;
+  let notRun = new Set<TakenRow>();
+  const end = (toMs: number): Promise<number> => {
+    const giveBack = [...notRun].map(({ seq, fence, atMs }) => ({ seq, fence, atMs }));
+    return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
+  };
+  try {
+    momentMs = await createSandboxClock(deps).now(accountId);
+    const targetMs = momentMs + byMs;
+    do {
+      const rows = await database.execute(takeDueOperation, {
+        ...{ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS, targetMs, momentMs },
+        kinds: [runners[0].kind, runners[1].kind],
+        most: [runners[0].most, runners[1].most],
+        shortestWaitsMs: [runners[0].shortestWaitsMs, runners[1].shortestWaitsMs],
+      });
+      // The lease was lost: this process stood still for long, and somebody else moves the clock.
+      if (rows === undefined) break;
+      isDone = rows.length === 0;
+      notRun = new Set(rows);
+      ran += await runStep(runners, rows, notRun);
+      momentMs = rows.at(-1)?.atMs ?? momentMs;
+    } while (!isDone && performance.now() < until && !signal.aborted);
+    const nowMs = await end(isDone ? targetMs : momentMs);
+    return ok({ nowMs, ran, leftMs: Math.max(0, targetMs - nowMs) });
+  } catch (error) {
+    await end(momentMs).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** CONFLICT while too many calls move the same clock; rejects with Unavailable when the storage refuses. */
 export function createAdvance(deps: AdvanceDeps): (advance: Advance) => Promise<Result<Advanced>> {
-  const { database, clock } = deps;
-  const sandboxClock = createSandboxClock(deps);
-  const [delivery, webhook] = deps.runners;
-  const kinds = [delivery.kind, webhook.kind] as const;
-
-  const begin = async (accountId: string, by: string): Promise<boolean> => {
-    const latest = performance.now() + BEGIN_WITHIN_MS;
-    const mover = (): { accountId: string; by: string; nowMs: number; leaseMs: number } => ({
-      ...{ accountId, by, leaseMs: LEASE_MS },
-      nowMs: clock.now(),
-    });
-    while (!(await database.execute(beginMoveOperation, mover()))) {
-      if (performance.now() > latest) return false;
-      await sleep(LOOK_EVERY_MS * 5);
-    }
-    return true;
-  };
-
-  /** Until what is due at this moment is done, so that the move begins behind it. */
-  const quiet = async (accountId: string, signal: AbortSignal): Promise<void> => {
-    const began = performance.now();
-    deps.nudge();
-    for (;;) {
-      const { held, due } = await database.execute(unrestOperation, { accountId, kinds, untilMs: clock.now() });
-      const waitedMs = performance.now() - began;
-      const isCalm = held === 0 && (due === 0 || waitedMs > TAKEN_WITHIN_MS);
-      if (isCalm || waitedMs > QUIET_WITHIN_MS || signal.aborted) return;
-      await sleep(LOOK_EVERY_MS);
-    }
-  };
-
-  const runAll = async (rows: TakenRow[], notRun: Set<TakenRow>): Promise<number> => {
-    let ran = 0;
-    for (const runner of deps.runners) {
-      const own = rows.filter((row) => row.kind === runner.kind);
-      for (let at = 0; at < own.length; at += runner.most) {
-        const part = own.slice(at, at + runner.most);
-        ran += await runner.run(part);
-        for (const row of part) notRun.delete(row);
-      }
-    }
-    return ran;
-  };
-
-  return async ({ accountId, byMs, signal }) => {
-    const by = randomText(16);
-    await quiet(accountId, signal);
-    if (!(await begin(accountId, by))) {
-      return refuse(
-        failure('CONFLICT', { message: 'Another call is moving this clock; repeat the call when it is done.' }),
-      );
-    }
-    const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);
-    let momentMs = 0;
-    let ran = 0;
-    let isDone = false;
-    let notRun = new Set<TakenRow>();
-    const end = (toMs: number): Promise<number> => {
-      const giveBack = [...notRun].map(({ seq, fence }) => ({ seq, fence }));
-      return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
-    };
+  const lines = new Map<string, { count: number; last: Promise<unknown> }>();
+  return async (advance) => {
+    const line = lines.get(advance.accountId) ?? { count: 0, last: Promise.resolve() };
+    if (line.count >= MOST_IN_LINE) return refuse(busy());
+    lines.set(advance.accountId, line);
+    line.count += 1;
+    const turn = line.last.then(() => move(deps, advance));
+    line.last = turn.catch(() => undefined);
     try {
-      momentMs = await sandboxClock.now(accountId);
-      const targetMs = momentMs + byMs;
-      do {
-        const rows = await database.execute(takeDueOperation, {
-          ...{ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS, targetMs, momentMs, limit: ROWS },
-          kinds,
-          shortestWaitsMs: [delivery.shortestWaitsMs, webhook.shortestWaitsMs],
-        });
-        // The lease was lost: this process stood still for long, and somebody else moves the clock.
-        if (rows === undefined) break;
-        isDone = rows.length === 0;
-        notRun = new Set(rows);
-        ran += await runAll(rows, notRun);
-        momentMs = rows.at(-1)?.atMs ?? momentMs;
-      } while (!isDone && performance.now() < until && !signal.aborted);
-      const nowMs = await end(isDone ? targetMs : momentMs);
-      return ok({ nowMs, ran, leftMs: Math.max(0, targetMs - nowMs) });
-    } catch (error) {
-      await end(momentMs).catch(() => undefined);
-      throw error;
+      return await turn;
+    } finally {
+      line.count -= 1;
+      if (line.count === 0) lines.delete(advance.accountId);
     }
   };
 }

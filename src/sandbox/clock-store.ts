@@ -59,7 +59,8 @@ export interface Step extends Mover {
   targetMs: number;
   /** Where the step before ended; nothing happens before it. */
   momentMs: number;
-  limit: number;
+  /** Rows of each kind at most. */
+  most: readonly [delivery: number, webhook: number];
   /** For each kind, by the number of attempts made: the least time until the work can be due again. */
   shortestWaitsMs: readonly [delivery: number[], webhook: number[]];
 }
@@ -81,7 +82,8 @@ export const takeDueOperation = operation(
       step.by,
     );
     if (!clock) return undefined;
-    const { accountId, kinds, limit } = step;
+    const { accountId, kinds } = step;
+    const limit = Math.max(...step.most);
     const untilMs = step.targetMs - clock.ahead_ms;
     const free = await freeSandboxRows(tx, { accountId, kinds, untilMs, limit });
     const atOf = (row: SandboxRow): number => Math.max(row.due + clock.ahead_ms, step.momentMs);
@@ -128,8 +130,11 @@ async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[])
   };
   const chosen: TakenRow[] = [];
   let horizonMs = Number.POSITIVE_INFINITY;
+  const left = new Map(step.kinds.map((kind, index) => [kind, step.most[index]!]));
   for (const row of rows) {
-    if (row.atMs > horizonMs) break;
+    const room = left.get(row.kind) ?? 0;
+    if (row.atMs > horizonMs || room === 0) break;
+    left.set(row.kind, room - 1);
     chosen.push(row);
     horizonMs = Math.min(horizonMs, row.atMs + waitOf(row));
   }
@@ -141,7 +146,7 @@ async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): P
   const ids: (string | null)[] = rows.flatMap((row) => (row.kind === step.kinds[0] ? [row.subject] : []));
   if (ids.length === 0) return new Map();
   // One text of the statement, so that it stays prepared.
-  while (ids.length < step.limit) ids.push(null);
+  while (ids.length < step.most[0]) ids.push(null);
   const found = await tx.all<{ id: string; expires_at: number }>(
     `SELECT id, expires_at FROM message WHERE account_id = ? AND mode = 'sandbox' AND id IN (?${', ?'.repeat(ids.length - 1)})`,
     step.accountId,
@@ -153,19 +158,20 @@ async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): P
 export interface MoveEnd extends Pick<Mover, 'accountId' | 'by' | 'nowMs'> {
   /** Unix ms by the account's clock. */
   toMs: number;
-  /** Rows that were taken and not run. */
-  giveBack: { seq: number; fence: number }[];
+  /** Rows that were taken and not run; they are due when they were. */
+  giveBack: Pick<TakenRow, 'seq' | 'fence' | 'atMs'>[];
 }
 
 /** Lets the clock stand at its new time; what has become too old for the inbox goes. Answers the time by that clock. */
 export const endMoveOperation = operation('sandbox.endMove', 'write', async (tx, end: MoveEnd): Promise<number> => {
-  await release(tx, end.giveBack, end.nowMs);
+  const aheadMs = await aheadOf(tx, { accountId: end.accountId, mode: 'sandbox' });
+  for (const { seq, fence, atMs } of end.giveBack) await release(tx, [{ seq, fence }], atMs - aheadMs);
   const row = await tx.get<{ ahead_ms: number }>(
     `SELECT ahead_ms FROM sandbox_clock WHERE account_id = ? AND moved_by = ? ${locked(tx)}`,
     end.accountId,
     end.by,
   );
-  if (!row) return end.nowMs + (await aheadOf(tx, { accountId: end.accountId, mode: 'sandbox' }));
+  if (!row) return end.nowMs + aheadMs;
   const nowMs = end.nowMs + row.ahead_ms;
   await moveClock(tx, end.accountId, end.toMs - nowMs);
   await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE account_id = ?', end.accountId);

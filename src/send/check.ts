@@ -174,13 +174,19 @@ function checkListUnsubscribe(headers: CheckedMail['headers'], faults: Fault[]):
   faults.push({ field: 'listUnsubscribe', message });
 }
 
+/** An empty list is as good as none. */
 function checkLargeFlow(body: SendBody, recipients: Recipients, faults: Fault[]): void {
-  const field = 'attachmentSubmissionId';
-  if (recipients.all.length > 1 || body.cc !== undefined || body.bcc !== undefined) {
-    faults.push({ field, message: 'goes with exactly one address in to, and without cc and bcc' });
+  const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
+  for (const field of ['cc', 'bcc'] as const) {
+    if (body[field] !== undefined && body[field].length > 0)
+      faults.push({ field, message: `must be left out: ${only}` });
   }
-  if (body.attachments !== undefined)
-    faults.push({ field, message: 'goes without attachments; put all files into the submission' });
+  if (recipients.to.length > 1)
+    faults.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}, without cc and bcc` });
+  if (body.attachments !== undefined && body.attachments.length > 0) {
+    const message = 'must be left out: where attachmentSubmissionId is given, all files are those of the submission';
+    faults.push({ field: 'attachments', message });
+  }
 }
 
 function readSendAt(text: string, nowMs: number, faults: Fault[]): number | null {

@@ -10,6 +10,7 @@ import {
   removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
+  stillNamedBlobsOperation,
 } from '../../src/messages/retention-store.ts';
 import { listInboxOperation } from '../../src/sandbox/store.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
@@ -40,6 +41,7 @@ export const emails: Scenario = async (stage) => {
   );
   await stage.act(namedBlobsOperation, ['zz/1', 'zz/2', 'zz/9']);
   await stage.act(namedBlobsOperation, []);
+  await stage.act(stillNamedBlobsOperation, ['zz/1', 'zz/9']);
   await stage.act(removeContentOperation, { beforeMs: stage.nowMs, limit: 10 });
   assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 1 })).count, 1);
   assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 10 })).count, 1);

@@ -115,6 +115,23 @@ test('a delay whose commit was not acknowledged and that is recorded again is on
   assert.deepEqual(await nodes[1]!.execute(found, null), [{ attempts: 1 }, { id: 'evt_delay' }]);
 });
 
+test('a result under an old lease that is recorded beside the one under the new lease does not keep that back', async (t) => {
+  fresh(t);
+  await seedMail(nodes[0]!, { accountId: 'acc_1' });
+  const [old] = await claim(nodes[0]!);
+  await nodes[0]!.execute(
+    write((tx) => Promise.resolve(tx.run('UPDATE work SET due = 0'))),
+    null,
+  );
+  const [job] = await claim(nodes[1]!);
+  assert.equal(job!.fence, old!.fence + 1);
+  const results = await Promise.all([old!, job!].map((one) => nodes[0]!.execute(settleOperation, [delivered(one)])));
+  assert.deepEqual(
+    results.map((one) => one.lost),
+    [[job!.seq], []],
+  );
+});
+
 test('a message is cancelled or claimed, never both', async (t) => {
   fresh(t);
   for (let round = 0; round < 20; round += 1) {

@@ -196,6 +196,11 @@ test('moves of one clock come one after the other and add up', async () => {
   const after = await advance(0);
   const moved = ms(after.now) - ms(now);
   assert.ok(moved >= 600_000 && moved < 630_000, String(moved));
+  const crowd = await Promise.all(
+    Array.from({ length: 60 }, () => service.sandboxApi.post('/sandbox/clock/advance', { seconds: 0 })),
+  );
+  const statuses = new Set(crowd.map((answer) => answer.status));
+  assert.deepEqual(statuses, new Set([200, 409]), 'a crowd is refused, and those who came first are not');
 });
 
 test('hundreds of mails over thirty days end in bounded time, every one in the order of its time', async () => {

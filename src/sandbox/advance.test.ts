@@ -1,0 +1,129 @@
+/** Moves of the clock that do not go through: out of time, failing in the middle, taken over from the dead. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { silentLog } from '../base/log.ts';
+import { createSandboxDeliveries } from '../delivery/delivery.ts';
+import { findMessageOperation } from '../messages/api-store.ts';
+import { recoverOperation } from '../queue/queue.ts';
+import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { type AdvanceDeps, createAdvance, type SandboxRunner } from './advance.ts';
+import { createSandboxClock } from './clock.ts';
+import { beginMoveOperation } from './clock-store.ts';
+
+const HOUR = 3_600_000;
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+const noWebhooks: SandboxRunner = { kind: 'webhook', shortestWaitsMs: [], most: 1, run: async () => 0 };
+
+async function open() {
+  const temp = await tempDatabase();
+  closers.push(() => temp.close());
+  const { database } = temp;
+  const clock = fakeClock(Date.now());
+  const startMs = clock.now();
+  const deliveries = createSandboxDeliveries({
+    ...{ database, clock, log: silentLog, blobs: openDiskBlobs(path.join(temp.folder, 'blobs')) },
+  });
+  /** Mail that is to leave so many hours from now. */
+  const scheduled = async (...hours: number[]): Promise<string[]> => {
+    const ids: string[] = [];
+    for (const hour of hours) {
+      const mail = { accountId: 'acc_1', mode: 'sandbox', nowMs: startMs, sendAtMs: startMs + hour * HOUR } as const;
+      ids.push((await seedMail(database, mail)).recipients[0]!.messageId);
+    }
+    return ids;
+  };
+  const advance = (byMs: number, deps: Partial<AdvanceDeps> = {}) =>
+    createAdvance({ database, clock, runners: [deliveries, noWebhooks], nudge: () => undefined, ...deps })({
+      ...{ accountId: 'acc_1', byMs, signal: new AbortController().signal },
+    });
+  const told = async (messageId: string) => {
+    const found = await database.execute(findMessageOperation, { accountId: 'acc_1', mode: 'sandbox', messageId });
+    return found!.timeline.map((event) => [event.type, event.at - startMs]);
+  };
+  const now = async (): Promise<number> => (await createSandboxClock({ database, clock }).now('acc_1')) - startMs;
+  return { database, clock, startMs, deliveries, scheduled, advance, told, now };
+}
+
+test('a move that is out of time stands where it has come to, and goes on from there', async () => {
+  const { scheduled, advance, told, now, startMs } = await open();
+  const ids = await scheduled(1, 2, 3, 200);
+  // One step takes what can happen together, and here each mail may come back before the next one.
+  let leftMs = 100 * HOUR;
+  let calls = 0;
+  let ran = 0;
+  while (leftMs > 0) {
+    const moved = await advance(leftMs, { budgetMs: 0 });
+    assert.ok(moved.ok);
+    assert.equal(moved.value.nowMs - startMs, await now());
+    leftMs = moved.value.leftMs;
+    ran += moved.value.ran;
+    calls += 1;
+    assert.ok(calls < 10);
+  }
+  assert.ok(calls > 2, `${calls} calls`);
+  assert.equal(ran, 3);
+  assert.equal(await now(), 100 * HOUR);
+  for (const [index, id] of ids.slice(0, 3).entries()) {
+    assert.deepEqual(await told(id), [
+      ['Send', 0],
+      ['Delivery', (index + 1) * HOUR],
+    ]);
+  }
+  assert.deepEqual(await told(ids[3]!), [['Send', 0]]);
+});
+
+test('when a step fails its work is given back, and the next move runs it', async () => {
+  const { deliveries, scheduled, advance, told, now } = await open();
+  const [first, second] = (await scheduled(1, 5)) as [string, string];
+  let runs = 0;
+  const failing: SandboxRunner = {
+    ...deliveries,
+    run: (rows) => {
+      runs += 1;
+      return runs === 2 ? Promise.reject(new Error('a bug of this step')) : deliveries.run(rows);
+    },
+  };
+  await assert.rejects(advance(10 * HOUR, { runners: [failing, noWebhooks] }), /a bug of this step/);
+  assert.equal(await now(), HOUR, 'what had happened stays');
+  assert.deepEqual((await told(first)).at(-1), ['Delivery', HOUR]);
+  const moved = await advance(10 * HOUR);
+  assert.equal(moved.ok && moved.value.ran, 1);
+  assert.deepEqual((await told(second)).at(-1), ['Delivery', 5 * HOUR], 'at its time');
+  assert.equal(await now(), 11 * HOUR);
+});
+
+test('a move that was begun by a process that is dead is in nobody’s way after the next start', async () => {
+  const { database, clock, scheduled, advance, now } = await open();
+  await scheduled(1);
+  const dead = { accountId: 'acc_1', by: 'dead', nowMs: clock.now(), leaseMs: HOUR };
+  assert.equal(await database.execute(beginMoveOperation, dead), true);
+  await database.execute(recoverOperation, clock.now());
+  const moved = await advance(2 * HOUR);
+  assert.equal(moved.ok && moved.value.ran, 1);
+  assert.equal(await now(), 2 * HOUR);
+});
+
+test('a client that goes away ends the move', async () => {
+  const { database, clock, deliveries, scheduled, now } = await open();
+  await scheduled(1, 2, 3);
+  const controller = new AbortController();
+  const leaving: SandboxRunner = {
+    ...deliveries,
+    run: (rows) => {
+      controller.abort();
+      return deliveries.run(rows);
+    },
+  };
+  const runners = [leaving, noWebhooks] as const;
+  const advance = createAdvance({ database, clock, runners, nudge: () => undefined });
+  const moved = await advance({ accountId: 'acc_1', byMs: 9 * HOUR, signal: controller.signal });
+  assert.deepEqual([moved.ok && moved.value.ran, await now()], [1, HOUR]);
+});

@@ -1,0 +1,41 @@
+/** One event for thousands of endpoints, of which one is dead: all others get it, in few transactions. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { webhookWorld } from '../../test/kit/webhook-world.ts';
+
+const ENDPOINTS = 3_000;
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+test('a dead one among thousands keeps none of them waiting', async () => {
+  const calls = new Map<string, number>();
+  const w = await webhookWorld((close) => closers.push(close), {
+    wrap: (database) => ({
+      ...database,
+      execute: (op, args) => {
+        calls.set(op.name, (calls.get(op.name) ?? 0) + 1);
+        return database.execute(op, args);
+      },
+    }),
+  });
+  const dead = await w.catcher({ silent: true });
+  const live = await w.catcher();
+  const { id: deadId } = await w.endpoint(dead.url);
+  for (let i = 0; i < ENDPOINTS; i += 1) await w.endpoint(`${live.url}/${i}`);
+  calls.clear();
+  await w.event();
+  w.worker.nudge();
+  await waitUntil('all others to have it', () => live.requests.length === ENDPOINTS, 30_000);
+  assert.equal(new Set(live.requests.map((one) => one.path)).size, ENDPOINTS);
+  assert.equal(dead.requests.length, 1);
+  await waitUntil('one row to be left', async () => (await w.depth()) === 1, 30_000);
+  assert.deepEqual(await w.deliveries(deadId), [], 'its request is still under way');
+  const [claims, settles] = [calls.get('webhooks.claim') ?? 0, calls.get('webhooks.settle') ?? 0];
+  // Claims come in batches, and what they bring is written down together.
+  assert.ok(claims < ENDPOINTS / 20, `${claims} claims`);
+  assert.ok(settles < ENDPOINTS / 5, `${settles} settles`);
+  await dead.close();
+});
