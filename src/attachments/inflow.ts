@@ -166,7 +166,7 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
       if (fault) throw fault;
       return filled;
     },
-    isOver: () => isEnded && rest.length === 0,
+    isOver: () => isEnded && rest.length === 0 && !fault,
     close: () => {
       stop();
       rest = [];

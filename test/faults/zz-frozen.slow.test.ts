@@ -1,0 +1,49 @@
+/**
+ * A node is stopped in the middle of its work for three leases, and then let go. Others take over what it held; when it wakes
+ * up it must not record anything over them, nor begin a delivery of what is no longer its own, nor end one that it had begun: the
+ * receiving server has said 354 to it meanwhile, and waits for the mail.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { waitUntil } from '../kit/wait-until.ts';
+import { copiesByKey } from './ledger.ts';
+import { nodesTrial } from './nodes-trial.ts';
+
+const THREE_LEASES_MS = 3 * 60_000;
+const TAKE_OVER_MS = 60_000;
+
+test('a node frozen for three leases and let go again', { timeout: 600_000 }, async (t) => {
+  let takenOverMs = 0;
+  const report = await nodesTrial({
+    nodes: 2,
+    workers: 4,
+    script: async ({ cluster, sink, ledger, fault, progress }) => {
+      await progress(60); const timer = setInterval(() => console.error(new Date().toISOString(), 'acks', ledger.acknowledged.size, 'attempted', ledger.attempted.size, 'sink', sink.accepted, sink.connections.now, ledger.strange.slice(0,3)), 5000); timer.unref();
+      const frozen = cluster.nodes[1]!;
+      sink.setScript({ data: { delayMs: 500 } });
+      await progress(20);
+      const freeze = async (): Promise<void> => {
+        process.kill(frozen.pid, 'SIGSTOP');
+        const began = performance.now();
+        const before = [...ledger.acknowledged.keys()];
+        await waitUntil(
+          'what the frozen node held to be taken over',
+          () => {
+            const there = copiesByKey(sink.messages);
+            return before.every((key) => there.has(key));
+          },
+          TAKE_OVER_MS + 30_000,
+        );
+        takenOverMs = performance.now() - began;
+        await wait(Math.max(0, THREE_LEASES_MS - (performance.now() - began)));
+        process.kill(frozen.pid, 'SIGCONT');
+        await wait(2_000);
+      };
+      await fault('freeze', freeze, { isStandstill: true });
+      await progress(30);
+    },
+  });
+  t.diagnostic(JSON.stringify({ ...report, takenOverMs: Math.round(takenOverMs) }));
+  assert.ok(takenOverMs <= TAKE_OVER_MS + 10_000, `taken over after ${Math.round(takenOverMs)} ms`);
+});
