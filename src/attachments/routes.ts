@@ -81,7 +81,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       bodyType: 'stream',
       ownQuery: true,
       response: { status: 200, contentType: 'text/plain', description: 'The file is on stable storage; no content.' },
-      refusals: ['UPLOAD_URL_INVALID', 'UPLOAD_MISMATCH', 'RATE_LIMITED'],
+      refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH', 'RATE_LIMITED'],
       intake: true,
       handle: async (request) => {
         const length = request.headers['content-length'];

@@ -79,6 +79,7 @@ export const submissionOperation = operation(
 export interface UploadTarget {
   expiresAt: number;
   usedAt: number | null;
+  isSuspended: boolean;
   file: SubmissionFile;
 }
 
@@ -87,8 +88,10 @@ export const uploadTargetOperation = operation(
   'attachments.uploadTarget',
   'read',
   async (tx, key: { submissionId: string; number: number }): Promise<UploadTarget | null> => {
-    const row = await tx.get<SubmissionRow>(
-      `SELECT ${COLUMNS} FROM attachment_submission WHERE id = ?`,
+    const row = await tx.get<SubmissionRow & { is_suspended: number }>(
+      `SELECT ${COLUMNS}, CASE WHEN EXISTS
+         (SELECT 1 FROM account a WHERE a.id = account_id AND a.status = 'suspended') THEN 1 ELSE 0 END AS is_suspended
+       FROM attachment_submission WHERE id = ?`,
       key.submissionId,
     );
     const file = await tx.get<FileRow>(
@@ -96,7 +99,9 @@ export const uploadTargetOperation = operation(
       key.submissionId,
       key.number,
     );
-    return row && file ? { expiresAt: row.expires_at, usedAt: row.used_at, file: fileOf(file) } : null;
+    if (row === undefined || file === undefined) return null;
+    const isSuspended = row.is_suspended === 1;
+    return { expiresAt: row.expires_at, usedAt: row.used_at, isSuspended, file: fileOf(file) };
   },
 );
 

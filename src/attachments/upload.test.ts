@@ -1,5 +1,7 @@
 /** The PUT to an upload URL through the real HTTP shell: what is refused before a byte is read, and what is kept. */
 import assert from 'node:assert/strict';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, afterEach, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
 import { speak } from '../../test/kit/http-shell.ts';
@@ -106,11 +108,11 @@ test('any altered URL is 403, or 404 where it is no longer below /uploads, and n
   const bytes = someBytes(10);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
-  const path = new URL(url).pathname;
+  const { pathname } = new URL(url);
   const tries: Promise<PutAnswer>[] = [];
-  for (let at = 1; at < path.length; at += 1) {
-    const other = path[at] === 'A' ? 'B' : 'A';
-    const altered = new URL(path.slice(0, at) + other + path.slice(at + 1), url).href;
+  for (let at = 1; at < pathname.length; at += 1) {
+    const other = pathname[at] === 'A' ? 'B' : 'A';
+    const altered = new URL(pathname.slice(0, at) + other + pathname.slice(at + 1), url).href;
     tries.push(app.put({ url: altered, headers, body: bytes }));
   }
   const answers = await Promise.all(tries);
@@ -154,9 +156,9 @@ test('the required headers have to be there once and unchanged', async () => {
 test('another Content-Length is refused before the body is read', async () => {
   const bytes = someBytes(10);
   const { url } = await open(bytes);
-  const path = new URL(url).pathname;
+  const { pathname } = new URL(url);
   for (const length of ['9', '11', '0', '99999999999']) {
-    const head = `PUT ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
+    const head = `PUT ${pathname} HTTP/1.1\r\nHost: a\r\nContent-Type: application/pdf\r\nContent-Length: ${length}\r\n\r\n`;
     // No byte of the body is sent: an answer can only come from the headers.
     const text = await speak(app.port, head, (said) => said.includes('UPLOAD_MISMATCH'));
     assert.match(text, /^HTTP\/1\.1 422 /);
@@ -177,6 +179,22 @@ test('a body that is not HTTP is refused with 400, at its beginning and in its m
   }
   assert.deepEqual(app.stored(), before);
   assert.equal(await statusOf(id), 'waiting');
+});
+
+test('while its account is suspended an upload URL does not work; an URL that is not ours does not tell', async () => {
+  const bytes = someBytes(10);
+  const { id, url, headers } = await open(bytes);
+  const direct = new DatabaseSync(path.join(app.temp.folder, 'postrider.db'), { timeout: 5_000 });
+  const insert = `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
+    VALUES (?, 'a', 'paid', 'suspended', 2000000, '{}', 0)`;
+  direct.prepare(insert).run(account);
+  assert.equal(code(await app.put({ url, headers, body: bytes })), '403 ACCOUNT_SUSPENDED');
+  const forged = url.slice(0, -1) + (url.endsWith('A') ? 'B' : 'A');
+  assert.equal(code(await app.put({ url: forged, headers, body: bytes })), '403 UPLOAD_URL_INVALID');
+  assert.equal(await statusOf(id), 'waiting');
+  direct.prepare("UPDATE account SET status = 'active' WHERE id = ?").run(account);
+  direct.close();
+  assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
 });
 
 test('wrong bytes are 422 and nothing is kept, also when right ones are there already', async () => {

@@ -105,6 +105,7 @@ async function judge(dependencies: UploadDependencies, request: UploadRequest): 
   // The row knows when the latest URLs expire, so that those before them are dead whatever the clock says.
   const grant = { submissionId, number, expiresAt: target.expiresAt, sizeBytes, sha256, contentType };
   if (!urls.verify(claim, grant)) return refuse(failure('UPLOAD_URL_INVALID'));
+  if (target.isSuspended) return refuse(failure('ACCOUNT_SUSPENDED'));
   if (target.usedAt !== null) return refuse(notOpen('was sent before'));
   if (target.expiresAt <= nowMs) return refuse(expired());
   const fault = headerFault(request, file);

@@ -260,6 +260,16 @@ test('message/rfc822: as it is when clean, bytes unchanged in Base64 otherwise',
   assert.doesNotMatch(compose(file(clean, 'multipart/mixed; boundary=x')).content.toString('latin1'), /boundary=x/);
 });
 
+test('a file has one name, whatever its content type says', () => {
+  const content = Buffer.alloc(0);
+  const contentType = 'text/plain; charset=utf-8; name="other.exe"';
+  const raw = compose(
+    mail({ text: 't', attachments: [{ name: 'real.pdf', contentType, content }] }),
+  ).content.toString();
+  assert.match(raw, /Content-Type: text\/plain; charset=utf-8;\r\n name="real\.pdf"\r\n/);
+  assert.doesNotMatch(raw, /other/);
+});
+
 test('a frame with its files put in is the composed message, but for its random boundary', () => {
   const attachments = [
     { name: 'a.bin', contentType: 'application/octet-stream', content: randomBytes(100_000) },

@@ -10,6 +10,7 @@
  */
 import { randomText } from '../base/ids.ts';
 import { type Address, needsSmtpUtf8 } from './address.ts';
+import { withoutName } from './content-type.ts';
 import {
   addressField,
   extraField,
@@ -117,7 +118,8 @@ function fileEntity(file: FileBySize, index: number): Entity {
   const composite = /^(?:message|multipart)\//i.test(file.contentType);
   const asItIs =
     composite && file.content !== undefined && /^message\/rfc822\b/i.test(file.contentType) && isSevenBit(file.content);
-  const type = composite && !asItIs ? 'application/octet-stream' : file.contentType;
+  // Two names in one field would show different readers different files.
+  const type = composite && !asItIs ? 'application/octet-stream' : withoutName(file.contentType);
   const disposition = file.contentId === undefined ? 'attachment' : 'inline';
   let fields =
     `Content-Type: ${type}${legacyNameParameter(file.name)}\r\n` +

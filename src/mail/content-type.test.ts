@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { baseType, isContentType, refusedFileType } from './content-type.ts';
+import { baseType, isContentType, refusedFileType, withoutName } from './content-type.ts';
 
 test('content types', () => {
   for (const text of [
@@ -111,5 +111,23 @@ test('lets documents, images and archives through', () => {
     'a.p7s',
   ]) {
     assert.equal(refusedFileType({ name, contentType: 'application/octet-stream' }), undefined, name);
+  }
+});
+
+test('the parameter name is taken out in all its forms, and nothing else', () => {
+  const cases: [string, string][] = [
+    ['application/pdf', 'application/pdf'],
+    ['text/plain; name="a b.pdf"', 'text/plain'],
+    ['text/plain;NAME=evil.exe; charset=utf-8', 'text/plain; charset=utf-8'],
+    ["text/plain; name*=UTF-8''%C3%BC; name*0=a ; name*1*=b; x=y", 'text/plain; x=y'],
+    [
+      'text/plain; filename="; name=x"; charset="name=\\"; name=y"',
+      'text/plain; filename="; name=x"; charset="name=\\"; name=y"',
+    ],
+    ['application/vnd.name-of', 'application/vnd.name-of'],
+  ];
+  for (const [given, left] of cases) {
+    assert.ok(isContentType(given), given);
+    assert.equal(withoutName(given), left);
   }
 });

@@ -85,13 +85,21 @@ const REFUSED_TYPES = new Set([
 ]);
 
 const TOKEN = "[A-Za-z0-9!#$%&'*+.^_`|~-]+";
+const PARAMETER = ` *; *(?:${TOKEN})=(?:${TOKEN}|"(?:[^"\\\\\\x00-\\x1f\\x7f-\\uffff]|\\\\[\\x20-\\x7e])*")`;
 const CONTENT_TYPE = new RegExp(
-  `^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(?: *; *${TOKEN}=(?:${TOKEN}|"(?:[^"\\\\\\x00-\\x1f\\x7f-\\uffff]|\\\\[\\x20-\\x7e])*"))*$`,
+  `^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(?:${PARAMETER})*$`,
 );
+const PARAMETERS = new RegExp(PARAMETER, 'g');
 
 /** Whether the text is a content type as of RFC 2045 §5.1 (type/subtype of RFC 6838 §4.2, parameters), at most 255 characters. */
 export function isContentType(text: string): boolean {
   return text.length <= 255 && CONTENT_TYPE.test(text);
+}
+
+/** The content type without the parameter `name`, in any of the forms of RFC 2231, for whoever writes one of his own. */
+export function withoutName(contentType: string): string {
+  if (!/name/i.test(contentType)) return contentType;
+  return contentType.replace(PARAMETERS, (parameter) => (/^ *; *name[*=]/i.test(parameter) ? '' : parameter));
 }
 
 /** `type/subtype` in lower case, without parameters. */

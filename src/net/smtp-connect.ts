@@ -69,7 +69,7 @@ export async function connectTcp(options: ConnectOptions): Promise<ConnectResult
   let result: ConnectResult | undefined;
   for (const address of addresses) {
     if (options.signal?.aborted) break;
-    const leftMs = Math.round(end - performance.now());
+    const leftMs = Math.floor(end - performance.now());
     if (leftMs <= 0) break;
     result = await connectOnce(options, address, Math.min(leftMs, options.connectAddressMs));
     if (result.ok) return result;
