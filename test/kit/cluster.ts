@@ -71,7 +71,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         ...(nodes[0] ? { joins: nodes[0].dataDir } : {}),
         ...(wrapper ? { wrapper } : {}),
       });
-      nodes.push(node);
+      // In the order of their numbers, whoever is up first.
+      nodes[index] = node;
       return node;
     };
     await start(0);
