@@ -34,11 +34,13 @@ export interface UploadPace {
 export const UPLOAD_PACE: UploadPace = { stallMs: 30_000, graceMs: 30_000, bytesPerSecond: 50_000 };
 
 /** A client that brings less than so many bytes in such a time is waited for, and not worked for. */
-const LOOK_MS = 5;
 const BUSY_BYTES = 64 * 1024;
+const LOOK_MS = 5;
+/** How long less than that may be gathered before it is worth a place. */
+const GATHER_MS = 500;
 
 export interface Inflow {
-  /** Resolves once there is something to fill memory with, or nothing will come any more. */
+  /** Resolves once there is something to fill memory with, and some time for it, or nothing will come any more. */
   arrival(): Promise<void>;
   /**
    * Fills `into` from its start, and answers how many bytes it has got: less than all at the end, or when the client is slow
@@ -69,12 +71,15 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
   let rest: Buffer[] = [];
   let target: Buffer | undefined;
   let filled = 0;
+  /** How many pieces of memory were to be filled so far. */
+  let fills = 0;
   /** Ends the wait that is under way. */
   let settle: (() => void) | undefined;
   let waitedMs = 0;
   let lastMs = 0;
   let deadline: NodeJS.Timeout | undefined;
   let look: NodeJS.Timeout | undefined;
+  let gathering: NodeJS.Timeout | undefined;
 
   const tookTime = (): void => {
     const nowMs = performance.now();
@@ -87,6 +92,8 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
     tookTime();
     clearTimeout(deadline);
     clearTimeout(look);
+    clearTimeout(gathering);
+    gathering = undefined;
     const done = settle;
     settle = undefined;
     done();
@@ -104,13 +111,20 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
     if (chunk.length > room) rest.push(room > 0 ? chunk.subarray(room) : chunk);
   };
 
+  /** What comes between two turns is little where the client is slow; all of it waits for the next one. */
+  const gather = (): void => {
+    const restBytes = rest.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (fault || restBytes >= BUSY_BYTES) stop();
+    else if (settle) gathering ??= setTimeout(stop, GATHER_MS);
+  };
   const onData = (chunk: Buffer): void => {
     if (settle) tookTime();
     arrivedBytes += chunk.length;
     onArrived(chunk.length);
     if (arrivedBytes > sizeBytes) fail('too-long');
     else put(chunk);
-    if (target === undefined || filled === target.length) stop();
+    if (target === undefined) gather();
+    else if (filled === target.length) stop();
   };
   const onEnd = (): void => {
     isEnded = true;
@@ -138,14 +152,15 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
       if (!fault) body.resume();
     });
   /** Gives up the wait for a client that is slow. What has come while this process was busy is taken in before it is judged. */
-  const watchFor = (seenBytes: number): void => {
-    look = setTimeout(() => {
-      setImmediate(() => {
-        if (!settle || target === undefined) return;
-        if (isWanted() && filled - seenBytes < BUSY_BYTES) stop();
-        else watchFor(filled);
-      });
-    }, LOOK_MS);
+  const watchFor = (seenBytes: number, delayMs: number): void => {
+    const fill = fills;
+    const judge = (): void => {
+      if (!settle || fills !== fill) return;
+      if (isWanted() && filled - seenBytes < BUSY_BYTES) stop();
+      else watchFor(filled, LOOK_MS);
+    };
+    // The first turn of the event loop asks the socket, the second one has heard it.
+    look = setTimeout(() => setImmediate(() => setImmediate(judge)), delayMs);
   };
 
   return {
@@ -155,11 +170,12 @@ export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrive
     fill: async (into) => {
       target = into;
       filled = 0;
+      fills += 1;
       const held = rest;
       rest = [];
       for (const chunk of held) put(chunk);
       if (filled < into.length && !isEnded && !fault) {
-        watchFor(filled);
+        watchFor(0, 0);
         await wait();
       }
       target = undefined;

@@ -20,6 +20,7 @@ export async function* receive(inflow: Inflow, expected: Expected, seat: Seat): 
   const hash = createHash('sha256');
   let receivedBytes = 0;
   while (!inflow.isOver()) {
+    await inflow.arrival();
     let [present, next] = await seat.take();
     let filling: Promise<number> | undefined = inflow.fill(present);
     while (filling) {
@@ -33,7 +34,6 @@ export async function* receive(inflow: Inflow, expected: Expected, seat: Seat): 
     }
     if (inflow.isOver()) break;
     seat.leave();
-    await inflow.arrival();
   }
   if (receivedBytes !== expected.sizeBytes) throw new UploadError('other-size');
   if (!hash.digest().equals(expected.sha256)) throw new UploadError('other-digest');

@@ -6,7 +6,7 @@ import type { Streams } from './command.ts';
 
 const REDRAW_MS = 100;
 const BAR_CHARACTERS = 24;
-const ERASE_LINE = '\r\u001b[K';
+export const ERASE_LINE = '\r\u001b[K';
 
 export interface Progress {
   /** Shows this many bytes in all. */

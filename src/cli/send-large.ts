@@ -4,7 +4,7 @@
  */
 import { type ApiAnswer, type ApiClient, refusal } from './api-client.ts';
 import { type CommandCall, type CommandOutcome, optional } from './command.ts';
-import { startProgress } from './progress.ts';
+import { ERASE_LINE, startProgress } from './progress.ts';
 import { type LocalFile, type ManifestItem, manifestItem } from './send-files.ts';
 import { openSendState, type SendState } from './send-state.ts';
 import { type UploadAnswer, uploadFile } from './upload-file.ts';
@@ -60,6 +60,7 @@ export async function sendLarge(
     given === undefined ? openSendState(call.environment, command, call.clock.now()) : undefined;
   const idempotencyKey = given ?? state?.idempotencyKey ?? '';
   if (state?.isContinued && call.streams.errIsTerminal) call.streams.err('Continuing an interrupted send.\n');
+  const ignoreInterrupt = tellOfInterrupt(call);
   try {
     const large = { call, api, files, manifest: JSON.stringify({ attachments: items }), idempotencyKey };
     const attachmentSubmissionId = await uploadAll(large);
@@ -73,7 +74,20 @@ export async function sendLarge(
     if (!(error instanceof Refused)) throw error;
     if (isHopeless(error.answer)) state?.finish();
     return refusal(error.answer);
+  } finally {
+    ignoreInterrupt();
   }
+}
+
+/** Tells a person who presses Ctrl-C how it goes on, and ends as an interrupted program does. */
+function tellOfInterrupt({ streams }: CommandCall): () => void {
+  if (streams.errIsTerminal !== true) return () => undefined;
+  const tell = (): void => {
+    streams.err(`${ERASE_LINE}Interrupted; repeat the same command to continue it.\n`);
+    process.kill(process.pid, 'SIGINT');
+  };
+  process.once('SIGINT', tell);
+  return () => void process.off('SIGINT', tell);
 }
 
 async function describe(call: CommandCall, files: LocalFile[]): Promise<ManifestItem[]> {
@@ -83,12 +97,13 @@ async function describe(call: CommandCall, files: LocalFile[]): Promise<Manifest
   const items: ManifestItem[] = [];
   try {
     for (const file of files) {
-      items.push(
-        await manifestItem(file, (count) => {
-          doneBytes += count;
-          progress.show(doneBytes);
-        }),
-      );
+      const item = await manifestItem(file, (count) => {
+        doneBytes += count;
+        progress.show(doneBytes);
+      });
+      // What was read is what is uploaded: some files have no size before, and some grow.
+      file.sizeBytes = item.sizeBytes;
+      items.push(item);
     }
   } finally {
     progress.end();

@@ -120,12 +120,15 @@ function asParameter(value: SqlValue): unknown {
 /** The same, for operations: with timeouts and without plans that only look cheap. */
 export async function connectForOperations(address: PostgresAddress): Promise<PostgresConnection> {
   const connection = await connectPostgres(address);
+  const deadline = setTimeout(connection.destroy, CONNECT_TIMEOUT_MS);
   try {
     if (connection.direct) await connection.client.query(settings('SET'));
     return connection;
   } catch (error) {
     connection.destroy();
     throw error;
+  } finally {
+    clearTimeout(deadline);
   }
 }
 

@@ -60,6 +60,8 @@ export const keyOf = (address: string): string => address.slice(0, address.index
 export interface Load {
   /** Starts no new keys, and resolves when every key begun has its 202. */
   finish(): Promise<void>;
+  /** Gives up keys that have no 202 yet: for a trial that failed. */
+  abandon(): void;
 }
 
 export interface LoadOptions {
@@ -79,6 +81,7 @@ export function startLoad(options: LoadOptions): Load {
   const { api, ledger } = options;
   let next = 0;
   let finishing = false;
+  let abandoned = false;
 
   const sendUntilAccepted = async (key: string): Promise<void> => {
     ledger.attempt(key);
@@ -89,7 +92,7 @@ export function startLoad(options: LoadOptions): Load {
       subject: `Load ${key}`,
       text: `This is ${key}.\n${'All work and no play makes a dull load. '.repeat(20)}\n`,
     };
-    for (;;) {
+    while (!abandoned) {
       let answer: Answer | undefined;
       try {
         answer = await api.post('/send', body, { 'Idempotency-Key': key });
@@ -118,6 +121,10 @@ export function startLoad(options: LoadOptions): Load {
     finish: async () => {
       finishing = true;
       await Promise.all(workers);
+    },
+    abandon: () => {
+      finishing = true;
+      abandoned = true;
     },
   };
 }

@@ -10,7 +10,7 @@ import type { JsonObject } from '../kit/api.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../kit/cluster.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { allMessages, copiesByKey, type Ledger, openLedger, startLoad } from './ledger.ts';
+import { allMessages, copiesByKey, type Ledger, type Load, openLedger, startLoad } from './ledger.ts';
 
 /** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk. */
 const RECORDING_MS = 2_000;
@@ -67,11 +67,12 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
   });
   const ledger = openLedger();
   const faults: Fault[] = [];
+  let load: Load | undefined;
   try {
     const { accountId } = cluster.nodes[0]!.live;
     await cluster.nodes[0]!.cli('domain', 'add', accountId, 'load.example', '--verified');
     const from = 'load@load.example';
-    const load = startLoad({ api: cluster.api, ledger, from, workers: options.workers, prefix: 'n' });
+    load = startLoad({ api: cluster.api, ledger, from, workers: options.workers, prefix: 'n' });
     await options.script({
       cluster,
       sink,
@@ -92,6 +93,7 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${cluster.logs()}`, { cause: error });
   } finally {
+    load?.abandon();
     await cluster.close();
     await sink.close();
     ledger.close();

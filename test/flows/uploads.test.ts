@@ -3,8 +3,9 @@
  * at a real receiving server with the very bytes, and whoever is not entitled gets nowhere.
  */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -12,6 +13,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import { apiClient, type JsonObject } from '../kit/api.ts';
+import { missing } from '../kit/peers.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { put, sha256, someBytes } from '../kit/upload.ts';
@@ -319,9 +321,59 @@ test('postrider send --attach uploads, sends and prints the id; interrupted, the
     assert.equal(third.code, 0, third.stderr);
     assert.match(third.stdout, /^msg_\S+ queued\n$/);
     assert.ok(!third.stdout.includes(data.messageId), 'a complete send is begun anew');
+    const unsized = '/proc/version';
+    if (existsSync(unsized)) {
+      args.splice(args.indexOf('--attach') + 1, paths.length, unsized);
+      assert.equal((await run()).code, 0, 'a file that tells no size before it is read');
+    }
   } finally {
     await behind.close();
     proxy.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+const skip = missing('script');
+test('postrider send tells a person who presses Ctrl-C how it goes on', { skip }, async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-send-'));
+  const stalling = createServer(() => {});
+  await new Promise<void>((resolve) => stalling.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(stalling.address() as AddressInfo).port}`;
+  const behind = await startService({ env: { POSTRIDER_BASE_URL: baseUrl } });
+  try {
+    writeFileSync(path.join(folder, 'a.pdf'), someBytes(1_000_000));
+    const mainFile = path.resolve(import.meta.dirname, '../../bin/postrider.js');
+    const words = [
+      '--from',
+      'a@shop.example',
+      '--to',
+      'b@x.example',
+      '--subject',
+      'S',
+      '--text',
+      'T',
+      '--attach',
+      'a.pdf',
+    ];
+    const command = [process.execPath, mainFile, 'send', ...words].join(' ');
+    const { accountId, apiKey } = behind.live;
+    const env = { POSTRIDER_URL: behind.url, POSTRIDER_ID: accountId, POSTRIDER_KEY: apiKey, XDG_STATE_HOME: folder };
+    const terminal = ['--quiet', '--return', '--flush', '--command', command, '/dev/null'];
+    const child = spawn('script', terminal, { cwd: folder, env: { ...process.env, ...env } });
+    let said = '';
+    child.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+    await waitUntil('the upload to begin', () => said.includes('Uploading'));
+    child.stdin.write('\u0003');
+    assert.equal(await ended, 130, said);
+    assert.match(said, /Interrupted; repeat the same command to continue it\./);
+    assert.equal(readdirSync(path.join(folder, 'postrider', 'sends')).length, 1);
+  } finally {
+    await behind.close();
+    stalling.closeAllConnections();
+    stalling.close();
     rmSync(folder, { recursive: true, force: true });
   }
 });
