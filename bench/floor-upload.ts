@@ -1,5 +1,6 @@
 /**
- * Floor of the row "upload": bare node:http that pipes the body of a PUT into a new file and answers once that is synced.
+ * Floor of the row "upload": bare node:http that pipes the body of a PUT into a new file and answers once that is synced. It
+ * hashes nothing, records nothing, and looks at nothing.
  *   node bench/floor-upload.ts PORT FOLDER
  */
 import { randomBytes } from 'node:crypto';

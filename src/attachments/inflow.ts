@@ -39,20 +39,6 @@ const LOOK_MS = 5;
 /** How long less than that may be gathered before it is worth a place. */
 const GATHER_MS = 500;
 
-export interface Inflow {
-  /** Resolves once there is something to fill memory with, and some time for it, or nothing will come any more. */
-  arrival(): Promise<void>;
-  /**
-   * Fills `into` from its start, and answers how many bytes it has got: less than all at the end, or when the client is slow
-   * while others wait for the place. Rejects with UploadError. One call at a time.
-   */
-  fill(into: Buffer): Promise<number>;
-  /** Whether the body has ended and all of it was given out. */
-  isOver(): boolean;
-  /** Ends what is under way; the rest of the body stays where it is. */
-  close(): void;
-}
-
 export interface InflowOptions {
   /** The announced size. */
   sizeBytes: number;
@@ -63,130 +49,160 @@ export interface InflowOptions {
   onArrived(bytes: number): void;
 }
 
-export function openInflow(body: Readable, { sizeBytes, pace, isWanted, onArrived }: InflowOptions): Inflow {
-  let fault: UploadError | undefined;
-  let isEnded = false;
-  let arrivedBytes = 0;
+/** Listens from the moment it is made; one call of arrival() or fill() at a time. */
+export class Inflow {
+  readonly #body: Readable;
+  readonly #options: InflowOptions;
+  #fault: UploadError | undefined;
+  #isEnded = false;
+  #arrivedBytes = 0;
   /** What came and was not asked for. */
-  let rest: Buffer[] = [];
-  let target: Buffer | undefined;
-  let filled = 0;
-  /** How many pieces of memory were to be filled so far. */
-  let fills = 0;
+  #rest: Buffer[] = [];
+  /** The memory that is to be filled, how much of it is, and how many there were so far. */
+  #target: Buffer | undefined;
+  #filled = 0;
+  #fills = 0;
   /** Ends the wait that is under way. */
-  let settle: (() => void) | undefined;
-  let waitedMs = 0;
-  let lastMs = 0;
-  let deadline: NodeJS.Timeout | undefined;
-  let look: NodeJS.Timeout | undefined;
-  let gathering: NodeJS.Timeout | undefined;
+  #settle: (() => void) | undefined;
+  /** How long something was asked of the client, and until when that is counted. */
+  #waitedMs = 0;
+  #countedMs = 0;
+  #deadline: NodeJS.Timeout | undefined;
+  #look: NodeJS.Timeout | undefined;
+  #gathering: NodeJS.Timeout | undefined;
 
-  const tookTime = (): void => {
-    const nowMs = performance.now();
-    waitedMs += nowMs - lastMs;
-    lastMs = nowMs;
-  };
-  const stop = (): void => {
+  constructor(body: Readable, options: InflowOptions) {
+    this.#body = body;
+    this.#options = options;
+    body.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onBroken).on('close', this.#onBroken);
     body.pause();
-    if (!settle) return;
-    tookTime();
-    clearTimeout(deadline);
-    clearTimeout(look);
-    clearTimeout(gathering);
-    gathering = undefined;
-    const done = settle;
-    settle = undefined;
+    if (body.destroyed && !body.readableEnded) this.#onBroken();
+  }
+
+  /** Resolves once there is something to fill memory with, and some time for it, or nothing will come any more. */
+  async arrival(): Promise<void> {
+    if (this.#rest.length === 0 && !this.#isEnded && !this.#fault) await this.#wait();
+  }
+
+  /**
+   * Fills `into` from its start, and answers how many bytes it has got: less than all at the end, or when the client is slow
+   * while others wait for the place. Rejects with UploadError.
+   */
+  async fill(into: Buffer): Promise<number> {
+    this.#target = into;
+    this.#filled = 0;
+    this.#fills += 1;
+    const held = this.#rest;
+    this.#rest = [];
+    for (const chunk of held) this.#put(chunk);
+    if (this.#filled < into.length && !this.#isEnded && !this.#fault) {
+      this.#watchFor(0, 0);
+      await this.#wait();
+    }
+    this.#target = undefined;
+    if (this.#fault) throw this.#fault;
+    return this.#filled;
+  }
+
+  /** Whether the body has ended and all of it was given out. */
+  isOver(): boolean {
+    return this.#isEnded && this.#rest.length === 0 && !this.#fault;
+  }
+
+  /** Ends what is under way; the rest of the body stays where it is. */
+  close(): void {
+    this.#stop();
+    this.#rest = [];
+    const body = this.#body;
+    body.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onBroken).off('close', this.#onBroken);
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#settle = resolve;
+      this.#countedMs = performance.now();
+      this.#watchPace();
+      if (!this.#fault) this.#body.resume();
+    });
+  }
+
+  #stop = (): void => {
+    this.#body.pause();
+    const done = this.#settle;
+    if (!done) return;
+    this.#settle = undefined;
+    this.#countTime();
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#look);
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
     done();
   };
-  const fail = (why: UploadFault): void => {
-    fault ??= new UploadError(why);
-    stop();
+
+  #fail(why: UploadFault): void {
+    this.#fault ??= new UploadError(why);
+    this.#stop();
+  }
+
+  #onData = (chunk: Buffer): void => {
+    if (this.#settle) this.#countTime();
+    this.#arrivedBytes += chunk.length;
+    this.#options.onArrived(chunk.length);
+    if (this.#arrivedBytes > this.#options.sizeBytes) this.#fail('too-long');
+    else this.#put(chunk);
+    if (this.#target === undefined) this.#gather();
+    else if (this.#filled === this.#target.length) this.#stop();
   };
+
+  #onEnd = (): void => {
+    this.#isEnded = true;
+    this.#stop();
+  };
+
+  #onBroken = (): void => {
+    if (!this.#isEnded) this.#fail('broken-off');
+  };
+
   /** Copies into the memory that is to be filled, and keeps what has no room. */
-  const put = (chunk: Buffer): void => {
-    const room = target === undefined ? 0 : target.length - filled;
-    if (room >= chunk.length) target?.set(chunk, filled);
-    else if (room > 0) target?.set(chunk.subarray(0, room), filled);
-    filled += Math.min(room, chunk.length);
-    if (chunk.length > room) rest.push(room > 0 ? chunk.subarray(room) : chunk);
-  };
+  #put(chunk: Buffer): void {
+    const room = this.#target === undefined ? 0 : this.#target.length - this.#filled;
+    if (room >= chunk.length) this.#target?.set(chunk, this.#filled);
+    else if (room > 0) this.#target?.set(chunk.subarray(0, room), this.#filled);
+    this.#filled += Math.min(room, chunk.length);
+    if (chunk.length > room) this.#rest.push(room > 0 ? chunk.subarray(room) : chunk);
+  }
 
   /** What comes between two turns is little where the client is slow; all of it waits for the next one. */
-  const gather = (): void => {
-    const restBytes = rest.reduce((sum, chunk) => sum + chunk.length, 0);
-    if (fault || restBytes >= BUSY_BYTES) stop();
-    else if (settle) gathering ??= setTimeout(stop, GATHER_MS);
-  };
-  const onData = (chunk: Buffer): void => {
-    if (settle) tookTime();
-    arrivedBytes += chunk.length;
-    onArrived(chunk.length);
-    if (arrivedBytes > sizeBytes) fail('too-long');
-    else put(chunk);
-    if (target === undefined) gather();
-    else if (filled === target.length) stop();
-  };
-  const onEnd = (): void => {
-    isEnded = true;
-    stop();
-  };
-  const onBroken = (): void => {
-    if (!isEnded) fail('broken-off');
-  };
-  body.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
-  body.pause();
-  if (body.destroyed && !body.readableEnded) onBroken();
+  #gather(): void {
+    const restBytes = this.#rest.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (this.#fault || restBytes >= BUSY_BYTES) this.#stop();
+    else if (this.#settle) this.#gathering ??= setTimeout(this.#stop, GATHER_MS);
+  }
 
-  const watchPace = (): void => {
-    const silentMs = performance.now() - lastMs;
-    const allowedMs = pace.graceMs + (arrivedBytes / pace.bytesPerSecond) * 1000 - waitedMs;
-    const leftMs = Math.min(pace.stallMs, allowedMs) - silentMs;
-    if (leftMs <= 0) fail('too-slow');
-    else deadline = setTimeout(watchPace, Math.ceil(leftMs));
+  #countTime(): void {
+    const nowMs = performance.now();
+    this.#waitedMs += nowMs - this.#countedMs;
+    this.#countedMs = nowMs;
+  }
+
+  #watchPace = (): void => {
+    const { stallMs, graceMs, bytesPerSecond } = this.#options.pace;
+    const silentMs = performance.now() - this.#countedMs;
+    const allowedMs = graceMs + (this.#arrivedBytes / bytesPerSecond) * 1000 - this.#waitedMs;
+    const leftMs = Math.min(stallMs, allowedMs) - silentMs;
+    if (leftMs <= 0) this.#fail('too-slow');
+    else this.#deadline = setTimeout(this.#watchPace, Math.ceil(leftMs));
   };
-  const wait = (): Promise<void> =>
-    new Promise((resolve) => {
-      settle = resolve;
-      lastMs = performance.now();
-      watchPace();
-      if (!fault) body.resume();
-    });
+
   /** Gives up the wait for a client that is slow. What has come while this process was busy is taken in before it is judged. */
-  const watchFor = (seenBytes: number, delayMs: number): void => {
-    const fill = fills;
+  #watchFor(seenBytes: number, delayMs: number): void {
+    const fill = this.#fills;
     const judge = (): void => {
-      if (!settle || fills !== fill) return;
-      if (isWanted() && filled - seenBytes < BUSY_BYTES) stop();
-      else watchFor(filled, LOOK_MS);
+      if (!this.#settle || this.#fills !== fill) return;
+      if (this.#options.isWanted() && this.#filled - seenBytes < BUSY_BYTES) this.#stop();
+      else this.#watchFor(this.#filled, LOOK_MS);
     };
     // The first turn of the event loop asks the socket, the second one has heard it.
-    look = setTimeout(() => setImmediate(() => setImmediate(judge)), delayMs);
-  };
-
-  return {
-    arrival: async () => {
-      if (rest.length === 0 && !isEnded && !fault) await wait();
-    },
-    fill: async (into) => {
-      target = into;
-      filled = 0;
-      fills += 1;
-      const held = rest;
-      rest = [];
-      for (const chunk of held) put(chunk);
-      if (filled < into.length && !isEnded && !fault) {
-        watchFor(0, 0);
-        await wait();
-      }
-      target = undefined;
-      if (fault) throw fault;
-      return filled;
-    },
-    isOver: () => isEnded && rest.length === 0 && !fault,
-    close: () => {
-      stop();
-      rest = [];
-      body.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
-    },
-  };
+    this.#look = setTimeout(() => setImmediate(() => setImmediate(judge)), delayMs);
+  }
 }

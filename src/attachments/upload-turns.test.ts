@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { openInflow, UploadError, type UploadPace } from './inflow.ts';
+import { Inflow, UploadError, type UploadPace } from './inflow.ts';
 import { receive } from './receive.ts';
 import { createUploadTurns, type UploadTurns } from './upload-turns.ts';
 
@@ -25,7 +25,7 @@ function start(turns: UploadTurns, bytes: Buffer, pace = PACE): Running {
   const pieces: Buffer[] = [];
   const expected = { sizeBytes: bytes.length, sha256: createHash('sha256').update(bytes).digest() };
   const { isWanted, moved: onArrived } = seat;
-  const inflow = openInflow(body, { sizeBytes: bytes.length, pace, isWanted, onArrived });
+  const inflow = new Inflow(body, { sizeBytes: bytes.length, pace, isWanted, onArrived });
   const run = async (): Promise<void> => {
     try {
       for await (const piece of receive(inflow, expected, seat)) {

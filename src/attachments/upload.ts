@@ -10,7 +10,7 @@ import { type Failure, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { openInflow, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
+import { Inflow, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
 import { receive } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
@@ -65,7 +65,7 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     if (!entered.ok) return entered;
     const { sizeBytes, sha256 } = file;
     const seat = turns.seat();
-    const inflow = openInflow(request.body(), { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
+    const inflow = new Inflow(request.body(), { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
     let blobKey: string;
     try {
       blobKey = await blobs.putStream(receive(inflow, file, seat), { sizeBytes, sha256 });

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { collectAll, collectYoung } from './collector.ts';
+
+/** Makes garbage of which each piece is as large as what a socket reads at once. */
+function makeGarbage(pieces: number): number {
+  let bytes = 0;
+  for (let i = 0; i < pieces; i += 1) bytes += Buffer.allocUnsafeSlow(64 * 1024).length;
+  return bytes;
+}
+
+test('what was just made and dropped is given back, and the flag that exposes the collector is not left on', async () => {
+  collectAll();
+  const before = process.memoryUsage().arrayBuffers;
+  const made = makeGarbage(64);
+  assert.ok(process.memoryUsage().arrayBuffers >= before + made / 2, 'control: nobody else has collected it');
+  collectYoung();
+  // The memory itself is freed by a thread of its own.
+  await waitUntil('the garbage to go', () => process.memoryUsage().arrayBuffers < before + made / 4);
+  assert.equal((globalThis as { gc?: unknown }).gc, undefined);
+});
