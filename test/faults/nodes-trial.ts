@@ -85,7 +85,7 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
       },
       progress: async (more) => {
         const target = ledger.acknowledged.size + more;
-        await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 240_000);
+        await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 90_000);
       },
     });
     await load.finish();

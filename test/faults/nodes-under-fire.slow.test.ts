@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serverIsOurs } from '../kit/temp-postgres.ts';
-import { underFire } from './nodes-fire.ts';
+import { LEAST_KILLS, LEAST_RESTARTS, underFire } from './nodes-fire.ts';
 
 test('nodes killed, and the database restarted, under load', {
   timeout: 420_000,
@@ -14,5 +14,5 @@ test('nodes killed, and the database restarted, under load', {
   const report = await underFire({ seconds: 60 });
   t.diagnostic(JSON.stringify(report));
   assert.ok(report.acknowledged >= 300, `enough load to mean something: ${report.acknowledged}`);
-  assert.ok((report.faults.kill ?? 0) >= 4 && (report.faults['database restart'] ?? 0) >= 3);
+  assert.ok((report.faults.kill ?? 0) >= LEAST_KILLS && (report.faults['database restart'] ?? 0) >= LEAST_RESTARTS);
 });
