@@ -21,13 +21,16 @@ export type IdPrefix =
   | 'usr'
   | 'req';
 
+const CODES = Buffer.from(ALPHABET, 'latin1');
 const pool = Buffer.alloc(8192);
 let used = pool.length;
+/** Characters are put together here: appended one by one each would be a string of its own. */
+const scratch = Buffer.alloc(64);
 
-/** `length` characters of [0-9A-Za-z], each uniformly random (5.95 bits). */
+/** `length` characters (at most 64) of [0-9A-Za-z], each uniformly random (5.95 bits). */
 export function randomText(length: number): string {
-  let text = '';
-  while (text.length < length) {
+  if (length > scratch.length) throw new RangeError('random texts have at most 64 characters');
+  for (let filled = 0; filled < length; ) {
     if (used === pool.length) {
       randomFillSync(pool);
       used = 0;
@@ -36,8 +39,10 @@ export function randomText(length: number): string {
     pool[used] = 0;
     used += 1;
     // 248 is the largest multiple of 62 below 256: bytes above it would favour some characters.
-    if (byte < 248) text += ALPHABET[byte % 62];
+    if (byte < 248) scratch[filled++] = CODES[byte % 62]!;
   }
+  const text = scratch.toString('latin1', 0, length);
+  scratch.fill(0, 0, length);
   return text;
 }
 

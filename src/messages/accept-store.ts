@@ -2,6 +2,7 @@
  * The transaction of an accepted send: emails, messages, their events, their work, and the idempotency record, all or
  * nothing. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
  */
+import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
 import { appendEvent } from '../events/events.ts';
 import { enqueue, heldAheadOf } from '../queue/queue.ts';
@@ -94,6 +95,8 @@ export interface AcceptanceResult {
   unkeptBlobKeys: string[];
 }
 
+const onPostgres = loadedOnce(() => import('./accept-postgres.ts'));
+
 export const acceptOperation = operation(
   'messages.accept',
   'write',
@@ -125,7 +128,7 @@ export const acceptOperation = operation(
   },
   {
     wire: acceptWire,
-    together: async (tx, calls) => (await import('./accept-postgres.ts')).acceptTogether(tx, calls),
+    together: async (tx, calls) => (await onPostgres()).acceptTogether(tx, calls),
   },
 );
 

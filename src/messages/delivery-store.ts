@@ -2,6 +2,7 @@
  * The transactions of the delivery: claim due messages with all that an attempt needs, and settle what came of them.
  * A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
  */
+import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import * as queue from '../queue/queue.ts';
@@ -19,11 +20,13 @@ export interface ClaimRequest {
   suspects: boolean;
 }
 
+const onPostgres = loadedOnce(() => import('./delivery-postgres.ts'));
+
 export const claimOperation = operation(
   'messages.claim',
   'write',
   async (tx, request: ClaimRequest): Promise<DeliveryJob[]> => {
-    if (tx.dialect === 'postgres') return (await import('./delivery-postgres.ts')).claimJobs(tx, request);
+    if (tx.dialect === 'postgres') return (await onPostgres()).claimJobs(tx, request);
     const jobs: DeliveryJob[] = [];
     for (const work of await queue.claim(tx, { kind: DELIVERY_WORK, ...request })) {
       const row = await tx.get<JobRow>(
@@ -144,7 +147,7 @@ async function dueMsOf(tx: Transaction, settlement: Settlement): Promise<number>
 }
 
 async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {
-  return (await import('./delivery-postgres.ts')).settleTogether(tx, calls);
+  return (await onPostgres()).settleTogether(tx, calls);
 }
 
 async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys: string[]): Promise<void> {

@@ -268,6 +268,7 @@ async function transact<R>(
 ): Promise<R> {
   const { client } = connection;
   const open = openTransaction(connection);
+  gatherWrites(client);
   open.watch(client.query(beginText(mode, connection)));
   let value: R;
   try {
@@ -280,6 +281,7 @@ async function transact<R>(
   open.close();
   let ended: QueryResult;
   try {
+    gatherWrites(client);
     ended = await client.query('COMMIT');
   } catch (error) {
     throw open.fault() ?? new StatementFault(judgeFault(error));
@@ -289,6 +291,15 @@ async function transact<R>(
   if (fault) throw fault;
   if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
   return value;
+}
+
+/**
+ * Lets what is sent in one turn leave in one write. The driver writes each statement by itself, and each write is a system
+ * call that wakes the server's process: a fifth of the serving thread's time while it accepts mail.
+ */
+function gatherWrites({ connection: { stream } }: Client): void {
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
 
 interface OpenTransaction {
@@ -315,6 +326,7 @@ function openTransaction({ client, direct }: PostgresConnection): OpenTransactio
     if (closed) throw new Error('a statement was sent after its operation had ended');
     const { text, name } = statementOf(sql);
     const values = params.map(asParameter);
+    gatherWrites(client);
     // Watched as it comes, so that an error is known before the answer to a COMMIT that was sent behind it.
     const told = watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }));
     const picked = told.then(pick);
