@@ -1,29 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../kit/delivery-rig.ts';
+import { heldDots } from '../kit/held-dots.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const DAY = 86_400_000;
 
 test('three days forward: leases of attempts under way are kept, nothing is sent twice', async (t) => {
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const sink = await smtpSink({
-    script: {
-      dot: async () => {
-        await held;
-        return '250 2.0.0 ok';
-      },
-    },
-  });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig, release } = await heldDots(t);
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
   rig.clock.advance(3 * DAY);
@@ -74,23 +59,7 @@ test('a day back: what is deferred is tried within its step, not a day later; wh
 });
 
 test('a row that comes back under a new fence while its attempt runs is the same attempt', async (t) => {
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const sink = await smtpSink({
-    script: {
-      dot: async () => {
-        await held;
-        return '250 2.0.0 ok';
-      },
-    },
-  });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig, release } = await heldDots(t);
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the content to be sent', () => sink.commands.includes('DATA'));
   rig.tamper('UPDATE work SET fence = fence + 1, leased = 0, due = 0');

@@ -4,10 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
-import { type Service, startService } from '../kit/start-service.ts';
+import { arrivedFile, fileMail } from '../kit/file-mail.ts';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
+import type { Service } from '../kit/start-service.ts';
 import { sha256, someBytes } from '../kit/upload.ts';
 import { register, sendSubmission, upload } from '../kit/upload-client.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -16,36 +17,13 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-  await service.cli('account', 'set', service.live.accountId, '--email-limit', '40000000');
+  ({ sink, service } = await openShop({ emailLimit: 40_000_000 }));
 });
+after(() => closeShop({ sink, service }));
 
-after(async () => {
-  await service?.close();
-  await sink?.close();
-});
-
-const mail = (to: string): JsonObject => ({
-  from: 'orders@shop.example',
-  to,
-  subject: 'Files',
-  text: 'See the files.',
-});
 async function kill(): Promise<void> {
   await service.kill('SIGKILL');
   await service.restart();
-}
-
-async function fileAt(to: string): Promise<string> {
-  const { content } = await waitUntil(
-    `the mail to ${to}`,
-    () => sink.messages.find((one) => one.to.includes(to)),
-    90_000,
-  );
-  const parsed = await PostalMime.parse(content);
-  return sha256(new Uint8Array(parsed.attachments[0]?.content as ArrayBuffer));
 }
 
 /** Repeats the whole flow with one key until the send is accepted, as a client does that loses its connections. */
@@ -57,7 +35,7 @@ async function sendPatiently(to: string, bytes: Buffer): Promise<string> {
     const put = await upload(registered, 0, bytes);
     // 403: an earlier attempt was sent, and its answer lost.
     if (put.status !== 200 && put.status !== 403) return undefined;
-    const sent = await sendSubmission(service.api, registered.id, mail(to), to);
+    const sent = await sendSubmission(service.api, registered.id, fileMail(to), to);
     return sent.status === 202 ? (sent.body.data.messageId as string) : undefined;
   });
 }
@@ -80,7 +58,7 @@ test('killed again and again amid uploads and sends: every mail leaves once for 
   }
   const ids = await sends;
   assert.equal(new Set(ids).size, all.length);
-  for (const { to, bytes } of all) assert.equal(await fileAt(to), sha256(bytes), to);
+  for (const { to, bytes } of all) assert.equal(await arrivedFile(sink, to), sha256(bytes), to);
   const list = (await service.api.get('/messages?limit=100')).body as unknown as JsonObject[];
   const messages = list.filter((one) => one.to.startsWith('fire-')).map((one) => one.messageId);
   assert.deepEqual(messages.sort(), [...ids].sort(), 'one message for each key, and no other');

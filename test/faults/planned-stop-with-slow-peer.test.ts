@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../kit/delivery-rig.ts';
+import { heldDots } from '../kit/held-dots.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 test('a stop waits for the answer to a final dot that was sent, records it, and gives the rest back untried', async (t) => {
-  let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const sink = await smtpSink({
-    script: {
-      dot: async () => {
-        await held;
-        return '250 2.0.0 ok';
-      },
-    },
-  });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig, release } = await heldDots(t);
   const ids: string[] = [];
   for (let i = 0; i < 60; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
   await waitUntil('some contents to be sent', () => sink.commands.filter((line) => line === 'DATA').length >= 5);

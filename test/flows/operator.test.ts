@@ -8,23 +8,18 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
-import { runCommand, type Service, startService } from '../kit/start-service.ts';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
+import { runCommand, type Service } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  ({ sink, service } = await openShop());
 });
-
-after(async () => {
-  await service?.close();
-  await sink?.close();
-});
+after(() => closeShop({ sink, service }));
 
 const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Secret subject', text: 'Secret body' };
 

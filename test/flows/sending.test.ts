@@ -5,23 +5,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
-import { type Service, startService } from '../kit/start-service.ts';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
+import type { Service } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  ({ sink, service } = await openShop());
 });
-
-after(async () => {
-  await service?.close();
-  await sink?.close();
-});
+after(() => closeShop({ sink, service }));
 
 const mail = (extra: JsonObject = {}): JsonObject => ({
   from: 'orders@shop.example',

@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import type { Answer, JsonObject } from '../kit/api.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
-import { type Service, startService } from '../kit/start-service.ts';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
+import type { Service } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const PERSON = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0';
@@ -17,15 +18,9 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  ({ sink, service } = await openShop());
 });
-
-after(async () => {
-  await service?.close();
-  await sink?.close();
-});
+after(() => closeShop({ sink, service }));
 
 const mail = (extra: JsonObject): JsonObject => ({
   from: 'Shop <orders@shop.example>',

@@ -14,7 +14,8 @@ import { after, before, test } from 'node:test';
 import PostalMime from 'postal-mime';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { missing } from '../kit/peers.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { closeShop, openShop } from '../kit/shop.ts';
+import type { SmtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { put, sha256, someBytes } from '../kit/upload.ts';
 import { entryOf, type FileToUpload, register, sendSubmission, upload, uploadAll } from '../kit/upload-client.ts';
@@ -24,15 +25,9 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  ({ sink, service } = await openShop());
 });
-
-after(async () => {
-  await service?.close();
-  await sink?.close();
-});
+after(() => closeShop({ sink, service }));
 
 type Upload = { uploadUrl: string; requiredHeaders: Record<string, string> };
 

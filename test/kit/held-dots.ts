@@ -1,0 +1,26 @@
+/** A receiving server that answers no final dot until it is told to, and a delivery in front of it; closed with the test. */
+import type { TestContext } from 'node:test';
+import { deliveryRig, type Rig } from './delivery-rig.ts';
+import { type SmtpSink, smtpSink } from './smtp-sink.ts';
+
+export interface HeldDots {
+  sink: SmtpSink;
+  rig: Rig;
+  /** Answers all final dots, those to come at once. */
+  release(): void;
+}
+
+export async function heldDots(t: TestContext): Promise<HeldDots> {
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const dot = async (): Promise<string> => {
+    await held;
+    return '250 2.0.0 ok';
+  };
+  const sink = await smtpSink({ script: { dot } });
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  return { sink, rig, release };
+}
