@@ -7,6 +7,7 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { EventRow, EventType } from './event.ts';
+import { rangesOfTime, type SeqRange } from './stretch-store.ts';
 
 /** Where an event lies in the log. */
 export interface EventPlace {
@@ -67,8 +68,40 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
   const order = page.order === 'asc' ? 'ASC' : 'DESC';
   const place = tx.dialect === 'postgres' ? `v.position ${order}, v.seq ${order}` : `v.seq ${order}`;
   // The page is chosen before anything is joined: every event has its message and email.
-  const chosen = `(SELECT * FROM event v WHERE ${conditions.join(' AND ')} ORDER BY ${place} LIMIT ?)`;
-  return tx.all<EventRow>(`${joined(tx.dialect, chosen)} ORDER BY ${place}`, ...params, page.limit);
+  const chosen = choose(await rangesOf(tx, page), { conditions, params, place, limit: page.limit });
+  return tx.all<EventRow>(`${joined(tx.dialect, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
+}
+
+interface Choice {
+  conditions: string[];
+  params: SqlValue[];
+  place: string;
+  limit: number;
+}
+
+/** The first `limit` events of these parts of the log together, each read by itself. */
+function choose(
+  ranges: (SeqRange | null)[],
+  { conditions, params, place, limit }: Choice,
+): { sql: string; params: SqlValue[] } {
+  const parts = ranges.map((range) => {
+    const within = range === null ? [] : ['v.seq >= ?', 'v.seq <= ?'];
+    const sql = `SELECT * FROM event v WHERE ${[...conditions, ...within].join(' AND ')} ORDER BY ${place} LIMIT ?`;
+    return { sql, params: [...params, ...(range === null ? [] : [range.from, range.to]), limit] };
+  });
+  if (parts.length === 1) return parts[0]!;
+  const all = parts.map(({ sql }) => `SELECT * FROM (${sql}) AS part`).join(' UNION ALL ');
+  return {
+    sql: `SELECT * FROM (${all}) AS v ORDER BY ${place} LIMIT ?`,
+    params: [...parts.flatMap((part) => part.params), limit],
+  };
+}
+
+/** Parts of the log to read; null is all of it. */
+async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | null)[]> {
+  // The events of one message are few, and found by it.
+  const isTimed = (page.sinceMs !== null || page.untilMs !== null) && page.messageId === null;
+  return isTimed ? rangesOfTime(tx, page) : [null];
 }
 
 export const readEventsOperation = operation('events.read', 'read', (tx, page: EventPage) => readEvents(tx, page));

@@ -70,6 +70,36 @@ test('more than one batch goes in one round, also behind unfinished ones', async
   assert.equal(rig.rows("SELECT 1 FROM message WHERE recipient LIKE '%@y.example'").length, 0);
 });
 
+test('the times of every full stretch of the log are noted, and forgotten with its events', async () => {
+  const fill = (messageId: string): void =>
+    rig.tamper(
+      `INSERT INTO event (account_id, mode, id, type, message_id, at, detail)
+       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
+       SELECT 'acc_1', 'live', 'evt_' || i, 'Send', ?, i, '{}' FROM n`,
+      messageId,
+    );
+  rig.tamper('DELETE FROM event');
+  rig.tamper('DELETE FROM event_stretch');
+  fill('msg_a');
+  fill('msg_b');
+  await rounds();
+  const noted = rig.rows<{ events: number; live_from: number; live_until: number; sandbox_from: null }>(
+    'SELECT last_seq - first_seq + 1 AS events, live_from, live_until, sandbox_from FROM event_stretch ORDER BY last_seq',
+  );
+  const times = { live_from: 1, sandbox_from: null, events: 1_024 };
+  assert.deepEqual(
+    noted.map((one) => ({ ...one })),
+    [
+      { ...times, live_until: 1_024 },
+      { ...times, live_until: 1_100 },
+    ],
+  );
+  rig.tamper("DELETE FROM event WHERE message_id = 'msg_a'");
+  await rounds();
+  assert.equal(rig.rows('SELECT 1 FROM event_stretch').length, 1);
+  rig.tamper('DELETE FROM event');
+});
+
 test('idempotency records go when their time is over and their messages are settled, also behind many that stay', async () => {
   const insert = (key: string, messageId: string, expires: number): void =>
     rig.tamper(

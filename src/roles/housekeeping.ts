@@ -11,6 +11,7 @@ import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import { forgetStretchesOperation, noteStretchOperation } from '../events/events.ts';
 import {
   dropOldestWeekOperation,
   type IdempotencyPlace,
@@ -192,6 +193,12 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     return removed;
   };
 
+  /** The log of events is made easy to search by time as far as it goes by now. */
+  const noteStretches = async (): Promise<void> => {
+    await database.execute(forgetStretchesOperation, null);
+    while (!stopping && (await database.execute(noteStretchOperation, { nowMs: clock.now() }))) await pause();
+  };
+
   const round = async (): Promise<void> => {
     const nowMs = clock.now();
     const batch = { beforeMs: nowMs - KEEP_MS, limit: BATCH };
@@ -209,6 +216,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       orphans: await sweepOrphans(),
       unfinishedBlobs: await blobs.removeUnfinished(),
     };
+    await noteStretches();
     if (Object.values(removed).some((count) => count > 0)) log.info(removed, 'removed what is kept no longer');
   };
 

@@ -1,5 +1,7 @@
 /** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
 import assert from 'node:assert/strict';
+import { readEventsOperation } from '../../src/events/read-store.ts';
+import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
@@ -113,4 +115,36 @@ export const deliveries: Scenario = async (stage) => {
   await stage.act(webhookWork.settleOperation, request);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);
+};
+
+export const stretches: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const settledMs = Date.now() + DAY;
+  const startMs = stage.nowMs;
+  for (const nowMs of [startMs, startMs + HOUR, startMs + 2 * HOUR, startMs - HOUR, startMs + 3 * HOUR]) {
+    await stage.act(acceptOperation, acceptance(stage, { accountId, change: { nowMs, contentUntilMs: nowMs + DAY } }));
+    if (nowMs === startMs + 2 * HOUR) {
+      while (await stage.act(noteStretchOperation, { nowMs: settledMs, events: 1 })) assert.ok(true);
+    }
+  }
+  const spans = [
+    [null, null],
+    [startMs, startMs + HOUR],
+    [startMs + HOUR, null],
+    [null, startMs],
+    [startMs + HOUR, startMs + HOUR],
+    [startMs + DAY, null],
+    [null, startMs - DAY],
+  ] as const;
+  const found: number[] = [];
+  for (const [sinceMs, untilMs] of spans) {
+    for (const order of ['asc', 'desc'] as const) {
+      const page = { accountId, mode: 'live' as const, order, after: null, messageId: null, eventType: null };
+      const all = await stage.act(readEventsOperation, { ...page, sinceMs, untilMs, limit: 10 });
+      found.push(all.length);
+      await stage.act(readEventsOperation, { ...page, sinceMs, untilMs, limit: 2 });
+    }
+  }
+  assert.deepEqual(found, [5, 5, 2, 2, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0]);
+  await stage.act(forgetStretchesOperation, null);
 };
