@@ -1,5 +1,7 @@
 /** Kills and restarts for as long as asked, a node every 5 seconds and the database every 10, and until there were enough of both. */
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Service } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 import { type NodesReport, nodesTrial } from './nodes-trial.ts';
 
 const KILL_EVERY_MS = 5_000;
@@ -19,27 +21,46 @@ export function underFire(options: { seconds: number; nodes?: number }): Promise
       const end = performance.now() + options.seconds * 1_000;
       let killed = 0;
       let restarted = 0;
-      const going = (): boolean => performance.now() < end || killed < LEAST_KILLS || restarted < LEAST_RESTARTS;
-      const kills = (async () => {
+      let failed = false;
+      const going = (): boolean =>
+        !failed && (performance.now() < end || killed < LEAST_KILLS || restarted < LEAST_RESTARTS);
+      const kills = async (): Promise<void> => {
         while (going()) {
           const node = cluster.nodes[Math.floor(Math.random() * cluster.nodes.length)]!;
           await fault('kill', async () => {
             await node.kill('SIGKILL');
           });
           killed += 1;
-          await node.restart();
+          await startAgain(node);
           await wait(Math.max(0, KILL_EVERY_MS - 1_000));
         }
-      })();
-      const restarts = (async () => {
+      };
+      const restarts = async (): Promise<void> => {
         while (going()) {
           await wait(RESTART_EVERY_MS);
           await fault('database restart', () => cluster.postgres.restart('immediate'));
           restarted += 1;
         }
-      })();
-      await Promise.all([kills, restarts]);
+      };
+      const orEnd = (error: unknown): never => {
+        failed = true;
+        throw error;
+      };
+      // Both have ended before anything is closed.
+      for (const outcome of await Promise.allSettled([kills().catch(orEnd), restarts().catch(orEnd)])) {
+        if (outcome.status === 'rejected') throw outcome.reason;
+      }
       await progress(50);
     },
   });
+}
+
+/** As a supervisor does: a node that finds no database at its start ends with a line that says so, and is started again. */
+async function startAgain(node: Service): Promise<void> {
+  const start = (): Promise<boolean> =>
+    node.restart().then(
+      () => true,
+      () => false,
+    );
+  await waitUntil('the node to start', start, 60_000);
 }

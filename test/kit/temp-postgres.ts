@@ -70,7 +70,9 @@ export async function tempPostgres(): Promise<TempPostgres> {
   };
 }
 
+/** A server that was just restarted is waited for. */
 async function administer(server: PostgresServer, sql: string): Promise<void> {
+  if (serverIsOurs) await waitUntil('PostgreSQL to answer', () => answers(server.port), 20_000);
   const client = new pg.Client({ connectionString: server.url('postgres') });
   client.on('error', () => undefined);
   await client.connect();
