@@ -6,6 +6,7 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { createEventCursors } from '../src/events/cursor.ts';
 import { noteStretchOperation } from '../src/events/stretch-store.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { openSqlite } from '../src/storage/sqlite-connection.ts';
@@ -52,12 +53,14 @@ interface Log {
 async function prepare(events: number): Promise<Log> {
   const folder = mkdtempSync(path.join(WORK, 'events-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
-  const first = await startService({ POSTRIDER_ROLES: 'api' }, folder);
+  const secretKey = Buffer.alloc(32, 7);
+  const settings = { POSTRIDER_ROLES: 'api', POSTRIDER_SECRET_KEY: secretKey.toString('base64') };
+  const first = await startService(settings, folder);
   await first.stop();
   const startMs = await fillLog(folder, first.headers['x-id']!, events);
-  const service = await startService({ POSTRIDER_ROLES: 'api' }, folder);
+  const service = await startService(settings, folder);
   const middle = events / 2;
-  const cursor = Buffer.from(JSON.stringify([middle, middle])).toString('base64url');
+  const cursor = createEventCursors(secretKey).textOf({ position: middle, seq: middle });
   return { service, cursor, events, startMs };
 }
 

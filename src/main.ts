@@ -1,6 +1,8 @@
 /** The program: hands its arguments to the command line and ends with the exit code that comes back. */
 import { runCommandLine } from './cli/command-line.ts';
 
+// Whatever is made holds mail, keys and hashes of passwords, the database's own files among it.
+process.umask(0o077);
 const code = await runCommandLine(process.argv.slice(2), process.env, {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),

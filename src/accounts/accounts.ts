@@ -21,5 +21,6 @@ export { contactsOperation } from './contact-store.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
 export { type FirstRun, firstRun } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
-export { createSmtpAuthenticator, type SmtpAuthenticator } from './smtp-authenticate.ts';
+export { createSmtpAuthenticator, type KnownLogins, type SmtpAuthenticator } from './smtp-authenticate.ts';
 export { accountOperation, accountsOperation, messageHolderOperation, setAccountOperation } from './store.ts';
+export { createSuspensionCheck } from './suspension.ts';

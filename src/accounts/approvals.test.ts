@@ -4,7 +4,13 @@ import { after, before, test } from 'node:test';
 import { type RouteServer, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
-import { createAccount, createAuthenticator, createKey, decideApprovalOperation } from './accounts.ts';
+import {
+  createAccount,
+  createAuthenticator,
+  createKey,
+  createSmtpAuthenticator,
+  decideApprovalOperation,
+} from './accounts.ts';
 import { accountRoutes } from './routes.ts';
 import { approvalRoutes } from './routes-approvals.ts';
 
@@ -16,7 +22,7 @@ before(async () => {
   const { database } = temp;
   const authenticator = createAuthenticator({ database, clock });
   const routes = [
-    ...accountRoutes({ database, clock, callers: authenticator }),
+    ...accountRoutes({ database, clock, callers: authenticator, logins: createSmtpAuthenticator({ database, clock }) }),
     ...approvalRoutes({ database, clock }),
   ];
   server = await serveRoutes({ database, clock, routes, authenticator });
@@ -111,7 +117,19 @@ test('sizes outside 2,000,001 to 40,000,000, and reasons that are none, are refu
     assert.equal(answer.status, 400, String(requestedEmailBytes));
     assert.deepEqual(fieldsOf(answer), ['requestedEmailBytes']);
   }
-  for (const reason of ['', 'x'.repeat(2_001), 7, null, undefined, 'a\u0000b', 'a\u001b[2Jb', 'a\u009bb']) {
+  for (const reason of [
+    '',
+    'x'.repeat(2_001),
+    7,
+    null,
+    undefined,
+    'a\u0000b',
+    'a\u001b[2Jb',
+    'a\u009bb',
+    ' ',
+    ' \n\t ',
+    '\u00a0\u3000',
+  ]) {
     const answer = await ask(caller, { requestedEmailBytes: 3_000_000, reason });
     assert.equal(answer.status, 400, JSON.stringify(reason));
     assert.deepEqual(fieldsOf(answer), ['reason']);

@@ -4,7 +4,7 @@
  * account, another plan) is felt within a second; what this process changes is forgotten, and felt at once. Every reason
  * for not knowing the caller gets the same refusal after the same work.
  */
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
@@ -17,7 +17,6 @@ import { keyIdOf } from './keys.ts';
 /** Age of what an authentication may rest on. */
 export const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
-const UNKNOWN_KEPT = 1_000;
 /** Longer than any key; a longer text is judged by its beginning and is refused as every unknown key. */
 const LONGEST_KEY = 256;
 
@@ -47,7 +46,8 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     clock: options.clock,
     maxAgeMs: FRESH_MS,
     limit: KEYS_KEPT,
-    absentLimit: UNKNOWN_KEPT,
+    // Whoever is unknown is looked up each time: an answer from memory would be quicker than the others.
+    absentLimit: 0,
     read: async ({ keyId, digest }) => {
       const secretHash = Buffer.from(digest, 'base64');
       const caller = await options.database.execute(findKeyOperation, { keyId, secretHash });
@@ -60,11 +60,19 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
   const judge = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
+  /** The refusal after the work that it costs for a key that nobody has. */
+  const afterLookUp = async (): Promise<Result<Caller>> => {
+    await options.database.execute(findKeyOperation, { keyId: keyIdOf(''), secretHash: randomBytes(32) });
+    return unauthorized;
+  };
+
   const authenticate = (apiKey: string | undefined, accountId: string | undefined) => {
     const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
     const digest = hash('sha256', presented, 'base64');
     const known = cache.get(digest, { keyId: keyIdOf(presented), digest });
-    return known instanceof Promise ? known.then((late) => judge(late, accountId)) : judge(known, accountId);
+    if (known instanceof Promise) return known.then((late) => judge(late, accountId));
+    const result = judge(known, accountId);
+    return result === unauthorized ? afterLookUp() : result;
   };
   return Object.assign(authenticate, {
     forgetKey: (keyId: string) => cache.forgetWhere((known) => known.keyId === keyId),

@@ -1,13 +1,15 @@
 /** The first run: once, whole, and the same credentials after a crash between the file and the commit. */
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import test from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
-import { dataDirectory } from '../storage/data-directory.ts';
+import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
+import { metaOperation } from '../storage/meta-store.ts';
 import { createAuthenticator } from './authenticate.ts';
-import { firstRun, firstRunFile } from './first-run.ts';
+import { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
 import { createSmtpAuthenticator } from './smtp-authenticate.ts';
 import { accountsOperation, firstRunOperation } from './store.ts';
 
@@ -53,6 +55,44 @@ test('a crash before the commit neither loses nor doubles the credentials', asyn
     accounts.map((one) => one.id),
     [made?.accountId],
   );
+});
+
+test('of two nodes that start at once one makes the account, and the other keeps no credentials', async (t) => {
+  const { database, folder, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const directories = ['a', 'b'].map((name) => prepareDataDirectory(path.join(folder, name)));
+  const made = await Promise.all(directories.map((directory) => firstRun({ database, clock, directory })));
+  const winner = made.findIndex((one) => one !== undefined);
+  assert.equal(made[1 - winner], undefined);
+  assert.deepEqual(
+    directories.map((directory) => existsSync(firstRunFile(directory))),
+    [winner === 0, winner === 1],
+  );
+  assert.equal((await database.execute(accountsOperation, null)).length, 1);
+});
+
+test('a file whose commit was not told of stays', async (t) => {
+  const { database, folder, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const directory = dataDirectory(folder);
+  let lost = 0;
+  const losing: Database = {
+    ...database,
+    execute: async (op, args) => {
+      if (op.name === metaOperation.name && lost === 1) return null as never;
+      const done = await database.execute(op, args);
+      if (op.name !== firstRunOperation.name || lost > 0) return done;
+      lost += 1;
+      throw new Error('connection lost');
+    },
+  };
+  await assert.rejects(firstRun({ database: losing, clock, directory }), /connection lost/);
+  // The next look comes before the commit is seen, and the second try after it.
+  assert.equal(await firstRun({ database: losing, clock, directory }), undefined);
+  const kept = JSON.parse(readFileSync(firstRunFile(directory), 'utf8')) as FirstRun;
+  assert.ok((await createAuthenticator({ database, clock })(kept.apiKey, kept.accountId)).ok);
 });
 
 test('a file that is not ours is not overwritten', async (t) => {

@@ -2,10 +2,11 @@
  * The first start: an operator, an account (plan enterprise) with a live and a sandbox key and an SMTP credential. The
  * credentials are drawn, written to `first-run.json` (mode 0600, synced), and only then committed together with a mark
  * that the first run is done. A crash in between leaves a file without rows; the next start takes the credentials from
- * that file and commits them, so that they are neither lost nor doubled. The file is never part of a backup, and a restored
+ * that file and commits them, so that they are neither lost nor doubled. Of several nodes that start at once one does it, and
+ * the others keep no file. The file is never part of a backup, and a restored
  * database carries the mark.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { newId } from '../base/ids.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
@@ -14,7 +15,7 @@ import { metaOperation } from '../storage/meta-store.ts';
 import { type Making, newAccount, newKeyRow, newPassword } from './create.ts';
 import { apiKeyHash, keyIdOf } from './keys.ts';
 import { hashPassword } from './passwords.ts';
-import { firstRunOperation } from './store.ts';
+import { accountOperation, firstRunOperation } from './store.ts';
 
 const MARKER = 'first-run';
 const OPERATOR_EMAIL = 'operator@localhost';
@@ -109,5 +110,8 @@ export async function firstRun(making: Making & { directory: DataDirectory }): P
       createdAt,
     },
   });
-  return done ? drawn : undefined;
+  if (done) return drawn;
+  // Another node was faster: what was drawn here is valid nowhere. Not so after a commit of ours that we were not told of.
+  if ((await database.execute(accountOperation, drawn.accountId)) === null) rmSync(file);
+  return undefined;
 }

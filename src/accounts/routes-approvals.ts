@@ -25,8 +25,8 @@ const requestedEmailBytes = Type.Integer({
 const reason = Type.String({
   minLength: 1,
   maxLength: 2_000,
-  pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
-  description: 'What it is for, for the operator who decides.',
+  pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
+  description: 'what it is for, in words, for the operator who decides',
 });
 
 const approvalSchema = closed({

@@ -10,6 +10,7 @@ import type { Plan } from './account.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createAccount } from './create.ts';
 import { accountRoutes } from './routes.ts';
+import { createSmtpAuthenticator } from './smtp-authenticate.ts';
 import { createUsageReader, healthOf } from './usage.ts';
 
 async function setup(t: TestContext, plan: Plan = 'paid') {
@@ -20,13 +21,22 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
   const made = await createAccount(making, { name: 'One', plan });
   const other = await createAccount(making, { name: 'Two', plan: 'paid' });
   const authenticator = createAuthenticator(making);
-  const routes = accountRoutes({ ...making, callers: authenticator });
+  const logins = createSmtpAuthenticator(making);
+  const routes = accountRoutes({ ...making, callers: authenticator, logins });
   const server = await serveRoutes({ ...making, routes, authenticator });
   t.after(server.close);
   const own = { key: made.apiKey, id: made.account.id };
   const call = (method: string, path: string, json?: unknown) =>
     server.call(method, path, json === undefined ? own : { ...own, json });
-  return { ...made, ...making, authenticator, call, server, foreign: { key: other.apiKey, id: other.account.id } };
+  return {
+    ...made,
+    ...making,
+    authenticator,
+    logins,
+    call,
+    server,
+    foreign: { key: other.apiKey, id: other.account.id },
+  };
 }
 
 const code = (called: Called): string => called.body.error?.code;
@@ -119,6 +129,7 @@ test('PATCH /account refuses what is not its to change, and changes nothing then
     [{ variables: { a: 'x\0' } }, ['variables.a']],
     [{ variables: { a: 'é'.repeat(60_000) } }, ['variables.a']],
     [{ variables: { a: 1 } }, ['variables.a']],
+    [{ variables: { 'a b': 'x', z: 5, '1a': 'y' } }, ['variables.a b', 'variables.z', 'variables.1a']],
     [{ variables: { a: 'x' }, defaultFrom: 'nobody' }, ['defaultFrom']],
     [{ missingVariables: 'x', retainContent: '1y' }, ['missingVariables', 'retainContent']],
     [{ plan: 'free', variables: { '1a': 'x' }, defaultFrom: 'nobody' }, ['plan', 'variables.1a', 'defaultFrom']],
@@ -213,4 +224,24 @@ test('health judges by the published bounds', () => {
   assert.equal(judge(998, 0, 2).status, 'warning');
   assert.equal(judge(997, 0, 3).status, 'critical');
   assert.equal(judge(1, 0, 0).queued, 3);
+});
+
+test('a credential that is revoked is refused over SMTP at once, and so is a setting felt', async (t) => {
+  const { call, logins, foreign, server } = await setup(t);
+  const made = (await call('POST', '/smtp-credentials', { mode: 'sandbox' })).body;
+  const { smtpCredentialId: id, username, password } = made;
+  const other = (await call('POST', '/smtp-credentials', { mode: 'live' })).body;
+  assert.ok((await logins.logIn(username, password)).ok);
+  assert.ok((await logins.logIn(other.username, other.password)).ok);
+  // The clock stands: nothing that is remembered grows old.
+  assert.equal((await server.call('DELETE', `/smtp-credentials/${id}`, foreign)).status, 404);
+  assert.ok((await logins.stillAllowed(username)).ok);
+  assert.equal((await call('PATCH', '/account', { retainContent: '7d' })).status, 200);
+  const allowed = await logins.stillAllowed(username);
+  assert.ok(allowed.ok && allowed.value.account.settings.retainContent === '7d');
+  assert.equal((await call('DELETE', `/smtp-credentials/${id}`)).status, 200);
+  assert.equal((await logins.stillAllowed(username)).ok, false);
+  assert.equal(await logins.recall(username, password), undefined);
+  assert.equal((await logins.logIn(username, password)).ok, false);
+  assert.ok(await logins.recall(other.username, other.password));
 });

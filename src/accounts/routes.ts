@@ -17,6 +17,7 @@ import { createKey, createSmtpCredential } from './create.ts';
 import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
 import { keysOperation, revokeKeyOperation } from './key-store.ts';
 import { patchSettings, settingsFaults, settingsPatchSchema } from './settings.ts';
+import type { KnownLogins } from './smtp-authenticate.ts';
 import { accountOperation } from './store.ts';
 import { createUsageReader } from './usage.ts';
 
@@ -51,6 +52,8 @@ export interface AccountRouteOptions {
   clock: Clock;
   /** What authentication remembers: a revoked key and a changed setting are to be felt by the very next request. */
   callers: KnownCallers;
+  /** The same for log-ins over SMTP in this process. */
+  logins: KnownLogins;
 }
 
 /** GET and PATCH /account, GET /account/health, /api-keys, /smtp-credentials. */
@@ -83,6 +86,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         const patched = await patchSettings(database, caller.account.id, body);
         if (!patched.ok) return patched;
         options.callers.forgetAccount(caller.account.id);
+        options.logins.forgetAccount(caller.account.id);
         return shown(patched.value, caller);
       },
     }),
@@ -142,8 +146,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   ];
 }
 
-function credentialRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
-  const { database, clock } = options;
+function credentialRoutes({ database, clock, logins }: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [
     route({
       ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
@@ -176,15 +179,15 @@ function credentialRoutes(options: { database: Database; clock: Clock }): RouteD
     route({
       ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key' },
       summary: 'Revoke an SMTP credential',
-      description: 'Log-ins are refused within a second, and so is the next mail of an open session.',
+      description:
+        'Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: bodies.messageSchema },
       handle: async ({ caller, params }) => {
-        const revoked = await database.execute(revokeCredentialOperation, {
-          id: params.id ?? '',
-          accountId: caller.account.id,
-          nowMs: clock.now(),
-        });
+        const id = params.id ?? '';
+        const revocation = { id, accountId: caller.account.id, nowMs: clock.now() };
+        const revoked = await database.execute(revokeCredentialOperation, revocation);
+        logins.forgetCredential(id);
         return revoked ? answer({ message: 'The SMTP credential is revoked.' }) : notFound('SMTP credential');
       },
     }),

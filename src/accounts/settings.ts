@@ -20,7 +20,8 @@ export const settingsPatchSchema = closed({
   variables: Type.Optional(
     mapOf(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: MAXIMUM_VALUE_BYTES }), {
       maxProperties: MAXIMUM_VARIABLES,
-      description: 'Merged by name; null removes a variable.',
+      description:
+        'Merged by name; null removes a variable. unsubscribe_email_html is always the link of the recipient, whatever is set here.',
     }),
   ),
   missingVariables: Type.Optional(oneOf(['error', 'empty', 'keep'])),

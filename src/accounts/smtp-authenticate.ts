@@ -1,7 +1,8 @@
 /**
  * Who logs in over SMTP. A wrong password, an unknown or revoked credential, a suspended account and a plan without SMTP
  * get the same refusal after the same work. A password that was right is remembered (as a keyed hash, in memory only), so that a client
- * that connects for each mail does not cost an argon2 each time; the row behind it is still read again, at most 700 ms old.
+ * that connects for each mail does not cost an argon2 each time; the row behind it is still read again, at most 700 ms old. What this
+ * process changes is forgotten, and felt at once.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -20,7 +21,14 @@ const LONGEST = 256;
 
 const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed; check user name and password.' }));
 
-export interface SmtpAuthenticator {
+/** What is remembered of log-ins, for those who change it; called after the commit. */
+export interface KnownLogins {
+  forgetCredential(credentialId: string): void;
+  /** All credentials of the account. */
+  forgetAccount(accountId: string): void;
+}
+
+export interface SmtpAuthenticator extends KnownLogins {
   /**
    * The caller of a log-in that was right a moment ago; undefined when that is not known, whatever the reason. Costs no
    * argon2, so that those who guess do not hold up those who know.
@@ -83,5 +91,10 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
       const holder = holders.get(username, username);
       return holder instanceof Promise ? holder.then(judge) : judge(holder);
     },
+    forgetCredential: (credentialId) => {
+      proven.delete(credentialId);
+      holders.forgetWhere((holder) => holder.credentialId === credentialId);
+    },
+    forgetAccount: (accountId) => holders.forgetWhere((holder) => holder.account.id === accountId),
   };
 }

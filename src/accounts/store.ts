@@ -77,6 +77,26 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
+  /** Unix ms; lets mail that waited for the end of a suspension leave now. */
+  nowMs?: number;
+}
+
+/** Longer than the delivery lets mail of a suspended account rest before it looks again. */
+const LONGEST_REST_MS = 300_000;
+
+/** Makes due what rested because its account was suspended; what waits for a time of its own goes on waiting. */
+async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
+  await tx.run(
+    `UPDATE work SET due = ?
+     WHERE kind = 'delivery' AND held = 0 AND account_id = ? AND mode = 'live' AND leased = 0 AND due > ? AND due <= ?
+       AND EXISTS (SELECT 1 FROM message m WHERE m.account_id = work.account_id AND m.mode = work.mode
+         AND m.id = work.subject AND coalesce(m.next_attempt_at, m.send_at, m.created_at) <= ?)`,
+    nowMs,
+    accountId,
+    nowMs,
+    nowMs + LONGEST_REST_MS,
+    nowMs,
+  );
 }
 
 /** What only the operator changes; null leaves a field. Answers the account, or null when there is none. */
@@ -92,6 +112,7 @@ export const setAccountOperation = operation(
       change.approvedEmailBytes,
       change.id,
     );
+    if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);
     return (await readAccount(tx, change.id)) ?? null;
   },
 );

@@ -9,6 +9,7 @@ export {
   submissionForSend,
 } from './for-send.ts';
 export {
+  KEEP_UNSENT_MS,
   overdueSubmissionsOperation,
   type RemovedFiles,
   removeOverdueOperation,

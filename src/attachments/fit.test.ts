@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Address, parseAddress } from '../mail/address.ts';
+import { type Address, parseAddress, wireAddress } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import { fitFailure, leastEmailBytes } from './fit.ts';
@@ -16,7 +16,7 @@ function address(text: string): Address {
   return parsed.value;
 }
 
-const SHORTEST = address('a@b.cd');
+const SHORTEST = address('a@b.c');
 
 function mailOf(files: MailToCompose['attachments'], changes: Partial<MailToCompose> = {}): MailToCompose {
   return {
@@ -26,7 +26,7 @@ function mailOf(files: MailToCompose['attachments'], changes: Partial<MailToComp
     replyTo: [],
     subject: '',
     headers: [],
-    messageId: newMessageId('b.cd', Date.UTC(2026, 10, 20)),
+    messageId: newMessageId((changes.from ?? SHORTEST).domain, Date.UTC(2026, 10, 20)),
     dateMs: Date.UTC(2026, 10, 20),
     attachments: files,
     ...changes,
@@ -50,7 +50,7 @@ const opaque = (list: readonly { name: string; contentType: string; content: Uin
 test('the least size is that of a mail that exists', () => {
   fc.assert(
     fc.property(files, (list) => {
-      const sizes = [{ text: 'x' }, { html: ' ' }].map((body) => compose(mailOf(opaque(list), body)).sizeBytes);
+      const sizes = [{ text: '' }, { html: '' }].map((body) => compose(mailOf(opaque(list), body)).sizeBytes);
       assert.equal(leastEmailBytes(bySize(list)), Math.min(...sizes));
     }),
     { numRuns: 150 },
@@ -59,13 +59,19 @@ test('the least size is that of a mail that exists', () => {
 
 test('no mail with these files is smaller', () => {
   const body = fc.record(
-    { text: fc.string({ minLength: 1, unit: 'grapheme' }), html: fc.string({ minLength: 1 }) },
+    { text: fc.string({ maxLength: 3, unit: 'grapheme' }), html: fc.string({ maxLength: 3 }) },
     { requiredKeys: [] },
   );
   const changes = fc.record({
-    subject: fc.string({ maxLength: 40 }),
-    from: fc.constantFrom(SHORTEST, address('Shop <orders@shop.example>'), address('jörg@bücher.example')),
-    to: fc.constantFrom([SHORTEST], [address('Ann Example <ann@example.com>')]),
+    subject: fc.string({ maxLength: 2 }),
+    from: fc.constantFrom(
+      SHORTEST,
+      address('ü@b.c'),
+      address('a@ü.c'),
+      address('Shop <orders@shop.example>'),
+      address('jörg@bücher.example'),
+    ),
+    to: fc.constantFrom([SHORTEST], [address('é@é.x')], [address('Ann Example <ann@example.com>')]),
     replyTo: fc.constantFrom([], [SHORTEST]),
   });
   fc.assert(
@@ -76,6 +82,17 @@ test('no mail with these files is smaller', () => {
       assert.ok(sizeBytes >= least, `${sizeBytes} bytes where at least ${least} were computed`);
     }),
     { numRuns: 300 },
+  );
+});
+
+test('no address is shorter than those of the smallest mail', () => {
+  const text = fc.string({ minLength: 1, maxLength: 5, unit: fc.constantFrom(...'ab.@-"1ü ⁠') });
+  fc.assert(
+    fc.property(text, (given) => {
+      const parsed = parseAddress(given);
+      if (parsed.ok) assert.ok(wireAddress(parsed.value).length >= SHORTEST.address.length, given);
+    }),
+    { numRuns: 5_000 },
   );
 });
 

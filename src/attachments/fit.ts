@@ -8,8 +8,11 @@ import type { FileBySize, MailFrame } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import { composedSizeBytes } from '../mail/size.ts';
 
-/** No address that may be sent from or to is shorter, and so no Message-ID: it is made at the sender's domain. */
-const SHORTEST = { name: '', address: 'a@b.cd', local: 'a', domain: 'b.cd' };
+/**
+ * No address that may be sent from or to is shorter: a domain has two labels at least, each of one character. No Message-ID
+ * is shorter either: it is made at the sender's domain.
+ */
+const SHORTEST = { name: '', address: 'a@b.c', local: 'a', domain: 'b.c' };
 const MESSAGE_ID = newMessageId(SHORTEST.domain, Date.UTC(2026, 0));
 
 function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailFrame {
@@ -30,10 +33,10 @@ function smallestMail(body: { text: string } | { html: string }, files: readonly
 /** Bytes of the smallest complete email with these files. */
 export function leastEmailBytes(files: readonly { name: string; contentType: string; sizeBytes: number }[]): number {
   const bySize = files.map(({ name, contentType, sizeBytes }) => ({ name, contentType, sizeBytes }));
-  // Html of a single space has no text to derive; either may be the shorter one.
+  // What is given must not be empty, and may be once its variables are filled in; no text is derived from empty html.
   return Math.min(
-    composedSizeBytes(smallestMail({ text: 'x' }, bySize)),
-    composedSizeBytes(smallestMail({ html: ' ' }, bySize)),
+    composedSizeBytes(smallestMail({ text: '' }, bySize)),
+    composedSizeBytes(smallestMail({ html: '' }, bySize)),
   );
 }
 

@@ -4,12 +4,12 @@
  * read and hashed. What is answered here holds only as long as the submission keeps its `version`.
  */
 import { createHash } from 'node:crypto';
-import { type Fault, failure } from '../base/failure.ts';
+import { type Failure, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { submissionOperation } from './store.ts';
+import { lookSteadily } from './steady-look.ts';
 import type { SubmissionFile } from './submission.ts';
 
 export interface FileToSend {
@@ -42,14 +42,29 @@ export async function submissionForSend(
   reference: SendReference,
 ): Promise<Result<SubmissionToSend>> {
   const { accountId, mode, submissionId, idempotencyKey } = reference;
-  const submission = await database.execute(submissionOperation, { id: submissionId, accountId, mode });
-  if (submission === null) return refuse(failure('SUBMISSION_NOT_FOUND'));
-  if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refuse(failure('IDEMPOTENCY_KEY_MISMATCH'));
-  if (submission.usedAt !== null) return refuse(failure('SUBMISSION_ALREADY_USED'));
-  const found = await Promise.all(submission.files.map((file) => lookAt(blobs, file)));
-  const details = found.filter((one): one is Fault => 'field' in one);
-  if (details.length > 0) return refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details }));
-  return ok({ submissionId, version: submission.version, files: found as FileToSend[] });
+  const key = { accountId, mode, id: submissionId };
+  const seen = await lookSteadily(database, key, async (submission): Promise<Looked> => {
+    if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refused(failure('IDEMPOTENCY_KEY_MISMATCH'));
+    if (submission.usedAt !== null) return refused(failure('SUBMISSION_ALREADY_USED'));
+    const found = await Promise.all(submission.files.map((file) => lookAt(blobs, file)));
+    const details = found.filter((one): one is Fault => 'field' in one);
+    if (details.length > 0)
+      return { isComplete: false, result: refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details })) };
+    const files = found as FileToSend[];
+    return { isComplete: true, result: ok({ submissionId, version: submission.version, files }) };
+  });
+  return seen === undefined ? refuse(failure('SUBMISSION_NOT_FOUND')) : seen.result;
+}
+
+interface Looked {
+  /** Nothing seems missing: this is how it is. */
+  isComplete: boolean;
+  result: Result<SubmissionToSend>;
+}
+
+/** Refused for what does not change with another look. */
+function refused(why: Failure): Looked {
+  return { isComplete: true, result: refuse(why) };
 }
 
 async function lookAt(blobs: Pick<Blobs, 'sizeOf' | 'read'>, file: SubmissionFile): Promise<FileToSend | Fault> {

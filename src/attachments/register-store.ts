@@ -1,6 +1,7 @@
 /**
- * Registering a manifest: once for each key, with a new expiry once the old one has passed, and so many open submissions for an
- * account at most. A key counts until a day after the send it led to, and as long as that message is on its way.
+ * Registering a manifest: once for each key, with a new expiry once the old one has passed, and only as long as the unsent files
+ * of the account are within their bound. A key counts until a day after the send it led to, and as long as that message is on its
+ * way. Nodes that register at the same moment do not see each other: the bound may be passed by what they register then.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
@@ -17,8 +18,14 @@ export interface Registration {
   nowMs: number;
   /** When URLs that are given out now expire. */
   expiresAtMs: number;
-  /** Open submissions that the account may have in this mode. */
-  maximumOpen: number;
+  /** What it counts for while it is not sent. */
+  countedBytes: number;
+  /** What the unsent submissions of the account may count for in this mode, this one included. */
+  maximumUnsentBytes: number;
+  /** How long after the expiry of their URLs files are kept that were not sent. */
+  keepUnsentMs: number;
+  /** Whether some email could carry the files; what does not fit is found by its key, and not made. */
+  fits: boolean;
   /** A key of a submission that was used before this no longer counts, once its message is settled. */
   keysFromMs: number;
   files: SubmissionFile[];
@@ -28,34 +35,45 @@ export type Registered =
   | { outcome: 'made' | 'same'; submission: Submission }
   /** The key stands for another manifest. */
   | { outcome: 'other-manifest' }
-  | { outcome: 'too-many' };
+  | { outcome: 'does-not-fit' }
+  /** Until the first of the unsent submissions no longer counts (Unix ms), there is no room. */
+  | { outcome: 'no-room'; roomAtMs: number };
+
+/** A key that is registered or removed at the same moment is looked up again. */
+const LOOKS = 3;
 
 /** Makes the submission, or finds the one that the key stands for and gives it a new expiry when the old one has passed. */
 export const registerOperation = operation(
   'attachments.register',
   'write',
   async (tx, registration: Registration): Promise<Registered> => {
-    const known = await knownSubmission(tx, registration);
-    if (known !== undefined) return known;
-    if ((await openSubmissions(tx, registration)) >= registration.maximumOpen) return { outcome: 'too-many' };
-    if (!(await insertSubmission(tx, registration))) {
-      // Another node registered the key in this moment.
-      const other = await knownSubmission(tx, registration);
-      if (other === undefined) throw new Error('a submission was neither there nor could it be made');
-      return other;
+    for (let look = 0; look < LOOKS; look += 1) {
+      const known = await knownSubmission(tx, registration);
+      if (known !== undefined) return known;
+      if (!registration.fits) return { outcome: 'does-not-fit' };
+      const full = await withoutRoom(tx, registration, registration.countedBytes);
+      if (full !== undefined) return full;
+      if (await insertSubmission(tx, registration)) return made(tx, registration);
     }
-    for (const file of registration.files) await insertFile(tx, registration.id, file);
-    const { id, accountId, mode, idempotencyKey, expiresAtMs, files } = registration;
-    const made = { id, accountId, mode, idempotencyKey, expiresAt: expiresAtMs, version: 0, usedAt: null, files };
-    return { outcome: 'made', submission: made };
+    throw new Error('a submission was neither there nor could it be made');
   },
 );
+
+async function made(tx: Transaction, registration: Registration): Promise<Registered> {
+  for (const file of registration.files) await insertFile(tx, registration.id, file);
+  const { id, accountId, mode, idempotencyKey, expiresAtMs, files } = registration;
+  const submission = { id, accountId, mode, idempotencyKey, expiresAt: expiresAtMs, version: 0, usedAt: null, files };
+  return { outcome: 'made', submission };
+}
+
+type KnownRow = SubmissionRow & { counted_bytes: number; has_files: number };
 
 async function knownSubmission(tx: Transaction, registration: Registration): Promise<Registered | undefined> {
   const { accountId, mode, idempotencyKey, manifestHash, nowMs, expiresAtMs } = registration;
   if (idempotencyKey === null) return undefined;
-  const row = await tx.get<SubmissionRow>(
-    `SELECT ${COLUMNS} FROM attachment_submission WHERE account_id = ? AND mode = ? AND idempotency_key = ?`,
+  const row = await tx.get<KnownRow>(
+    `SELECT ${COLUMNS}, counted_bytes, has_files FROM attachment_submission
+     WHERE account_id = ? AND mode = ? AND idempotency_key = ?`,
     accountId,
     mode,
     idempotencyKey,
@@ -67,7 +85,12 @@ async function knownSubmission(tx: Transaction, registration: Registration): Pro
   }
   if (Buffer.compare(row.manifest_hash, manifestHash) !== 0) return { outcome: 'other-manifest' };
   if (row.used_at === null && row.expires_at <= nowMs) {
-    await tx.run('UPDATE attachment_submission SET expires_at = ? WHERE id = ?', expiresAtMs, row.id);
+    // One that has stopped counting begins to count again.
+    const full = row.has_files === 1 ? undefined : await withoutRoom(tx, registration, row.counted_bytes);
+    if (full !== undefined) return full;
+    const renewed = await tx.run('UPDATE attachment_submission SET expires_at = ? WHERE id = ?', expiresAtMs, row.id);
+    // The housekeeping of another node removed it in this moment.
+    if (renewed === 0) return undefined;
     row.expires_at = expiresAtMs;
   }
   return { outcome: 'same', submission: await withFiles(tx, row) };
@@ -84,22 +107,47 @@ async function isKeySpent(tx: Transaction, row: SubmissionRow, keysFromMs: numbe
   return unfinished === undefined;
 }
 
-async function openSubmissions(tx: Transaction, { accountId, mode, maximumOpen }: Registration): Promise<number> {
-  const row = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM
-       (SELECT 1 AS one FROM attachment_submission WHERE account_id = ? AND mode = ? AND used_at IS NULL LIMIT ?) o`,
+interface Unsent {
+  bytes: number;
+  /** Unix ms, or null when there are none. */
+  until: number | null;
+}
+
+/** Undefined when so many bytes more are within the bound. */
+async function withoutRoom(
+  tx: Transaction,
+  registration: Registration,
+  bytes: number,
+): Promise<Registered | undefined> {
+  const { accountId, mode, nowMs, keepUnsentMs, maximumUnsentBytes } = registration;
+  const live = await tx.get<Unsent>(
+    `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes,
+       min(CASE WHEN has_files = 1 THEN expires_at + ? ELSE expires_at END) AS until
+     FROM attachment_submission WHERE account_id = ? AND mode = ? AND used_at IS NULL AND expires_at > ?`,
+    keepUnsentMs,
     accountId,
     mode,
-    maximumOpen,
+    nowMs,
   );
-  return row?.n ?? 0;
+  const stored = await tx.get<Unsent>(
+    `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes, min(expires_at) + ? AS until
+     FROM attachment_submission
+     WHERE account_id = ? AND mode = ? AND used_at IS NULL AND has_files = 1 AND expires_at <= ?`,
+    keepUnsentMs,
+    accountId,
+    mode,
+    nowMs,
+  );
+  if ((live?.bytes ?? 0) + (stored?.bytes ?? 0) + bytes <= maximumUnsentBytes) return undefined;
+  const ends = [live?.until ?? null, stored?.until ?? null].filter((end) => end !== null);
+  return { outcome: 'no-room', roomAtMs: Math.min(...ends) };
 }
 
 async function insertSubmission(tx: Transaction, registration: Registration): Promise<boolean> {
   const inserted = await tx.run(
     `INSERT INTO attachment_submission
-       (id, account_id, mode, idempotency_key, manifest_hash, expires_at, version, used_at, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, 0, NULL, ?) ON CONFLICT DO NOTHING`,
+       (id, account_id, mode, idempotency_key, manifest_hash, expires_at, version, used_at, created_at, counted_bytes, has_files)
+     VALUES (?, ?, ?, ?, ?, ?, 0, NULL, ?, ?, ?) ON CONFLICT DO NOTHING`,
     registration.id,
     registration.accountId,
     registration.mode,
@@ -107,6 +155,9 @@ async function insertSubmission(tx: Transaction, registration: Registration): Pr
     registration.manifestHash,
     registration.expiresAtMs,
     registration.nowMs,
+    registration.countedBytes,
+    // Bytes that go straight to the blob storage may be there without our knowing.
+    registration.files.some((file) => file.direct) ? 1 : 0,
   );
   return inserted === 1;
 }

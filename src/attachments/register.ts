@@ -13,16 +13,19 @@ import type { Database } from '../storage/database.ts';
 import { type EmailLimits, fitFailure, leastEmailBytes } from './fit.ts';
 import { manifestHash } from './manifest.ts';
 import { type Registration, registerOperation } from './register-store.ts';
-import { submissionOperation } from './store.ts';
+import { KEEP_UNSENT_MS } from './retention-store.ts';
+import { lookSteadily, type SubmissionKey } from './steady-look.ts';
 import type { ManifestItem, Submission, SubmissionFile } from './submission.ts';
 import { requiredHeaders } from './upload.ts';
 import type { UploadUrls } from './upload-url.ts';
 
 /** How long a key counts after the send it led to. */
 const KEY_LIFETIME_MS = 86_400_000;
-/** Submissions that were not sent, in each mode of an account. */
-const MAXIMUM_OPEN = 1_000;
-const RETRY_AFTER_SECONDS = 3_600;
+/** What the unsent files of an account may take, in each mode. */
+const MAXIMUM_UNSENT_BYTES = 20_000_000_000;
+/** What a submission counts for at least: there are never more than 10,000 to count, which takes about 1 ms. */
+const LEAST_COUNTED_BYTES = 2_000_000;
+const LONGEST_RETRY_SECONDS = 3_600;
 
 export interface RegisterDependencies {
   database: Database;
@@ -30,8 +33,8 @@ export interface RegisterDependencies {
   clock: Clock;
   urls: UploadUrls;
   uploadTtlSeconds: number;
-  /** Open submissions that an account may have; 1,000 unless told. */
-  maximumOpen?: number;
+  /** What the unsent files of an account may take in each mode; 20,000,000,000 unless told. */
+  maximumUnsentBytes?: number;
 }
 
 export interface RegisterRequest {
@@ -50,33 +53,57 @@ export interface SubmissionBody {
   maximumFinalMimeBytes: number;
 }
 
-/** `isRepeat`: the key stood for this submission already. */
+/**
+ * `isRepeat`: the key stood for this submission already. It is found before sizes are judged, so that a repeat is answered
+ * whatever the limits have become since. OVERLOADED while the account has too many unsent files.
+ */
 export async function registerManifest(
   dependencies: RegisterDependencies,
   request: RegisterRequest,
 ): Promise<Result<{ body: SubmissionBody; isRepeat: boolean }>> {
-  const { database, clock, uploadTtlSeconds } = dependencies;
-  const { items, limits } = request;
+  const { database, clock } = dependencies;
+  const { items, limits, idempotencyKey } = request;
   const tooLarge = fitFailure(leastEmailBytes(items), limits);
-  if (tooLarge !== undefined) return refuse(tooLarge);
+  if (tooLarge !== undefined && idempotencyKey === undefined) return refuse(tooLarge);
   const nowMs = clock.now();
-  const registration: Registration = {
+  const registration = registrationOf(dependencies, request, { nowMs, fits: tooLarge === undefined });
+  const registered = await database.execute(registerOperation, registration);
+  switch (registered.outcome) {
+    case 'other-manifest':
+      return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
+    case 'does-not-fit':
+      if (tooLarge === undefined) throw new Error('a manifest that fits was found not to');
+      return refuse(tooLarge);
+    case 'no-room':
+      return refuse(tooManyUnsent(registration.maximumUnsentBytes, registered.roomAtMs - nowMs));
+    default: {
+      const body = await bodyOf(dependencies, registered.submission, limits.maximumEmailBytes);
+      return ok({ body, isRepeat: registered.outcome === 'same' });
+    }
+  }
+}
+
+function registrationOf(
+  dependencies: RegisterDependencies,
+  { accountId, mode, idempotencyKey, items }: RegisterRequest,
+  { nowMs, fits }: { nowMs: number; fits: boolean },
+): Registration {
+  const declaredBytes = items.reduce((sum, item) => sum + item.sizeBytes, 0);
+  return {
     id: newId('sub', nowMs),
-    accountId: request.accountId,
-    mode: request.mode,
-    idempotencyKey: request.idempotencyKey ?? null,
+    accountId,
+    mode,
+    idempotencyKey: idempotencyKey ?? null,
     manifestHash: manifestHash(items),
     nowMs,
-    expiresAtMs: nowMs + uploadTtlSeconds * 1000,
-    maximumOpen: dependencies.maximumOpen ?? MAXIMUM_OPEN,
+    expiresAtMs: nowMs + dependencies.uploadTtlSeconds * 1000,
+    countedBytes: Math.max(declaredBytes, LEAST_COUNTED_BYTES),
+    maximumUnsentBytes: dependencies.maximumUnsentBytes ?? MAXIMUM_UNSENT_BYTES,
+    keepUnsentMs: KEEP_UNSENT_MS,
+    fits,
     keysFromMs: nowMs - KEY_LIFETIME_MS,
     files: items.map((item, number) => fileOf(dependencies, item, number)),
   };
-  const registered = await database.execute(registerOperation, registration);
-  if (registered.outcome === 'other-manifest') return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
-  if (registered.outcome === 'too-many') return refuse(tooMany(registration.maximumOpen));
-  const body = await bodyOf(dependencies, registered.submission, limits.maximumEmailBytes);
-  return ok({ body, isRepeat: registered.outcome === 'same' });
 }
 
 function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: number): SubmissionFile {
@@ -84,12 +111,12 @@ function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: num
   return { ...item, number, direct, blobKey: direct ? blobs.newKey() : null };
 }
 
-function tooMany(maximumOpen: number): ReturnType<typeof failure> {
-  return failure('RATE_LIMITED', {
+function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeof failure> {
+  return failure('OVERLOADED', {
     message:
-      `This account has ${maximumOpen} attachment submissions that were not sent; send them, ` +
-      'or wait until the oldest are removed, 24 hours after their upload URLs have expired.',
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
+      `The files that this account has registered and not sent come to ${maximumBytes} bytes with these; send some of them first. ` +
+      'What was not uploaded stops counting when its upload URLs expire, what was uploaded 24 hours later.',
+    retryAfterSeconds: Math.min(Math.max(Math.ceil(roomInMs / 1000), 1), LONGEST_RETRY_SECONDS),
   });
 }
 
@@ -141,23 +168,31 @@ export interface SubmissionState {
 /** What of a submission has arrived; SUBMISSION_NOT_FOUND also for one of another account or mode. */
 export async function submissionState(
   { database, blobs }: Pick<RegisterDependencies, 'database' | 'blobs'>,
-  key: { accountId: string; mode: Mode; id: string },
+  key: SubmissionKey,
 ): Promise<Result<SubmissionState>> {
-  const submission = await database.execute(submissionOperation, key);
-  if (submission === null) return refuse(failure('SUBMISSION_NOT_FOUND'));
-  const isUsed = submission.usedAt !== null;
-  const files = submission.files.map(async (file) => {
-    const isThere = isUsed || (await hasArrived(blobs, file));
-    return { name: file.name, sizeBytes: file.sizeBytes, status: isThere ? 'uploaded' : 'waiting' } as const;
+  const seen = await lookSteadily(database, key, async (submission) => {
+    const arrived = await Promise.all(submission.files.map((file) => hasArrived(blobs, submission, file)));
+    return { submission, arrived, isComplete: !arrived.includes(false) };
   });
+  if (seen === undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
+  const { submission, arrived } = seen;
   return ok({
     attachmentSubmissionId: submission.id,
     expiresAt: submission.expiresAt,
-    status: isUsed ? 'used' : 'open',
-    files: await Promise.all(files),
+    status: submission.usedAt === null ? 'open' : 'used',
+    files: submission.files.map(({ name, sizeBytes }, index) => ({
+      name,
+      sizeBytes,
+      status: arrived[index] === true ? 'uploaded' : 'waiting',
+    })),
   });
 }
 
-async function hasArrived(blobs: Pick<Blobs, 'sizeOf'>, file: SubmissionFile): Promise<boolean> {
+async function hasArrived(
+  blobs: Pick<Blobs, 'sizeOf'>,
+  { usedAt }: Submission,
+  file: SubmissionFile,
+): Promise<boolean> {
+  if (usedAt !== null) return true;
   return file.blobKey !== null && (await blobs.sizeOf(file.blobKey)) === file.sizeBytes;
 }

@@ -4,6 +4,9 @@
  */
 import { operation, type Transaction } from '../storage/operation.ts';
 
+/** How long files that were not sent are kept behind the expiry of their URLs. */
+export const KEEP_UNSENT_MS = 86_400_000;
+
 export interface OverdueBatch {
   /** Unix ms: submissions whose URLs expired at this time or before are overdue. */
   expiredBeforeMs: number;

@@ -9,7 +9,7 @@ import { leastEmailBytes } from './fit.ts';
 const MINUTES = 60_000;
 let app: UploadApp;
 before(async () => {
-  app = await uploadApp({ maximumOpen: 30 });
+  app = await uploadApp();
 });
 after(() => app.close());
 
@@ -191,16 +191,40 @@ test('a submission of another account or mode, or none at all, is not found', as
   }
 });
 
-test('an account may have so many submissions that were not sent; sending one makes room', async () => {
+test('what is accepted to the byte can be sent: the smallest email is one that there is', async () => {
   const account = someAccount();
-  const first = await app.uploaded(account, [bytes]);
-  for (let i = 1; i < 30; i += 1) assert.equal((await app.register(account, [entry], `key ${i}`)).status, 201);
-  const full = await app.register(account, [entry]);
-  assert.equal(code(full), '429 RATE_LIMITED');
-  assert.ok(Number(full.headers['retry-after']) > 0);
-  assert.equal((await app.register(account, [entry], 'key 7')).status, 201, 'one that is there already');
-  assert.equal((await app.register(account, [entry], undefined, 'sandbox')).status, 201, 'the other mode');
-  assert.equal((await app.register(someAccount(), [entry])).status, 201, 'another account');
-  assert.equal((await app.send(account, first.attachmentSubmissionId)).status, 202);
-  assert.equal((await app.register(account, [entry])).status, 201);
+  const least = leastEmailBytes([entry]);
+  app.approve(least - 1);
+  assert.equal(code(await app.register(account, [entry])), '413 EMAIL_SIZE_EXCEEDED');
+  app.approve(least);
+  const { body } = await app.register(account, [entry], undefined, 'sandbox');
+  const [{ uploadUrl: url, requiredHeaders: headers }] = body.attachmentUploads;
+  assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
+  const mail = { from: 'a@b.c', to: 'a@b.c', subject: '', html: '{{x}}', templateVariables: { x: '' } };
+  const submission = { attachmentSubmissionId: body.attachmentSubmissionId };
+  const dry = await app.api(account, 'sandbox').post('/send?dryRun=true', { ...mail, ...submission });
+  assert.equal(dry.body.sizeBytes, least, dry.text);
+  assert.equal((await app.api(account, 'sandbox').post('/send', { ...mail, ...submission })).status, 202);
+  app.approve(40_000_000);
+});
+
+test('the key is judged before the size: a repeat is answered whatever the limit has become', async () => {
+  const account = someAccount();
+  const large = { ...entry, sizeBytes: 3_000_000 };
+  const first = await app.register(account, [large], 'lowered');
+  assert.equal(first.status, 201);
+  app.approve(2_000_000);
+  const again = await app.register(account, [large], 'lowered');
+  assert.equal(again.status, 201, again.text);
+  assert.deepEqual(again.body, first.body);
+  const other = await app.register(account, [{ ...large, sizeBytes: 3_000_001 }], 'lowered');
+  assert.equal(code(other), '422 IDEMPOTENCY_KEY_REUSED');
+  assert.equal(code(await app.register(account, [{ ...large, sizeBytes: -1 }], 'lowered')), '400 INVALID_REQUEST');
+  assert.equal(code(await app.register(account, [large], 'new')), '413 EMAIL_SIZE_EXCEEDED');
+  assert.equal(code(await app.register(account, [large])), '413 EMAIL_SIZE_EXCEEDED');
+  const huge = { ...entry, sizeBytes: Number.MAX_SAFE_INTEGER };
+  assert.equal(code(await app.register(account, Array(10).fill(huge), 'huge')), '413 EMAIL_SIZE_EXCEEDED');
+  app.clock.advance(15 * MINUTES);
+  assert.equal((await app.register(account, [large], 'lowered')).status, 201, 'also with fresh URLs');
+  app.approve(40_000_000);
 });

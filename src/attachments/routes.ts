@@ -57,7 +57,6 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         'DUPLICATE_REQUEST_IN_PROGRESS',
         'EMAIL_SIZE_EXCEEDED',
         'IDEMPOTENCY_KEY_REUSED',
-        'RATE_LIMITED',
       ],
       rawFirst: true,
       intake: true,
@@ -81,7 +80,14 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       bodyType: 'stream',
       ownQuery: true,
       response: { status: 200, contentType: 'text/plain', description: 'The file is on stable storage; no content.' },
-      refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH', 'RATE_LIMITED'],
+      furtherResponses: [
+        {
+          status: 408,
+          schema: Type.Unsafe({ $ref: '#/components/schemas/Refusal' }),
+          description: 'INVALID_REQUEST: the bytes did not arrive in time; nothing was kept.',
+        },
+      ],
+      refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH'],
       intake: true,
       handle: async (request) => {
         const length = request.headers['content-length'];
@@ -98,7 +104,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
   ];
 }
 
-/** In the order of judgement: key, manifest, key in progress, size, key used for something else. */
+/** In the order of judgement: key, manifest, key in progress, key used for something else, size, room. */
 async function register(
   options: AttachmentRouteOptions,
   request: RouteRequest<Caller, unknown, unknown>,

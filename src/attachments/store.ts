@@ -77,6 +77,7 @@ export const submissionOperation = operation(
 
 /** What an upload is judged by. */
 export interface UploadTarget {
+  accountId: string;
   expiresAt: number;
   usedAt: number | null;
   isSuspended: boolean;
@@ -101,7 +102,13 @@ export const uploadTargetOperation = operation(
     );
     if (row === undefined || file === undefined) return null;
     const isSuspended = row.is_suspended === 1;
-    return { expiresAt: row.expires_at, usedAt: row.used_at, isSuspended, file: fileOf(file) };
+    return {
+      accountId: row.account_id,
+      expiresAt: row.expires_at,
+      usedAt: row.used_at,
+      isSuspended,
+      file: fileOf(file),
+    };
   },
 );
 
@@ -121,7 +128,7 @@ export const finishUploadOperation = operation(
   'write',
   async (tx, upload: FinishedUpload): Promise<{ taken: boolean; replaced: string | null }> => {
     const open = await tx.run(
-      'UPDATE attachment_submission SET version = version + 1 WHERE id = ? AND used_at IS NULL',
+      'UPDATE attachment_submission SET version = version + 1, has_files = 1 WHERE id = ? AND used_at IS NULL',
       upload.submissionId,
     );
     if (open === 0) return { taken: false, replaced: null };

@@ -14,7 +14,7 @@ import { Inflow, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } f
 import { receive } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
-import { createUploadGate } from './upload-gate.ts';
+import { createUploadGate, type UploadPlaces } from './upload-gate.ts';
 import { createUploadTurns } from './upload-turns.ts';
 import type { UploadUrls } from './upload-url.ts';
 
@@ -25,6 +25,8 @@ export interface UploadDependencies {
   urls: UploadUrls;
   /** How slow a client may be; the service's own unless told. */
   pace?: UploadPace;
+  /** How many uploads may be under way at once; the service's own numbers unless told. */
+  places?: UploadPlaces;
 }
 
 export interface UploadRequest {
@@ -54,14 +56,14 @@ export function requiredHeaders(file: Pick<SubmissionFile, 'contentType'>): Reco
 
 /** Rejects with Unavailable when storage fails; nothing is kept then. */
 export function createUpload(dependencies: UploadDependencies): Upload {
-  const { database, blobs, pace = UPLOAD_PACE } = dependencies;
-  const gate = createUploadGate();
+  const { database, blobs, pace = UPLOAD_PACE, places } = dependencies;
+  const gate = createUploadGate(places);
   const turns = createUploadTurns();
   return async (request) => {
     const judged = await judge(dependencies, request);
     if (!judged.ok) return judged;
-    const { submissionId, file } = judged.value;
-    const entered = gate.enter(`${submissionId} ${file.number}`);
+    const { accountId, submissionId, file } = judged.value;
+    const entered = gate.enter({ accountId, submissionId, number: file.number });
     if (!entered.ok) return entered;
     const { sizeBytes, sha256 } = file;
     const seat = turns.seat();
@@ -87,6 +89,7 @@ export function createUpload(dependencies: UploadDependencies): Upload {
 }
 
 interface Judged {
+  accountId: string;
   submissionId: string;
   file: SubmissionFile;
 }
@@ -100,7 +103,7 @@ async function judge(dependencies: UploadDependencies, request: UploadRequest): 
   const { submissionId, number } = claim;
   const target = await database.execute(uploadTargetOperation, { submissionId, number });
   if (target === null || target.file.direct) return refuse(failure('UPLOAD_URL_INVALID'));
-  const { file } = target;
+  const { accountId, file } = target;
   const { sizeBytes, sha256, contentType } = file;
   // The row knows when the latest URLs expire, so that those before them are dead whatever the clock says.
   const grant = { submissionId, number, expiresAt: target.expiresAt, sizeBytes, sha256, contentType };
@@ -112,7 +115,7 @@ async function judge(dependencies: UploadDependencies, request: UploadRequest): 
   if (fault !== undefined) return refuse(fault);
   if (request.announcedBytes !== undefined && request.announcedBytes !== sizeBytes)
     return refuse(mismatch(file, `Content-Length says ${request.announcedBytes} bytes`));
-  return ok({ submissionId, file });
+  return ok({ accountId, submissionId, file });
 }
 
 function headerFault(request: UploadRequest, file: SubmissionFile): Failure | undefined {

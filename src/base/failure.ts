@@ -147,9 +147,16 @@ export interface Failure {
   allow?: string[];
 }
 
-/** A refusal from the catalogue; `extra` makes it more precise. */
+/** Bounds of what one refusal tells: what is wrong may be repeated as often as a body has room for it. */
+export const MAX_DETAILS = 100;
+const MAX_MESSAGE_LENGTH = 2_000;
+
+/** A refusal from the catalogue; `extra` makes it more precise. At most 100 details and 2,000 characters of message are kept. */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
-  return { message: catalogue[code].text, details: [], ...extra, code };
+  const whole: Failure = { message: catalogue[code].text, details: [], ...extra, code };
+  if (whole.details.length > MAX_DETAILS) whole.details = whole.details.slice(0, MAX_DETAILS);
+  if (whole.message.length > MAX_MESSAGE_LENGTH) whole.message = `${whole.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
+  return whole;
 }
 
 /** INVALID_REQUEST with every fault that was found. */
@@ -163,4 +170,29 @@ export function invalid(details: Fault[], message?: string): Failure {
  */
 export class Unavailable extends Error {
   override name = 'Unavailable';
+}
+
+/**
+ * The storage was lost while it committed: nobody knows whether the write was done. To those who keep what they hold and try
+ * again it is like any outage; it is never told in the words of a refusal, which say that nothing was accepted.
+ */
+export class OutcomeUnknown extends Unavailable {
+  override name = 'OutcomeUnknown';
+  /**
+   * INTERNAL_ERROR where others may go on at once: a proxy repeats a 503 at another node. OVERLOADED where a commit of the
+   * embedded database failed: the process ends, and there is no other.
+   */
+  readonly code: 'INTERNAL_ERROR' | 'OVERLOADED';
+
+  constructor(message: string, code: OutcomeUnknown['code'] = 'INTERNAL_ERROR') {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function outcomeUnknown({ code }: Pick<OutcomeUnknown, 'code'>): Failure {
+  return failure(code, {
+    message:
+      'It is not known whether this was done: the database was lost while it was stored. Repeat it with the same Idempotency-Key, which does it once; without a key a repeat may do it twice.',
+  });
 }

@@ -21,6 +21,9 @@ export type IdPrefix =
   | 'usr'
   | 'req';
 
+/** Characters behind the prefix. */
+const ID_LENGTH = 21;
+
 const CODES = Buffer.from(ALPHABET, 'latin1');
 const pool = Buffer.alloc(8192);
 let used = pool.length;
@@ -65,6 +68,21 @@ function timeText(ms: number): string {
 /** Ids of this prefix that were made at this time or later are greater, in byte order; those made before are smaller. */
 export function idFloor(prefix: IdPrefix, ms: number): string {
   return `${prefix}_${timeText(ms)}`;
+}
+
+/** Unix ms at which the id was made; undefined for what is not of this shape. */
+export function timeOfId(id: string): number | undefined {
+  const text = /_([0-9A-Za-z]{8})[0-9A-Za-z]*$/.exec(id)?.[1];
+  if (text === undefined || id.length - id.lastIndexOf('_') - 1 !== ID_LENGTH) return undefined;
+  let ms = 0;
+  for (const character of text) ms = ms * 62 + ALPHABET.indexOf(character);
+  return ms;
+}
+
+/** The same id with the time part of another moment; what is not of this shape stays as it is. */
+export function idAt(id: string, ms: number): string {
+  const begin = id.length - ID_LENGTH;
+  return begin > 0 && id[begin - 1] === '_' ? id.slice(0, begin) + timeText(ms) + id.slice(begin + 8) : id;
 }
 
 /** A new id such as `msg_0VnX3kQ9a…`; `nowMs` is Unix milliseconds. */

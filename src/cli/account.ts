@@ -96,7 +96,10 @@ const set: Command = {
       );
     }
     const account = await withStore({ config, clock }, (store) =>
-      store.database.execute(setAccountOperation, { id, plan, status, approvedEmailBytes }),
+      store.database.execute(setAccountOperation, {
+        ...{ id, plan, status, approvedEmailBytes },
+        nowMs: clock.now(),
+      }),
     );
     if (!account) throw unknownAccount(id);
     return { data: shown(account), text: asText(account) };

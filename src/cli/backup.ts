@@ -3,6 +3,7 @@ import path from 'node:path';
 import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type Command, CommandError } from './command.ts';
+import { withLost } from './lost-blobs.ts';
 import { withStore } from './store.ts';
 
 export const backupCommand: Command = {
@@ -11,8 +12,9 @@ export const backupCommand: Command = {
   summary: 'copy database and content into one file, beside a running service',
   options: {},
   positionals: ['FILE'],
-  run: async ({ config, clock, positionals: [file = ''] }) => {
-    const target = path.resolve(file);
+  run: async (call) => {
+    const { config, clock, positionals } = call;
+    const target = path.resolve(positionals[0] ?? '');
     const made = await withStore({ config, clock }, ({ embedded, blobs }) => {
       if (embedded === undefined) {
         throw new CommandError(
@@ -22,10 +24,12 @@ export const backupCommand: Command = {
       }
       return backUp({ connection: embedded, blobs }, target);
     });
-    return {
-      data: { file: target, ...made },
-      text: `${target}: ${made.sizeBytes} bytes, ${made.blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
+    const { sizeBytes, blobs, lost } = made;
+    const outcome = {
+      data: { file: target, sizeBytes, blobs },
+      text: `${target}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
     };
+    return withLost(call, outcome, lost);
   },
 };
 

@@ -377,3 +377,12 @@ test('doctor names what is missing and how to mend it', async (t) => {
   assert.match(of('database').remedy, /migrate/);
   assert.equal(of('relay').status, 'fail');
 });
+
+test('the version is told, also as JSON', async (t) => {
+  const { run, json } = setup(t);
+  const { version } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../package.json'), 'utf8'));
+  for (const word of ['version', '--version']) {
+    assert.deepEqual(await run([word]), { code: 0, stdout: `${version}\n`, stderr: '' });
+    assert.deepEqual(await json(word), { version });
+  }
+});

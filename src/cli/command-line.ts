@@ -7,6 +7,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import { ConfigError, readConfig } from '../config.ts';
+import { ABOUT } from '../roles/about.ts';
 import { accountCommands } from './account.ts';
 import { approvalCommands } from './approval.ts';
 import { backupCommand, restoreCommand } from './backup.ts';
@@ -55,7 +56,7 @@ const EVERYWHERE: NonNullable<ParseArgsConfig['options']> = {
 
 function overview(commands: readonly Command[]): string {
   const lines = commands.map((one) => `  postrider ${`${one.words} ${one.usage}`.trim()}\n      ${one.summary}`);
-  return `${lines.join('\n')}\n\n--json prints one JSON object, --help explains a command.\n`;
+  return `${lines.join('\n')}\n\n--json prints one JSON object, --help explains a command, --version tells the version.\n`;
 }
 
 function commandHelp(command: Command): string {
@@ -132,6 +133,9 @@ async function dispatch(
 ): Promise<CommandOutcome> {
   const found = findCommand(argv);
   if (!found) {
+    if (argv.length === 1 && ['version', '--version'].includes(argv[0]!)) {
+      return { data: { version: ABOUT.version }, text: ABOUT.version };
+    }
     if (argv.length === 0) throw new UsageError('no command given; see postrider --help');
     if (argv.includes('--help') || argv.includes('-h') || argv[0] === 'help') {
       const related = COMMANDS.filter((one) => one.words.startsWith(`${argv[0]} `));

@@ -3,7 +3,7 @@
  * (exit code 0) or its storage breaks (exit code 1). A second signal ends the process at once.
  */
 import type { FirstRun } from '../accounts/accounts.ts';
-import { unknownSettings } from '../config.ts';
+import { settings, unknownSettings } from '../config.ts';
 import { type Command, columns } from './command.ts';
 
 interface Ports {
@@ -27,6 +27,13 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports): string {
   return `\nFirst start: these credentials are printed once, and kept in first-run.json in the data directory.${where}${smtp}\n\n${columns(rows)}\n\n`;
 }
 
+/** Settings that are read and judged, and that nothing goes by yet. */
+export const WITHOUT_EFFECT: readonly string[] = [settings.inboundPort.name, settings.bounceDomain.name];
+
+function settingsWithoutEffect(environment: Record<string, string | undefined>): string[] {
+  return WITHOUT_EFFECT.filter((name) => (environment[name] ?? '') !== '');
+}
+
 export const serveCommand: Command = {
   words: 'serve',
   usage: '',
@@ -38,6 +45,9 @@ export const serveCommand: Command = {
     const { serve } = await import('../roles/serve.ts');
     for (const name of unknownSettings(environment)) {
       streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
+    }
+    for (const name of settingsWithoutEffect(environment)) {
+      streams.err(`postrider: ${name} is set and has no effect in this version\n`);
     }
     let stopRequested: (reason: 'signal') => void = () => undefined;
     const signalled = new Promise<'signal'>((resolve) => {
@@ -59,7 +69,7 @@ export const serveCommand: Command = {
       greet({ httpPort: undefined, smtpPort: undefined });
       throw error;
     });
-    greet(serving);
+    greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
     const ended = await Promise.race([signalled, serving.broken]);
     if (ended === 'signal') {
       await serving.stop();

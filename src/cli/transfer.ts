@@ -4,16 +4,25 @@
  * after it would be sent again from the new place.
  */
 import path from 'node:path';
+import { timeOfId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import { makePartitionsOperation } from '../messages/messages.ts';
+import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
-import { type Copied, openPortableFile, type Progress } from '../storage/portable-file.ts';
+import {
+  type Copied,
+  countRows,
+  openPortableFile,
+  type PortableFile,
+  type Progress,
+  portableTables,
+} from '../storage/portable-file.ts';
 import type { PostgresAddress } from '../storage/postgres-url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
 import { type Command, type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { withLost } from './lost-blobs.ts';
 import { migrate, withStore } from './store.ts';
 
 const SHOW_EVERY_MS = 1_000;
@@ -55,23 +64,32 @@ export const exportCommand: Command = {
   },
 };
 
-async function exportEmbedded({ config, clock }: CommandCall, target: string): Promise<CommandOutcome> {
+async function exportEmbedded(call: CommandCall, target: string): Promise<CommandOutcome> {
+  const { config, clock } = call;
+  const progress = shownProgress(call);
   const copied = await withStore({ config, clock }, async ({ directory, embedded, blobs }) => {
     const release = holdDataDirectory(directory);
     try {
-      await backUp({ connection: embedded!, blobs }, target);
+      const { raw } = embedded!;
+      const before = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
+      const made = await backUp({ connection: embedded!, blobs, progress }, target);
+      const file = openPortableFile(target);
+      try {
+        for (const { name, rows } of before) {
+          const there = file.count(name);
+          if (there !== rows) throw new Error(`the table ${name} has ${there} rows in ${target} instead of ${rows}`);
+          progress(name, there, rows);
+        }
+        const tables = Object.fromEntries(before.map(({ name, rows }) => [name, rows]));
+        return { tables, blobs: file.count('blob_backup'), lost: made.lost };
+      } finally {
+        file.close();
+      }
     } finally {
       release();
     }
-    const file = openPortableFile(target);
-    try {
-      const tables = Object.fromEntries(file.tables.map(({ name }) => [name, file.count(name)]));
-      return { tables, blobs: file.count('blob_backup') };
-    } finally {
-      file.close();
-    }
   });
-  return outcome(target, copied, KEEP_STILL);
+  return withLost(call, outcome(target, copied, KEEP_STILL), copied.lost);
 }
 
 async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
@@ -88,7 +106,7 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
       connection.destroy();
     }
   });
-  return outcome(target, copied, KEEP_STILL);
+  return withLost(call, outcome(target, copied, KEEP_STILL), copied.lost);
 }
 
 interface Queries {
@@ -130,12 +148,17 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
   return outcome(source, { tables, blobs }, 'Put the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY.');
 }
 
-/** Weeks for the latest mail of the file, and for the mail that comes: one that finds rows in its place is never made. */
-async function makePartitions(address: PostgresAddress): Promise<void> {
+/** Weeks for all mail of the file, and for the mail that comes: one that finds rows in its place is never made. */
+async function makePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
   const { openPostgresDatabase } = await import('../storage/postgres.ts');
   const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
   try {
-    await database.execute(makePartitionsOperation, { nowMs: database.clock!.now() });
+    const weeks = new Set<number>();
+    for (const { id } of file.raw.prepare('SELECT id FROM message').iterate()) {
+      const madeMs = timeOfId(String(id));
+      if (madeMs !== undefined) weeks.add(Math.floor(madeMs / PARTITION_MS) * PARTITION_MS);
+    }
+    await database.execute(makePartitionsOperation, { nowMs: database.clock!.now(), importedMs: [...weeks] });
   } finally {
     await database.close();
   }
@@ -154,7 +177,7 @@ async function importServer(call: CommandCall, source: string): Promise<CommandO
     const check = file.raw.prepare("SELECT value FROM meta WHERE key = 'secret-key-check'").get()?.value;
     assertSecretKeyFits({ directory, configured: config.secretKey }, typeof check === 'string' ? check : null);
     await migrate(config, clock.now());
-    await makePartitions(config.databaseUrl!);
+    await makePartitions(config.databaseUrl!, file);
     const store = await openBlobStore(config, { directory, clock });
     const connection = await connectPostgres(config.databaseUrl!);
     try {

@@ -3,6 +3,9 @@
  * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
  * way. The content is read once and signed once for all recipients that wait in the window.
  *
+ * Mail whose sender's domain the account may no longer send from does not leave: it bounces by our own refusal, and never goes
+ * out unsigned in the name of a domain that was removed since it was accepted.
+ *
  * Content that is missing, or is not what was accepted (blobs are compared with their digest), is never sent: the attempt
  * fails on our side, the operator is told by the log at level error, and the message bounces when its lifetime ends.
  */
@@ -15,7 +18,7 @@ import { formatDate } from '../mail/header.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
-import type { Evidence } from './outcome.ts';
+import { type Evidence, SENDER_UNVERIFIED } from './outcome.ts';
 
 export interface SigningKeys {
   /** The domain that signs, in A-labels. */
@@ -23,8 +26,11 @@ export interface SigningKeys {
   keys: readonly DkimKey[];
 }
 
-/** The keys with which this account signs mail from this domain; undefined leaves the mail unsigned. */
-export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | undefined>;
+/**
+ * The keys with which this account signs mail from this domain; undefined leaves the mail unsigned, and `unverified` does not
+ * let it leave.
+ */
+export type KeysFor = (accountId: string, fromDomain: string) => Promise<SigningKeys | 'unverified' | undefined>;
 
 export interface Preparing {
   blobs: Blobs;
@@ -49,6 +55,23 @@ const SLICE_BYTES = 512_000;
 
 function unsendable(message: string): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
+}
+
+/** What is shown as From was judged when it was accepted; here only its domain counts. */
+function fromDomain(job: DeliveryJob): string {
+  const from = parseAddress(job.headerFrom);
+  return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');
+}
+
+function unverified(job: DeliveryJob): Prepared {
+  const text = `the domain ${fromDomain(job)} is no longer verified for the account that sends this mail`;
+  const local = { code: 550, enhanced: '5.7.1', text };
+  return { ok: false, evidence: { stage: 'data', cause: SENDER_UNVERIFIED, local } };
+}
+
+/** Whether the account may still send this mail, which was prepared a while ago; rejects as `keysFor` does. */
+export async function isStillVerified(job: DeliveryJob, keysFor: KeysFor): Promise<boolean> {
+  return (await keysFor(job.accountId, fromDomain(job))) !== 'unverified';
 }
 
 /** A fault is a sentence that a user may read; its cause, the words of the storage, is for the operator alone. */
@@ -114,14 +137,14 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   const large = files && { job, content, files };
   const sendable = large ? await openLarge(large, deps) : content;
   if (typeof sendable === 'string') return unsendable(sendable);
-  const from = parseAddress(job.headerFrom);
-  let signing: SigningKeys | undefined;
+  let signing: Awaited<ReturnType<KeysFor>>;
   try {
-    signing = from.ok ? await deps.keysFor(job.accountId, from.value.domain) : undefined;
+    signing = await deps.keysFor(job.accountId, fromDomain(job));
   } catch (error) {
     // The storage refuses, or a key does not open: nothing that this message could be blamed for.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
+  if (signing === 'unverified') return unverified(job);
   if (!signing || signing.keys.length === 0) {
     return { ok: true, content: sendable, signatures: '', signAgain: () => Promise.resolve('') };
   }

@@ -5,6 +5,7 @@
  * - A row that we hold and that comes back under a new fence (its lease looked expired, because the clock jumped) is the
  *   same job: it takes the new fence and is not sent twice.
  * - Leases are extended before anything is claimed whenever one of them looks expired, so that we do not take our own.
+ * - When the database was away, what others hold is left to them for a while: their leases ended without their fault.
  * - Rows that are to be set aside and could not be, because the storage refuses, are set aside at the next tick.
  * - Rows set aside are called back when their lane has drained below half; newcomers have the last quarter of the window
  *   for themselves.
@@ -21,7 +22,7 @@ import {
   releaseOperation,
   unholdOperation,
 } from '../messages/messages.ts';
-import { type Lease, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { isFreeOnly, type Lease, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import type { Settler } from './settler.ts';
 import type { Held, Window, WindowLimits } from './window.ts';
@@ -188,7 +189,8 @@ export function startIntake(deps: IntakeDeps): Intake {
     const nowMs = clock.now();
     if ([...window.values()].some((held) => held.leaseUntilMs <= nowMs + LEASE_MARGIN_MS)) await extendOnce();
     const suspects = window.suspects === 0 && performance.now() - startedAt >= deps.suspectsAfterMs;
-    const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects };
+    const freeOnly = isFreeOnly(database.state());
+    const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects, freeOnly };
     const jobs = await database.execute(claimOperation, request);
     receive(jobs, nowMs + DELIVERY_LEASE_MS);
     return jobs.length >= limit;

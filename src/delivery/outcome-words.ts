@@ -129,4 +129,8 @@ export const explanations = {
   },
 } as const satisfies Record<string, Explanation>;
 
+/** Of our own refusal, where the words of `policy` would speak of a receiving server. */
+export const SENDER_UNVERIFIED_ADVICE =
+  "The sender's domain was removed from this account, or is not verified any more; add and verify it, then send the mail again.";
+
 export type Category = keyof typeof explanations;

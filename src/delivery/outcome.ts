@@ -13,7 +13,7 @@
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { LocalRefusal, SmtpStage } from '../net/smtp-types.ts';
-import { type Category, explanations, type Owner } from './outcome-words.ts';
+import { type Category, explanations, type Owner, SENDER_UNVERIFIED_ADVICE } from './outcome-words.ts';
 
 export type { Category, Owner } from './outcome-words.ts';
 
@@ -42,6 +42,9 @@ export interface Outcome {
   /** The reply that decided, or what happened instead of one. */
   reply: string | null;
 }
+
+/** Cause of our own refusal of mail whose sender's domain the account may not send from any more. */
+export const SENDER_UNVERIFIED = 'EUNVERIFIED';
 
 interface Judgement {
   category: Category;
@@ -169,6 +172,10 @@ function judgeReply(evidence: Evidence, reply: SmtpReply): Outcome {
 
 function judgeLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   const fields = { smtpCode: local.code, enhancedCode: local.enhanced, reply: local.text };
+  if (evidence.cause === SENDER_UNVERIFIED) {
+    const refused = outcome('permanent', { category: 'policy', owner: 'our-side' }, fields);
+    return { ...refused, advice: SENDER_UNVERIFIED_ADVICE };
+  }
   if (evidence.stage === 'auth') return outcome('temporary', { category: 'our-side' }, fields);
   if (local.code < 500) return outcome('temporary', { category: 'our-side' }, fields);
   const nullMx = local.enhanced === '5.1.10';
@@ -241,6 +248,14 @@ export function expired(last: Outcome): Outcome {
     advice: advice.permanent,
     suppress: false,
   };
+}
+
+/** The outcome of a message whose account was suspended when its lifetime ended. */
+export function expiredWhileSuspended(): Outcome {
+  const text = 'the account was suspended until the lifetime of the message ended';
+  return expired(
+    outcome('temporary', { category: 'our-side' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
+  );
 }
 
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */

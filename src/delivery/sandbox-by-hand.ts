@@ -13,6 +13,7 @@ import {
   type MessageStatus,
   playLateOperation,
   type Settlement,
+  SIMULATED_SUPPRESSED,
   settleOperation,
   type TakenOne,
   takeSandboxMessageOperation,
@@ -90,7 +91,8 @@ function settlementOf(
   job: DeliveryJob,
   { play, nowMs, random }: { play: SandboxPlay; nowMs: number; random: () => number },
 ): Settlement {
-  if (play.kind === 'word' && play.word === 'suppressed') return suppressedSettlementOf(job, nowMs);
+  if (play.kind === 'word' && play.word === 'suppressed')
+    return suppressedSettlementOf(job, nowMs, SIMULATED_SUPPRESSED);
   // A delay that is asked for is told each time, the first one and any other.
   return playSandbox({ ...job, status: 'queued' }, { play, nowMs, random: random() });
 }

@@ -151,11 +151,11 @@ function untried(job: DeliveryJob, nowMs: number) {
 }
 
 /** The settlement of a message whose address came onto the suppression list while it waited. */
-export function suppressedSettlementOf(job: DeliveryJob, nowMs: number): Settlement {
+export function suppressedSettlementOf(job: DeliveryJob, nowMs: number, detail = SUPPRESSED): Settlement {
   return {
     ...untried(job, nowMs),
     to: 'suppressed',
-    event: { id: newId('evt', nowMs), type: 'Reject', detail: SUPPRESSED },
+    event: { id: newId('evt', nowMs), type: 'Reject', detail },
     sandboxOutcome: job.mode === 'sandbox' ? 'Suppressed' : null,
   };
 }

@@ -2,7 +2,8 @@
  * Records results. What comes while a call is under way goes with the next one, so that the storage's commits carry many.
  *
  * A result that cannot be recorded is never thrown away: while the storage refuses (Unavailable) it stays here and is tried
- * again with a growing pause, and the worker makes no new attempts. A final result whose lease was lost is remembered; should the
+ * again with a growing pause, and at once when a database that was away is back, before others take its work for that of a
+ * dead node; meanwhile the worker makes no new attempts. A final result whose lease was lost is remembered; should the
  * same work come back to this process under a new fence, the result is recorded then and nothing is sent a second time.
  */
 import { Unavailable } from '../base/failure.ts';
@@ -14,6 +15,8 @@ import type { Database } from '../storage/database.ts';
 const MAX_BATCH = 200;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
+/** Between two looks, during a pause, at whether the database is back. */
+const LOOK_MS = 100;
 const MAX_REMEMBERED = 10_000;
 /** A result that our own code cannot record: seconds until the queue offers the message again, which counts as a crash. */
 const CRASH_PAUSE_MS = 30_000;
@@ -153,10 +156,27 @@ export function startSettler(deps: SettlerDeps): Settler {
     else for (const listener of listeners.splice(0)) listener();
   };
 
+  /** Goes on when the pause is over, or when the database comes back during it. */
+  const pauseThen = (next: () => void): void => {
+    const until = performance.now() + pauseMs;
+    let wasAway = false;
+    const look = (): void => {
+      const { ready } = deps.database.state();
+      const leftMs = until - performance.now();
+      if (abandoned || leftMs <= 0 || (wasAway && ready)) {
+        next();
+        return;
+      }
+      wasAway = !ready;
+      setTimeout(look, Math.min(LOOK_MS, leftMs));
+    };
+    look();
+  };
+
   const schedule = (): void => {
     if (scheduled || abandoned) return;
     scheduled = true;
-    if (pauseMs > 0) setTimeout(() => void pump(), pauseMs);
+    if (pauseMs > 0) pauseThen(() => void pump());
     // Results that are read from the sockets in the same turn of the event loop go together.
     else setImmediate(() => void pump());
   };

@@ -5,15 +5,15 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { crashOperation } from '../messages/messages.ts';
+import { crashOperation, releaseOperation } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type KeysFor, prepare } from './attempt.ts';
+import { isStillVerified, type KeysFor, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, Line } from './connections.ts';
 import type { BodyHashes } from './large.ts';
 import type { Marks } from './marks.ts';
-import { judge, type Outcome } from './outcome.ts';
+import { expiredWhileSuspended, judge, type Outcome } from './outcome.ts';
 import { openRoom } from './room.ts';
 import { RELAY } from './route.ts';
 import type { Destination, Schedule } from './schedule.ts';
@@ -36,6 +36,8 @@ export interface SlotDeps {
   log: Log;
   hostname: string;
   keysFor: KeysFor;
+  /** Whether the account is suspended right now: nothing of it leaves then. */
+  isSuspended(accountId: string): boolean | Promise<boolean>;
   window: Window;
   schedule: Schedule;
   connections: Connections;
@@ -143,6 +145,7 @@ export function openSlots(deps: SlotDeps): Slots {
     lines: { line: Line | undefined; onLine: (line: Line) => void },
   ): Promise<Transmission> => {
     const { email, job } = group[0]!;
+    if (email.prepared && !(await isStillVerified(job, deps.keysFor).catch(() => false))) email.prepared = undefined;
     email.prepared ??= prepare(job, email.inline, { blobs: deps.blobs, keysFor: deps.keysFor, log, bodyHashes });
     const prepared = await email.prepared;
     if (!prepared.ok) email.prepared = undefined;
@@ -219,6 +222,33 @@ export function openSlots(deps: SlotDeps): Slots {
     return undefined;
   };
 
+  const isHeldBack = async (group: Held[]): Promise<boolean> => {
+    try {
+      const suspended = deps.isSuspended(group[0]!.job.accountId);
+      return typeof suspended === 'boolean' ? suspended : await suspended;
+    } catch (error) {
+      log.warn({ error: (error as Error).message }, 'whether an account is suspended could not be read');
+      return true;
+    }
+  };
+
+  /** To the queue, untried: the claim that comes upon them next lets them rest. What has expired meanwhile bounces. */
+  const giveBack = async (group: Held[]): Promise<void> => {
+    const resting = group.filter((held) => nowOf(held) < held.job.expiresAt);
+    for (const held of group) {
+      if (resting.includes(held)) window.remove(held);
+      else settle(held, { outcome: expiredWhileSuspended(), facts: null });
+    }
+    if (resting.length === 0) return;
+    const leases = resting.map(({ job }) => ({ seq: job.seq, fence: job.fence }));
+    await deps.database.execute(releaseOperation, { leases, untilMs: clock.now() }).catch((error: Error) => {
+      log.warn(
+        { error: error.message },
+        'messages of a suspended account could not be given back; their leases run out',
+      );
+    });
+  };
+
   /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
   const mayStart = (held: Held): boolean => {
     if (!deps.holds(held)) {
@@ -245,6 +275,7 @@ export function openSlots(deps: SlotDeps): Slots {
       const mark = await marks.set(group);
       if (!mark) for (const held of group.reverse()) putBack(held);
       else if (destination.key === SANDBOX) playAll(group);
+      else if (await isHeldBack(group)) await giveBack(group);
       else line = await tryGroup(destination, group, line);
       mark?.end();
       trying -= group.length;

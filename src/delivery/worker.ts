@@ -56,6 +56,8 @@ export interface DeliveryDeps {
   /** Our name in EHLO and Received. */
   hostname: string;
   keysFor: KeysFor;
+  /** Whether an account is suspended: none is unless this says so. */
+  isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'suppressed' | 'deliverySeconds' | 'attemptSeconds'>;
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
@@ -129,6 +131,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     ...{ database, blobs, clock, log, window, schedule, connections, settler, marks, open },
     hostname: deps.hostname,
     keysFor: deps.keysFor,
+    isSuspended: deps.isSuspended ?? (() => false),
     random: deps.random ?? Math.random,
     deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
     holds: (held) => intake.holds(held),

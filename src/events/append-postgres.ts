@@ -2,6 +2,7 @@
  * Appends many events at once on PostgreSQL: what appendEvent does for one, in one statement for all: the events, and
  * the work of telling each endpoint that wants their type.
  */
+import { idAt } from '../base/ids.ts';
 import { NEW_WORK } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
@@ -25,7 +26,7 @@ export function appendMany(tx: Transaction, events: readonly NewEvent[]): void {
        AND wanted.event_type = made.type`,
     textArray(events.map((event) => event.accountId)),
     textArray(events.map((event) => event.mode)),
-    textArray(events.map((event) => event.id)),
+    textArray(events.map((event) => idAt(event.id, event.at))),
     textArray(events.map((event) => event.type)),
     textArray(events.map((event) => event.messageId)),
     bigintArray(events.map((event) => event.at)),

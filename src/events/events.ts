@@ -14,4 +14,4 @@ export { createFollowers, type Followers } from './follow.ts';
 export { latestPlacesOperation } from './latest-store.ts';
 export { type EventPlace, readEventsOperation, timeline } from './read-store.ts';
 export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';
-export { forgetStretchesOperation, noteStretchOperation } from './stretch-store.ts';
+export { forgetStretchesOperation, noteStretchOperation, rangesOfTime, type SeqRange } from './stretch-store.ts';

@@ -12,6 +12,24 @@ export interface LogOwner {
 /** The place before every event. */
 export const BEGINNING: EventPlace = { position: 0, seq: 0 };
 
+/**
+ * Whether the place lies behind everything that this database ever counted: it is of another one, or of a time that a backup was
+ * taken back from. Nobody would notice while following from there, until the count has come to it.
+ */
+export const isBehindEndOperation = operation(
+  'events.isBehindEnd',
+  'read',
+  async (tx, place: EventPlace): Promise<boolean> => {
+    const row = await tx.get<{ last: number }>(
+      tx.dialect === 'postgres'
+        ? `SELECT (SELECT xid_offset FROM event_order WHERE id = 1)
+             + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`
+        : "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0) AS last",
+    );
+    return place.position > (row?.last ?? 0);
+  },
+);
+
 /** Last places, in the order of the owners; nothing is ever added before them. */
 export const latestPlacesOperation = operation(
   'events.latest',

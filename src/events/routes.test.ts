@@ -4,13 +4,17 @@ import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { createEventCursors } from './cursor.ts';
 import { createFollowers } from './follow.ts';
+import { latestPlacesOperation } from './latest-store.ts';
+import type { EventPlace } from './read-store.ts';
 import { eventRoutes } from './routes.ts';
 
+const secretKey = Buffer.alloc(32, 1);
 let app: FeatureApp;
 before(async () => {
   app = await featureApp(({ database }) =>
-    eventRoutes({ database, followers: createFollowers({ database }), isAllowed: async () => true }),
+    eventRoutes({ database, secretKey, followers: createFollowers({ database }), isAllowed: async () => true }),
   );
 });
 after(() => app.close());
@@ -84,6 +88,32 @@ test('a followed log skips and repeats nothing, and gives a cursor at its end', 
   assert.equal(seen.length, 80);
   assert.equal(new Set(seen).size, 80);
   assert.deepEqual(seen, (await pages(api, 'limit=50')).reverse());
+});
+
+test('cursors tell nothing, and one that was not made here or lies behind the end is refused', async () => {
+  const api = app.api('acc_c');
+  await seed('acc_c', 2);
+  const [one, two] = await Promise.all([api.get('/events?limit=1'), api.get('/events?limit=1&order=asc')]);
+  for (const page of [one, two]) assert.match(page.headers['x-next-cursor']!, /^[A-Za-z0-9_-]{22}$/);
+  const cursors = createEventCursors(secretKey);
+  const end = await app.temp.database.execute(latestPlacesOperation, [{ accountId: 'acc_c', mode: 'live' }]);
+  const [{ position, seq }] = end as [EventPlace];
+  assert.equal((await api.get(`/events?order=asc&cursor=${cursors.textOf({ position, seq })}`)).status, 200);
+  const behind = { position: position + 1_000_000, seq: seq + 1_000_000 };
+  for (const [cursor, path] of [
+    [Buffer.from(JSON.stringify([position, seq])).toString('base64url'), '/events'],
+    [createEventCursors(Buffer.alloc(32, 2)).textOf({ position, seq }), '/events'],
+    [cursors.textOf({ position, seq }).slice(1), '/events'],
+    [cursors.textOf(behind), '/events?order=asc'],
+    [cursors.textOf(behind), '/events/stream'],
+  ] as [cursor: string, path: string][]) {
+    const refused = await api.get(`${path}${path.includes('?') ? '&' : '?'}cursor=${cursor}`);
+    assert.equal(refused.status, 400, cursor);
+    assert.equal(refused.body.error.details[0].field, 'cursor');
+  }
+  const headers = { 'last-event-id': cursors.textOf(behind) };
+  const resumed = await api.call({ method: 'GET', path: '/events/stream', headers });
+  assert.equal(resumed.body.error.details[0].field, 'Last-Event-ID');
 });
 
 test('since and until are inclusive; wrong values are named', async () => {

@@ -9,17 +9,19 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
+import { createEventCursors, type EventCursors } from './cursor.ts';
 import { EVENT_TYPES, eventBody } from './event.ts';
 import type { Followers } from './follow.ts';
-import { latestPlacesOperation } from './latest-store.ts';
-import { readEventsOperation } from './read-store.ts';
+import { isBehindEndOperation, latestPlacesOperation } from './latest-store.ts';
+import { type EventPlace, readEventsOperation } from './read-store.ts';
 import { eventStream } from './stream.ts';
 
 const NOT_OURS = 'is not one that this log gave out; start without it';
+const BEHIND_END = 'lies behind the end of the log, which was restored from an earlier time; start without it';
 
 const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
@@ -46,6 +48,8 @@ const eventSchema = Type.Object({
 
 export interface EventRouteDeps {
   database: Database;
+  /** The service's key; cursors are made under one that is derived from it. */
+  secretKey: Uint8Array;
   followers: Followers;
   /** Whether the headers of a request still name a good key; asked while a stream goes on. */
   isAllowed(headers: IncomingHttpHeaders): Promise<boolean>;
@@ -60,6 +64,7 @@ const streamQuery = closed({
 });
 
 export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
+  const cursors = createEventCursors(deps.secretKey);
   return [
     defineRoute({
       ...{ method: 'GET', path: '/events', tag: 'events', auth: 'key' },
@@ -70,15 +75,17 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
         const asked = request.query;
-        const page = readPage(asked, ['number', 'number']);
+        const page = readPage(asked.limit === undefined ? {} : { limit: asked.limit }, []);
         if (!page.ok) return page;
-        const { after, limit } = page.value;
+        const { limit } = page.value;
         const order = asked.order ?? 'desc';
+        const after = asked.cursor === undefined ? null : cursors.read(asked.cursor);
+        if (after === undefined) return refuse(invalid([{ field: 'cursor', message: NOT_OURS }]));
         const rows = await deps.database.execute(readEventsOperation, {
           accountId: request.caller.account.id,
           mode: request.caller.mode,
           order,
-          after: after === undefined ? null : { position: Number(after[0]), seq: Number(after[1]) },
+          after,
           limit: limit + 1,
           messageId: asked.messageId ?? null,
           eventType: asked.eventType ?? null,
@@ -86,12 +93,15 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
           untilMs: asked.until === undefined ? null : Date.parse(asked.until),
         });
         const follow = order === 'asc';
+        if (follow && after !== null && rows.length === 0 && (await deps.database.execute(isBehindEndOperation, after)))
+          return refuse(invalid([{ field: 'cursor', message: BEHIND_END }]));
         return pageAnswer(request, {
-          page: page.value,
+          page: { limit, after: after === null ? undefined : [after.position, after.seq] },
           rows,
           keyOf: ({ position, seq }) => [position ?? seq, seq],
           show: eventBody,
           follow,
+          textOf: (key) => cursors.textOf(placeOf(key)),
         });
       },
     }),
@@ -102,27 +112,33 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
         'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out.',
       query: streamQuery,
       response: { status: 200, contentType: 'text/event-stream' },
-      handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, request),
+      handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, cursors, request),
     }),
   ];
 }
 
+function placeOf([position, seq]: PageKey): EventPlace {
+  return { position: Number(position), seq: Number(seq) };
+}
+
 async function follow(
   { database, followers, isAllowed }: EventRouteDeps,
+  cursors: EventCursors,
   request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>,
 ): Promise<RouteAnswer> {
   const owner = { accountId: request.caller.account.id, mode: request.caller.mode };
   const { messageId = null, eventType = null } = request.query;
   const lastId = request.headers['last-event-id'];
   const cursor = typeof lastId === 'string' && lastId !== '' ? lastId : request.query.cursor;
-  const page = readPage(cursor === undefined ? {} : { cursor }, ['number', 'number']);
-  if (!page.ok) return cursor === lastId ? refuse(invalid([{ field: 'Last-Event-ID', message: NOT_OURS }])) : page;
-  const given = page.value.after;
-  const [end] = given === undefined ? await database.execute(latestPlacesOperation, [owner]) : [];
-  const after = given === undefined ? end! : { position: Number(given[0]), seq: Number(given[1]) };
+  const field = cursor === lastId ? 'Last-Event-ID' : 'cursor';
+  const given = cursor === undefined ? undefined : cursors.read(cursor);
+  if (cursor !== undefined && given === undefined) return refuse(invalid([{ field, message: NOT_OURS }]));
+  if (given !== undefined && (await database.execute(isBehindEndOperation, given)))
+    return refuse(invalid([{ field, message: BEHIND_END }]));
+  const after = given ?? (await database.execute(latestPlacesOperation, [owner]))[0]!;
   const { headers, signal } = request;
   const content = eventStream({
-    ...{ database, followers, after, signal },
+    ...{ database, followers, cursors, after, signal },
     page: { ...owner, messageId, eventType },
     isAllowed: () => isAllowed(headers),
   });

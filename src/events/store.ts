@@ -3,12 +3,14 @@
  * Fan-out happens here, inside the transaction of the event, and not in a later pass over the log: there is no moment
  * in which an event exists and its deliveries do not, and endpoints are independent of each other from the start.
  */
+import { idAt } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { aheadOf, enqueue, NEW_WORK } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import type { EventType } from './event.ts';
 
 export interface NewEvent {
+  /** Its time part becomes that of `at`, so that ids, and those of deliveries, sort as events do. */
   id: string;
   type: EventType;
   accountId: string;
@@ -28,7 +30,7 @@ export async function appendEvent(tx: Transaction, event: NewEvent): Promise<num
     'INSERT INTO event (account_id, mode, id, type, message_id, at, detail) VALUES (?, ?, ?, ?, ?, ?, ?)',
     event.accountId,
     event.mode,
-    event.id,
+    idAt(event.id, event.at),
     event.type,
     event.messageId,
     event.at,

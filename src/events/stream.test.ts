@@ -8,6 +8,7 @@ import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
+import { createEventCursors } from './cursor.ts';
 import { createFollowers } from './follow.ts';
 import { BEGINNING } from './latest-store.ts';
 import { type EventPlace, readEventsOperation } from './read-store.ts';
@@ -20,9 +21,12 @@ after(async () => {
 
 const filters = { messageId: null, eventType: null };
 
+const cursors = createEventCursors(Buffer.alloc(32, 1));
+
 function placeOf(id: string): EventPlace {
-  const [position, seq] = JSON.parse(Buffer.from(id, 'base64url').toString()) as [number, number];
-  return { position, seq };
+  const place = cursors.read(id);
+  assert.ok(place, id);
+  return place;
 }
 
 interface Sent {
@@ -54,7 +58,7 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
   const stream = (options: Partial<StreamOptions> & { accountId: string }) => {
     const controller = new AbortController();
     const made = eventStream({
-      ...{ database, followers, after: BEGINNING, signal: controller.signal, isAllowed: async () => true },
+      ...{ database, followers, cursors, after: BEGINNING, signal: controller.signal, isAllowed: async () => true },
       page: { accountId: options.accountId, mode: 'live', ...filters },
       ...options,
     });
@@ -146,6 +150,25 @@ test('begins with its place, says something now and then, and ends with a hint w
   stop();
   await ended;
   assert.match(text, /retry: \d+\n\n$/);
+});
+
+test('a heartbeat comes though events that are filtered out come all the time', async () => {
+  const { database, stream } = await open();
+  const accountId = 'acc_busy';
+  const page = { accountId, mode: 'live' as const, messageId: null, eventType: 'Click' as const };
+  const { made, stop } = stream({ accountId, page, heartbeatMs: 60 });
+  let text = '';
+  made.on('data', (chunk) => {
+    text += chunk;
+  });
+  let isOver = false;
+  const busy = (async () => {
+    while (!isOver) await seedMail(database, { accountId });
+  })();
+  await waitUntil('a heartbeat', () => text.includes(': nothing new\n\n'));
+  isOver = true;
+  await busy;
+  stop();
 });
 
 test('a key that is revoked ends the stream, whether it is idle or not read', async () => {

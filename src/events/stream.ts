@@ -5,8 +5,8 @@
  * for a while is cut, to come back where it was. Ends when the service stops, and when its key is no longer good.
  */
 import { Readable } from 'node:stream';
-import { cursorOf } from '../http/paging.ts';
 import type { Database } from '../storage/database.ts';
+import type { EventCursors } from './cursor.ts';
 import { eventBody } from './event.ts';
 import type { Followers } from './follow.ts';
 import { type EventPage, type EventPlace, readEventsOperation } from './read-store.ts';
@@ -23,6 +23,7 @@ const STALLED_MS = 60_000;
 export interface StreamOptions {
   database: Database;
   followers: Followers;
+  cursors: EventCursors;
   page: Pick<EventPage, 'accountId' | 'mode' | 'messageId' | 'eventType'>;
   /** Events strictly behind this place are sent. */
   after: EventPlace;
@@ -64,7 +65,7 @@ function createBell(): { ring(): void; wait(ms: number): Promise<boolean> } {
 }
 
 export function eventStream(options: StreamOptions): Readable {
-  const { database, followers, page, signal } = options;
+  const { database, followers, cursors, page, signal } = options;
   const bell = createBell();
   let place = options.after;
   let isOver = false;
@@ -77,7 +78,8 @@ export function eventStream(options: StreamOptions): Readable {
   };
 
   async function* frames(): AsyncGenerator<string> {
-    yield `retry: ${RETRY_MS}\nid: ${placeId(place)}\n\n`;
+    yield `retry: ${RETRY_MS}\nid: ${cursors.textOf(place)}\n\n`;
+    let sentAtMs = performance.now();
     while (!isOver) {
       const query = { ...page, order: 'asc' as const, after: place, limit: PAGE, sinceMs: null, untilMs: null };
       const rows = await database.execute(readEventsOperation, query);
@@ -86,13 +88,18 @@ export function eventStream(options: StreamOptions): Readable {
         place = { position: last.position ?? last.seq, seq: last.seq };
         yield rows
           .map((row) => {
-            const id = placeId({ position: row.position ?? row.seq, seq: row.seq });
+            const id = cursors.textOf({ position: row.position ?? row.seq, seq: row.seq });
             return `id: ${id}\ndata: ${JSON.stringify(eventBody(row))}\n\n`;
           })
           .join('');
+        sentAtMs = performance.now();
       }
       if (rows.length === PAGE || isOver) continue;
-      if (!(await bell.wait(options.heartbeatMs ?? HEARTBEAT_MS))) yield ': nothing new\n\n';
+      // Since the last byte, not since the last ring: events that this reader does not want ring too.
+      const leftMs = (options.heartbeatMs ?? HEARTBEAT_MS) - (performance.now() - sentAtMs);
+      if (leftMs > 0 && (await bell.wait(leftMs))) continue;
+      yield ': nothing new\n\n';
+      sentAtMs = performance.now();
     }
     if (signal.aborted) yield `retry: ${STOPPING_RETRY_MS}\n\n`;
   }
@@ -134,8 +141,4 @@ export function eventStream(options: StreamOptions): Readable {
   if (signal.aborted) over();
   signal.addEventListener('abort', over, { once: true });
   return stream;
-}
-
-function placeId({ position, seq }: EventPlace): string {
-  return cursorOf([position, seq]);
 }

@@ -4,7 +4,15 @@
  */
 import { STATUS_CODES } from 'node:http';
 import type { Readable } from 'node:stream';
-import { catalogue, type Failure, type Fault, failure, Unavailable } from '../base/failure.ts';
+import {
+  catalogue,
+  type Failure,
+  type Fault,
+  failure,
+  OutcomeUnknown,
+  outcomeUnknown,
+  Unavailable,
+} from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { AnswerHeaders, RouteAnswer } from './route.ts';
 
@@ -62,8 +70,15 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
   };
 }
 
-/** What a throw becomes: an outage 503, anything else a bug, logged with its cause and told as 500. */
+/**
+ * What a throw becomes: an outage 503, which says that nothing was accepted, and 500 where that is not known; anything else is
+ * a bug, logged with its cause and told as 500.
+ */
 export function thrownFailure(error: unknown, log: Log): Failure {
+  if (error instanceof OutcomeUnknown) {
+    log.error({ err: error }, 'the database was lost while it committed: nobody knows whether a request was done');
+    return outcomeUnknown(error);
+  }
   if (error instanceof Unavailable) {
     log.warn({ err: error }, 'a request was refused because something it needs is not available');
     return failure('OVERLOADED');

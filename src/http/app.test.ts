@@ -87,6 +87,18 @@ const faultyRequests: {
     code: 'UNSUPPORTED_MEDIA_TYPE',
   },
   {
+    what: 'another charset behind a parameter',
+    headers: { ...KEY_HEADERS, 'Content-Type': 'application/json; a=b; charset=latin1' },
+    body: good,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  {
+    what: 'a type that only begins so',
+    headers: { ...KEY_HEADERS, 'Content-Type': 'application/json garbage' },
+    body: good,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  {
     what: 'compressed',
     headers: { ...JSON_HEADERS, 'Content-Encoding': 'gzip' },
     body: good,
@@ -134,7 +146,13 @@ for (const fault of faultyRequests) {
 
 test('a sound request is answered with the status of its definition, on both kinds of route', async () => {
   for (const path of ['/parsed', '/raw-first']) {
-    for (const type of ['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"']) {
+    for (const type of [
+      'application/json',
+      'application/json; charset=utf-8',
+      'Application/JSON;charset="UTF-8"',
+      'application/json; foo=bar',
+      'application/json;a="x;charset=latin1";; charset=utf8 ;',
+    ]) {
       const response = await post(path, good, { ...KEY_HEADERS, 'Content-Type': type, 'Content-Encoding': 'identity' });
       assert.equal(response.status, 201);
       assert.deepEqual(await response.json(), { name: 'n' });

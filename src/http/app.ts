@@ -1,7 +1,7 @@
 /**
  * The HTTP server: one node:http server in front of one pipeline for every route of ours, and a handler for pages (documentation,
  * portal) that have prefixes of their own. It owns request ids, limits on size, time and number, the last catch of what
- * handlers throw, and the graceful stop: after stop() begins nothing new is accepted and everything begun is answered.
+ * handlers throw, and the graceful stop (drain.ts): once it begins nothing new is accepted and everything begun is answered.
  *
  * Always true: every request that reached us whole gets exactly one answer, unless its client has gone.
  */
@@ -12,12 +12,13 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { refusalAnswer, thrownFailure } from './answer.ts';
 import type { BodyBudget } from './body.ts';
+import { closeServer, drain, leave, openTraffic, stopping, type Traffic } from './drain.ts';
 import { Exchange } from './exchange.ts';
 import { type Authenticate, createPipeline } from './pipeline.ts';
 import { judgeForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
-import { writeAnswer } from './write.ts';
+import { isWhole, writeAnswer } from './write.ts';
 
 export interface HttpLimits {
   /** Requests worked on at once; long polls and streams of events do not count. */
@@ -71,39 +72,23 @@ export interface HttpApp {
   readonly server: Server;
   /** Resolves with the port once connections are accepted; rejects when the address is taken. */
   listen(): Promise<{ port: number }>;
-  /** True from the moment stop() was called. */
+  /** True from the moment drain() or stop() was called. */
   draining(): boolean;
-  /** Answers what is in work, refuses the rest, and cuts what is left after the deadline. Safe to call twice. */
+  /**
+   * Refuses new requests with 503, on connections that are still accepted; resolves once what is in work is answered, or was
+   * cut at the deadline. Safe to call twice.
+   */
+  drain(options?: { deadlineMs: number }): Promise<void>;
+  /** Drains, then closes the listener and every connection, the last ones at the deadline. Safe to call twice. */
   stop(options?: { deadlineMs: number }): Promise<void>;
 }
 
 const DEFAULT_STOP_MS = 20_000;
 const SWEEP_MS = 1_000;
 
-/** What is going on, for limits, deadlines and the stop. */
-interface Traffic {
-  live: Set<Exchange>;
-  inWork: number;
-  budget: BodyBudget;
-  draining: boolean;
-}
-
-function leave(traffic: Traffic, exchange: Exchange): void {
-  traffic.live.delete(exchange);
-  traffic.budget.heldBytes -= exchange.heldBytes;
-  exchange.heldBytes = 0;
-  if (exchange.counted) traffic.inWork -= 1;
-  exchange.counted = false;
-}
-
 function judgeLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
-    if (traffic.draining) {
-      return failure('OVERLOADED', {
-        message: 'The service is stopping and has accepted nothing; repeat the request.',
-        retryAfterSeconds: 1,
-      });
-    }
+    if (traffic.draining) return stopping();
     if (!exchange.waits) {
       if (traffic.inWork >= maxInWork) return failure('OVERLOADED', { retryAfterSeconds: 1 });
       traffic.inWork += 1;
@@ -152,7 +137,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   const limits = { ...defaultLimits, ...options.limits };
   const { log, metrics, pages = [] } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
-  const traffic: Traffic = { live: new Set(), inWork: 0, budget, draining: false };
+  const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
   const pipeline = createPipeline({
     routes: options.routes,
@@ -172,8 +157,11 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
         refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId),
       );
       if (answer === undefined) return;
-      metrics?.countHttp(exchange.routeName, answer.status);
-      await writeAnswer(exchange, answer, traffic.draining);
+      // Its handler has words for a body that broke off, and not for whose fault that is.
+      const isCutOff = exchange.isGivenUp && answer.status >= 400;
+      const told = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
+      metrics?.countHttp(exchange.routeName, told.status);
+      await writeAnswer(exchange, told, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');
       exchange.response.destroy();
@@ -183,8 +171,18 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   }
 
   async function answerPage(page: Pages, exchange: Exchange): Promise<void> {
-    exchange.response.setHeader('X-Request-Id', exchange.requestId);
     try {
+      // Pages have no use for a body, and would leave it to Node to read all of it.
+      const refusal = traffic.draining
+        ? stopping()
+        : (await isWhole(exchange))
+          ? undefined
+          : failure('PAYLOAD_TOO_LARGE');
+      if (refusal !== undefined) {
+        await writeAnswer(exchange, refusalAnswer({ failure: refusal }, exchange.requestId), traffic.draining);
+        return;
+      }
+      exchange.response.setHeader('X-Request-Id', exchange.requestId);
       await page.handle(exchange.request, exchange.response);
     } catch (error) {
       const refusal = refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId);
@@ -218,17 +216,23 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     const exchanges = [...traffic.live].filter((exchange) => exchange.request.socket === socket);
     refuseBytes(error, socket as Socket, exchanges);
   });
+  let drained: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
   const sweep = sweepSlowBodies(traffic, limits.bodyTimeoutMs);
+  const drainOnce = ({ deadlineMs } = { deadlineMs: DEFAULT_STOP_MS }): Promise<void> => {
+    drained ??= drain(traffic, deadlineMs);
+    return drained;
+  };
 
   return {
     server,
     draining: () => traffic.draining,
     listen: () => listenOn(server, options),
-    stop: ({ deadlineMs } = { deadlineMs: DEFAULT_STOP_MS }) => {
-      traffic.draining = true;
-      for (const exchange of traffic.live) if (exchange.waits) exchange.abort();
-      stopped ??= closeServer(server, deadlineMs).finally(() => clearInterval(sweep));
+    drain: drainOnce,
+    stop: (options = { deadlineMs: DEFAULT_STOP_MS }) => {
+      stopped ??= drainOnce(options)
+        .then(() => closeServer(server, options.deadlineMs))
+        .finally(() => clearInterval(sweep));
       return stopped;
     },
   };
@@ -240,21 +244,6 @@ function listenOn(server: Server, where: { host: string; port: number }): Promis
     server.listen(where.port, where.host, 1024, () => {
       server.removeListener('error', reject);
       resolve({ port: (server.address() as AddressInfo).port });
-    });
-  });
-}
-
-/** Stops listening, closes idle connections at once (Node does with close()), and the others when they are answered. */
-function closeServer(server: Server, deadlineMs: number): Promise<void> {
-  if (!server.listening) return Promise.resolve();
-  return new Promise((resolve) => {
-    const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs);
-    // A kept connection becomes idle when its answer was under way as close() came.
-    const idle = setInterval(() => server.closeIdleConnections(), 100);
-    server.close(() => {
-      clearTimeout(deadline);
-      clearInterval(idle);
-      resolve();
     });
   });
 }

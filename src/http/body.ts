@@ -34,14 +34,26 @@ function tooLarge(rules: BodyRules): Failure {
   });
 }
 
-const MEDIA_TYPE =
-  /^([a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+)[ \t]*(?:;[ \t]*charset=("?)([a-z0-9_-]+)\2)?[ \t]*;?[ \t]*$/;
+const MEDIA_TYPE = /^([a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+)[ \t]*(?=;|$)/;
+/** RFC 9110 §5.6.6: an empty parameter is none; a value is a token or a quoted string. */
+const PARAMETER =
+  /[ \t]*;[ \t]*(?:([a-z0-9!#$%&'*+.^_`|~-]+)=(?:([a-z0-9!#$%&'*+.^_`|~-]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/y;
 
-/** Whether a Content-Type header names this type in UTF-8. */
+/** Whether a Content-Type header names this type in UTF-8; parameters but charset mean nothing here (RFC 8259 §11). */
 export function isMediaType(header: string | undefined, type: string): boolean {
   if (header === type) return true;
-  const match = MEDIA_TYPE.exec((header ?? '').toLowerCase());
-  return match !== null && match[1] === type && (match[3] === undefined || match[3] === 'utf-8' || match[3] === 'utf8');
+  const text = (header ?? '').toLowerCase();
+  const match = MEDIA_TYPE.exec(text);
+  if (match?.[1] !== type) return false;
+  let charset: string | undefined;
+  for (PARAMETER.lastIndex = match[0].length; PARAMETER.lastIndex < text.length; ) {
+    const parameter = PARAMETER.exec(text);
+    if (parameter === null) return false;
+    if (parameter[1] !== 'charset') continue;
+    if (charset !== undefined) return false;
+    charset = parameter[2] ?? parameter[3];
+  }
+  return charset === undefined || charset === 'utf-8' || charset === 'utf8';
 }
 
 function wrongType(exchange: Exchange, rules: BodyRules): Failure | undefined {

@@ -1,6 +1,6 @@
 /**
- * Load and the graceful stop: what is in work is answered, what is idle is closed at once, what comes too late or too
- * much is refused with 503 and Retry-After, and nothing outlives the deadline.
+ * Load and the graceful stop: what is in work is answered, what comes too late or too much is refused with 503 and
+ * Retry-After on a port that stays open until the end, and nothing outlives the deadline.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,6 +8,8 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { httpShell, KEY_HEADERS, readAnswers, speak } from '../../test/kit/http-shell.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { failure } from '../base/failure.ts';
+import { defineRoute } from './route.ts';
 
 const HELD = 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n';
 
@@ -20,17 +22,61 @@ function closed(port: number, bytes: string): Promise<void> {
   });
 }
 
-test('a stop answers what is in work, refuses what follows on the same connection, and takes no other', async (t) => {
-  const shell = await httpShell();
+const always = defineRoute({
+  ...{ method: 'GET', path: '/alive', summary: 'Always', tag: 'service', auth: 'none', always: true },
+  response: { status: 200 },
+  handle: () => ({ ok: true, body: {} }),
+});
+
+interface Kept {
+  ask(bytes: string): void;
+  /** What came, once the server has closed. */
+  ended: Promise<string>;
+  /** What came so far. */
+  text(): string;
+}
+
+/** A connection that its client keeps open. */
+function keep(port: number): Kept {
+  let text = '';
+  const socket = connect(port, '127.0.0.1');
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.on('error', () => {});
+  const ended = new Promise<string>((resolve) => socket.on('close', () => resolve(text)));
+  return { ask: (bytes) => socket.write(bytes), ended, text: () => text };
+}
+
+test('a stop answers what is in work, and refuses on old and new connections until that is done', async (t) => {
+  const pages = [{ prefixes: ['/docs'], handle: () => Promise.reject(new Error('not asked for')) }];
+  const shell = await httpShell({ more: [always], pages });
   t.after(() => shell.close());
   const first = speak(shell.port, HELD);
   const second = speak(shell.port, `${HELD}${HELD}`);
-  await waitUntil('both held requests', () => shell.held.started >= 2);
+  await waitUntil('the held requests', () => shell.held.started === 3);
+  const kept = keep(shell.port);
+  kept.ask('GET /alive HTTP/1.1\r\nHost: a\r\n\r\n');
+  await waitUntil('an answer on a connection that is kept', () => kept.text() !== '');
   const stopping = shell.app.stop({ deadlineMs: 4_000 });
   assert.equal(shell.app.draining(), true);
-  await assert.rejects(fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS }), 'no new connection');
+  for (const path of ['/notes/1', '/docs', '/docs/x']) {
+    const refused = await fetch(`${shell.url}${path}`, { headers: KEY_HEADERS });
+    assert.equal(refused.status, 503, path);
+    assert.equal(refused.headers.get('retry-after') !== null, true);
+    assert.equal(refused.headers.get('connection'), 'close');
+    assert.equal(((await refused.json()) as { reasonCode: string }).reasonCode, 'OVERLOADED');
+  }
+  assert.equal((await fetch(`${shell.url}/alive`)).status, 200);
+  kept.ask('GET /notes/1 HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n');
+  assert.deepEqual(
+    readAnswers(await kept.ended).map((answer) => answer.status),
+    [200, 503],
+  );
+  assert.equal(shell.held.started, 3, 'and nothing was begun');
   shell.held.release();
   await stopping;
+  await assert.rejects(fetch(`${shell.url}/alive`), 'nobody listens any more');
   const [answer] = readAnswers(await first);
   assert.equal(answer?.status, 200);
   assert.equal(answer?.headers.connection, 'close');
@@ -88,6 +134,72 @@ test('the deadline cuts what does not end', async (t) => {
   await shell.app.stop({ deadlineMs: 50 });
   await held;
   shell.held.release();
+});
+
+const upload = defineRoute({
+  ...{ method: 'PUT', path: '/slow/:id', summary: 'Streamed', tag: 'notes', auth: 'none', bodyType: 'stream' },
+  response: { status: 200 },
+  handle: ({ stream }) =>
+    new Promise((resolve) => {
+      stream.on('error', () => resolve({ ok: false, failure: failure('INVALID_REQUEST') }));
+      stream.on('data', () => undefined);
+    }),
+});
+
+test('a body that does not come to its end is answered with 503 before the deadline cuts its connection', async (t) => {
+  const shell = await httpShell({ more: [upload] });
+  t.after(() => shell.close());
+  const json =
+    'POST /parsed HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\nContent-Type: application/json\r\n';
+  const rest = 'Content-Length: 50\r\n\r\n{"name"';
+  let begun = 0;
+  shell.app.server.on('request', () => {
+    begun += 1;
+  });
+  const speaking = [`${json}${rest}`, `PUT /slow/1 HTTP/1.1\r\nHost: a\r\n${rest}`].map((half) =>
+    speak(shell.port, half),
+  );
+  await waitUntil('both', () => begun === 2);
+  await shell.app.stop({ deadlineMs: 2_100 });
+  for (const said of speaking) {
+    const [answer] = readAnswers(await said);
+    assert.equal(answer?.status, 503);
+    assert.ok(answer?.headers['retry-after']);
+    assert.equal((JSON.parse(answer?.body ?? '') as { reasonCode: string }).reasonCode, 'OVERLOADED');
+  }
+});
+
+test('a long poll that begins to wait while the service stops does not hold it', async (t) => {
+  let identify = () => {};
+  const identified = new Promise<void>((resolve) => {
+    identify = resolve;
+  });
+  let asked = 0;
+  const waits = defineRoute({
+    ...{ method: 'GET', path: '/wait', summary: 'Waits', tag: 'notes', auth: 'key', waits: true },
+    response: { status: 200 },
+    async handle(request) {
+      if (!request.signal.aborted) await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
+      return { ok: true, body: [] };
+    },
+  });
+  const shell = await httpShell({
+    more: [waits],
+    authenticate: async () => {
+      asked += 1;
+      await identified;
+      return { ok: true, value: { keyId: 'k', scope: 'full' } };
+    },
+  });
+  t.after(() => shell.close());
+  const waiting = fetch(`${shell.url}/wait`);
+  await waitUntil('the request', () => asked === 1);
+  const before = performance.now();
+  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  identify();
+  await stopping;
+  assert.equal((await waiting).status, 200);
+  assert.ok(performance.now() - before < 2_000, `${performance.now() - before} ms`);
 });
 
 test('a long poll learns that its client has gone', async (t) => {

@@ -52,6 +52,9 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   mustClose = false;
   /** A handler consumes this body; nobody else may wait for its end. */
   isStreamed = false;
+  /** The service stops and could not wait for the rest of the body any longer. */
+  isGivenUp = false;
+  private isAborted = false;
   private controller: AbortController | undefined = undefined;
   private childLog: Log | undefined = undefined;
 
@@ -67,7 +70,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     if (this.waitsForContinue) this.response.writeContinue();
     this.waitsForContinue = false;
     this.isStreamed = true;
-    if (this.broken !== undefined) process.nextTick(() => this.breakOff());
+    if (this.broken !== undefined || this.isGivenUp) process.nextTick(() => this.breakOff());
     return this.request;
   }
 
@@ -101,7 +104,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     if (this.controller === undefined) {
       const controller = new AbortController();
       this.controller = controller;
-      if (this.response.destroyed || this.request.socket.destroyed) controller.abort();
+      if (this.isAborted || this.response.destroyed || this.request.socket.destroyed) controller.abort();
       else {
         this.response.once('close', () => {
           if (!this.response.writableFinished) controller.abort();
@@ -111,8 +114,9 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.controller.signal;
   }
 
-  /** Aborts the signal if anybody has asked for it. */
+  /** Aborts the signal, also for whoever asks for it later. */
   abort(): void {
+    this.isAborted = true;
     this.controller?.abort();
   }
 

@@ -72,3 +72,10 @@ test('a cursor that this list did not give out is a 400 that names it', () => {
     assert.equal(read.failure.details[0]?.field, 'cursor');
   }
 });
+
+test('a key that is an id is told by its prefix', () => {
+  assert.ok(readPage({ cursor: cursorOf(['msg_0VbXpTTM0000000000002']) }, ['msg_']).ok);
+  for (const foreign of ['zzz', 'evt_0VbXpTTM0000000000002', 'msg_ü', `msg_${'x'.repeat(100)}`]) {
+    assert.equal(readPage({ cursor: cursorOf([foreign]) }, ['msg_']).ok, false, foreign);
+  }
+});

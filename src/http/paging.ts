@@ -5,6 +5,7 @@
  */
 import { Type } from 'typebox';
 import { invalid } from '../base/failure.ts';
+import type { IdPrefix } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { JsonAnswer } from './route.ts';
 
@@ -31,12 +32,17 @@ export interface Page {
   after: PageKey | undefined;
 }
 
+/** What a part of a sort key is; an id is told by its prefix. */
+export type PartShape = 'string' | 'number' | `${IdPrefix}_`;
+
 /** Numbers of sort keys are times and counters, and the database takes no others for them. */
-function isPart(part: unknown, type: 'string' | 'number' | undefined): boolean {
-  return type === 'number' ? Number.isSafeInteger(part) : typeof part === type;
+function isPart(part: unknown, shape: PartShape | undefined): boolean {
+  if (shape === 'number') return Number.isSafeInteger(part);
+  if (typeof part !== 'string') return false;
+  return shape === 'string' || (shape !== undefined && part.startsWith(shape) && /^\w{1,64}$/.test(part));
 }
 
-function readCursor(cursor: string, shape: readonly ('string' | 'number')[]): PageKey | undefined {
+function readCursor(cursor: string, shape: readonly PartShape[]): PageKey | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(cursor)) return undefined;
   try {
     const key: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
@@ -48,10 +54,7 @@ function readCursor(cursor: string, shape: readonly ('string' | 'number')[]): Pa
 }
 
 /** The page that a validated query asks for; `shape` is the type of each part of the sort key. */
-export function readPage(
-  query: { limit?: number; cursor?: string },
-  shape: readonly ('string' | 'number')[],
-): Result<Page> {
+export function readPage(query: { limit?: number; cursor?: string }, shape: readonly PartShape[]): Result<Page> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   if (query.cursor === undefined) return ok({ limit, after: undefined });
   const after = readCursor(query.cursor, shape);
@@ -79,6 +82,8 @@ export interface PageOf<T> {
   show: (row: T) => unknown;
   /** A log to follow: a cursor is given even at its end, to ask again with later. */
   follow?: boolean;
+  /** Makes the text of a cursor, where it may not show its key. */
+  textOf?: (key: PageKey) => string;
 }
 
 /** The answer of a list; `request` is only asked for its URL. */
@@ -90,7 +95,7 @@ export function pageAnswer<T>(request: { readonly url: string }, list: PageOf<T>
   const more = rows.length > page.limit;
   const key = last === undefined ? page.after : keyOf(last);
   if (key === undefined || !(more || list.follow)) return { ok: true, body };
-  const cursor = cursorOf(key);
+  const cursor = (list.textOf ?? cursorOf)(key);
   const headers: Record<string, string> = { 'X-Next-Cursor': cursor };
   if (more) headers.Link = `<${nextUrl(request.url, cursor)}>; rel="next"`;
   return { ok: true, body, headers };

@@ -55,7 +55,12 @@ const ambiguous: Record<string, string> = {
   'a bare line feed after a header': `GET /notes/1 HTTP/1.1\r\nHost: a\nX-Api-Key: good\r\n\r\n${SMUGGLED}`,
   'a bare carriage return': `GET /notes/1 HTTP/1.1\r\nHost: a\rX-A: b\r\n\r\n${SMUGGLED}`,
   'NUL in a header': `GET /notes/1 HTTP/1.1\r\nHost: a\r\nX-A: b\0c\r\n\r\n${SMUGGLED}`,
-  'the absolute form': `GET http://a/notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the absolute form of another scheme': `GET ftp://a/notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the absolute form with credentials': `GET http://u:p@a/notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the absolute form without an authority': `GET http:///notes/1 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the absolute form with a fragment': `GET http://a/notes/1#x HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
+  'the absolute form without Host': `GET http://a/notes/1 HTTP/1.1\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n${SMUGGLED}`,
+  'the authority form of another method than CONNECT': `GET a:80 HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
   'the asterisk form': `OPTIONS * HTTP/1.1\r\n${KEY}\r\n${SMUGGLED}`,
   'no Host': `GET /notes/1 HTTP/1.1\r\nX-Api-Key: good\r\nX-Id: acc_1\r\n\r\n${SMUGGLED}`,
   'two Hosts': `GET /notes/1 HTTP/1.1\r\n${KEY}Host: b\r\n\r\n${SMUGGLED}`,
@@ -78,6 +83,68 @@ test('the same bytes without the fault get both answers (the control)', async ()
     [201, 200],
   );
 });
+
+test('the absolute form is the request that its path and query name (RFC 9112 §3.2.2)', async () => {
+  const key = 'X-Api-Key: good\r\nX-Id: acc_1\r\n';
+  const bytes = ['http://other.example/notes/1?limit=7', 'HTTPS://[::1]:8443/notes/1?limit=7']
+    .map((target) => `GET ${target} HTTP/1.1\r\nHost: a\r\n${key}\r\n`)
+    .join('');
+  const answers = readAnswers(await speak(shell.port, bytes, (text) => text.split('"limit":7').length === 3));
+  assert.deepEqual(
+    answers.map((answer) => [answer.status, answer.body]),
+    [1, 2].map(() => [200, '{"id":"1","limit":7}']),
+  );
+  // An empty path is the root, with or without a query.
+  for (const target of ['http://a', 'http://a?x=1']) {
+    const [answer] = readAnswers(
+      await speak(shell.port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
+    );
+    assertRefusal(answer, 404, 'NOT_FOUND');
+  }
+});
+
+for (const [what, line, framing, status, code] of [
+  ['a chunked body without an end', 'PUT /uploads/1', 'Transfer-Encoding: chunked', 422, 'UPLOAD_MISMATCH'],
+  ['a body of 100 GB', 'PUT /uploads/1', 'Content-Length: 100000000000', 422, 'UPLOAD_MISMATCH'],
+  ['a body for nothing', 'PUT /nothing', 'Transfer-Encoding: chunked', 404, 'NOT_FOUND'],
+  ['a body for a page', 'GET /docs', 'Transfer-Encoding: chunked', 413, 'PAYLOAD_TOO_LARGE'],
+] as const) {
+  test(`no more than a little is read of ${what}, and its client has the answer`, async () => {
+    let bytesRead = 0;
+    const pages = [{ prefixes: ['/docs'], handle: () => Promise.reject(new Error('not asked for')) }];
+    const more = await httpShell({ pages });
+    more.app.server.on('connection', (peer) => {
+      peer.on('close', () => {
+        bytesRead = peer.bytesRead;
+      });
+    });
+    const piece = Buffer.alloc(65_536, 0x78);
+    const chunk = framing.startsWith('C')
+      ? piece
+      : Buffer.concat([Buffer.from('10000\r\n'), piece, Buffer.from('\r\n')]);
+    const text = await new Promise<string>((resolve) => {
+      let said = '';
+      const socket = connect(more.port, '127.0.0.1', () => {
+        socket.write(`${line} HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`);
+        const pour = (): void => {
+          while (socket.writable && socket.write(chunk));
+        };
+        socket.on('drain', pour);
+        pour();
+      });
+      socket.setEncoding('latin1').on('data', (data: string) => {
+        said += data;
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(said));
+    });
+    await waitUntil('the end of the connection', () => bytesRead > 0);
+    assertRefusal(readAnswers(text)[0], status, code);
+    // One megabyte that the route takes, one that is thrown away, and what was on its way then.
+    assert.ok(bytesRead < 5_000_000, `${bytesRead} bytes`);
+    await more.close();
+  });
+}
 
 test('garbage behind a good request waits for its answer', async () => {
   const good = `POST /held HTTP/1.1\r\n${KEY}Content-Length: 0\r\n\r\n`;

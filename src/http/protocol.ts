@@ -20,8 +20,24 @@ function refuseWith(message: string, status?: number): Refusal {
 
 export const tooSlow: Refusal = refuseWith('The request did not arrive in time; send it again without pauses.', 408);
 
+/** Scheme, authority without credentials, and what a request in the usual form would name (RFC 9112 §3.2.2). */
+const ABSOLUTE_FORM = /^https?:\/\/([A-Za-z0-9._~%!$&'()*+,;=:[\]-]+)((?:[/?][^#]*)?)$/i;
+
+/**
+ * Turns a target in absolute form, as clients of proxies send it, into the usual one: its authority takes the place of
+ * the Host header's, and from here on the request is what it would have been without.
+ */
+function toOriginForm(request: IncomingMessage): void {
+  const match = ABSOLUTE_FORM.exec(request.url ?? '');
+  if (match === null) return;
+  const [, authority = '', target = ''] = match;
+  request.url = target.startsWith('/') ? target : `/${target}`;
+  request.headers.host = authority;
+}
+
 /** A request that parses but is not one we take, or undefined. Any answer to it ends the connection. */
 export function judgeForm(request: IncomingMessage): Refusal | undefined {
+  if (request.url?.charCodeAt(0) !== 0x2f) toOriginForm(request);
   const { rawHeaders, headers, url } = request;
   if (rawHeaders.length > 2 * MAX_HEADERS) return refuseWith(`The request has more than ${MAX_HEADERS} headers.`, 431);
   let hosts = 0;
@@ -32,7 +48,9 @@ export function judgeForm(request: IncomingMessage): Refusal | undefined {
   if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1'))
     return refuseWith('The request needs exactly one Host header.');
   if (url === undefined || url.charCodeAt(0) !== 0x2f)
-    return refuseWith('The request must name a path that starts with a slash.');
+    return refuseWith(
+      'The request must name a path that starts with a slash, or an http or https URL without credentials.',
+    );
   const transferEncoding = headers['transfer-encoding'];
   if (
     transferEncoding !== undefined &&

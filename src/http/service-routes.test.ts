@@ -68,6 +68,9 @@ test('metrics are for loopback or the token, and a proxy is not loopback', async
   assert.match(text, /^postrider_http_answers_total\{route="GET \/notes\/:id",status="401"\} 1$/m);
   assert.match(text, /^postrider_event_loop_lag_seconds\{quantile="0.99"\} /m);
   assert.doesNotMatch(text, /secret-id/);
+  for (const name of ['Forwarded', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Real-IP', 'Via']) {
+    assert.equal((await fetch(`${shell.url}/metrics`, { headers: { [name]: 'x' } })).status, 401, name);
+  }
   const proxied = { 'X-Forwarded-For': '203.0.113.9' };
   const ask = (headers: Record<string, string>) =>
     fetch(`${shell.url}/metrics`, { headers: { ...proxied, ...headers } });

@@ -22,13 +22,16 @@ export interface ServiceOptions {
   metricsToken?: string;
   /** Every reason not to get traffic; an empty list is ready. A throw counts as a reason. */
   notReady: () => NotReady[] | Promise<NotReady[]>;
-  /** Asked once, at the first request. */
-  openapi: () => unknown;
+  /** Asked once, at the first request; absent where the API is not served. */
+  openapi?: () => unknown;
 }
+
+/** Fields by which proxies show themselves, whatever they are set up to tell. */
+const PROXIED = /^(?:x-forwarded(?:-.*)?|forwarded|x-real-ip|via)$/;
 
 function isLoopback(request: { remoteAddress: string; headers: Record<string, unknown> }): boolean {
   // A proxy on this machine speaks from loopback for the whole world, and says so.
-  if (request.headers['x-forwarded-for'] !== undefined || request.headers.forwarded !== undefined) return false;
+  if (Object.keys(request.headers).some((name) => PROXIED.test(name))) return false;
   const address = request.remoteAddress.replace(/^::ffff:/, '');
   return address === '::1' || address.startsWith('127.');
 }
@@ -52,7 +55,6 @@ async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
 }
 
 export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] {
-  let openapi: string | undefined;
   return [
     defineRoute({
       ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
@@ -88,14 +90,19 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
         return { ok: true, contentType: options.metrics.contentType, content: await options.metrics.text() };
       },
     }),
-    defineRoute({
-      ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true, ownQuery: true },
-      summary: 'This API as an OpenAPI 3.1 document',
-      response: { status: 200 },
-      handle() {
-        openapi ??= JSON.stringify(options.openapi());
-        return { ok: true, json: openapi };
-      },
-    }),
+    ...(options.openapi === undefined ? [] : [openapiRoute<C>(options.openapi)]),
   ];
+}
+
+function openapiRoute<C>(describe: () => unknown): RouteDefinition<C> {
+  let openapi: string | undefined;
+  return defineRoute({
+    ...{ method: 'GET', path: '/openapi.json', tag: 'service', auth: 'none', hidden: true, ownQuery: true },
+    summary: 'This API as an OpenAPI 3.1 document',
+    response: { status: 200 },
+    handle() {
+      openapi ??= JSON.stringify(describe());
+      return { ok: true, json: openapi };
+    },
+  });
 }

@@ -1,6 +1,7 @@
 /**
- * Writes an answer to its socket. When it comes before the request's body is complete, the rest of the body is read and
+ * Writes an answer to its socket. When it comes before the request's body is complete, a little more of the body is read and
  * thrown away for a moment, because closing a socket with unread bytes resets it, and the client would lose the answer.
+ * Always true: so much of a refused body is read and no more, however long and however fast it comes.
  */
 import { pipeline } from 'node:stream/promises';
 import type { HttpAnswer } from './answer.ts';
@@ -9,6 +10,8 @@ import type { Exchange } from './exchange.ts';
 
 /** How long a client may go on sending a body that nobody wants. */
 const LINGER_MS = 1_000;
+/** How much of it is read in that time; then its socket is left unread, so that the client is held up. */
+const DISCARD_BYTES = 1_000_000;
 
 function hasBody(exchange: Exchange): boolean {
   const { headers } = exchange;
@@ -19,7 +22,11 @@ function discardBody(exchange: Exchange): void {
   const { request } = exchange;
   // A handler that gave up on a streamed body may have left its listener, which would keep the rest from flowing.
   request.removeAllListeners('readable');
-  request.on('data', () => {});
+  let leftBytes = DISCARD_BYTES;
+  request.on('data', (chunk: Buffer) => {
+    leftBytes -= chunk.length;
+    if (leftBytes <= 0) request.pause();
+  });
   request.resume();
 }
 
@@ -30,7 +37,12 @@ async function completed(exchange: Exchange): Promise<boolean> {
   // A body of the usual size is in the same packet as its headers; one turn is enough to see its end.
   discardBody(exchange);
   await new Promise((resolve) => setImmediate(resolve));
-  return request.complete;
+  return request.complete && !request.isPaused();
+}
+
+/** Whether nothing of the body is still to come; what has come of it is thrown away. */
+export async function isWhole(exchange: Exchange): Promise<boolean> {
+  return exchange.request.complete || !hasBody(exchange) || completed(exchange);
 }
 
 function lingered(exchange: Exchange): Promise<void> {

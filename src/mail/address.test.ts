@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  addressSpellings,
   domainToAscii,
   needsSmtpUtf8,
   parseAddress,
@@ -159,6 +160,56 @@ test('lists: commas separate outside quotes, and every fault is told with its pl
       [2, 'nobody'],
     ],
   );
+});
+
+test('a list of any length is read as far as its bounds and no further', () => {
+  const commas = parseAddressList(','.repeat(60_000));
+  assert.ok(!commas.ok);
+  assert.equal(commas.faults.length, 100);
+  const many = (count: number) => parseAddressList(Array.from({ length: count }, (_, i) => `a${i}@b.example`).join());
+  assert.ok(many(1_000).ok);
+  const beyond = many(1_001);
+  assert.ok(!beyond.ok);
+  assert.deepEqual(beyond.faults, [{ index: 1_000, text: '', reason: 'holds more than 1000 addresses' }]);
+  const quoted = parseAddressList(`"${',"'.repeat(30_000)}`);
+  assert.ok(!quoted.ok && quoted.faults.length <= 100);
+  const long = parseAddressList(`a@${'b'.repeat(900)}`);
+  assert.ok(!long.ok && long.faults[0]!.reason.length < 200 && long.faults[0]!.text.length === 200);
+});
+
+test('names that turn the direction of text around are refused', () => {
+  for (const c of '\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069') {
+    assert.match(reason(`A${c}nn <a@b.example>`), /direction/);
+    assert.match(reason(`"A${c}nn" <a@b.example>`), /direction/);
+  }
+  assert.equal(accepted('\u05d0\u200f\u05d1 <a@b.example>').name, '\u05d0\u200f\u05d1');
+});
+
+test('quotes and backslashes that need not be there make no other address', () => {
+  for (const [typed, key] of [
+    ['"joe"@x.example', 'joe@x.example'],
+    ['"j\\oe"@X.example', 'joe@x.example'],
+    ['"J.Oe"@x.example', 'j.oe@x.example'],
+    ['"joe smith"@x.example', '"joe smith"@x.example'],
+    ['"j\\oe smith"@x.example', '"joe smith"@x.example'],
+    ['"a\\"b\\\\c"@x.example', '"a\\"b\\\\c"@x.example'],
+    ['"a@b"@x.example', '"a@b"@x.example'],
+    ['".joe"@x.example', '".joe"@x.example'],
+    ['"zo\u00eb"@b\u00fccher.example', 'zo\u00eb@xn--bcher-kva.example'],
+  ] as const) {
+    assert.equal(sameAddressKey(typed), key);
+    assert.equal(sameAddressKey(accepted(typed)), key);
+    assert.equal(sameAddressKey(key), key, 'a key is its own key');
+  }
+});
+
+test('all spellings under which an address may have been kept are found from any of them', () => {
+  const kept = ['idn@b\u00fccher.example', 'Idn@xn--bcher-kva.example', '"idn"@b\u00fccher.example'];
+  for (const asked of ['IDN@B\u00dcCHER.example', 'idn@xn--bcher-kva.example', '"i\\dn"@Bu\u0308cher.example']) {
+    const found = addressSpellings(asked).map((one) => one.toLowerCase());
+    for (const one of kept) assert.ok(found.includes(one.toLowerCase()), `${one} of ${asked}: ${found.join(' ')}`);
+  }
+  assert.deepEqual(addressSpellings('nobody'), ['nobody']);
 });
 
 test('domainToAscii and sameAddressKey', () => {

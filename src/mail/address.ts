@@ -2,9 +2,10 @@
  * Mailboxes as people type them: `a@example.com`, `Display Name <a@example.com>`, and lists of them separated by commas
  * (RFC 5322 §3.4, with the UTF-8 of RFC 6531/6532 and internationalised domains). Refuses what SMTP cannot carry or what is
  * used to deceive: controls, comments, groups, source routes, address literals, single-label domains, names with an
- * unquoted `@`. An `Address` that left this file is always safe to put into a header or an SMTP command.
+ * unquoted `@` or characters that turn the direction of text around. Lists have bounds, so that no text costs more than its
+ * length. An `Address` that left this file is always safe to put into a header or an SMTP command.
  */
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 
 export interface Address {
   /** Display name, decoded; empty when there is none. */
@@ -32,12 +33,19 @@ const MAX_LOCAL_BYTES = 64;
 const MAX_DOMAIN_BYTES = 255;
 const MAX_ADDRESS_BYTES = 254;
 const MAX_TEXT_LENGTH = 1000;
+/** Addresses in one list, well above the recipients that any mail may have. */
+export const MAX_LISTED = 1000;
+/** A list is not read on when so many of its addresses are faulty. */
+const MAX_LIST_FAULTS = 100;
+const MAX_SHOWN_LENGTH = 100;
 
 const PLAIN_ADDRESS =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}$/;
 // Controls, line and paragraph separators, and the invisible characters that make two addresses look alike.
 const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 const INVISIBLE = /[\p{Z}\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\uffff]|\u034f/u;
+/** Embeddings, overrides and isolates: they make a name look like another one. */
+const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/;
 const DOT_ATOM =
   /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+(?:\.[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\u0080-\u{10ffff}]+)*$/u;
 const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
@@ -65,14 +73,49 @@ export function needsSmtpUtf8(address: Address | string): boolean {
   return NON_ASCII.test(typeof address === 'string' ? address.slice(0, address.lastIndexOf('@')) : address.local);
 }
 
-/** Key under which two spellings of one address are the same: lower case, NFC, the domain as A-labels. */
+/** Whether the text holds characters that turn the direction of what follows around, so that it reads as something else. */
+function turnsDirection(text: string): boolean {
+  return DIRECTION.test(text);
+}
+
+/** The address with its local part as RFC 5321 §4.1.2 asks for it: in quotes only where it must be, nothing escaped needlessly. */
+function withoutNeedlessQuotes(address: string): string {
+  const at = address.lastIndexOf('@');
+  const local = address.slice(0, at);
+  if (!QUOTED_STRING.test(local)) return address;
+  const content = local.slice(1, -1).replace(/\\(.)/gsu, '$1');
+  const plain = DOT_ATOM.test(content) ? content : `"${content.replace(/["\\]/g, '\\$&')}"`;
+  return plain + address.slice(at);
+}
+
+/**
+ * Key under which two spellings of one address are the same: lower case, NFC, the domain as A-labels, no quotes that need
+ * not be there.
+ */
 export function sameAddressKey(address: Address | string): string {
   const text = typeof address === 'string' ? address : address.address;
-  const key = text.toLowerCase();
+  const lower = text.toLowerCase();
+  const key = lower.startsWith('"') ? withoutNeedlessQuotes(lower) : lower;
   if (!NON_ASCII.test(key)) return key;
   const at = key.lastIndexOf('@');
   const domain = key.slice(at + 1).normalize('NFC');
   return `${key.slice(0, at).normalize('NFC')}@${domainToAscii(domain) ?? domain}`;
+}
+
+/**
+ * The forms in which an address may stand that was kept as it was typed, whatever form is asked for: its domain in A-labels and
+ * in Unicode, its local part as it is, in lower case, and in quotes. Case of ASCII letters is left to whoever compares.
+ */
+export function addressSpellings(address: string): string[] {
+  const text = address.trim().normalize('NFC');
+  if (!text.includes('@')) return [address];
+  const key = sameAddressKey(text);
+  const at = key.lastIndexOf('@');
+  const ascii = key.slice(at + 1);
+  const local = key.slice(0, at);
+  const locals = [text.slice(0, text.lastIndexOf('@')), local, local.startsWith('"') ? local : `"${local}"`];
+  const domains = [ascii, domainToUnicode(ascii) || ascii];
+  return [...new Set([address, ...locals.flatMap((one) => domains.map((domain) => `${one}@${domain}`))])];
 }
 
 /** The address with an ASCII domain where the local part allows it: what goes on the wire and into headers. */
@@ -81,19 +124,24 @@ export function wireAddress(address: Address): string {
   return `${address.local}@${domainToAscii(address.domain) ?? address.domain}`;
 }
 
+/** A text of the caller's within a sentence. */
+function shown(text: string): string {
+  return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`;
+}
+
 function domainFault(domain: string): string | undefined {
   if (domain === '') return 'has no domain after the @';
   if (domain.startsWith('[')) return 'has an address literal; use a domain name';
   if (CONTROL.test(domain) || INVISIBLE.test(domain)) return 'has a space or an invisible character in its domain';
   const ascii = domainToAscii(domain);
-  if (ascii === undefined) return `has a domain that is not valid (${domain})`;
+  if (ascii === undefined) return `has a domain that is not valid (${shown(domain)})`;
   if (ascii.length > MAX_DOMAIN_BYTES - 2) return `has a domain longer than ${MAX_DOMAIN_BYTES - 2} characters`;
   const labels = ascii.split('.');
-  if (labels.length < 2) return `has a domain without a dot (${domain}); give the full domain name`;
+  if (labels.length < 2) return `has a domain without a dot (${shown(domain)}); give the full domain name`;
   for (const label of labels) {
     if (label === '') return 'has an empty label in its domain (two dots, or a dot at an end)';
     if (label.length > 63) return 'has a label longer than 63 characters in its domain';
-    if (!ASCII_LABEL.test(label)) return `has a domain label with characters that are not allowed (${label})`;
+    if (!ASCII_LABEL.test(label)) return `has a domain label with characters that are not allowed (${shown(label)})`;
   }
   if (/^\d+$/.test(labels[labels.length - 1]!)) return 'has a domain that ends in a number; use a domain name';
   return undefined;
@@ -201,6 +249,7 @@ export function parseAddress(text: string): AddressResult {
   const inside = trimmed.slice(open + 1, -1).replace(/^[ \t]+|[ \t]+$/g, '');
   const name = parseName(trimmed.slice(0, open).replace(/[ \t]+$/, ''));
   if ('reason' in name) return refused(name.reason);
+  if (turnsDirection(name.name)) return refused('has a character in its display name that turns the direction of text');
   if (inside === '') return refused('has no address between < and >');
   return parseAddrSpec(inside, name.name);
 }
@@ -222,9 +271,8 @@ function openingBracket(text: string): number {
   return -1;
 }
 
-function splitList(text: string): string[] {
-  if (!text.includes('"')) return text.split(',');
-  const items: string[] = [];
+/** The items one after the other, so that nothing is split that nobody reads. */
+function* listItems(text: string): Generator<string> {
   let start = 0;
   let quoted = false;
   for (let i = 0; i < text.length; i += 1) {
@@ -232,23 +280,38 @@ function splitList(text: string): string[] {
     if (c === 0x22) quoted = !quoted;
     else if (c === 0x5c && quoted) i += 1;
     else if (c === 0x2c && !quoted) {
-      items.push(text.slice(start, i));
+      yield text.slice(start, i);
       start = i + 1;
     }
   }
-  items.push(text.slice(start));
-  return items;
+  yield text.slice(start);
 }
 
-/** Several mailboxes separated by commas; commas in quotes do not separate. Every fault is reported, not only the first. */
+/**
+ * Several mailboxes separated by commas; commas in quotes do not separate. Every fault is reported, not only the first; up to a
+ * hundred of them, and a list of more than a thousand addresses is a fault of its own.
+ */
 export function parseAddressList(text: string): AddressListResult {
+  if (!text.includes(',')) {
+    const only = parseAddress(text);
+    return only.ok ? { ok: true, value: [only.value] } : { ok: false, faults: [faultOf(0, text, only.reason)] };
+  }
   const value: Address[] = [];
   const faults: AddressFault[] = [];
-  const items = splitList(text);
-  for (let index = 0; index < items.length; index += 1) {
-    const result = parseAddress(items[index]!);
+  let index = 0;
+  for (const item of listItems(text)) {
+    if (index >= MAX_LISTED) {
+      faults.push({ index, text: '', reason: `holds more than ${MAX_LISTED} addresses` });
+      break;
+    }
+    const result = parseAddress(item);
     if (result.ok) value.push(result.value);
-    else faults.push({ index, text: items[index]!.trim().slice(0, 200), reason: result.reason });
+    else if (faults.push(faultOf(index, item, result.reason)) >= MAX_LIST_FAULTS) break;
+    index += 1;
   }
   return faults.length === 0 ? { ok: true, value } : { ok: false, faults };
+}
+
+function faultOf(index: number, text: string, reason: string): AddressFault {
+  return { index, text: text.trim().slice(0, 200), reason };
 }

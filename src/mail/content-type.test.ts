@@ -63,6 +63,9 @@ test('refuses executables and scripts by extension, whatever the type says', () 
     'a.ｅｘｅ',
     'a.exe\u202e',
     '.cmd',
+    ...'diagcab diagcfg diagpkg img library-ms search-ms appinstaller desktop terminal workflow scpt applescript tcsh bsh ahk au3 dylib ko mpkg'
+      .split(' ')
+      .map((extension) => `a.${extension}`),
   ]) {
     assert.match(refusedFileType({ name, contentType: 'application/pdf' }) ?? '', /executable or script file/, name);
   }
@@ -84,6 +87,9 @@ test('refuses them by content type, whatever the name says', () => {
     'application/vnd.debian.binary-package',
     'application/x-redhat-package-manager',
     'application/typescript',
+    ...'application/x-pie-executable text/x-msdos-batch application/x-object text/x-lua text/x-tcl application/x-bytecode.python application/vnd.appimage text/x-bash text/x-csh application/x-tcl application/x-shar application/x-desktop'.split(
+      ' ',
+    ),
   ]) {
     assert.match(refusedFileType({ name: 'a.pdf', contentType }) ?? '', /content type/, contentType);
   }

@@ -9,13 +9,13 @@
  * databases and other data that single products refuse (cer, crt, mat, mdb, pst, tmp) are not executable and are let through.
  */
 const REFUSED_EXTENSIONS = new Set(
-  `ade adp apk app appcontent-ms appimage application appref-ms appx appxbundle asp aspx bas bash bat cab cgi chm cjs
-  class cmd com command cpl crx csh deb dll dmg elf ex ex_ exe fish fxp gadget hlp hpj hta inf ins ipa iso isp its
-  jar jnlp js jse jsp jspx ksh lib lnk lua mad maf mag mam maq mar mas mau mav maw mda mde mdt mdw mdz mjs msc msh
-  msh1 msh1xml msh2 msh2xml mshxml msi msix msixbundle msp mst msu nsh ocx ops osd pcd phar php php3 php4 php5 phtml
-  pif pkg pl plg prg ps1 ps1xml ps2 ps2xml psc1 psc2 psd1 psdm1 psm1 py pyc pyo pyw pyz pyzw rb reg rpm run scf scr
-  sct settingcontent-ms sh shb shs so sys tcl theme url vb vbe vbp vbs vbscript vhd vhdx vps vsmacros vsw vxd wasm
-  webpnp website ws wsb wsc wsf wsh xbap xll xnk xpi zsh`.split(/\s+/),
+  `ade adp ahk apk app appcontent-ms appimage appinstaller application applescript appref-ms appx appxbundle asp aspx au3 bas bash bat bsh cab cgi chm cjs
+  class cmd com command cpl crx csh deb desktop diagcab diagcfg diagpkg dll dmg dylib elf ex ex_ exe fish fxp gadget hlp hpj hta img inf ins ipa iso isp its
+  jar jnlp js jse jsp jspx ksh ko lib library-ms lnk lua mad maf mag mam maq mar mas mau mav maw mda mde mdt mdw mdz mjs msc msh
+  msh1 msh1xml msh2 msh2xml mshxml msi msix msixbundle mpkg msp mst msu nsh ocx ops osd pcd phar php php3 php4 php5 phtml
+  pif pkg pl plg prg ps1 ps1xml ps2 ps2xml psc1 psc2 psd1 psdm1 psm1 py pyc pyo pyw pyz pyzw rb reg rpm run scf scpt scr
+  sct search-ms settingcontent-ms sh shb shs so sys tcl tcsh terminal theme url vb vbe vbp vbs vbscript vhd vhdx vps vsmacros vsw vxd wasm
+  webpnp website ws wsb wsc wsf workflow wsh xbap xll xnk xpi zsh`.split(/\s+/),
 );
 
 const REFUSED_TYPES = new Set([
@@ -27,6 +27,7 @@ const REFUSED_TYPES = new Set([
   'application/java-vm',
   'application/javascript',
   'application/typescript',
+  'application/vnd.appimage',
   'application/vnd.android.package-archive',
   'application/vnd.apple.installer+xml',
   'application/vnd.debian.binary-package',
@@ -36,8 +37,10 @@ const REFUSED_TYPES = new Set([
   'application/x-apple-diskimage',
   'application/x-bash',
   'application/x-bat',
+  'application/x-bytecode.python',
   'application/x-csh',
   'application/x-deb',
+  'application/x-desktop',
   'application/x-dosexec',
   'application/x-elf',
   'application/x-exe',
@@ -56,8 +59,10 @@ const REFUSED_TYPES = new Set([
   'application/x-msdos-program',
   'application/x-msdownload',
   'application/x-msi',
+  'application/x-object',
   'application/x-perl',
   'application/x-php',
+  'application/x-pie-executable',
   'application/x-powershell',
   'application/x-python',
   'application/x-python-code',
@@ -65,8 +70,10 @@ const REFUSED_TYPES = new Set([
   'application/x-rpm',
   'application/x-ruby',
   'application/x-sh',
+  'application/x-shar',
   'application/x-sharedlib',
   'application/x-shellscript',
+  'application/x-tcl',
   'application/x-vbs',
   'application/x-winexe',
   'text/ecmascript',
@@ -74,7 +81,11 @@ const REFUSED_TYPES = new Set([
   'text/jscript',
   'text/vbs',
   'text/vbscript',
+  'text/x-bash',
+  'text/x-csh',
   'text/x-javascript',
+  'text/x-lua',
+  'text/x-msdos-batch',
   'text/x-perl',
   'text/x-php',
   'text/x-python',
@@ -82,6 +93,7 @@ const REFUSED_TYPES = new Set([
   'text/x-script.python',
   'text/x-sh',
   'text/x-shellscript',
+  'text/x-tcl',
 ]);
 
 const TOKEN = "[A-Za-z0-9!#$%&'*+.^_`|~-]+";

@@ -55,3 +55,17 @@ for (const text of [
     assert.match(list.reason, /^has /);
   });
 }
+
+test('a semicolon that ends no group separates like a comma, and is told', () => {
+  for (const [text, items, stray] of [
+    ['a@b.example; Ann <c@d.example>', ['|a@b.example', 'Ann|c@d.example'], true],
+    ['a@b.example;', ['|a@b.example'], true],
+    ['g: a@b.example;;', ['{g', '|a@b.example', '}'], true],
+    ['g: a@b.example; c@d.example', ['{g', '|a@b.example', '}', '|c@d.example'], false],
+    ['"a;b" <a@b.example> (;)', ['a;b|a@b.example|;'], false],
+  ] as const) {
+    const list = mailboxItems(text);
+    assert.ok(list.ok);
+    assert.deepEqual([list.items.map(shown), list.straySemicolon], [items, stray], text);
+  }
+});

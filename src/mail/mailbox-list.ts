@@ -22,7 +22,14 @@ export type MailboxItem =
   | { kind: 'group'; name: string }
   | { kind: 'groupEnd' };
 
-export type MailboxItems = { ok: true; items: MailboxItem[] } | { ok: false; reason: string };
+export type MailboxItems =
+  | {
+      ok: true;
+      items: MailboxItem[];
+      /** Whether a semicolon ends no group; some mailers write it in place of a comma, and it is read so. */
+      straySemicolon: boolean;
+    }
+  | { ok: false; reason: string };
 
 const SPACE = /[ \t]+/g;
 const SPECIAL = /["()<>[\],:;\\]/g;
@@ -87,6 +94,7 @@ export function mailboxItems(text: string): MailboxItems {
   const items: MailboxItem[] = [];
   let draft = emptyDraft();
   let inGroup = false;
+  let straySemicolon = false;
   const fault = (reason: string): MailboxItems => ({ ok: false, reason });
   const finish = (): void => {
     const mailbox = mailboxOf(draft);
@@ -135,13 +143,14 @@ export function mailboxItems(text: string): MailboxItems {
     } else if (c === ';') {
       finish();
       if (inGroup) items.push({ kind: 'groupEnd' });
+      else straySemicolon = true;
       inGroup = false;
       at += 1;
     } else return fault(`has the character ${c} where it may not stand`);
   }
   finish();
   if (inGroup) items.push({ kind: 'groupEnd' });
-  return { ok: true, items };
+  return { ok: true, items, straySemicolon };
 }
 
 /** Index of the `>` that closes the `<` at `at`, outside quotes; -1 when there is none. */

@@ -32,6 +32,8 @@ export interface MimeLimits {
   /** Multiparts and messages inside each other. */
   depth: number;
   parts: number;
+  /** Which types hold a message that is walked into where it is not encoded; message/rfc822 alone unless told. */
+  nests?(type: string): boolean;
 }
 
 interface Open {
@@ -49,10 +51,15 @@ export function isIdentity(encoding: string): boolean {
   return encoding === '' || encoding === '7bit' || encoding === '8bit' || encoding === 'binary';
 }
 
+function isMail(type: string): boolean {
+  return type === 'message/rfc822';
+}
+
 export class MimeWalk {
   readonly entities: Entity[] = [];
   fault: 'depth' | 'parts' | undefined;
   readonly #limits: MimeLimits;
+  readonly #nests: (type: string) => boolean;
   readonly #open: Open[] = [];
   /** Index in `#open` by boundary. */
   readonly #levels = new Map<string, number>();
@@ -65,6 +72,7 @@ export class MimeWalk {
 
   constructor(limits: MimeLimits) {
     this.#limits = limits;
+    this.#nests = limits.nests ?? isMail;
   }
 
   /** Whether the line from `at` in `text` has to be given to `line`. */
@@ -158,7 +166,7 @@ export class MimeWalk {
       entity.kind = 'multipart';
       this.#push(entity);
       this.#current = undefined;
-    } else if (entity.type === 'message/rfc822' && isIdentity(entity.encoding)) {
+    } else if (this.#nests(entity.type) && isIdentity(entity.encoding)) {
       entity.kind = 'message';
       this.#push(entity);
       this.#enter(entity, bodyStart);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { accepted, GOOD, MAX_BYTES, refusal, submit } from '../../test/kit/submit.ts';
+import { accepted, GOOD, MAX_BYTES, refusal, SUBMITTED_AT, submit } from '../../test/kit/submit.ts';
+import { createSubmissionReader } from './submitted.ts';
 
 const multipart = (depth: number, boundary = (level: number) => `b${level}`): string => {
   let text = '';
@@ -22,10 +23,49 @@ test('parts may be nested 100 deep, multiparts and messages together', () => {
   assert.match(refusal(`${GOOD}${parts(1001)}`), /^554 5\.6\.0 the MIME parts are more than 1000/);
 });
 
+test('every message inside counts, whatever its type is called, but for pieces of one', () => {
+  for (const type of ['message/global', 'Message/News', 'message/x-forwarded']) {
+    const nested = (depth: number): string => `Content-Type: ${type}\r\n\r\n`.repeat(depth);
+    assert.ok(accepted(`${GOOD}${nested(100)}x\r\n`), type);
+    assert.match(refusal(`${GOOD}${nested(101)}x\r\n`), /^554 5\.6\.0 the MIME parts are nested deeper than 100/, type);
+    assert.match(refusal(`${GOOD}${nested(50)}${forwarded(20)}${multipart(31)}x\r\n`), /nested deeper than 100/, type);
+  }
+  const piece = 'Content-Type: message/partial; id="a@b"; number=1\r\n\r\n';
+  assert.ok(accepted(`${GOOD}${piece.repeat(101)}x\r\n`));
+  const report =
+    'Content-Type: multipart/report; boundary=r\r\n\r\n--r\r\n\r\nIt failed.\r\n--r\r\nContent-Type: message/delivery-status\r\n\r\n' +
+    'Reporting-MTA: dns; a.example\r\n\r\nAction: failed\r\n--r\r\nContent-Type: message/global\r\n\r\nSubject: x\r\n\r\ny\r\n--r--\r\n';
+  assert.ok(accepted(`${GOOD}${report}`));
+});
+
 test('an encoded message and a multipart without boundary hold nothing', () => {
-  const encoded = 'Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n';
-  assert.ok(accepted(`${GOOD}${encoded}${forwarded(150)}x\r\n`));
+  for (const type of ['message/rfc822', 'message/global']) {
+    const encoded = `Content-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n`;
+    assert.ok(accepted(`${GOOD}${encoded}${forwarded(150)}x\r\n`));
+  }
   assert.ok(accepted(`${GOOD}Content-Type: multipart/mixed\r\n\r\n${multipart(150)}x\r\n`));
+});
+
+test('a header in pieces of a byte is held once and not as pieces', (t) => {
+  let joined = 0;
+  const { concat } = Buffer;
+  t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
+    joined = Math.max(joined, list.length);
+    return concat(list, length);
+  });
+  const mail = Buffer.from(`${GOOD}${`X-Long: ${'x'.repeat(900)}\r\n`.repeat(40)}\r\nbody\r\n`);
+  const pieces: Buffer[] = [];
+  const reader = createSubmissionReader({
+    sink: (chunk) => pieces.push(chunk),
+    nowMs: SUBMITTED_AT,
+    maxBytes: MAX_BYTES,
+    hostname: 'mx.host.example',
+  });
+  for (let at = 0; at < mail.length; at += 1) reader.write(mail.subarray(at, at + 1));
+  assert.ok(reader.end().ok);
+  assert.ok(joined < 10, `${joined} pieces joined at once`);
+  assert.ok(concat(pieces).equals(mail));
+  assert.equal(pieces.length, 1 + 'body\r\n'.length);
 });
 
 const BOMBS: [what: string, mail: () => string, expected: RegExp | undefined][] = [
@@ -73,6 +113,11 @@ const BOMBS: [what: string, mail: () => string, expected: RegExp | undefined][] 
     'encoded-words without end',
     () => `${GOOD}Subject: ${` ${'=?utf-8?q?a'.repeat(80)}\r\n`.repeat(280)}\r\n`,
     undefined,
+  ],
+  [
+    'a From with a quoted name of 200 KB',
+    () => `From: "${`${"'".repeat(900)}\r\n `.repeat(220)}a@b.example" <a@shop.example>\r\n\r\n`,
+    /^550 5\.7\.1/,
   ],
   ['a From of 200 KB', () => `From: ${` ${'a <b'.repeat(240)}\r\n`.repeat(200)}\r\n`, /^550 5\.7\.1/],
 ];

@@ -38,6 +38,19 @@ const SENDERS: [from: string, name: string, address: string, text?: string][] = 
     'ann@shop.example',
     '"ann@shop.example" <ann@shop.example>',
   ],
+  [
+    '"orders@Mail.Shop.example" <ann@shop.example>',
+    'orders@Mail.Shop.example',
+    'ann@shop.example',
+    '"orders@Mail.Shop.example" <ann@shop.example>',
+  ],
+  [
+    '"Ann (ann@home.example) via Shop" <ann@shop.example>',
+    'Ann (ann@home.example) via Shop',
+    'ann@shop.example',
+    '"Ann (ann@home.example) via Shop" <ann@shop.example>',
+  ],
+  ['"@shop" <ann@shop.example>', '@shop', 'ann@shop.example', '"@shop" <ann@shop.example>'],
 ];
 for (const [from, name, address, text] of SENDERS) {
   test(`From is read: ${JSON.stringify(from)}`, () => {
@@ -58,6 +71,17 @@ const IMPOSTORS: [from: string, expected: RegExp][] = [
   ['<ann@shop.example> <bob@evil.example>', /two addresses without a comma/],
   ['Shop: ann@shop.example;', /holds a group/],
   ['undisclosed-recipients:;', /holds a group/],
+  ['ann@shop.example;', /has a semicolon behind no group/],
+  ['; Ann <ann@shop.example>', /has a semicolon behind no group/],
+  ['Ann <ann@shop.example>;;', /has a semicolon behind no group/],
+  ['"ceo@bank.example" <ann@shop.example>', /is an address of another domain; leave it out/],
+  [`"'ceo@bank.example'" <ann@shop.example>`, /is an address of another domain/],
+  ['"<ceo@bank.example>" <ann@shop.example>', /is an address of another domain/],
+  ['"ceo@notshop.example" <ann@shop.example>', /is an address of another domain/],
+  ['"ceo@ü.example" <ann@shop.example>', /is an address of another domain/],
+  ['"Bank \u202eelpmaxe.pohs" <ann@shop.example>', /has a control character in its display name/],
+  ['=?utf-8?q?Bank_=E2=81=A6x?= <ann@shop.example>', /has a control character in its display name/],
+  ['ann@shop.example (Bank\u2069)', /has a control character in a comment/],
   ['=?utf-8?q?ceo=40bank=2Eexample?= <ann@shop.example>', /hides another address in encoded text/],
   ['=?utf-8?b?Y2VvQGJhbmsuZXhhbXBsZQ==?= <ann@shop.example>', /hides another address/],
   ['"=?utf-8?q?ceo=40bank=2Eexample?=" <ann@shop.example>', /hides another address/],

@@ -1,8 +1,9 @@
 /**
  * The From field of submitted mail (RFC 5322 §3.6.2): exactly one mailbox, whose address is what people are shown. Refuses
  * what makes readers see another sender than the one that was checked: groups, several mailboxes, an address in a comment, an address
- * in a display name that stands without quotes or is hidden in encoded-words or in look-alikes of the @. A comment without an address is taken,
- * as old mailers write the name there: `root@host.example (Cron Daemon)`.
+ * in a display name that stands without quotes or is hidden in encoded-words or in look-alikes of the @, a quoted display name that is
+ * an address of another domain, characters that turn the direction of text. A comment without an address is taken, as old mailers write
+ * the name there: `root@host.example (Cron Daemon)`.
  */
 import { type Address, parseAddress } from './address.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
@@ -17,13 +18,27 @@ export interface FromField {
 export type FromResult = { ok: true; from: FromField } | { ok: false; refusal: SubmissionRefusal };
 
 const MAX_NAME_LENGTH = 300;
-const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+/** Controls, and those that turn the direction of the text behind them (UAX #9). */
+const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 /** Full-width and small forms of the @. */
 const AT_LOOK_ALIKE = /[\uff20\ufe6b]/;
+/** What people put around an address. */
+const AROUND = ' \t\u00a0\'"`<>()[]{}.,;:';
 const SPECIAL = /["\\()<>[\]:;@,]/;
 
 function refused(text: string): FromResult {
   return { ok: false, refusal: senderRefused(`the From field ${text}`) };
+}
+
+/** Whether the name, with whatever quotes and brackets stand around it, is an address that is not of this domain. */
+function isForeignAddress(name: string, { domain }: Address): boolean {
+  if (!name.includes('@')) return false;
+  let start = 0;
+  let end = name.length;
+  while (start < end && AROUND.includes(name[start]!)) start += 1;
+  while (end > start && AROUND.includes(name[end - 1]!)) end -= 1;
+  const inside = parseAddress(name.slice(start, end));
+  return inside.ok && inside.value.domain !== domain && !inside.value.domain.endsWith(`.${domain}`);
 }
 
 /** Why the name deceives, or undefined. */
@@ -33,10 +48,13 @@ function nameFault(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address)
   const hides = encoded || AT_LOOK_ALIKE.test(name);
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (bareAt && !own) {
-    return `has an @ in its display name (${quote(name)}); put the display name in double quotes or leave it out`;
+    return `has an @ in its display name (${quote(name)}); leave the address out of the display name`;
   }
   if (hides && !own && name.normalize('NFKC').includes('@')) {
     return `has the display name ${quote(name)}, which hides another address in encoded text; leave the address out`;
+  }
+  if (isForeignAddress(name, address)) {
+    return `has the display name ${quote(name)}, which is an address of another domain; leave it out`;
   }
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@')) return `has an address in a comment (${quote(comment)}); leave it out`;
@@ -55,6 +73,7 @@ export function readFrom(value: string): FromResult {
   if (bare.ok && bare.value.name === '') return { ok: true, from: { address: bare.value, text: bare.value.address } };
   const list = mailboxItems(value);
   if (!list.ok) return refused(`${list.reason}; give one address, such as Name <name@example.com>`);
+  if (list.straySemicolon) return refused('has a semicolon behind no group; give one address');
   const { items } = list;
   if (items.some((item) => item.kind !== 'mailbox')) return refused('holds a group; give one address');
   if (items.length > 1) return refused(`holds ${items.length} addresses; give one`);

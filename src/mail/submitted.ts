@@ -21,6 +21,7 @@
  * (bench/submitted.ts).
  */
 import { isAscii } from 'node:buffer';
+import { ByteQueue } from '../base/byte-queue.ts';
 import { MimeWalk } from './mime-walk.ts';
 import { type HeaderSummary, readSubmittedHeader } from './submitted-header.ts';
 import { excessive, malformed, type SubmissionRefusal, tooLarge } from './submitted-refusal.ts';
@@ -64,17 +65,21 @@ const MAX_DEPTH = 100;
 const MAX_PARTS = 1000;
 const CRLF = Buffer.from('\r\n');
 
+/** Some readers open every kind of message inside, whatever its type is called; only pieces of one are none to anybody. */
+function nestsForSomebody(type: string): boolean {
+  return type.startsWith('message/') && type !== 'message/partial';
+}
+
 class Reader implements SubmissionReader {
   readonly #options: SubmissionOptions;
-  readonly #walk = new MimeWalk({ depth: MAX_DEPTH, parts: MAX_PARTS });
+  readonly #walk = new MimeWalk({ depth: MAX_DEPTH, parts: MAX_PARTS, nests: nestsForSomebody });
   #sizeBytes = 0;
   #sunkBytes = 0;
   #refusal: SubmissionRefusal | undefined;
   #summary: HeaderSummary | undefined;
   #eightBit = false;
-  /** Chunks of a header that is not complete. */
-  #held: Buffer[] = [];
-  #heldBytes = 0;
+  /** The beginning of a header that is not complete. */
+  readonly #held = new ByteQueue();
   /** The line that is not complete, as Latin-1. */
   #rest = '';
   #lines = 0;
@@ -199,17 +204,18 @@ class Reader implements SubmissionReader {
     const found = this.#scan(whole, 0);
     if (this.#refusal !== undefined) return;
     const inChunk = found < 0 ? chunk.length : found - carried;
-    if (this.#heldBytes + inChunk > MAX_HEADER_BYTES) {
+    if (this.#held.length + inChunk > MAX_HEADER_BYTES) {
       this.#refusal = tooLarge(`the header is larger than ${MAX_HEADER_BYTES} bytes; shorten it`);
       return;
     }
     if (found < 0) {
       this.#held.push(chunk);
-      this.#heldBytes += chunk.length;
       return;
     }
     const single = this.#held.length === 0;
-    const block = single ? chunk.subarray(0, inChunk) : Buffer.concat([...this.#held, chunk.subarray(0, inChunk)]);
+    this.#held.push(chunk.subarray(0, inChunk));
+    const block = this.#held.bytes;
+    this.#held.clear();
     const fields = block.subarray(0, block.length - CRLF.length);
     const edited = this.#takeHeader(fields, single ? whole.slice(0, fields.length) : fields.toString('latin1'));
     if (edited === undefined) return;
@@ -222,7 +228,6 @@ class Reader implements SubmissionReader {
       this.#sink(edited === fields ? block : Buffer.concat([edited, CRLF]));
       if (body.length > 0) this.#sink(body);
     }
-    this.#held = [];
   }
 
   /** Judges the fields; what they are after the edits, or undefined when the mail is refused. */
@@ -246,7 +251,7 @@ class Reader implements SubmissionReader {
       );
       return;
     }
-    const fields = Buffer.concat(this.#held);
+    const fields = this.#held.bytes;
     const edited = this.#takeHeader(fields, fields.toString('latin1'));
     if (edited !== undefined) this.#sink(Buffer.concat([edited, CRLF]));
   }

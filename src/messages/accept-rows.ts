@@ -4,6 +4,7 @@
  */
 import type { NewEvent } from '../events/events.ts';
 import type { Acceptance, AcceptedRecipient, RecipientAnswer } from './accept-store.ts';
+import { SIMULATED_SUPPRESSED, SUPPRESSED } from './message.ts';
 
 /** When it was accepted; the sandbox of an account may have another time. */
 export function realNowMs({ nowMs, aheadMs = 0 }: Acceptance): number {
@@ -19,21 +20,13 @@ export interface NewCopy {
   events: NewEvent[];
 }
 
-const REJECTED = {
-  reject: {
-    reason: 'suppressed',
-    owner: 'recipient',
-    advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
-    suppressed: true,
-  },
-};
-
 export function newCopy(acceptance: Acceptance, recipient: AcceptedRecipient, isSuppressed: boolean): NewCopy {
   const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = acceptance;
   const event = { accountId, mode, messageId: recipient.messageId, at: nowMs };
   const events: NewEvent[] = [{ ...event, id: recipient.sendEventId, type: 'Send', detail: {} }];
   if (isSuppressed) {
-    events.push({ ...event, id: recipient.rejectEventId, type: 'Reject', detail: REJECTED });
+    const detail = recipient.simulateSuppressed ? SIMULATED_SUPPRESSED : SUPPRESSED;
+    events.push({ ...event, id: recipient.rejectEventId, type: 'Reject', at: nowMs + 1, detail });
     return { status: 'suppressed', dueMs: null, leaseMs: null, events };
   }
   if (sendAtMs !== null) return { status: 'scheduled', dueMs: sendAtMs, leaseMs: null, events };

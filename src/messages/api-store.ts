@@ -6,6 +6,7 @@
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
+import { addressSpellings } from '../mail/address.ts';
 import { heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { dropContent } from './delivery-store.ts';
@@ -38,7 +39,7 @@ export interface MessagePage {
   limit: number;
   status: MessageStatus | null;
   messageId: string | null;
-  /** Exact address, without case. */
+  /** The whole address, in any of its spellings. */
   to: string | null;
   /** Parts of the text, without (ASCII) case. */
   from: string | null;
@@ -77,7 +78,11 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
   add('m.id <= ?', page.highestId);
   add('m.created_at >= ?', page.sinceMs);
   add('m.created_at <= ?', page.untilMs);
-  add('lower(m.recipient) = ?', asciiLower(page.to));
+  const spellings = page.to === null ? [] : addressSpellings(page.to).map(asciiLower);
+  if (spellings.length > 0) {
+    conditions.push(`lower(m.recipient) IN (${spellings.map(() => '?').join(', ')})`);
+    params.push(...spellings);
+  }
   // A text contains another one when taking it out changes it; both dialects know replace(), and nothing needs escaping.
   add("replace(lower(e.header_from), ?, '') <> lower(e.header_from)", asciiLower(page.from));
   add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));

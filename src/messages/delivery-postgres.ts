@@ -11,9 +11,13 @@ import type { ClaimRequest, Settlement, SettleResult } from './delivery-store.ts
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob } from './message.ts';
+import { giveBackSuspended, STRONGER_BOUNCE } from './settle-store.ts';
 import { transitionMany } from './state-machine.ts';
 
-type ClaimedRow = queue.Work & Omit<JobRow, 'status'> & { status: JobRow['status'] | null };
+type ClaimedRow = queue.Work &
+  Omit<JobRow, 'status'> & { status: JobRow['status'] | null; account_status: string | null };
+
+type WholeRow = queue.Work & JobRow & { account_status: string | null };
 
 export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise<DeliveryJob[]> {
   const statements = queue.claimStatements('postgres', { kind: DELIVERY_WORK, ...request });
@@ -23,20 +27,27 @@ export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise
         `WITH claimed AS (${sql})
          SELECT c.*, m.status, m.recipient, m.created_at, m.expires_at, e.envelope_from, e.header_from,
            e.header_message_id, e.size_bytes, e.options, e.retain, e.source, e.content, e.blob_key,
+           a.status AS account_status,
            CASE WHEN c.mode = 'sandbox' THEN
              (SELECT ahead_ms FROM sandbox_clock s WHERE s.account_id = c.account_id) END AS ahead_ms
          FROM claimed c
            LEFT JOIN message m ON m.account_id = c.account_id AND m.mode = c.mode AND m.id = c.subject
-           LEFT JOIN email e ON e.seq = m.email_seq`,
+           LEFT JOIN email e ON e.seq = m.email_seq
+           LEFT JOIN account a ON a.id = c.account_id`,
         ...params,
       ),
     ),
   );
   const rows = claimed.flat().sort((a, b) => a.seq - b.seq);
-  const whole = rows.filter((row): row is queue.Work & JobRow => row.status !== null && row.envelope_from !== null);
+  const existing = rows.filter((row): row is WholeRow => row.status !== null && row.envelope_from !== null);
+  const isHeldBack = (row: WholeRow): boolean =>
+    row.mode === 'live' && row.account_status === 'suspended' && row.expires_at > request.nowMs;
+  const heldBack = existing.filter(isHeldBack).map((work) => ({ work, expiresAt: work.expires_at }));
+  await giveBackSuspended(tx, heldBack, request.nowMs);
+  const whole = existing.filter((row) => !isHeldBack(row));
   const suppressed = await suppressedAmong(tx, whole, request.nowMs);
   // Both are written and removed together; a row that lost its message all the same must not stop the claims.
-  for (const row of rows) if (!whole.includes(row as queue.Work & JobRow)) await queue.finish(tx, row);
+  for (const row of rows) if (!existing.includes(row as WholeRow)) await queue.finish(tx, row);
   return whole.map((row) => (suppressed.has(row.seq) ? { ...jobOf(row, row), suppressed: true } : jobOf(row, row)));
 }
 
@@ -143,14 +154,22 @@ function insertAttempts(tx: Transaction, settled: readonly Settlement[]): void {
 }
 
 function insertSuppressions(tx: Transaction, settled: readonly Settlement[]): void {
-  const rows = settled.flatMap((one) => (one.suppress ? [{ one, suppress: one.suppress }] : []));
+  // One statement may not change a row twice.
+  const byAddress = new Map(
+    settled.flatMap((one) =>
+      one.suppress
+        ? [[`${one.accountId} ${one.mode} ${one.suppress.email}`, { one, suppress: one.suppress }] as const]
+        : [],
+    ),
+  );
+  const rows = [...byAddress.values()];
   if (rows.length === 0) return;
   void tx.run(
     `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
      SELECT account_id, mode, email, 'bounce', message_id, expires_at, at
      FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]),
        CAST(? AS BIGINT[])) AS new (account_id, mode, email, message_id, expires_at, at)
-     ON CONFLICT (account_id, mode, email) DO NOTHING`,
+     ${STRONGER_BOUNCE}`,
     textArray(rows.map(({ one }) => one.accountId)),
     textArray(rows.map(({ one }) => one.mode)),
     textArray(rows.map(({ suppress }) => suppress.email)),

@@ -1,6 +1,6 @@
 /**
  * The transactions of the delivery: claim due messages with all that an attempt needs, and settle what came of them.
- * A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
+ * Live mail of a suspended account is not handed out. A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
  */
 import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
@@ -10,6 +10,7 @@ import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob, type Retain } from './message.ts';
+import { giveBackSuspended, STRONGER_BOUNCE } from './settle-store.ts';
 import { transition } from './state-machine.ts';
 
 export interface ClaimRequest {
@@ -18,6 +19,8 @@ export interface ClaimRequest {
   limit: number;
   /** Whether one suspect (a message that was held when a worker died) may be among them. */
   suspects: boolean;
+  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
+  freeOnly?: boolean;
 }
 
 const onPostgres = loadedOnce(() => import('./delivery-postgres.ts'));
@@ -28,6 +31,8 @@ export const claimOperation = operation(
   async (tx, request: ClaimRequest): Promise<DeliveryJob[]> => {
     if (tx.dialect === 'postgres') return (await onPostgres()).claimJobs(tx, request);
     const jobs: DeliveryJob[] = [];
+    const heldBack: { work: queue.Work; expiresAt: number }[] = [];
+    const statuses = new Map<string, string | undefined>();
     for (const work of await queue.claim(tx, { kind: DELIVERY_WORK, ...request })) {
       const row = await tx.get<JobRow>(
         `SELECT m.status, m.recipient, m.created_at, m.expires_at, e.envelope_from, e.header_from, e.header_message_id,
@@ -42,13 +47,31 @@ export const claimOperation = operation(
       }
       // Both are written and removed together; a row that lost its message all the same must not stop the claims.
       if (!row) await queue.finish(tx, work);
-      else if (await isSuppressed(tx, work, { recipient: row.recipient, nowMs: request.nowMs })) {
+      // What has expired meanwhile is told so by the delivery, which does not let it leave either.
+      else if (row.expires_at > request.nowMs && (await isSuspended(tx, work, statuses))) {
+        heldBack.push({ work, expiresAt: row.expires_at });
+      } else if (await isSuppressed(tx, work, { recipient: row.recipient, nowMs: request.nowMs })) {
         jobs.push({ ...jobOf(work, row), suppressed: true });
       } else jobs.push(jobOf(work, row));
     }
+    await giveBackSuspended(tx, heldBack, request.nowMs);
     return jobs;
   },
 );
+
+/** Whether it is live mail of a suspended account; `known` keeps what was read for others of this claim. */
+async function isSuspended(
+  tx: Transaction,
+  work: queue.Work,
+  known: Map<string, string | undefined>,
+): Promise<boolean> {
+  if (work.mode !== 'live') return false;
+  if (!known.has(work.account_id)) {
+    const account = await tx.get<{ status: string }>('SELECT status FROM account WHERE id = ?', work.account_id);
+    known.set(work.account_id, account?.status);
+  }
+  return known.get(work.account_id) === 'suspended';
+}
 
 /** Whether the address is on the list now; whoever accepted the message looked at the list of that time. */
 export async function isSuppressed(
@@ -187,7 +210,7 @@ async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys
   if (settlement.suppress) {
     await tx.run(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-       VALUES (?, ?, ?, 'bounce', ?, ?, ?) ON CONFLICT (account_id, mode, email) DO NOTHING`,
+       VALUES (?, ?, ?, 'bounce', ?, ?, ?) ${STRONGER_BOUNCE}`,
       accountId,
       mode,
       settlement.suppress.email,

@@ -11,8 +11,9 @@ import { seedMail } from '../../test/kit/seed-mail.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
-import { messageRoutes } from './routes.ts';
+import { messageRoutes, type Once } from './routes.ts';
 
+const once: Once = async (_, first) => (await first(null))!;
 const accountId = 'acc_large';
 const clock = fakeClock(Date.now());
 let app: FeatureApp;
@@ -21,7 +22,7 @@ let blobs: Blobs;
 before(async () => {
   app = await featureApp(({ database, folder }) => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
-    return messageRoutes({ database, blobs, clock, judgeSender: async () => undefined, nudge: () => {} });
+    return messageRoutes({ database, blobs, clock, judgeSender: async () => undefined, once, nudge: () => {} });
   });
 });
 after(() => app.close());
@@ -79,6 +80,7 @@ test('sent again: another Message-ID, the same files, which stay as long as eith
     accountId,
   );
   tamper(`INSERT INTO attachment_use SELECT email_seq, 'sub_1' FROM message WHERE id = ?`, id);
+  tamper("UPDATE message SET status = 'delivered' WHERE id = ?", id);
   const sent = await app.api(accountId).post(`/messages/${id}/resend`);
   assert.equal(sent.status, 200, sent.text);
   const again = sent.body.data.messageId as string;
@@ -102,6 +104,7 @@ test('not sent again once the content, and with it the files, are being removed'
   const id = await seed(mail);
   // Between looking at the content and accepting it anew.
   tamper('UPDATE email SET content_until = NULL WHERE seq = (SELECT email_seq FROM message WHERE id = ?)', id);
+  tamper("UPDATE message SET status = 'delivered' WHERE id = ?", id);
   const messages = () => tamper('SELECT id FROM message').length;
   const before = messages();
   const sent = await app.api(accountId).post(`/messages/${id}/resend`);

@@ -156,6 +156,15 @@ export const SUPPRESSED = {
   },
 };
 
+/** The same where the sandbox plays it: the address is on no list. */
+export const SIMULATED_SUPPRESSED = {
+  reject: {
+    ...SUPPRESSED.reject,
+    advice:
+      'The sandbox plays an address on the suppression list; nothing has to be removed. Live mail to such an address is not sent.',
+  },
+};
+
 /** Takes over jobs that were leased while they were made; jobs it has no room for are left to their lease. */
 export interface Handover {
   /** How many jobs and bytes may be handed over right now; asked before the transaction that leases them. */

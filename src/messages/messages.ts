@@ -56,9 +56,15 @@ export {
   RETAIN_MS,
   type Retain,
   type Role,
+  SIMULATED_SUPPRESSED,
   SUPPRESSED,
 } from './message.ts';
-export { dropOldestWeekOperation, makePartitionsOperation, PARTITION_MS } from './partition-store.ts';
+export {
+  dropOldestWeekOperation,
+  hasWeeksOperation,
+  makePartitionsOperation,
+  PARTITION_MS,
+} from './partition-store.ts';
 export {
   type IdempotencyPlace,
   namedBlobsOperation,

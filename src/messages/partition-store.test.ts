@@ -3,11 +3,16 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
-import { newId } from '../base/ids.ts';
+import { newId, timeOfId } from '../base/ids.ts';
 import type { Row } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/time-seq.ts';
 import { findMessageOperation } from './api-store.ts';
-import { dropOldestWeekOperation, makePartitionsOperation, PARTITION_MS } from './partition-store.ts';
+import {
+  dropOldestWeekOperation,
+  hasWeeksOperation,
+  makePartitionsOperation,
+  PARTITION_MS,
+} from './partition-store.ts';
 import { removeEmailsOperation } from './retention-store.ts';
 
 const DAY = 86_400_000;
@@ -145,4 +150,38 @@ test('mail of a week without partitions lies in the rest, and stays there when t
   );
   await temp.database.execute(makePartitionsOperation, { nowMs: atMs });
   assert.deepEqual(await placeOf(temp.rows, 'event'), ['event_rest']);
+});
+
+test('an import makes the weeks of its mail, and numbers from elsewhere stand in front of them', async (t) => {
+  const temp = await open(t);
+  const oldMs = NOW - 120 * DAY;
+  const id = newId('msg', oldMs);
+  assert.equal(timeOfId(id), oldMs);
+  assert.equal(timeOfId('msg_short'), undefined);
+  await temp.database.execute(makePartitionsOperation, { nowMs: NOW, importedMs: [timeOfId(id)!] });
+  await temp.database.execute(makePartitionsOperation, { nowMs: NOW, importedMs: [timeOfId(id)!] });
+  await temp.rows(
+    `INSERT INTO email (seq, account_id, mode, source, header_from, header_to, envelope_from, subject, header_message_id,
+       tags, metadata, options, size_bytes, created_at, retain)
+     VALUES (7, 'acc_1', 'live', 'http', 'f', '{}', 'e', 's', 'm', '[]', '{}', '{}', 1, ${oldMs}, '30d')`,
+  );
+  await temp.rows(
+    `INSERT INTO message (account_id, mode, id, email_seq, recipient, role, status, attempts, expires_at, created_at, updated_at)
+     VALUES ('acc_1', 'live', '${id}', 7, 'r', 'to', 'queued', 1, 1, ${oldMs}, ${oldMs})`,
+  );
+  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early']);
+  const weekMs = Math.floor(oldMs / PARTITION_MS) * PARTITION_MS;
+  const week = new Date(weekMs).toISOString().slice(0, 10).replaceAll('-', '');
+  assert.deepEqual(await placeOf(temp.rows, 'message'), [`message_${week}`]);
+  assert.equal(await dropAll(temp, NOW - 30 * DAY), 0, 'the message is not finished');
+  await temp.rows("UPDATE message SET status = 'delivered'");
+  await dropAll(temp, NOW - 30 * DAY);
+  assert.deepEqual(await placeOf(temp.rows, 'message'), []);
+  assert.deepEqual(await placeOf(temp.rows, 'email'), ['email_early'], 'it goes row by row');
+});
+
+test('whether this week and the next one are there', async (t) => {
+  const { database } = await open(t);
+  assert.equal(await database.execute(hasWeeksOperation, { nowMs: NOW }), true);
+  assert.equal(await database.execute(hasWeeksOperation, { nowMs: NOW + 5 * PARTITION_MS }), false);
 });

@@ -35,6 +35,13 @@ const TABLES: Table[] = [
   { name: 'event', column: 'seq', floor: bySeq, settings: '' },
 ];
 
+/** The week in which the numbers of time_seq() begin; small ones that were given out elsewhere fall into it. */
+const FIRST_WEEK_MS = weekOf(Date.UTC(2026, 0, 1));
+
+function weekOf(ms: number): number {
+  return Math.floor(ms / PARTITION_MS) * PARTITION_MS;
+}
+
 /** Eight digits of the day on which a week begins. */
 function weekName(startMs: number): string {
   return new Date(startMs).toISOString().slice(0, 10).replaceAll('-', '');
@@ -62,24 +69,59 @@ async function begin(tx: Transaction): Promise<void> {
   await tx.run(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
 }
 
+export interface MakePartitions {
+  nowMs: number;
+  /**
+   * For an import, before its rows come: when its messages were made. The weeks of these are made too, and for rows that were
+   * numbered elsewhere one part in front of all weeks: each new week would look through what lies in the rest.
+   */
+  importedMs?: number[];
+}
+
 /** Makes the partitions of the week before, of this one and of those ahead; answers how many were missing. */
 export const makePartitionsOperation = operation(
   'messages.makePartitions',
   'write',
-  async (tx, { nowMs }: { nowMs: number }): Promise<number> => {
+  async (tx, { nowMs, importedMs }: MakePartitions): Promise<number> => {
     if (tx.dialect === 'sqlite') return 0;
     await begin(tx);
     const weeks = await existingWeeks(tx);
-    const thisWeekMs = Math.floor(nowMs / PARTITION_MS) * PARTITION_MS;
+    const thisWeekMs = weekOf(nowMs);
+    const wanted = new Set((importedMs ?? []).map(weekOf));
+    for (let week = -1; week <= WEEKS_AHEAD; week += 1) wanted.add(thisWeekMs + week * PARTITION_MS);
     let made = 0;
-    for (let week = -1; week <= WEEKS_AHEAD; week += 1) {
-      const startMs = thisWeekMs + week * PARTITION_MS;
+    for (const startMs of [...wanted].sort((a, b) => a - b)) {
       for (const table of TABLES) {
-        if (weeks.get(startMs)?.has(table.name)) continue;
+        if (weeks.get(startMs)?.has(table.name) || (table.floor === bySeq && startMs <= FIRST_WEEK_MS)) continue;
         if (await makePartition(tx, table, startMs)) made += 1;
       }
     }
+    const firstMs = Math.min(...[...wanted, ...weeks.keys()].filter((startMs) => startMs > FIRST_WEEK_MS));
+    if (importedMs !== undefined && Number.isFinite(firstMs)) await makeEarly(tx, firstMs);
     return made;
+  },
+);
+
+/** Numbers of other databases are small, and stand before those of all weeks. */
+async function makeEarly(tx: Transaction, firstMs: number): Promise<void> {
+  for (const { name, floor, settings } of TABLES) {
+    if (floor !== bySeq) continue;
+    const stray = await tx.get(`SELECT 1 AS found FROM ${name}_rest WHERE seq < ${floor(firstMs)} LIMIT 1`);
+    if (stray !== undefined) continue;
+    await tx.run(
+      `CREATE TABLE IF NOT EXISTS ${name}_early PARTITION OF ${name} FOR VALUES FROM (MINVALUE) TO (${floor(firstMs)}) ${settings}`,
+    );
+  }
+}
+
+/** Whether this week and the next one have their partitions, so that new ones can wait. */
+export const hasWeeksOperation = operation(
+  'messages.hasWeeks',
+  'read',
+  async (tx, { nowMs }: { nowMs: number }): Promise<boolean> => {
+    if (tx.dialect === 'sqlite') return true;
+    const weeks = await existingWeeks(tx);
+    return [0, PARTITION_MS].every((aheadMs) => weeks.get(weekOf(nowMs) + aheadMs)?.size === TABLES.length);
   },
 );
 

@@ -27,6 +27,7 @@ export const acceptAgainOperation = operation(
     );
     if (!original || original.content_until === null) return undefined;
     const result = await acceptOperation.run(tx, acceptance);
+    if (!result.stored) return result;
     await tx.run(
       `INSERT INTO attachment_use (email_seq, submission_id)
        SELECT m.email_seq, u.submission_id FROM message m, attachment_use u

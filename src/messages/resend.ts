@@ -1,5 +1,5 @@
 /**
- * Sends a kept message again: a new message with an id of its own, from the stored content, to the same recipient. Mail
+ * Sends a kept message again, once it is settled: a new message with an id of its own, from the stored content, to the same recipient. Mail
  * that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
  * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are judged anew.
  */
@@ -9,9 +9,9 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { domainToAscii, sameAddressKey } from '../mail/address.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type Acceptance, type AcceptedEmail, acceptOperation } from './accept-store.ts';
+import { type Acceptance, type AcceptedEmail, acceptOperation, type IdempotencyRecord } from './accept-store.ts';
 import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';
-import { type EmailOptions, RETAIN_MS } from './message.ts';
+import { type EmailOptions, isUnfinished, type MessageStatus, RETAIN_MS } from './message.ts';
 import { acceptAgainOperation } from './resend-store.ts';
 
 /** Content above this size lives in a blob. */
@@ -21,16 +21,22 @@ export interface Resend extends MessageKey {
   /** By the clock of the mode, and what that is ahead of the real time. */
   nowMs: number;
   aheadMs: number;
+  /** Stored with what is accepted. */
+  idempotency: IdempotencyRecord | null;
 }
 
-/** Answers the text of the /send answer; NOT_FOUND for an unknown message, CONFLICT when its content is gone. */
+/**
+ * Answers the text of the /send answer; undefined when a record of its key stands already. NOT_FOUND for an unknown message,
+ * CONFLICT while it is not settled, since there would be two copies, and when its content is gone.
+ */
 export async function resendMessage(
   deps: { database: Database; blobs: Blobs },
   resend: Resend,
-): Promise<Result<string>> {
+): Promise<Result<string> | undefined> {
   const { accountId, mode, messageId, nowMs, aheadMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+  if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));
   const stored = mail.blob_key === null ? mail.content : await deps.blobs.get(mail.blob_key);
   if (!stored) return refuse(noLongerKept());
   const email = await emailOf(deps.blobs, resend, { mail, stored });
@@ -47,19 +53,24 @@ export async function resendMessage(
     sendAtMs: null,
     expiresAtMs: nowMs + expiresAfterSeconds * 1000,
     from: mail.header_from,
-    idempotency: null,
+    idempotency: resend.idempotency,
     leaseUntilMs: null,
   };
   const accepted = files
     ? await deps.database.execute(acceptAgainOperation, { acceptance, of: { accountId, mode, messageId } })
     : await deps.database.execute(acceptOperation, acceptance);
-  if (!accepted) {
+  if (!accepted?.stored) {
     if (email.blobKey !== null) deps.blobs.remove(email.blobKey).catch(() => undefined);
-    return refuse(noLongerKept());
+    return accepted ? undefined : refuse(noLongerKept());
   }
   // A blob that stays is an orphan and is swept later; the message is accepted all the same.
   for (const blobKey of accepted.unkeptBlobKeys) deps.blobs.remove(blobKey).catch(() => undefined);
   return ok(accepted.answer);
+}
+
+function notSettled(status: MessageStatus): Failure {
+  const message = `The message is ${status} and will still be delivered; send it again once it is settled, or cancel it first.`;
+  return failure('CONFLICT', { message });
 }
 
 function noLongerKept(): Failure {

@@ -10,6 +10,7 @@ import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
+import { createClaims, createKeyedCalls } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
@@ -27,6 +28,7 @@ before(async () => {
     return messageRoutes({
       ...{ database, blobs, clock },
       judgeSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
+      once: createKeyedCalls({ database, claims: createClaims(), clock }),
       nudge: () => {
         nudges += 1;
       },
@@ -241,12 +243,24 @@ test('content is kept from the last of the copies on, however often they are mov
   }
 });
 
+test('a recipient is found by any spelling of the address, as suppressions are', async () => {
+  const accountId = 'acc_spelled';
+  const api = app.api(accountId);
+  for (const email of ['Idn@bücher.example', 'idn@xn--bcher-kva.example', 'other@bücher.example']) {
+    await seed({ accountId, recipients: [email] });
+  }
+  for (const to of ['idn@bücher.example', 'IDN@BÜCHER.example', 'idn@xn--bcher-kva.example', '"idn"@bücher.example']) {
+    assert.equal((await api.get(`/messages?to=${encodeURIComponent(to)}`)).body.length, 2, to);
+  }
+});
+
 test('sending again is refused where sending is', () => {
   const routes = messageRoutes({
     database: app.temp.database,
     blobs,
     clock,
     judgeSender: async () => undefined,
+    once: async (_, first) => (await first(null))!,
     nudge: () => {},
   });
   assert.deepEqual(
@@ -302,10 +316,62 @@ test('what is sent again to a suppressed address and not to be kept leaves nothi
   }
 });
 
+/** Ends the work of a message as the delivery does. */
+function finish(messageId: string, status = 'delivered'): void {
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile);
+  connection.exec('PRAGMA busy_timeout = 5000');
+  connection.prepare('DELETE FROM work WHERE subject = ?').run(messageId);
+  connection.prepare('UPDATE message SET status = ?, work_seq = NULL WHERE id = ?').run(status, messageId);
+  connection.close();
+}
+
+test('what has not left yet is not sent again: there would be two copies', async () => {
+  const accountId = 'acc_twice';
+  const api = app.api(accountId);
+  for (const when of [{}, { sendAtMs: clock.now() + 60_000 }]) {
+    const id = await seed({ accountId, ...when });
+    const refused = await api.post(`/messages/${id}/resend`);
+    assert.deepEqual([refused.status, refused.body.error.code], [409, 'CONFLICT'], refused.text);
+    assert.match(refused.body.error.message, /once it is settled/);
+  }
+  const delayed = await seed({ accountId });
+  finish(delayed, 'delayed');
+  assert.equal((await api.post(`/messages/${delayed}/resend`)).status, 409);
+  assert.equal((await api.get('/messages')).body.length, 3);
+  for (const status of ['delivered', 'bounced', 'complained', 'suppressed', 'cancelled']) {
+    const id = await seed({ accountId });
+    finish(id, status);
+    assert.equal((await api.post(`/messages/${id}/resend`)).status, 200, status);
+  }
+});
+
+test('a resend that is repeated with its Idempotency-Key makes one message', async () => {
+  const accountId = 'acc_once';
+  const api = app.api(accountId);
+  const id = await seed({ accountId });
+  finish(id);
+  const resend = (of: string, key: string) => api.post(`/messages/${of}/resend`, undefined, { 'Idempotency-Key': key });
+  const first = await resend(id, 'k1');
+  assert.equal(first.status, 200, first.text);
+  assert.equal(first.headers['idempotent-replayed'], undefined);
+  const second = await resend(id, 'k1');
+  assert.deepEqual([second.status, second.text, second.headers['idempotent-replayed']], [200, first.text, 'true']);
+  assert.equal((await api.get('/messages')).body.length, 2);
+  assert.notEqual((await resend(id, 'k2')).text, first.text);
+  assert.equal((await resend(id, 'x'.repeat(256))).body.error.code, 'INVALID_REQUEST');
+  const waits = await seed({ accountId });
+  assert.equal((await resend(waits, 'k3')).status, 409);
+  finish(waits);
+  assert.equal((await resend(waits, 'k3')).status, 200, 'a refused request does not burn its key');
+  const together = await Promise.all([resend(id, 'k4'), resend(id, 'k4')]);
+  assert.deepEqual(together.map((one) => one.status).sort(), [200, 409]);
+});
+
 test('a resend is a new message from the kept content, with a Message-ID of its own', async () => {
   const accountId = 'acc_resend';
   const api = app.api(accountId);
   const id = await seed({ accountId });
+  finish(id);
   nudges = 0;
   const sent = await api.post(`/messages/${id}/resend`);
   assert.equal(sent.status, 200, sent.text);

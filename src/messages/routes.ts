@@ -8,7 +8,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { refuse } from '../base/result.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
 import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -16,6 +16,7 @@ import { closed, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { IdempotencyRecord } from './accept-store.ts';
 import {
   cancelMessageOperation,
   findContentOperation,
@@ -35,9 +36,24 @@ export interface MessageRouteDeps {
   clock: Clock;
   /** Whether this caller may still send from this header's address; asked before a message is sent again. */
   judgeSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
+  /** Runs what accepts mail once under the Idempotency-Key it came with. */
+  once: Once;
   /** Tells delivery and webhooks that there is new work. */
   nudge(): void;
 }
+
+/** The answer of a call that may be repeated with its key; `replayed` is that of an earlier one. */
+type OnceAnswer = Result<{ status: number; json: string; replayed: boolean }>;
+
+export type Once = (
+  call: Pick<MessageKey, 'accountId' | 'mode'> & {
+    endpoint: string;
+    keys: readonly string[];
+    body: string;
+    status: number;
+  },
+  first: (record: IdempotencyRecord | null) => Promise<OnceAnswer | undefined>,
+) => Promise<OnceAnswer>;
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
@@ -112,7 +128,7 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['msg_']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const asked = {
@@ -255,20 +271,30 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     defineRoute({
       ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
       summary: 'Send the kept content again to the same recipient, as a new message',
-      description: 'Mail that came over HTTP gets a new Message-ID.',
+      description:
+        'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',
       ...{ body: closed({}), bodyOptional: true, intake: true },
-      refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED'],
+      refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED', 'DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       response: { status: 200, description: 'The answer of POST /send.' },
       async handle(request: Request<object>) {
         const key = keyOf(request);
-        const found = await database.execute(findMessageOperation, key);
-        if (!found) return noSuchMessage;
-        const refused = await deps.judgeSender(request.caller, found.row.header_from);
-        if (refused) return refuse(refused);
-        const sent = await resendMessage(deps, { ...key, ...(await timeOf(request)) });
+        const call = {
+          ...{ accountId: key.accountId, mode: key.mode, endpoint: `/messages/${key.messageId}/resend` },
+          ...{ keys: request.headerValues('idempotency-key'), body: '', status: 200 },
+        };
+        const sent = await deps.once(call, async (idempotency) => {
+          const found = await database.execute(findMessageOperation, key);
+          if (!found) return noSuchMessage;
+          const refused = await deps.judgeSender(request.caller, found.row.header_from);
+          if (refused) return refuse(refused);
+          const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), idempotency });
+          if (!resent?.ok) return resent;
+          deps.nudge();
+          return ok({ status: 200, json: resent.value, replayed: false });
+        });
         if (!sent.ok) return sent;
-        deps.nudge();
-        return { ok: true, json: sent.value };
+        const { json, replayed } = sent.value;
+        return { ok: true, json, ...(replayed && { headers: { 'Idempotent-Replayed': 'true' } }) };
       },
     }),
   ];

@@ -7,6 +7,8 @@
  *                  │        └→ bounced
  *   suppressed (never leaves)    scheduled | queued | delayed → cancelled | suppressed (before an attempt)
  *
+ * The events of one message are at least a millisecond apart, in their order: their times tell which came first.
+ *
  * `sending` is not written to the row: a lease on the work row says it, so that an attempt costs one transaction, not
  * two.
  */
@@ -36,7 +38,7 @@ export interface Transition {
   mode: Mode;
   messageId: string;
   to: MessageStatus;
-  /** Unix ms, by the clock of the mode; the event carries a later time when the message was last changed after it, never an earlier one. */
+  /** Unix ms, by the clock of the mode; the event carries a later time where the message was last changed then or after it. */
   atMs: number;
   /** Number of attempts to record, or undefined to leave it. */
   attempts?: number;
@@ -49,7 +51,7 @@ export interface Transition {
 export async function transition(tx: Transaction, change: Transition): Promise<boolean> {
   const allowed = FROM[change.to];
   const row = await tx.get<{ updated_at: number }>(
-    `UPDATE message SET status = ?, updated_at = CASE WHEN updated_at > ? THEN updated_at ELSE ? END,
+    `UPDATE message SET status = ?, updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END,
        attempts = coalesce(?, attempts), next_attempt_at = ?, work_seq = CASE WHEN ? = 1 THEN NULL ELSE work_seq END
      WHERE account_id = ? AND mode = ? AND id = ? AND status IN (${allowed.map((one) => `'${one}'`).join(', ')})
      RETURNING updated_at`,
@@ -95,7 +97,7 @@ export async function transitionMany(
   const ids = changes.map((change) => change.messageId).sort();
   const allowed = Object.entries(FROM).flatMap(([to, from]) => from.map((one) => `('${to}', '${one}')`));
   const rows = await tx.all<{ id: string; updated_at: number }>(
-    `UPDATE message AS m SET status = new.status, updated_at = greatest(m.updated_at, new.at),
+    `UPDATE message AS m SET status = new.status, updated_at = greatest(m.updated_at + 1, new.at),
        attempts = coalesce(new.attempts, m.attempts), next_attempt_at = new.next_attempt_at,
        work_seq = CASE WHEN new.status IN (${WAITING.map((one) => `'${one}'`).join(', ')}) THEN m.work_seq END
      FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]),
@@ -122,7 +124,7 @@ export interface Reaction {
   accountId: string;
   mode: Mode;
   messageId: string;
-  /** Unix ms, by the clock of the mode; as for a transition, the event never carries an earlier time than the one before it. */
+  /** Unix ms, by the clock of the mode; as for a transition, the event carries a later time than the one before it. */
   atMs: number;
   event: { id: string; type: 'Open' | 'Click' | 'Unsubscribe'; detail: Record<string, unknown> };
 }
@@ -131,7 +133,7 @@ export interface Reaction {
 export async function appendReaction(tx: Transaction, reaction: Reaction): Promise<boolean> {
   const { accountId, mode, messageId, atMs } = reaction;
   const row = await tx.get<{ updated_at: number }>(
-    `UPDATE message SET updated_at = CASE WHEN updated_at > ? THEN updated_at ELSE ? END
+    `UPDATE message SET updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END
      WHERE account_id = ? AND mode = ? AND id = ? RETURNING updated_at`,
     atMs,
     atMs,

@@ -8,7 +8,8 @@ import { guardedAddresses, type Lookup, NotConnected } from './guarded-connector
 
 const MAX_URL_LENGTH = 2_048;
 
-function shapeFault(text: string): string | undefined {
+/** Why a URL is refused whatever it leads to, as the end of a sentence that starts with the field. */
+export function shapeFault(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `must be at most ${MAX_URL_LENGTH} characters`;
   // The URL parser would strip or rewrite these without a word.
   if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text)) return 'must not have spaces, controls or backslashes; encode them';

@@ -78,6 +78,11 @@ export function toQueryName(name: string): string | undefined {
   return ascii.split('.').every((label) => label !== '' && label.length <= 63) ? ascii : undefined;
 }
 
+/** RFC 6761 §6.3: localhost is never asked for; lookupHost answers both loopback addresses, whether the host has them or not. */
+export function isLocalhost(name: string): boolean {
+  return /^(?:.+\.)?localhost\.?$/i.test(name);
+}
+
 function failureOf(error: unknown): DnsAnswer<never> {
   const cause = (error as NodeJS.ErrnoException).code ?? 'EUNKNOWN';
   if (cause === 'ENOTFOUND') return { status: 'no-such-domain' };
@@ -184,8 +189,7 @@ export function openDns(options: DnsOptions): Dns {
   const lookupHost: Dns['lookupHost'] = async (host) => {
     const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
     if (isIP(bare) !== 0) return { status: 'found', value: [bare] };
-    // RFC 6761 §6.3: localhost is never asked for.
-    if (/^(?:.+\.)?localhost\.?$/i.test(bare)) return { status: 'found', value: ['127.0.0.1', '::1'] };
+    if (isLocalhost(bare)) return { status: 'found', value: ['127.0.0.1', '::1'] };
     // A name without a dot is left to the system: only it knows the search domains.
     if (bare.includes('.')) {
       const named = await resolveAddresses(bare);

@@ -1,12 +1,12 @@
 /**
  * Connects undici only to addresses the guard has passed. The host is resolved once; when any of its addresses is refused,
  * none is used; the connection goes to exactly the address that was tested, so a second answer of the DNS cannot change it.
- * IP literals take the same way. TLS is verified against the name in the URL.
+ * Only of localhost, whose addresses are nobody's answer but taken for granted, those that are allowed are used. IP literals take the same way. TLS is verified against the name in the URL.
  */
 import { isIP } from 'node:net';
 import type { buildConnector } from 'undici';
 import { addressRefusal, type Cidr } from './address-guard.ts';
-import type { DnsAnswer } from './dns.ts';
+import { type DnsAnswer, isLocalhost } from './dns.ts';
 
 export type Lookup = (host: string) => Promise<DnsAnswer<string[]>>;
 
@@ -31,16 +31,19 @@ export async function guardedAddresses(
   if (answer.status !== 'found' || answer.value.length === 0) {
     throw new NotConnected('dns', `the name ${host} has no address`);
   }
+  const allowed: string[] = [];
+  let refused: NotConnected | undefined;
   for (const address of answer.value) {
     const reason = addressRefusal(address, options.allow);
-    if (reason !== undefined) {
-      throw new NotConnected(
-        'refused-address',
-        `${host} leads to ${address}, which is not a public address (${reason})`,
-      );
-    }
+    if (reason === undefined) allowed.push(address);
+    else refused ??= refusedAddress(host, address, reason);
   }
-  return answer.value;
+  if (refused !== undefined && !(isLocalhost(host) && allowed.length > 0)) throw refused;
+  return allowed;
+}
+
+function refusedAddress(host: string, address: string, reason: string): NotConnected {
+  return new NotConnected('refused-address', `${host} leads to ${address}, which is not a public address (${reason})`);
 }
 
 /** Puts the guard in front of a connector: it only ever dials addresses that were judged. */

@@ -89,6 +89,22 @@ test('addresses that are not public are refused at connect time: literal, spelli
   assert.equal(hook.connections.total, 0);
 });
 
+test('localhost is reached at those of its addresses that are allowed; a name with one refused address is not', async () => {
+  const hook = await catcher();
+  const ipv4 = parseCidrs('127.0.0.0/8');
+  assert.ok(ipv4.ok);
+  const options = { lookup, allow: ipv4.cidrs };
+  const http = client(options);
+  for (const host of ['localhost', 'app.localhost', 'LOCALHOST.']) {
+    const url = `http://${host}:${hook.port}/`;
+    assert.equal(await checkUrl(url, options), undefined, url);
+    assert.ok((await http.post({ ...request, url })).ok, url);
+  }
+  names['halves.example'] = ['127.0.0.1', '::1'];
+  const halves = await http.post({ ...request, url: `http://halves.example:${hook.port}/` });
+  assert.ok(!halves.ok && halves.kind === 'refused-address');
+});
+
 test('the tested address is the one connected to: a second answer of the DNS is never asked for', async () => {
   const hook = await catcher();
   let asked = 0;

@@ -7,6 +7,7 @@
  * ten thousand endpoints cost what is in use.
  */
 import type { Pool } from 'undici';
+import { loadedOnce } from '../base/loaded-once.ts';
 import type { Cidr } from './address-guard.ts';
 import { guardedConnector, type Lookup } from './guarded-connector.ts';
 import { exchange, type HttpOutcome, type HttpPost } from './http-exchange.ts';
@@ -48,8 +49,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
   const { lookup, allow, ca } = options;
   const connectMs = options.connectMs ?? 5_000;
   /** Loaded with the first POST: 15 MB of memory that a service without webhooks does without. */
-  let loading: Promise<(origin: string) => Pool> | undefined;
-  const load = async (): Promise<(origin: string) => Pool> => {
+  const openPools = loadedOnce(async (): Promise<(origin: string) => Pool> => {
     const { buildConnector, Pool } = await import('undici');
     const connector = buildConnector({ allowH2: false, timeout: connectMs, ...(ca === undefined ? {} : { ca }) });
     const connect = guardedConnector({ lookup, allow, connector });
@@ -62,7 +62,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
         keepAliveTimeout: 4_000,
         maxHeaderSize: 16_384,
       });
-  };
+  });
   const pools = new Map<string, Entry>();
 
   const drop = (origin: string, entry: Entry): void => {
@@ -98,8 +98,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
       if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
         return { ok: false, kind: 'protocol', message: 'not an http or https URL', latencyMs: 0 };
       }
-      loading ??= load();
-      const entry = entryOf(url.origin, await loading);
+      const entry = entryOf(url.origin, await openPools());
       entry.inFlight += 1;
       try {
         return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, request);

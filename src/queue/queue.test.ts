@@ -13,6 +13,7 @@ import {
   finish,
   heldLanes,
   hold,
+  isFreeOnly,
   mark,
   recordCrash,
   recoverOperation,
@@ -126,4 +127,26 @@ test('the end of a lease is blamed on every row once, and then only on rows that
   await mark(tx, { leases: rows, tried: true });
   for (const row of rows) assert.equal(await reschedule(tx, row, 1_000), true);
   assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
+});
+
+test('with freeOnly, rows that somebody holds are passed over though their lease has ended', async (t) => {
+  const tx = await openQueue(t);
+  const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
+  const held = await enqueue(tx, { ...work, leaseMs: 100 });
+  const free = await enqueue(tx, { ...work, leaseMs: null });
+  const at = { kind: 'k', nowMs: 1_000, leaseMs: 1_000, limit: 10, suspects: true };
+  assert.deepEqual(
+    (await claim(tx, { ...at, freeOnly: true })).map((row) => row.seq),
+    [free],
+  );
+  assert.deepEqual(
+    (await claim(tx, at)).map((row) => row.seq),
+    [held],
+  );
+  assert.deepEqual(
+    [{ ready: true }, { ready: false }, { ready: true, readyForMs: 9_000 }, { ready: true, readyForMs: 11_000 }].map(
+      isFreeOnly,
+    ),
+    [false, false, true, false],
+  );
 });

@@ -28,6 +28,7 @@ import { FREE, HELD, TRIED } from './lease-states.ts';
 
 export { aheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
+export { isFreeOnly } from './take-over.ts';
 
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
@@ -139,6 +140,8 @@ export interface Claim {
   limit: number;
   /** Whether the claimant may take one suspect (it must hold none already, and not be young). */
   suspects: boolean;
+  /** Passes over rows that somebody holds, though their lease has ended. */
+  freeOnly?: boolean;
 }
 
 const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
@@ -169,7 +172,8 @@ export function claimStatements(dialect: Transaction['dialect'], options: Claim)
        WHERE ${oneOf(
          dialect,
          `SELECT seq FROM work WHERE kind = ? AND held = 0
-         AND due <= ${shared ? '(SELECT now_ms())' : '?'} AND ${condition} ORDER BY due LIMIT ?`,
+         AND due <= ${shared ? '(SELECT now_ms())' : '?'} AND ${condition}
+         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?`,
        )}
        RETURNING ${CLAIMED}`,
     params: shared

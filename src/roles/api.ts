@@ -1,12 +1,16 @@
-/** The api role: every route of the HTTP surface, behind one shell. */
+/**
+ * The HTTP port: with the api role every route of the HTTP surface, without it what machines ask of every process (alive,
+ * ready, measurements), behind one shell.
+ */
 import type { AddressInfo } from 'node:net';
 
-import { type Authenticator, type Caller, createAuthenticator } from '../accounts/accounts.ts';
+import { type Authenticator, type Caller, createAuthenticator, type KnownLogins } from '../accounts/accounts.ts';
 import { accountRoutes } from '../accounts/routes.ts';
 import { approvalRoutes } from '../accounts/routes-approvals.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { type Failure, failure } from '../base/failure.ts';
+import { refuse } from '../base/result.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
@@ -16,7 +20,7 @@ import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { docsPages } from '../http/docs.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import type { RouteDefinition } from '../http/route.ts';
-import { serviceRoutes } from '../http/service-routes.ts';
+import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html-text.ts';
 import type { Handover } from '../messages/messages.ts';
@@ -28,7 +32,7 @@ import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { trackingRoutes } from '../send/routes-tracking.ts';
 import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
-import { createClaims, createTrackingLinks, createUnsubscribeLinks } from '../send/send.ts';
+import { createClaims, createKeyedCalls, createTrackingLinks, createUnsubscribeLinks } from '../send/send.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
@@ -43,6 +47,8 @@ export interface ApiOptions {
   http: HttpClient;
   /** Wakes whoever follows events. */
   followers: Followers;
+  /** What this process remembers of log-ins over SMTP. */
+  logins: KnownLogins;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
   /** The part of a limit that is this process's among the nodes with the api role. */
@@ -110,10 +116,12 @@ function apiRoutes(
       blobs,
       clock,
       judgeSender: (caller, headerFrom) => judgeSender(senders, caller, headerFrom),
+      once: createKeyedCalls({ database, claims, clock }),
       nudge,
     }),
     ...eventRoutes({
       database,
+      secretKey,
       followers: options.followers,
       isAllowed: async (headers) => (await callers(single(headers['x-api-key']), single(headers['x-id']))).ok,
     }),
@@ -144,7 +152,7 @@ function apiRoutes(
       ],
       nudge,
     }),
-    ...accountRoutes({ database, clock, callers }),
+    ...accountRoutes({ database, clock, callers, logins: options.logins }),
     ...approvalRoutes({ database, clock }),
   ];
 }
@@ -161,18 +169,10 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     },
   };
   const routes = apiRoutes(parts, options, { callers: authenticator, place });
-  const service = serviceRoutes<Caller>({
-    metrics,
-    ...(config.metricsToken === undefined ? {} : { metricsToken: config.metricsToken }),
-    notReady: () => overload.reasons().map((reason) => ({ field: reason.part, message: reason.message })),
-    openapi: () => openapi(),
-  });
+  const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
   const openapi = (): unknown => createOpenapi([...routes, ...service], ABOUT);
   app = createHttpApp({
-    host: config.httpHost,
-    port: config.httpPort,
-    log,
-    metrics,
+    ...{ host: config.httpHost, port: config.httpPort, log, metrics },
     routes: [...routes, ...service],
     pages: [docsPages(openapi)],
     authenticate: (headers) => authenticator(single(headers['x-api-key']), single(headers['x-id'])),
@@ -180,6 +180,24 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
   return app;
+}
+
+/** The port of a process without the api role: /health, /ready and /metrics, and nothing else. */
+export function createServicePort(parts: Parts): HttpApp {
+  const { config, log, metrics } = parts;
+  return createHttpApp<Caller>({
+    ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    routes: serviceRoutes(stateOf(parts)),
+    authenticate: () => refuse(failure('UNAUTHORIZED')),
+  });
+}
+
+function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
+  return {
+    metrics,
+    ...(config.metricsToken === undefined ? {} : { metricsToken: config.metricsToken }),
+    notReady: () => overload.reasons().map((reason) => ({ field: reason.part, message: reason.message })),
+  };
 }
 
 /** Whether the account may still send from the address that a stored mail shows. */

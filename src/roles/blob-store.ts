@@ -1,6 +1,6 @@
 /**
- * Opens the store for blobs that the settings name, and proves before the start that it can be used: a probe is written,
- * read back, looked for and removed. A store that says no (wrong bucket, key, region or rights) stops the start with one
+ * Opens the store for blobs that the settings name, and proves before the start that it can be used, and that it is the one
+ * of the database: a probe is written, read back, looked for and removed, and its mark compared. A store that says no (wrong bucket, key, region or rights) stops the start with one
  * line; one that does not answer does not: small mail flows without it, large content is refused, what is queued waits.
  */
 import { randomBytes } from 'node:crypto';
@@ -9,9 +9,11 @@ import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
+import { MARK_NAME, type MarkFault, matchMark } from '../storage/blob-mark.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
 import { describeS3Place } from '../storage/s3-place.ts';
 
 export interface BlobStore extends Running {
@@ -38,16 +40,39 @@ export async function openBlobStore(
   return { blobs, stop: () => blobs.close() };
 }
 
-/** Throws the line for the operator when the store says no; logs when it does not answer. Files on disk need no proof. */
-export async function checkBlobStore(config: Pick<Config, 'blobs'>, blobs: Blobs, log: Log): Promise<void> {
-  if (config.blobs.kind === 'disk') return;
-  const where = describeS3Place(config.blobs.place);
+export interface BlobStoreCheck {
+  blobs: Blobs;
+  database: Database;
+  log: Log;
+}
+
+/**
+ * Throws the line for the operator when the store says no, or belongs to another database; logs when it does not answer. The
+ * embedded database with files in its own data directory needs no proof.
+ */
+export async function checkBlobStore(
+  config: Pick<Config, 'blobs' | 'databaseUrl'>,
+  { blobs, database, log }: BlobStoreCheck,
+): Promise<void> {
+  const { blobs: place } = config;
+  const isS3 = place.kind === 's3';
+  if (!isS3 && place.folder === undefined && config.databaseUrl === undefined) return;
+  const where = isS3 ? describeS3Place(place.place) : 'the folder for content';
   try {
-    await probeBlobStore(blobs);
-    log.info({ where }, 'content is kept in S3');
+    if (isS3) await probeBlobStore(blobs);
+    const fault = blobs.mark && (await matchMark(database, blobs.mark));
+    if (fault) {
+      const line = `POSTRIDER_BLOB_URL: ${where} ${MARK_FAULTS[fault]}`;
+      // Who has not said where the content is may have small mail alone, which needs no store.
+      if (!isS3 && place.folder === undefined) log.error({}, line);
+      else throw new Error(line);
+    }
+    if (isS3) log.info({ where }, 'content is kept in S3');
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
     const { message, refused } = error as Unavailable & { refused?: boolean };
+    if (!isS3)
+      throw new Error(`POSTRIDER_BLOB_URL: ${where} cannot be used: ${message}; mount it and make it writable`);
     if (refused) {
       throw new Error(
         `POSTRIDER_BLOB_URL: ${where}, cannot be used: ${message}; check the address, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and that the key may get, put, delete and list there`,
@@ -59,6 +84,14 @@ export async function checkBlobStore(config: Pick<Config, 'blobs'>, blobs: Blobs
     );
   }
 }
+
+const SAME = `all nodes of a database need the same POSTRIDER_BLOB_URL, and content that was moved needs ${MARK_NAME} moved with it`;
+
+const MARK_FAULTS: Readonly<Record<MarkFault, string>> = {
+  'store has none': `is not where the content of this database is kept (${MARK_NAME} is missing there); ${SAME}`,
+  'store has another': `is not where the content of this database is kept (${MARK_NAME} there names another store); ${SAME}`,
+  'database has none': `belongs to another installation (${MARK_NAME} is there, and the database does not know it); use another prefix or folder, or, when the database is a copy that takes the place of that installation, remove ${MARK_NAME} and start again`,
+};
 
 /** Writes, reads back, looks for and removes; throws what the store throws. */
 export async function probeBlobStore(blobs: Blobs): Promise<void> {

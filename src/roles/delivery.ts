@@ -1,10 +1,12 @@
 /** The delivery role: the last hop of accepted mail, live and sandbox, with the housekeeping that goes with it. */
+import { createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { type Delivery, startDelivery } from '../delivery/delivery.ts';
 import { createDkimKeyring } from '../domains/domains.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { type Parts, ranges } from './parts.ts';
+import { SYSTEM_ACCOUNT } from './system-mail.ts';
 
 export interface DeliveryRoleOptions {
   onSettled(): void;
@@ -25,7 +27,10 @@ export function startDeliveryRole(
     log,
     routing: { route: config.route, dns, mxPort: config.mxPort, mxAllow: ranges(config.mxAllow) },
     hostname: config.smtpHostname,
-    keysFor: (accountId, domain) => keyring.keysFor(accountId, domain),
+    // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.
+    keysFor: async (accountId, domain) =>
+      (await keyring.keysFor(accountId, domain)) ?? (accountId === SYSTEM_ACCOUNT ? undefined : 'unverified'),
+    isSuspended: createSuspensionCheck({ database, clock }),
     metrics: parts.metrics,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,

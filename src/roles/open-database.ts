@@ -4,9 +4,10 @@
  * may be at work and leases end by themselves.
  */
 import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import { makePartitionsOperation } from '../messages/messages.ts';
+import { hasWeeksOperation, makePartitionsOperation } from '../messages/messages.ts';
 import { recoverOperation } from '../queue/queue.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
@@ -15,6 +16,10 @@ import { type Hints, noHints } from '../storage/hints.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
 import { openSqliteDatabase } from '../storage/sqlite.ts';
 import { openSqlite } from '../storage/sqlite-connection.ts';
+
+/** Where rows have no week yet. */
+const PARTITION_TRIES = 5;
+const PARTITION_PAUSE_MS = 1_000;
 
 export interface OpenDatabaseOptions {
   config: Pick<Config, 'databaseUrl'>;
@@ -40,11 +45,36 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
     const isRestored = await database.execute(alignEventOrderOperation, null);
     if (isRestored)
       log.warn('the database was restored into another cluster; the log of events goes on behind what is in it');
-    await database.execute(makePartitionsOperation, { nowMs: (database.clock ?? clock).now() });
+    await makePartitions(database, (database.clock ?? clock).now(), log);
     return database;
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+/**
+ * Makes the weeks ahead. Whoever holds a table (a dump, a vacuum, another node that makes them) does not keep the service from
+ * starting: as long as the next rows have their place, housekeeping makes the rest; where they have none, they go into the
+ * table for the rest after some tries.
+ */
+async function makePartitions(database: Database, nowMs: number, log: Log): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await database.execute(makePartitionsOperation, { nowMs });
+      return;
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      const isReady = await database.execute(hasWeeksOperation, { nowMs });
+      if (isReady || tries === PARTITION_TRIES) {
+        log.warn(
+          { error: error.message },
+          'the partitions of the next weeks cannot be made now; housekeeping makes them',
+        );
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, PARTITION_PAUSE_MS));
+    }
   }
 }
 

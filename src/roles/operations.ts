@@ -20,6 +20,7 @@ import '../accounts/contact-store.ts';
 import '../webhooks/store.ts';
 import '../webhooks/work-store.ts';
 import '../webhooks/log-store.ts';
+import '../webhooks/replay-store.ts';
 import '../webhooks/clock-store.ts';
 import '../webhooks/notice-store.ts';
 import '../domains/store.ts';

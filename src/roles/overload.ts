@@ -1,5 +1,5 @@
 /**
- * Watches what intake depends on and says, without waiting, why nothing may be accepted right now: storage broken, disk
+ * Watches what intake depends on and says, without waiting, why nothing may be accepted right now: storage broken, a disk
  * nearly full, queue at its cap, or the service draining. The same reasons make /ready answer not ready.
  */
 import type { Running } from '../base/lifecycle.ts';
@@ -30,9 +30,15 @@ export interface Overload extends Running {
   startDraining(): void;
 }
 
+/** A folder whose disk is watched, and how it is called to those who may not know where it is. */
+export interface Watched {
+  name: string;
+  folder: string;
+}
+
 export interface OverloadOptions {
   database: Database;
-  folder: string;
+  folders: readonly Watched[];
   minFreeBytes: number;
   nowMs(): number;
 }
@@ -40,7 +46,7 @@ export interface OverloadOptions {
 /** Makes its first observation before it resolves. */
 export async function watchOverload(options: OverloadOptions): Promise<Overload> {
   let draining = false;
-  let disk: string | undefined;
+  let disks: string[] = [];
   let queue: QueueFigures = { depth: 0, oldestAgeSeconds: 0 };
   let nextCountMs = 0;
   let looking: Promise<void> | undefined;
@@ -56,7 +62,11 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
   };
 
   const look = async (): Promise<void> => {
-    disk = await shortOfSpace(options.folder, options.minFreeBytes);
+    const looks = options.folders.map(async ({ name, folder }) => {
+      const short = await shortOfSpace(folder, options.minFreeBytes);
+      return short === undefined ? [] : [`${name}: ${short}`];
+    });
+    disks = (await Promise.all(looks)).flat();
     await countQueue().catch(() => undefined);
   };
   await look();
@@ -73,7 +83,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
       const storage = options.database.state();
       if (draining) reasons.push({ part: 'service', message: 'the service is stopping' });
       if (!storage.ready) reasons.push({ part: 'storage', message: storage.reason ?? 'storage is not ready' });
-      if (disk) reasons.push({ part: 'disk', message: disk });
+      for (const message of disks) reasons.push({ part: 'disk', message });
       if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
       return reasons;
     },

@@ -18,7 +18,7 @@ import type { Hints } from '../storage/hints.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
 import { openDatabase, openHints } from './open-database.ts';
-import { type Overload, watchOverload } from './overload.ts';
+import { type Overload, type Watched, watchOverload } from './overload.ts';
 
 export interface Parts extends Running {
   config: Config;
@@ -50,6 +50,14 @@ export function ranges(list: string[]): Cidr[] {
   return parsed.cidrs;
 }
 
+/** Where what is accepted is kept: the data directory, and the folder of the blobs where that is another. */
+export function watchedFolders(config: Pick<Config, 'blobs'>, directory: DataDirectory): Watched[] {
+  const own: Watched = { name: 'data directory', folder: directory.path };
+  const { blobs } = config;
+  if (blobs.kind !== 'disk' || blobs.folder === undefined) return [own];
+  return [own, { name: 'folder of POSTRIDER_BLOB_URL', folder: directory.blobsFolder }];
+}
+
 /** Migrates and opens everything. */
 export async function openParts(options: PartsOptions): Promise<Parts> {
   const { config, log } = options;
@@ -79,7 +87,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     opened.push({ stop: async () => metrics.stop() });
     const overload = await watchOverload({
       database,
-      folder: directory.path,
+      folders: watchedFolders(config, directory),
       minFreeBytes: config.minFreeBytes,
       nowMs: () => clock.now(),
     });
@@ -88,7 +96,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     const store = await openBlobStore(config, { directory, clock });
     opened.push(store);
     const { blobs } = store;
-    await checkBlobStore(config, blobs, log);
+    await checkBlobStore(config, { blobs, database, log });
     const shared = { config, log, clock, metrics, directory, database, blobs, secretKey, dns, overload, hints };
     return { ...shared, stop: () => stopAll(opened) };
   } catch (error) {

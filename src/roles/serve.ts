@@ -1,13 +1,14 @@
 /**
  * `postrider serve`: opens what the roles share, starts the roles asked for, announces itself, and stops them all on a
- * signal within 30 seconds: first the intake (everything begun is answered), then the deliveries and webhooks (what is
- * under way is finished and recorded, the rest given back), then the storage.
+ * signal within 30 seconds. First everything drains at once: what was begun is answered, deliveries and webhooks under way
+ * are finished and recorded, the rest is given back, and whoever asks anew is refused on ports that are still open. Then the
+ * ports are closed, then the storage.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type FirstRun, firstRun } from '../accounts/accounts.ts';
+import { createSmtpAuthenticator, type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { createLog, type Log } from '../base/log.ts';
-import type { Config } from '../config.ts';
+import { type Config, ROLES } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { createFollowers } from '../events/events.ts';
 import type { HttpApp } from '../http/app.ts';
@@ -15,7 +16,7 @@ import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { joinNodes, type Nodes } from '../nodes/nodes.ts';
 import { ABOUT } from './about.ts';
-import { createApi } from './api.ts';
+import { createApi, createServicePort } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
 import { giveBackMemory } from './give-back.ts';
 import { listenFault } from './listen-fault.ts';
@@ -25,7 +26,7 @@ import { createNotify } from './system-mail.ts';
 import { startWebhooksRole } from './webhooks.ts';
 
 export interface Serving {
-  /** Undefined when the api role does not run here. */
+  /** Of the API, or without that role of /health, /ready and /metrics alone; undefined when another process has the port. */
   httpPort: number | undefined;
   /** Undefined when the smtp role does not run here. */
   smtpPort: number | undefined;
@@ -36,7 +37,12 @@ export interface Serving {
 
 /** Where other programs find out that and where this process serves. */
 const ANNOUNCEMENT = 'serving.json';
-const STOP_HTTP_MS = 20_000;
+/** From the signal: how long requests under way may take. */
+const DRAIN_HTTP_MS = 20_000;
+/** From the signal: when the ports are closed, whatever a delivery still waits for. */
+const CLOSE_AFTER_MS = 26_000;
+/** How long connections may take to end then. */
+const CLOSE_MS = 2_000;
 const GIVE_BACK_AFTER_MS = 1_000;
 
 const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
@@ -138,44 +144,54 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
   parts.hints.listen('delivery', () => delivery?.nudge());
   parts.hints.listen('webhooks', () => webhooks?.nudge());
   let app: HttpApp | undefined;
-  let httpPort: number | undefined;
   let smtp: SmtpRole | undefined;
   const nudges = { nudgeDelivery, nudgeWebhooks };
   const handover = delivery ?? noHandover;
+  // One for both: what the API revokes is refused over SMTP at once.
+  const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
-    await Promise.all([
-      app?.stop({ deadlineMs: STOP_HTTP_MS }),
-      smtp?.stop(),
+    const drained = Promise.all([
+      app?.drain({ deadlineMs: DRAIN_HTTP_MS }),
+      smtp?.drain(),
       deliveryRole?.running.stop(),
       webhooks?.stop(),
       followers.stop(),
     ]);
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, CLOSE_AFTER_MS);
+    await Promise.race([drained, late.promise]).finally(() => clearTimeout(timer));
+    await Promise.all([app?.stop({ deadlineMs: CLOSE_MS }), smtp?.stop(), drained]);
     await http.close();
   };
   try {
-    if (has('api')) {
-      app = createApi(parts, {
-        ...nudges,
-        handover,
-        http,
-        followers,
-        rateShare: () => nodes.share('api'),
-      });
-      const listening = app.listen().catch((error: unknown) => {
-        throw listenFault(error, config) ?? error;
-      });
-      httpPort = (await listening).port;
-    }
+    app = has('api')
+      ? createApi(parts, { ...nudges, handover, http, followers, logins, rateShare: () => nodes.share('api') })
+      : createServicePort(parts);
+    const httpPort = await listenHttp(app, parts);
     if (has('smtp')) {
-      const baseUrl = config.baseUrl ?? `http://localhost:${httpPort ?? config.httpPort}`;
-      smtp = await startSmtpRole(parts, { ...nudges, handover, baseUrl, rateShare: () => nodes.share('smtp') });
+      const baseUrl = config.baseUrl ?? `http://localhost:${has('api') ? httpPort : config.httpPort}`;
+      smtp = await startSmtpRole(parts, { ...nudges, handover, logins, baseUrl, rateShare: () => nodes.share('smtp') });
     }
+    return { httpPort, smtpPort: smtp?.port, started: ROLES.filter(has), stop };
   } catch (error) {
     await stop();
     throw error;
   }
-  const running = { api: app, smtp, delivery, webhooks };
-  const started = Object.entries(running).flatMap(([name, part]) => (part ? [name] : []));
-  return { httpPort, smtpPort: smtp?.port, started, stop };
+}
+
+/**
+ * Rejects with the line for the operator. Without the api role a port that another process of the machine has is no reason not
+ * to start: only the questions of machines about this process go unanswered then.
+ */
+async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number | undefined> {
+  try {
+    return (await app.listen()).port;
+  } catch (error) {
+    const fault = listenFault(error, config);
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    if (config.roles.includes('api') || !isTaken) throw fault ?? error;
+    log.warn({ error: fault?.message }, '/health, /ready and /metrics of this process are not served');
+    return undefined;
+  }
 }

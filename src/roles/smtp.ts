@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createSmtpAuthenticator } from '../accounts/accounts.ts';
+import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { type Config, ConfigError, settings } from '../config.ts';
 import { createSenderCheck } from '../domains/domains.ts';
@@ -18,10 +18,12 @@ import type { Parts } from './parts.ts';
 
 const STANDARD_PORT = 587;
 const PORT_WITHOUT_RIGHTS = 2587;
-const STOP_MS = 20_000;
+const DRAIN_MS = 20_000;
+const CLOSE_MS = 2_000;
 
 export interface SmtpRoleOptions extends Nudges {
   handover: Handover;
+  logins: SmtpAuthenticator;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
   baseUrl: string;
   /** The part of a limit that is this process's among the nodes with the smtp role. */
@@ -30,6 +32,8 @@ export interface SmtpRoleOptions extends Nudges {
 
 export interface SmtpRole extends Running {
   port: number;
+  /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
+  drain(): Promise<void>;
 }
 
 /** Rejects with a sentence for the operator when the port or the certificate cannot be had. */
@@ -46,7 +50,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
   const limiter = rateLimit === undefined ? undefined : createRateLimiter(rateLimit, { share: options.rateShare });
   const server = createSubmissionServer({
     hostname: config.smtpHostname,
-    authenticator: createSmtpAuthenticator({ database, clock }),
+    authenticator: options.logins,
     submit: createSubmit({
       ...{ database, blobs, clock },
       handover: options.handover,
@@ -61,12 +65,14 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
     takeRate: (keyId) => limiter?.take(keyId, performance.now()).failure === undefined,
   });
+  const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });
   const stop = async (): Promise<void> => {
-    await server.stop({ deadlineMs: STOP_MS });
+    await drain();
+    await server.stop({ deadlineMs: CLOSE_MS });
     await tls.stop();
   };
   try {
-    return { port: await listen(server, parts), stop };
+    return { port: await listen(server, parts), drain, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -4,6 +4,7 @@
  * it was so twice, an hour apart by the monotonic clock of this process: a jump of the wall clock removes nothing.
  */
 import {
+  KEEP_UNSENT_MS,
   overdueSubmissionsOperation,
   removeOverdueOperation,
   removeUsedFilesOperation,
@@ -36,7 +37,7 @@ export function keepUploads(options: UploadKeepingOptions): UploadKeeping {
 
   return {
     removeOverdue: async (nowMs) => {
-      const expiredBeforeMs = nowMs - KEEP_MS;
+      const expiredBeforeMs = nowMs - KEEP_UNSENT_MS;
       const seen = new Map<string, number>();
       let removed = 0;
       for (let afterId = ''; !stopping(); ) {

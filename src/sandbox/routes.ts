@@ -59,7 +59,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       async handle(request: Request<undefined, Static<typeof query>>) {
         const { caller } = request;
         if (caller.mode !== 'sandbox') return sandboxOnly;
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['msg_']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const nowMs = await sandboxClock.now(caller.account.id);

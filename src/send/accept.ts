@@ -6,7 +6,7 @@
  */
 
 import type { Caller } from '../accounts/accounts.ts';
-import { type FailureCode, failure } from '../base/failure.ts';
+import { type Failure, type FailureCode, failure, MAX_DETAILS } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { compile } from '../http/validate.ts';
@@ -36,6 +36,8 @@ export interface SendRequest {
   /** The key with the place it is unique in and the bytes it stands for. */
   idempotency?: { endpoint: string; key: string; body: Uint8Array | string };
   dryRun?: boolean;
+  /** Asked before the work of making the mail, where one request has many of them. */
+  turn?(): Promise<void> | undefined;
 }
 
 export interface Send {
@@ -83,10 +85,12 @@ export function createSend(dependencies: SendDependencies): Send {
     const sender: Sender = { account, mode, nowMs, aheadMs };
     const { settings } = sender.account;
     const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
-    if (!checked.ok) return checked;
+    if (!checked.ok) return refuse(withTemplateFaults(checked.failure, body.value, dependencies));
     const whole = checked.value.templateId === undefined ? checked : await findTemplate(request, checked.value, sender);
     if (!whole.ok) return whole;
     const mail = whole.value;
+    const wait = request.turn?.();
+    if (wait !== undefined) await wait;
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
     const verified = verify(sender, mail.from.domain);
@@ -149,6 +153,23 @@ export function createSend(dependencies: SendDependencies): Send {
 /** Undefined when nothing was stored because the key has an answer already. */
 function answerOf(result: AcceptanceResult): Result<Answer> | undefined {
   return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
+}
+
+/** Beside what else is wrong with a body: which of its parts do not parse as templates. */
+function withTemplateFaults(refusal: Failure, value: unknown, { render }: Pick<SendDependencies, 'render'>): Failure {
+  const given = value as Record<string, unknown> | null;
+  if (typeof given !== 'object' || given === null || given.render === false) return refusal;
+  const named = new Set(refusal.details.map((fault) => fault.field));
+  const part = (name: string): string | undefined => {
+    const text = given[name];
+    return typeof text === 'string' && /{[{%]/.test(text) && !named.has(name) ? text : undefined;
+  };
+  const rendered = render({
+    ...{ subject: part('subject'), html: part('html'), text: part('text') },
+    ...{ variables: {}, accountVariables: {}, keepMissing: true, deriveText: false },
+  });
+  if (rendered.ok || rendered.failure.code !== 'TEMPLATE_INVALID') return refusal;
+  return { ...refusal, details: [...refusal.details, ...rendered.failure.details].slice(0, MAX_DETAILS) };
 }
 
 export function notVerified(domain: string): ReturnType<typeof failure> {

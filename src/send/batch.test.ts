@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GOOD, rowsOf, type SendRig, sendRig, settle } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
-import { Unavailable } from '../base/failure.ts';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
@@ -13,6 +13,7 @@ import { acceptOperation, removeIdempotencyOperation } from '../messages/message
 import type { Database } from '../storage/database.ts';
 import { batchBody, sendBody } from './request.ts';
 import { createSendRoutes } from './routes.ts';
+import { keepAnswerOperation } from './store.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -22,7 +23,11 @@ before(async () => {
 });
 after(() => rig.close());
 
-type Item = { status: number; data?: { messageId: string }; error?: { code: string; details: { field: string }[] } };
+type Item = {
+  status: number;
+  data?: { messageId: string };
+  error?: { code: string; message: string; details: { field: string }[] };
+};
 
 interface Call {
   path: string;
@@ -178,6 +183,36 @@ test('a batch that failed halfway sends on the retry only what was not accepted'
   assert.equal(second.results[2]?.data?.messageId, first.results[2]?.data?.messageId);
   const third = await batch(messages, ['halfway'], routes);
   assert.deepEqual(third.results, second.results);
+});
+
+test('what is not known of a message is 500, and an answer that cannot be kept is no refusal of its messages', async () => {
+  let broken: string | undefined = acceptOperation.name;
+  const database: Database = {
+    dialect: 'sqlite',
+    state: () => rig.database.state(),
+    close: () => rig.database.close(),
+    execute: async (op, args) => {
+      if (op.name === keepAnswerOperation.name && broken === op.name) throw new Unavailable('away');
+      const done = await rig.database.execute(op, args);
+      if (op.name === acceptOperation.name && broken === op.name) throw new OutcomeUnknown('lost');
+      return done;
+    },
+  };
+  const routes = createSendRoutes({ ...rig.dependencies, database });
+  const messages = [{ ...GOOD, to: 'unknown@example.com' }];
+  const [lost] = (await batch(messages, ['unknown'], routes)).results;
+  assert.equal(lost?.status, 500);
+  assert.equal(lost?.error?.code, 'INTERNAL_ERROR');
+  assert.match(lost?.error?.message ?? '', /^It is not known whether/);
+  broken = keepAnswerOperation.name;
+  await assert.rejects(batch(messages, ['unknown'], routes), OutcomeUnknown);
+  broken = undefined;
+  assert.equal((await batch(messages, ['unknown'], routes)).results[0]?.status, 202);
+  const stored = await rowsOf<{ n: number }>(
+    rig,
+    "SELECT count(*) AS n FROM message WHERE recipient = 'unknown@example.com'",
+  );
+  assert.equal(stored[0]?.n, 1);
 });
 
 test('/send over its route: keys, replay, and the query', async () => {

@@ -1,14 +1,16 @@
 /**
- * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits; results in
- * the order of the messages. With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own
- * under the same key: after a crash halfway the retry sends only what was not accepted, whatever the answer was. The answer of
- * a batch of which nothing was accepted is not kept, as that of a refused request is not.
+ * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits, but made in
+ * turns with other requests; results in the order of the messages. With an Idempotency-Key the answer of the whole is kept,
+ * and every message has a record of its own under the same key: after a crash halfway the retry sends only what was not
+ * accepted, whatever the answer was. The answer of a batch of which nothing was accepted is not kept, as that of a refused
+ * request is not.
  */
 
 import type { Caller } from '../accounts/accounts.ts';
-import { catalogue, type Failure, failure, Unavailable } from '../base/failure.ts';
+import { catalogue, type Failure, failure, OutcomeUnknown, outcomeUnknown, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
+import { turn } from '../base/turns.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
 import { type Answer, hashBody, KEY_LIFETIME_MS, once } from './idempotency.ts';
 import { keepAnswerOperation } from './store.ts';
@@ -47,13 +49,18 @@ export async function sendBatch(
     const { answer, isFinal, messageIds } = run.value;
     if (isFinal && messageIds.length > 0) {
       const stored = { bodyHash, status: answer.status, body: answer.json };
-      await database.execute(keepAnswerOperation, {
-        place,
-        answer: stored,
-        messageIds,
-        nowMs,
-        expiresAtMs: nowMs + KEY_LIFETIME_MS,
-      });
+      await database
+        .execute(keepAnswerOperation, {
+          place,
+          answer: stored,
+          messageIds,
+          nowMs,
+          expiresAtMs: nowMs + KEY_LIFETIME_MS,
+        })
+        .catch((error: Error) => {
+          // Its messages are accepted, which a plain outage denies; the repeat finds them under their own records.
+          throw error instanceof Unavailable ? new OutcomeUnknown(error.message) : error;
+        });
     }
     return ok(answer);
   });
@@ -84,6 +91,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
     const result = await send.send({
       caller,
       read: () => ok(message),
+      turn,
       ...(idempotency !== undefined && {
         idempotency: { endpoint: `${BATCH_ENDPOINT}#${index}`, key: idempotency.key, body: JSON.stringify(message) },
       }),
@@ -94,6 +102,10 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
       data: (JSON.parse(result.value.json) as { data: { messageId: string } }).data,
     };
   } catch (error) {
+    if (error instanceof OutcomeUnknown) {
+      request.log.error({ err: error, item: index }, 'nobody knows whether a message of a batch was stored');
+      return refused(outcomeUnknown(error));
+    }
     if (error instanceof Unavailable) return refused(failure('OVERLOADED', { retryAfterSeconds: 1 }));
     request.log.error({ err: error, item: index }, 'a message of a batch failed');
     return refused(failure('INTERNAL_ERROR'));

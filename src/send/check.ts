@@ -14,7 +14,7 @@ import type { Retain } from '../messages/messages.ts';
 import type { ParsedParts } from '../templates/templates.ts';
 import { readHeaders } from './extra-headers.ts';
 import { readFiles } from './files.ts';
-import { type Recipients, readAddresses, readFrom, readRecipients } from './recipients.ts';
+import { type Recipients, readFrom, readRecipients, readReplyTo } from './recipients.ts';
 import type { SendBody } from './request.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
@@ -90,8 +90,8 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
     replyTo: inHeaders,
   } = readHeaders(body.headers, { mode: context.mode, hasReplyTo }, faults);
   const replyTo = inHeaders
-    ? readAddresses(inHeaders.value, inHeaders.field, faults)
-    : readAddresses(body.replyTo, 'replyTo', faults);
+    ? readReplyTo(inHeaders.value, inHeaders.field, faults)
+    : readReplyTo(body.replyTo, 'replyTo', faults);
   const files = readFiles(body.attachments, { faults, refusedTypes });
   checkContent(body, faults);
   checkMetadata(body.metadata, faults);
@@ -131,7 +131,7 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
 /** What is wrong with a subject that is ready to be sent, or undefined. */
 export function subjectFault(subject: string): string | undefined {
   if (hasMoreCharacters(subject, MAX_SUBJECT_LENGTH)) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
-  return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
+  return lineBreakFault(subject);
 }
 
 /** Counts code points, of which one is at most two units of the string: only a text in between has to be counted. */

@@ -2,14 +2,15 @@
  * From parts to the bytes that will leave, once for each group of recipients who get the same ones. Refuses what is larger
  * than an email may be, by its exact size.
  */
-import { setImmediate } from 'node:timers/promises';
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { turn } from '../base/turns.ts';
 import type { Address } from '../mail/address.ts';
 import { type ComposedMail, compose, type MailFrame } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { EmailOptions } from '../messages/messages.ts';
+import { threadTimeMs } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
 import { type Content, type ContentDependencies, contentFor, type Filled, type Sender } from './content.ts';
 import type { IntakeEmail, IntakeRecipient } from './intake.ts';
@@ -17,8 +18,8 @@ import type { IntakeEmail, IntakeRecipient } from './intake.ts';
 /** Rendered content beyond this is refused by its length, without being composed first. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
-/** Composed between two turns of the event loop. */
-const BYTES_PER_TURN = 1_000_000;
+/** Work of filling in the copies of one mail, of all recipients together; one alone has 200 ms (templates/time-limit.ts). */
+const MAX_FILLING_MS = 2_000;
 
 /** What all groups of a mail have in common. */
 export interface Shared {
@@ -37,7 +38,7 @@ export function sharedOf(mail: CheckedMail, sender: Sender): Shared {
 
 /**
  * Composes the mail for every group, or refuses it for its size, stating both sizes. One group, the ordinary case, is
- * composed at once; several take turns with other requests, and may be 40,000,000 bytes in all.
+ * composed at once; several take turns with other requests, and may be 40,000,000 bytes and two seconds of filling in.
  */
 export function composeAll(
   mail: CheckedMail,
@@ -60,17 +61,18 @@ async function composeRest(
 ): Promise<Result<IntakeEmail[]>> {
   const estimate = emails[0]!.content.length * filled.groups.length;
   if (estimate > MAXIMUM_EMAIL_BYTES) return refuse(tooLargeInAll(estimate));
-  let sinceTurn = 0;
+  let workedMs = 0;
   for (const recipients of filled.groups.slice(1)) {
+    const wait = turn();
+    if (wait !== undefined) await wait;
+    const beganMs = threadTimeMs();
     const content = contentFor(mail, sender, recipients[0]!, dependencies);
     if (!content.ok) return content;
+    workedMs += threadTimeMs() - beganMs;
+    if (mail.render && workedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(filled.groups.length));
     const email = composeGroup(mail, sender, { recipients, content: content.value }, shared);
     if (!email.ok) return email;
     emails.push(email.value);
-    sinceTurn += email.value.content.length;
-    if (sinceTurn < BYTES_PER_TURN) continue;
-    sinceTurn = 0;
-    await setImmediate();
   }
   return ok(emails);
 }
@@ -155,6 +157,14 @@ function tooLarge(sizeBytes: number): ReturnType<typeof failure> {
     message:
       `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed. ` +
       'Make the files smaller, or upload them with POST /attachments.',
+  });
+}
+
+function tooSlowInAll(recipients: number): ReturnType<typeof failure> {
+  const remedy = 'Make the template simpler, or send it to fewer recipients at a time.';
+  return failure('TEMPLATE_INVALID', {
+    message: `The template takes longer than ${MAX_FILLING_MS} ms to fill in for each of ${recipients} recipients. ${remedy}`,
+    details: [{ field: 'html', message: `takes longer than ${MAX_FILLING_MS} ms to fill in for all recipients` }],
   });
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { type Account, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { type Failure, failure, invalid } from '../base/failure.ts';
+import { invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
@@ -75,8 +75,9 @@ export function fillIn(
   if (required.length > 0) content.value.missing = [...new Set([...required, ...content.value.missing])];
   const { missing } = content.value;
   if (missing.length > 0 && !options.listMissing) {
-    if (mail.missingVariables === 'error') return refuse(missingFailure(missing));
-    if (required.length > 0) return refuse(requiredFailure(required));
+    // What a template requires is not left out for a setting's sake.
+    if (mail.missingVariables === 'error') return refuse(missingFailure(missing, required));
+    if (required.length > 0) return refuse(missingFailure(required, required));
   }
   const fault = subject === mail.subject ? subjectLengthFault(mail) : subjectFault(subject!);
   if (fault !== undefined)
@@ -185,13 +186,5 @@ function renderFor(
     parsed: mail.template?.parsed,
     keepMissing: mail.missingVariables === 'keep',
     deriveText: true,
-  });
-}
-
-/** What a template requires is not left out for a setting's sake. */
-function requiredFailure(names: readonly string[]): Failure {
-  return failure('TEMPLATE_VARIABLE_MISSING', {
-    message: `The template requires a value of ${names.join(', ')}; give it in templateVariables, or send the content literally with render: false.`,
-    details: names.map((name) => ({ field: `templateVariables.${name}`, message: 'is required by the template' })),
   });
 }

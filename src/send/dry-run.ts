@@ -4,13 +4,13 @@
  * unverified sender and an email that is too large are told instead.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { composeFrame } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
-import { composedSizeBytes } from '../mail/size.ts';
 import type { Database } from '../storage/database.ts';
 import type { CheckedMail } from './check.ts';
 import { partsOf } from './composition.ts';
 import type { Filled, Sender } from './content.ts';
-import type { UploadedFile } from './large.ts';
+import { largeSizeFaults, type SizeFault, type UploadedFile } from './large.ts';
 import { suppressedAmongOperation } from './store.ts';
 
 /** Gmail shows only so much html of a message. */
@@ -43,19 +43,46 @@ export async function dryRun(
   const content = seen.filled.first;
   const parts = partsOf(mail, sender, content, newMessageId(mail.from.domain, sender.nowMs));
   const inline = mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
+  const frame = composeFrame({ ...parts, attachments: seen.files ?? inline });
+  const { approvedEmailBytes } = sender.account;
   const suppressed = await suppressedAmong(database, mail, sender, seen.filled);
   const result: DryRun = {
     subject: content.subject!,
     html: content.html ?? null,
     text: content.text ?? null,
-    sizeBytes: composedSizeBytes({ ...parts, attachments: seen.files ?? inline }),
-    limitBytes: seen.files ? Math.min(sender.account.approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
+    sizeBytes: frame.sizeBytes,
+    limitBytes: seen.files ? Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
     suppressed,
     missingVariables: content.missing,
     warnings: [],
   };
-  result.warnings = warningsOf(mail, sender, result, seen.isVerified);
+  const tooLarge = seen.files
+    ? largeSizeFaults(frame, approvedEmailBytes)
+    : sizeFaults(result.sizeBytes, seen.filled.groups.length);
+  result.warnings = warningsOf(mail, sender, result, { isVerified: seen.isVerified, tooLarge });
   return result;
+}
+
+/** By what a send without uploaded files is refused for its size. */
+function sizeFaults(sizeBytes: number, copies: number): SizeFault[] {
+  if (sizeBytes > STANDARD_EMAIL_BYTES) {
+    return [
+      {
+        message: `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed.`,
+        remedy: 'Make the files smaller, or upload them with POST /attachments.',
+      },
+    ];
+  }
+  const inAll = sizeBytes * copies;
+  if (copies === 1 || inAll <= MAXIMUM_EMAIL_BYTES) return [];
+  return [
+    {
+      message:
+        `The email differs for each of its recipients and is ${inAll} bytes for all of them; at most ` +
+        `${MAXIMUM_EMAIL_BYTES} bytes are taken at once.`,
+      remedy: 'Send it to fewer recipients at a time.',
+    },
+  ];
 }
 
 async function suppressedAmong(
@@ -78,7 +105,12 @@ async function suppressedAmong(
   return hit.map((recipient) => recipient.address.address);
 }
 
-function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerified: boolean): Warning[] {
+function warningsOf(
+  mail: CheckedMail,
+  sender: Sender,
+  result: DryRun,
+  { isVerified, tooLarge }: { isVerified: boolean; tooLarge: SizeFault[] },
+): Warning[] {
   const warnings: Warning[] = [];
   const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
     if (applies) warnings.push({ code, message, remedy });
@@ -97,12 +129,7 @@ function warningsOf(mail: CheckedMail, sender: Sender, result: DryRun, isVerifie
     `Variables without a value: ${result.missingVariables.join(', ')}.`,
     'Give them in templateVariables, set missingVariables, or send the content literally with render: false.',
   );
-  warn(
-    result.sizeBytes > result.limitBytes,
-    'EMAIL_SIZE_EXCEEDED',
-    `The complete email is ${result.sizeBytes} bytes; at most ${result.limitBytes} bytes are allowed.`,
-    'Make the files smaller, or upload them with POST /attachments.',
-  );
+  for (const { message, remedy } of tooLarge) warn(true, 'EMAIL_SIZE_EXCEEDED', message, remedy);
   warn(
     mail.text === undefined,
     'NO_TEXT_PART',

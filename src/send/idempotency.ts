@@ -9,8 +9,11 @@
  * the transaction of the acceptance: there is never one without the other.
  */
 import { createHash } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import type { IdempotencyRecord } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { type KeyPlace, type StoredAnswer, storedAnswerOperation } from './store.ts';
 
@@ -98,6 +101,40 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
 /** A submission that is found used may have been used by another node under this very key, since the key was looked at. */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
+}
+
+export interface KeyedCall {
+  accountId: string;
+  mode: Mode;
+  endpoint: string;
+  /** Every value that the header Idempotency-Key was sent with. */
+  keys: readonly string[];
+  /** What a repeat must have in common with the first. */
+  body: Uint8Array | string;
+  /** Of the answer that is kept. */
+  status: number;
+}
+
+/**
+ * For calls beside /send: runs `first` once under the key that the call came with, if any. `first` gets the record to store
+ * with what it accepts, and answers undefined when its transaction found one.
+ */
+export function createKeyedCalls(options: { database: Database; claims: Claims; clock: Clock }) {
+  const { database, claims, clock } = options;
+  return async (
+    call: KeyedCall,
+    first: (record: IdempotencyRecord | null) => Promise<Result<Answer> | undefined>,
+  ): Promise<Result<Answer>> => {
+    const key = readKey(call.keys);
+    if (!key.ok) return key;
+    if (key.value === undefined) return (await first(null)) ?? refuse(inProgress());
+    const nowMs = clock.now();
+    const { accountId, mode, endpoint, status } = call;
+    const bodyHash = hashBody(call.body);
+    const place = { accountId, mode, endpoint, key: key.value };
+    const record = { endpoint, key: key.value, bodyHash, status, expiresAtMs: nowMs + KEY_LIFETIME_MS };
+    return once({ database, claims, place, bodyHash, nowMs }, () => first(record));
+  };
 }
 
 function inProgress(): Failure {

@@ -107,7 +107,10 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
   const { database, blobs, handover, clock, onAccepted } = dependencies;
   return async (intake) => {
     const blobKeys = await putLargeContent(blobs, intake.emails);
-    const acceptance = acceptanceOf(intake, blobKeys, handover);
+    // What came before may have taken longer than a lease lasts: files were looked at, content was stored. But not from the
+    // commit on: that may be long ago, for a process that stood still since.
+    const leaseUntilMs = clock.now() + LEASE_MS;
+    const acceptance = acceptanceOf(intake, { blobKeys, leaseUntilMs }, handover);
     let result: AcceptanceResult | undefined;
     try {
       result = await accept(database, intake, acceptance);
@@ -116,8 +119,6 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
       const unnamed = result?.stored === false ? blobKeys : (result?.unkeptBlobKeys ?? []);
       for (const key of unnamed) if (key !== null) blobs.remove(key).catch(() => undefined);
     }
-    // Not from now on: the commit may be long ago, for a process that stood still since.
-    const leaseUntilMs = intake.nowMs - intake.aheadMs + LEASE_MS;
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, nowMs, aheadMs } = intake;
@@ -150,7 +151,11 @@ async function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<rea
   );
 }
 
-function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], handover: Handover): Acceptance {
+function acceptanceOf(
+  intake: Intake,
+  { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
+  handover: Handover,
+): Acceptance {
   const { accountId, mode, nowMs, aheadMs, sendAtMs, retain } = intake;
   const startMs = sendAtMs ?? nowMs;
   let jobs = 0;
@@ -172,7 +177,7 @@ function acceptanceOf(intake: Intake, blobKeys: readonly (string | null)[], hand
     expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
     from: intake.from,
     idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - aheadMs + KEY_LIFETIME_MS },
-    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? nowMs + LEASE_MS : null,
+    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? leaseUntilMs + aheadMs : null,
   };
 }
 

@@ -4,9 +4,9 @@
  * of the whole mail as it will leave, which is known without reading a file.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { type Failure, failure } from '../base/failure.ts';
+import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { composeFrame } from '../mail/compose.ts';
+import { type ComposedFrame, composeFrame } from '../mail/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
 import type { CheckedMail } from './check.ts';
 import { intakeEmail, partsOf, sharedOf } from './composition.ts';
@@ -21,6 +21,12 @@ export interface UploadedFile {
   blobKey: string;
   /** In hex. */
   sha256: string;
+}
+
+/** What is too large of a mail, and how to mend it. */
+export interface SizeFault {
+  message: string;
+  remedy: string;
 }
 
 /** Beyond this many characters of html and text together, content cannot fit, and is not composed. */
@@ -39,15 +45,13 @@ export function composeLarge(
 ): Result<IntakeEmail> {
   const group = { recipients: filled.groups[0]!, content: filled.first };
   const length = (group.content.html?.length ?? 0) + (group.content.text?.length ?? 0);
-  if (length > MAX_RENDERED_LENGTH) return refuse(contentTooLarge(length));
+  if (length > MAX_RENDERED_LENGTH)
+    return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));
   const shared = sharedOf(mail, sender);
   const frame = composeFrame({ ...partsOf(mail, sender, group.content, shared.messageId), attachments: files });
+  const [tooLarge] = largeSizeFaults(frame, sender.account.approvedEmailBytes);
+  if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
   const content = Buffer.concat(frame.pieces);
-  if (content.length > STANDARD_EMAIL_BYTES) return refuse(contentTooLarge(content.length));
-  const { approvedEmailBytes } = sender.account;
-  if (frame.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES)) {
-    return refuse(wholeTooLarge(frame.sizeBytes, approvedEmailBytes));
-  }
   const email = intakeEmail(mail, group, { content, smtpUtf8: frame.smtpUtf8 }, shared);
   email.sizeBytes = frame.sizeBytes;
   email.options.files = placed(frame, files);
@@ -63,20 +67,38 @@ function placed(frame: { pieces: Buffer[]; order: number[] }, files: readonly Up
   });
 }
 
-function contentTooLarge(sizeBytes: number): Failure {
-  return failure('EMAIL_SIZE_EXCEEDED', {
-    message:
-      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed beside the ` +
-      'files. Shorten its text and html.',
-  });
+/** Which of its two limits a mail exceeds: that of everything but the files first, then that of the whole. */
+export function largeSizeFaults(frame: ComposedFrame, approvedEmailBytes: number): SizeFault[] {
+  const contentBytes = frame.pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const faults: SizeFault[] = [];
+  if (contentBytes > STANDARD_EMAIL_BYTES) faults.push(contentTooLarge(contentBytes));
+  if (frame.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES))
+    faults.push(wholeTooLarge(frame.sizeBytes, approvedEmailBytes));
+  return faults;
 }
 
-function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): Failure {
-  const isApproved = approvedEmailBytes < MAXIMUM_EMAIL_BYTES;
-  return failure('EMAIL_SIZE_EXCEEDED', {
-    message: isApproved
-      ? `The complete email is ${sizeBytes} bytes; this account may send up to ${approvedEmailBytes} bytes. ` +
-        'Make the files smaller, or ask for a larger limit with POST /approvals.'
-      : `The complete email is ${sizeBytes} bytes; at most ${MAXIMUM_EMAIL_BYTES} bytes are allowed. Make the files smaller.`,
-  });
+function sentenceOf({ message, remedy }: SizeFault): string {
+  return `${message} ${remedy}`;
+}
+
+function contentTooLarge(sizeBytes: number): SizeFault {
+  return {
+    message:
+      `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed beside the ` +
+      'files.',
+    remedy: 'Shorten its text and html.',
+  };
+}
+
+function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeFault {
+  if (approvedEmailBytes < MAXIMUM_EMAIL_BYTES) {
+    return {
+      message: `The complete email is ${sizeBytes} bytes; this account may send up to ${approvedEmailBytes} bytes.`,
+      remedy: 'Make the files smaller, or ask for a larger limit with POST /approvals.',
+    };
+  }
+  return {
+    message: `The complete email is ${sizeBytes} bytes; at most ${MAXIMUM_EMAIL_BYTES} bytes are allowed.`,
+    remedy: 'Make the files smaller.',
+  };
 }

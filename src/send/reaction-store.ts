@@ -46,7 +46,10 @@ export interface Unsubscribing extends Copy {
   nowMs: number;
 }
 
-/** Suppresses the address for good; answers whether that, or the event, is new. */
+/**
+ * Suppresses the address for good, also where it is suppressed for a reason that is weaker than the recipient's own word; answers
+ * whether that, or the event, is new.
+ */
 export const unsubscribeOperation = operation(
   'send.unsubscribe',
   'write',
@@ -57,7 +60,8 @@ export const unsubscribeOperation = operation(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
        VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
          reason = excluded.reason, source_message_id = excluded.source_message_id, expires_at = NULL,
-         created_at = excluded.created_at WHERE suppression.expires_at IS NOT NULL`,
+         created_at = excluded.created_at 
+         WHERE suppression.expires_at IS NOT NULL OR suppression.reason IN ('bounce', 'manual')`,
       accountId,
       mode,
       one.email,

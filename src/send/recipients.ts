@@ -1,10 +1,11 @@
 /**
  * Who a mail is from and to. Every address is judged and every fault reported with its place; duplicates are removed
- * without regard to case, to before cc before bcc, so that nobody gets two copies.
+ * without regard to case, to before cc before bcc, so that nobody gets two copies. What a body of any size holds is read no
+ * further than a hundred faults, or a thousand addresses of one field.
  */
 import type { Fault } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../mail/address.ts';
+import { type Address, MAX_LISTED, parseAddress, parseAddressList, sameAddressKey } from '../mail/address.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 
@@ -15,24 +16,46 @@ export interface Recipient {
   key: string;
 }
 
-/** Parses one field that holds addresses in one string or several. */
+/** Addresses to answer to, in the field or the header. */
+const MAX_REPLY_TO = 50;
+const MAX_FAULTS = 100;
+
+/** Parses one field that holds addresses in one string or several; what has a fault answers none. */
 export function readAddresses(value: string | string[] | undefined, field: string, faults: Fault[]): Address[] {
   if (value === undefined) return [];
   if (typeof value === 'string') return readList(value, field, faults);
-  if (value.length === 1) return readList(value[0]!, `${field}[0]`, faults);
-  return value.flatMap((text, index) => readList(text, `${field}[${index}]`, faults));
+  const found: Address[] = [];
+  for (let index = 0; index < value.length && faults.length < MAX_FAULTS; index += 1) {
+    const listed = readList(value[index]!, `${field}[${index}]`, faults);
+    if (found.length + listed.length > MAX_LISTED) {
+      faults.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
+      return [];
+    }
+    found.push(...listed);
+  }
+  return found;
 }
 
 function readList(text: string, field: string, faults: Fault[]): Address[] {
   const result = parseAddressList(text);
   if (result.ok) return result.value;
   for (const fault of result.faults) {
+    if (faults.length >= MAX_FAULTS) break;
     faults.push({
       field,
       message: fault.text === '' || fault.text === text ? fault.reason : `${fault.reason} (${fault.text})`,
     });
   }
   return [];
+}
+
+/** Where answers go: at most 50 addresses. */
+export function readReplyTo(value: string | string[] | undefined, field: string, faults: Fault[]): Address[] {
+  const found = readAddresses(value, field, faults);
+  if (found.length > MAX_REPLY_TO) {
+    faults.push({ field, message: `has ${found.length} addresses; at most ${MAX_REPLY_TO} are allowed` });
+  }
+  return found;
 }
 
 /** The sender: exactly one address, with or without a display name. */

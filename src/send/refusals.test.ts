@@ -45,6 +45,9 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['cc', { cc: 'x@[127.0.0.1]' }],
   ['bcc', { bcc: '@a,@b:c@example.com' }],
   ['replyTo', { replyTo: 'a b' }],
+  ['replyTo', { replyTo: Array.from({ length: 51 }, (_, i) => `a${i}@example.com`) }],
+  ['headers.Reply-To', { headers: { 'Reply-To': Array.from({ length: 51 }, (_, i) => `a${i}@example.com`).join() } }],
+  ['from', { from: 'A\u202enn <a@verified.example>' }],
   ['subject', { subject: undefined }],
   ['subject', { subject: 'x'.repeat(999) }],
   ['subject', { subject: '\u{1f4e6}'.repeat(999) }],
@@ -215,6 +218,30 @@ test('every fault is listed, not only the first', async () => {
   }
 });
 
+test('templates that do not parse are named beside everything else', async () => {
+  const broken = { ...GOOD, to: 'nobody', tags: ['?'], text: '{{b', html: '{% if %}' };
+  const { code, details } = await refused(broken);
+  assert.equal(code, 'INVALID_REQUEST');
+  assert.deepEqual(
+    [...new Set(details.map((fault) => fault.field))],
+    ['tags[0]', 'to', 'html', 'text'],
+    JSON.stringify(details),
+  );
+  assert.equal(details.find((fault) => fault.field === 'text')?.line, 1);
+  const literal = await refused({ ...broken, render: false });
+  assert.deepEqual(
+    literal.details.map((fault) => fault.field),
+    ['tags[0]', 'to'],
+  );
+  const entries = await refused({ ...GOOD, metadata: { a: 1, b: 'x\u0007' }, headers: { 'X-A': 1, 'X B': 'v' } });
+  assert.deepEqual(entries.details.map((fault) => fault.field).sort(), [
+    'headers.X B',
+    'headers.X-A',
+    'metadata.a',
+    'metadata.b',
+  ]);
+});
+
 test('executables are refused by extension and by type', async () => {
   for (const one of [file({ name: 'run.EXE' }), file({ contentType: 'application/x-msdownload' })]) {
     const { code, details } = await refused({ ...GOOD, attachments: [file(), one] });
@@ -301,4 +328,28 @@ test('nothing hostile in a value changes an object', async () => {
   );
   await refused({ ...GOOD, text: '{{ constructor.constructor }}{{ __proto__.polluted }}' });
   assert.equal(({} as { polluted?: number }).polluted, undefined);
+});
+
+test('a refusal is small whatever is refused, and reads no further than it must', async () => {
+  const commas = Array.from({ length: 200 }, () => ','.repeat(60_000));
+  const sameAddress = Array.from({ length: 200 }, () => 'a@example.com,'.repeat(500).slice(0, -1));
+  const names = Array.from({ length: 3_000 }, (_, i) => `{{ ${'v'.repeat(60)}${i} }}`).join('');
+  const hostile: [change: Record<string, unknown>, details: number][] = [
+    [{ to: commas }, 100],
+    [{ cc: commas, bcc: commas, replyTo: commas }, 100],
+    [{ replyTo: commas }, 100],
+    [{ to: ['"'.repeat(63_999), ...commas] }, 100],
+    [{ to: sameAddress }, 1],
+    [{ replyTo: sameAddress }, 1],
+    [{ text: names }, 100],
+  ];
+  for (const [change, count] of hostile) {
+    const { message, details } = await refused({ ...GOOD, ...change });
+    assert.equal(details.length, count, Object.keys(change).join());
+    assert.ok(message.length <= 2_001, `${message.length} characters`);
+    assert.ok(JSON.stringify(details).length < 60_000);
+  }
+  assert.match((await refused({ ...GOOD, to: sameAddress })).details[0]!.message, /more than 1000 addresses/);
+  await accepted({ ...GOOD, to: Array.from({ length: 900 }, (_, i) => `A${i % 50}@example.com`) });
+  await accepted({ ...GOOD, replyTo: Array.from({ length: 50 }, (_, i) => `a${i}@example.com`) });
 });

@@ -249,6 +249,33 @@ test('a dry run counts the files, uses nothing up, and refuses what is not compl
   assert.equal(code(again), '409 SUBMISSION_ALREADY_USED');
 });
 
+test('a dry run warns of both limits of a large mail by which its send is refused', async () => {
+  const account = someAccount();
+  const dryRun = (id: string, text: string) =>
+    app.api(account).post('/send?dryRun=true', { ...LARGE, text, attachmentSubmissionId: id });
+  const warned = (answer: Answer): JsonObject[] =>
+    answer.body.warnings.filter((one: JsonObject) => one.code === 'EMAIL_SIZE_EXCEEDED');
+  const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100)]);
+  const long = textOf(2_100_000);
+  const dry = await dryRun(id, long);
+  assert.equal(dry.status, 200, dry.text);
+  assert.equal(dry.body.limitBytes, 40_000_000);
+  const [warning, ...more] = warned(dry);
+  assert.match(warning?.message, /without its files.*at most 2000000/);
+  assert.match(warning?.remedy, /text and html/);
+  assert.deepEqual(more, []);
+  const refused = await app.send(account, id, { text: long });
+  assert.equal(refused.body.error.message, `${warning?.message} ${warning?.remedy}`);
+
+  app.approve(2_050_000);
+  const both = warned(await dryRun(id, long));
+  assert.match(both[1]?.message, /complete email.*2050000/);
+  assert.match(both[1]?.remedy, /POST \/approvals/);
+  assert.equal(both.length, 2);
+  assert.deepEqual(warned(await dryRun(id, textOf(1_000))), []);
+  app.approve(40_000_000);
+});
+
 test('a batch takes submissions too, each once', async () => {
   const account = someAccount();
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(10)], 'batch');

@@ -59,6 +59,8 @@ export interface Submission {
 export interface Submit {
   /** Why this caller may not send from the address; undefined when it may. In the sandbox everybody may. */
   senderFault(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
+  /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
+  aheadMs(caller: Submission['caller']): number | Promise<number>;
   /**
    * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
    * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob is the intake's from here on.
@@ -71,6 +73,8 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   const takeIn = createTakeIn(dependencies);
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
+
+  const aheadOf: Submit['aheadMs'] = ({ account, mode }) => (mode === 'live' ? 0 : sandboxClock.aheadMs(account.id));
 
   const senderFault: Submit['senderFault'] = ({ account, mode }, from) => {
     if (mode === 'sandbox') return undefined;
@@ -87,7 +91,8 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   ): Promise<Result<{ messageId: string; json: string } | undefined>> => {
     const { caller, mail } = submission;
     const { account, mode } = caller;
-    const aheadMs = mode === 'live' ? 0 : await sandboxClock.aheadMs(account.id);
+    const ahead = aheadOf(caller);
+    const aheadMs = typeof ahead === 'number' ? ahead : await ahead;
     const nowMs = submission.nowMs + aheadMs;
     const email = emailOf(submission, outcome);
     const isTracked = mail.track.opens || mail.track.clicks;
@@ -135,6 +140,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   return {
     senderFault,
+    aheadMs: aheadOf,
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };
       try {

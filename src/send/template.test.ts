@@ -140,6 +140,34 @@ test('a required variable that is not printed is missing too, each named once', 
     missing.details.map((fault) => fault.field),
     ['templateVariables.a', 'templateVariables.b'],
   );
+  assert.match(missing.message, /^The variables a, b have no value\. Give them in/);
+  assert.doesNotMatch(missing.message, /missingVariables/, 'a setting does not help with what is required');
+  const alone = await refused({ templateId: 'required', templateVariables: { b: 1 } });
+  assert.match(alone.message, /^The variable a has no value, and the template requires one\. Give it in/);
+  for (const missingVariables of ['empty', 'keep']) {
+    const still = await refused({ templateId: 'required', missingVariables });
+    assert.equal(still.code, 'TEMPLATE_VARIABLE_MISSING');
+    assert.deepEqual(
+      still.details.map((fault) => fault.field),
+      ['templateVariables.a'],
+    );
+  }
+});
+
+test('a template that has outgrown the limits within its layout is refused, literally too', async () => {
+  const html = '{{ content }}';
+  const layout = await makeTemplate(rig.database, { name: 'grown', html });
+  await makeTemplate(rig.database, { name: 'inside', subject: 's', html: 'x'.repeat(50_000), layoutId: layout.id });
+  await makeTemplate(rig.database, { name: 'grown', templateId: layout.id, html: html.repeat(50) });
+  rig.clock.advance(1_000);
+  for (const render of [true, false]) {
+    const failure = await refused({ templateId: 'inside', render });
+    assert.equal(failure.code, 'TEMPLATE_INVALID');
+    assert.deepEqual(
+      failure.details.map((fault) => fault.field),
+      ['html'],
+    );
+  }
 });
 
 test('a dry run tells of a template what it tells of any mail', async () => {

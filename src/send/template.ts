@@ -13,7 +13,7 @@ import type { Sender } from './content.ts';
 
 /**
  * The mail with its template applied; NOT_FOUND when the account has no such template, INVALID_REQUEST when nobody gives a
- * subject or a value is not of its declared type.
+ * subject or a value is not of its declared type, TEMPLATE_INVALID when it has outgrown the limits together with its layout.
  */
 export async function applyTemplate(
   mail: CheckedMail,
@@ -22,6 +22,7 @@ export async function applyTemplate(
 ): Promise<Result<CheckedMail>> {
   const found = await templates.find(sender.account.id, mail.templateId!);
   if (found === undefined) return refuse(unknownTemplate());
+  if ('unusable' in found) return refuse(found.unusable);
   const ownSubject = mail.subject === '';
   if (ownSubject && found.subject === null) {
     return refuse(invalid([{ field: 'subject', message: 'is required: the template has none' }]));

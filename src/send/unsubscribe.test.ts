@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
 import { dataOf, GOOD, settle } from '../../test/kit/send-rig.ts';
+import { suppressOperation } from '../suppressions/store.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from './send.ts';
 
 let pages: RecipientPages;
@@ -104,7 +105,7 @@ test('unsubscribing in the sandbox concerns the sandbox alone', async () => {
   );
 });
 
-test('a suppression that would have ended becomes one for good; one for good stays what it is', async () => {
+test('a suppression that would have ended becomes one for good; a bounce or a hand gives way, a complaint stays', async () => {
   const { messageId, mail } = await sent({ to: 'soft@example.com', html: '{{ unsubscribe_email_html }}' });
   const link = /href="([^"]+)"/.exec(mail.html!)![1]!;
   await settle(rig, messageId, {
@@ -116,12 +117,32 @@ test('a suppression that would have ended becomes one for good; one for good sta
     (await suppressed('soft@example.com')).map(({ reason, expires_at }) => [reason, expires_at]),
     [['unsubscribe', null]],
   );
+  for (const reason of ['bounce', 'manual', 'complaint'] as const) {
+    const kept = reason === 'complaint' ? 'complaint' : 'unsubscribe';
+    const email = `${reason}@example.com`;
+    const { messageId: id, mail: own } = await sent({ to: email, html: '{{ unsubscribe_email_html }}' });
+    const nowMs = rig.clock.now();
+    const suppression = { email, reason, sourceMessageId: null, expiresAt: null, createdAt: nowMs };
+    await rig.database.execute(suppressOperation, {
+      ...{ accountId: rig.account.id, mode: 'live' as const, nowMs },
+      suppression,
+    });
+    await call('POST', /href="([^"]+)"/.exec(own.html!)![1]!);
+    assert.deepEqual(
+      (await suppressed(email)).map((row) => [row.reason, row.expires_at]),
+      [[kept, null]],
+    );
+    assert.deepEqual(
+      (await eventsOf(id)).map((one) => one.type),
+      ['Send', 'Unsubscribe'],
+    );
+  }
   const hard = await sent({ to: 'hard@example.com', html: '{{ unsubscribe_email_html }}' });
   await settle(rig, hard.messageId, { to: 'bounced', suppress: { email: 'hard@example.com', untilMs: null } });
   await call('POST', /href="([^"]+)"/.exec(hard.mail.html!)![1]!);
   assert.deepEqual(
     (await suppressed('hard@example.com')).map(({ reason }) => reason),
-    ['bounce'],
+    ['unsubscribe'],
   );
   const types = (await eventsOf(hard.messageId)).map((one) => one.type);
   assert.ok(types.includes('Unsubscribe'), 'the recipient did unsubscribe all the same');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openSession, type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
-import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
+import { connectTalker, plainResponse, type Talker } from '../../test/kit/smtp-talker.ts';
 import { createLoginGuard } from './login-guard.ts';
 
 let rig: SmtpRig;
@@ -10,6 +10,17 @@ before(async () => {
   rig = await smtpRig();
 });
 after(() => rig.close());
+
+/** A session inside TLS that is not logged in. */
+async function secured(port: number): Promise<Talker> {
+  const talker = await connectTalker(port);
+  await talker.reply();
+  await talker.say('EHLO a');
+  await talker.say('STARTTLS');
+  await talker.startTls();
+  await talker.say('EHLO a');
+  return talker;
+}
 
 test('every wrong log-in is refused in the same words and takes as long', async () => {
   const { port } = await rig.listen({ limits: { maxFaults: 100 } });
@@ -58,8 +69,8 @@ test('who guesses is slowed down and sent away; who knows, and who comes from el
   }
   assert.ok(tookMs[5]! > 240 && tookMs[6]! > 490, JSON.stringify(tookMs));
   // The rest of the way to 421, without waiting for it.
-  for (let i = 0; i < 20; i += 1) guard.failed('127.0.0.7');
-  for (let i = 0; i < 3; i += 1) guard.enter('127.0.0.7');
+  for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
+  for (let i = 0; i < 3; i += 1) void guard.enter('127.0.0.7', 'smtp_x');
   assert.match(await guesser.say(wrong), /^421 4\.7\.0 /);
   await guesser.closed();
   for (const localAddress of ['127.0.0.7', '127.0.0.8']) {
@@ -70,6 +81,56 @@ test('who guesses is slowed down and sent away; who knows, and who comes from el
     assert.ok(performance.now() - since < 500, `${localAddress} waited`);
     honest.destroy();
   }
+});
+
+test('right log-ins in between do not let guesses at another name go on', async () => {
+  const guard = createLoginGuard();
+  const { port } = await rig.listen({ guard, limits: { maxFaults: 100 } });
+  const own = rig.credentials.sandbox;
+  const guessed = rig.credentials.live.username;
+  for (let i = 0; i < 5; i += 1) {
+    const talker = await secured(port);
+    assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username: guessed, password: `x${i}` })}`), /^535 /);
+    assert.match(await talker.say(`AUTH PLAIN ${plainResponse(own)}`), /^235 /);
+    talker.destroy();
+  }
+  const talker = await secured(port);
+  const since = performance.now();
+  assert.match(await talker.say(`AUTH PLAIN ${plainResponse({ username: guessed, password: 'x' })}`), /^535 /);
+  assert.ok(performance.now() - since > 240, 'the sixth guess waits');
+  talker.destroy();
+});
+
+test('whatever breaks the form of an exchange leaves one line in the log, without what was sent', async () => {
+  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const talker = await secured(port);
+  const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64');
+  const exchanges: [what: string, lines: string[], expected: RegExp][] = [
+    ['a NUL in the name', [`AUTH PLAIN ${base64('\0S3c\0ret\0x')}`], /^501 5\.5\.2 /],
+    ['CRLF in the name', [`AUTH PLAIN ${base64('\0S3cret\r\nforged\0x')}`], /^501 5\.5\.2 /],
+    ['CRLF in the name of LOGIN', ['AUTH LOGIN', base64('S3cret\r\nforged')], /^501 5\.5\.2 /],
+    ['no NUL', [`AUTH PLAIN ${base64('S3cret')}`], /^501 5\.5\.2 /],
+    ['no Base64', ['AUTH PLAIN S3cret!'], /^501 5\.5\.2 /],
+    ['no Base64 in the password', ['AUTH LOGIN', base64('smtp_a'), 'S3cret!'], /^501 5\.5\.2 /],
+    ['no text', ['AUTH PLAIN', 'S3cret\x01'], /^501 5\.5\.2 /],
+    ['cancelled', ['AUTH PLAIN', '*'], /^501 5\.0\.0 /],
+    ['cancelled later', ['AUTH LOGIN', base64('smtp_a'), '*'], /^501 5\.0\.0 /],
+    ['64 KB as a response', ['AUTH PLAIN', 'S3cret'.repeat(11_000)], /^501 5\.5\.6 /],
+    ['64 KB at once', [`AUTH PLAIN ${'S3cret'.repeat(11_000)}`], /^501 5\.5\.6 /],
+    ['a bare line feed', ['AUTH PLAIN', 'S3cret\nNOOP'], /^500 5\.5\.2 /],
+  ];
+  for (const [what, lines, expected] of exchanges) {
+    const from = rig.log.length;
+    let last = '';
+    for (const line of lines) last = await talker.say(line);
+    assert.match(last, expected, what);
+    if (what === 'a bare line feed') assert.match(await talker.reply(), /^250 /);
+    const told = rig.log.slice(from).filter((line) => line.includes('a log-in over SMTP'));
+    assert.equal(told.length, 1, what);
+    assert.equal(JSON.parse(told[0]!).address, '127.0.0.1', what);
+    assert.ok(!/S3c|forged/.test(rig.log.slice(from).join('')), what);
+  }
+  talker.destroy();
 });
 
 test('log lines of failed log-ins are one line each and hold no secrets', async () => {

@@ -1,10 +1,12 @@
 /**
  * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply after
- * the same work. Failures are counted by address; names and passwords are never logged, but for names that have the form of ours.
+ * the same work. Failures are counted by address. Each log-in that fails and each exchange that is malformed leaves one line in the
+ * log; names and passwords are never logged, but for names that have the form of ours.
  */
 import { Unavailable } from '../base/failure.ts';
-import type { Dialogue, Working } from './dialogue.ts';
+import type { Dialogue, Login, Working } from './dialogue.ts';
 import { AUTH_BYTES } from './limits.ts';
+import type { LoginAttempt } from './login-guard.ts';
 import { LOGIN_FAILED, NEEDS_TLS } from './replies.ts';
 import { type Credentials, decodeText, readPlain } from './sasl.ts';
 
@@ -33,13 +35,20 @@ export function authenticate(dialogue: Dialogue, argument: string): Working {
   }
 }
 
+/** Answers what breaks the form of an exchange, which ends with it. */
+export function malformedLogin(dialogue: Dialogue, line: string): undefined {
+  dialogue.takeLine = undefined;
+  dialogue.log.warn({ address: dialogue.address }, 'a log-in over SMTP was malformed or cancelled');
+  dialogue.fault(line);
+}
+
 /** Sends a challenge and hands the answer on, unless it is a cancellation (RFC 4954 §4). */
 function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Working): undefined {
   dialogue.reply(`334 ${Buffer.from(challenge).toString('base64')}`);
   dialogue.takeLine = (line) => {
     dialogue.takeLine = undefined;
-    if (line === undefined) return dialogue.fault(TOO_LONG);
-    if (line === '*') return dialogue.fault(CANCELLED);
+    if (line === undefined) return malformedLogin(dialogue, TOO_LONG);
+    if (line === '*') return malformedLogin(dialogue, CANCELLED);
     return next(line);
   };
 }
@@ -47,43 +56,49 @@ function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Work
 function plain(dialogue: Dialogue, text: string): Working {
   const response = readPlain(text);
   if (response.ok) return logIn(dialogue, response.value);
-  if (response.why === 'malformed') return dialogue.fault(MALFORMED);
+  if (response.why === 'malformed') return malformedLogin(dialogue, MALFORMED);
   // Checked like a wrong password, whose reply it shares.
   return logIn(dialogue, { username: '', password: '' });
 }
 
 function askPassword(dialogue: Dialogue, encodedName: string): undefined {
   const username = decodeText(encodedName);
-  if (username === undefined || /[\x00-\x1f\x7f]/.test(username)) return dialogue.fault(MALFORMED);
+  if (username === undefined || /[\x00-\x1f\x7f]/.test(username)) return malformedLogin(dialogue, MALFORMED);
   ask(dialogue, 'Password:', (text) => {
     const password = decodeText(text);
-    if (password === undefined) return dialogue.fault(MALFORMED);
+    if (password === undefined) return malformedLogin(dialogue, MALFORMED);
     return logIn(dialogue, { username, password });
   });
 }
 
 async function logIn(dialogue: Dialogue, { username, password }: Credentials): Promise<void> {
   const { authenticator, guard } = dialogue.services;
+  const address = dialogue.countedAddress;
+  let attempt: LoginAttempt | undefined;
   try {
     const known = await authenticator.recall(username, password);
-    if (known !== undefined) return welcome(dialogue, username, known);
-    const waitMs = guard.enter(dialogue.countedAddress);
-    if (waitMs === undefined) return refuse(dialogue, username, TOO_MANY);
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (known !== undefined) {
+      guard.succeeded(address, username);
+      return welcome(dialogue, { username, caller: known });
+    }
+    attempt = await guard.enter(address, username);
+    if (attempt === undefined) return refuse(dialogue, username, TOO_MANY);
     const result = await authenticator.logIn(username, password);
-    if (result.ok) return welcome(dialogue, username, result.value);
+    if (result.ok) {
+      attempt.succeeded();
+      return welcome(dialogue, { username, caller: result.value });
+    }
   } catch (error) {
+    attempt?.undecided();
     if (!(error instanceof Unavailable)) throw error;
     dialogue.log.warn({ err: error }, 'a log-in could not be checked');
     return dialogue.reply(NOT_NOW);
   }
-  const isClosing = guard.failed(dialogue.countedAddress);
-  refuse(dialogue, username, isClosing ? TOO_MANY : LOGIN_FAILED);
+  refuse(dialogue, username, attempt.failed() ? TOO_MANY : LOGIN_FAILED);
 }
 
-function welcome(dialogue: Dialogue, username: string, caller: NonNullable<Dialogue['login']>['caller']): undefined {
-  dialogue.services.guard.succeeded(dialogue.countedAddress);
-  dialogue.login = { username, caller };
+function welcome(dialogue: Dialogue, login: Login): undefined {
+  dialogue.login = login;
   dialogue.reply('235 2.7.0 authentication succeeded');
 }
 

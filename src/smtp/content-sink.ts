@@ -1,8 +1,10 @@
 /**
  * Where the content of a mail goes while it comes in: small content stays in memory, and content beyond 64 KB streams into a blob, so
- * that memory stays flat whatever the size. The writer is told when to pause. A blob whose mail is not accepted is removed;
- * content that storage does not take makes finish() reject with its error, and what still comes is thrown away.
+ * that memory stays flat whatever the size. The writer is told when to pause. Small pieces are gathered, so that content in pieces of
+ * a byte costs no more than in one. A blob whose mail is not accepted is removed; content that storage does not take makes
+ * finish() reject with its error, and what still comes is thrown away.
  */
+import { ByteQueue } from '../base/byte-queue.ts';
 import { createSubmissionDigest, type SubmittedContent } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs.ts';
 
@@ -10,6 +12,13 @@ import type { Blobs } from '../storage/blobs.ts';
 const INLINE_BYTES = 64 * 1024;
 /** What may wait for the blob storage before the client is paused. */
 const WAITING_BYTES = 256 * 1024;
+/** Pieces from this size on go to the blob storage as they are; smaller ones are copied into buffers of the other size. */
+const LARGE_PIECE_BYTES = 4 * 1024;
+const GATHERED_BYTES = 64 * 1024;
+/** Unused memory that may come with content that stays in memory. */
+const SLACK_BYTES = 4 * 1024;
+/** What a piece in the queue costs beside its bytes. */
+const PIECE_BYTES = 512;
 
 export interface FinishedContent {
   content: SubmittedContent;
@@ -18,6 +27,7 @@ export interface FinishedContent {
 }
 
 export interface ContentSink {
+  /** The memory of the chunk may not be used again. */
   write(chunk: Buffer): void;
   /** Resolves when there is room again; undefined while there is. */
   room(): Promise<void> | undefined;
@@ -28,30 +38,32 @@ export interface ContentSink {
 }
 
 export function createContentSink(blobs: Blobs): ContentSink {
-  let chunks: Buffer[] = [];
-  let sizeBytes = 0;
+  const inline = new ByteQueue();
   let stream: BlobStream | undefined;
 
   return {
     write: (chunk) => {
-      sizeBytes += chunk.length;
-      if (stream) {
-        stream.push(chunk);
+      if (stream === undefined && inline.length + chunk.length <= INLINE_BYTES) {
+        inline.push(chunk);
         return;
       }
-      chunks.push(chunk);
-      if (sizeBytes <= INLINE_BYTES) return;
-      stream = streamToBlob(blobs, chunks);
-      chunks = [];
+      if (stream === undefined) {
+        stream = streamToBlob(blobs);
+        stream.push(inline.bytes);
+        inline.clear();
+      }
+      stream.push(chunk);
     },
     room: () => stream?.room(),
     finish: () => {
       if (stream) return stream.finish();
-      const content = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, sizeBytes);
+      const { bytes } = inline;
+      // It goes to the storage thread with all the memory behind it.
+      const content = bytes.buffer.byteLength > bytes.length + SLACK_BYTES ? Buffer.from(bytes) : bytes;
       return { content, digest: () => digestOf(content) };
     },
     discard: () => {
-      chunks = [];
+      inline.clear();
       stream?.discard();
     },
   };
@@ -70,14 +82,19 @@ interface BlobStream {
   discard(): void;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 class Discarded extends Error {
   override name = 'Discarded';
 }
 
 /** A queue between the connection, which pushes, and the blob storage, which pulls. */
-function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
+function streamToBlob(blobs: Blobs): BlobStream {
   const digest = createSubmissionDigest();
   let queue: Buffer[] = [];
+  /** Small pieces that are not in the queue yet; memory that once was is not written again. */
+  let gathering = NOTHING;
+  let gathered = { from: 0, to: 0 };
   let waitingBytes = 0;
   let sizeBytes = 0;
   let state: 'open' | 'ended' | 'given' | 'discarded' | 'broken' = 'open';
@@ -99,7 +116,7 @@ function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
       queue = [];
       for (const chunk of taken) {
         yield chunk;
-        waitingBytes -= chunk.length;
+        waitingBytes -= chunk.length + PIECE_BYTES;
         if (waitingBytes < WAITING_BYTES / 2) drain();
       }
       if (queue.length > 0 || isDiscarded()) continue;
@@ -110,15 +127,36 @@ function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
     }
   }
 
-  const push = (chunk: Buffer): void => {
-    if (state !== 'open') return;
-    digest.update(chunk);
-    sizeBytes += chunk.length;
-    waitingBytes += chunk.length;
-    queue.push(chunk);
+  const enqueue = (piece: Buffer): void => {
+    digest.update(piece);
+    waitingBytes += piece.length + PIECE_BYTES;
+    queue.push(piece);
     wakeReader();
   };
-  for (const chunk of first) push(chunk);
+  const enqueueGathered = (): void => {
+    const { from, to } = gathered;
+    if (to === from) return;
+    gathered = { from: to, to };
+    enqueue(gathering.subarray(from, to));
+  };
+  const gather = (piece: Buffer): void => {
+    if (gathered.to + piece.length > gathering.length) {
+      enqueueGathered();
+      gathering = Buffer.allocUnsafeSlow(GATHERED_BYTES);
+      gathered = { from: 0, to: 0 };
+    }
+    piece.copy(gathering, gathered.to);
+    gathered.to += piece.length;
+  };
+  const push = (chunk: Buffer): void => {
+    if (state !== 'open') return;
+    sizeBytes += chunk.length;
+    if (chunk.length < LARGE_PIECE_BYTES) gather(chunk);
+    else {
+      enqueueGathered();
+      enqueue(chunk);
+    }
+  };
 
   const stored = blobs.putStream(source());
   // Noticed at once, so that a client does not wait for room that never comes; told by finish().
@@ -137,7 +175,10 @@ function streamToBlob(blobs: Blobs, first: Buffer[]): BlobStream {
       return drained.promise;
     },
     finish: async () => {
-      if (state === 'open') state = 'ended';
+      if (state === 'open') {
+        enqueueGathered();
+        state = 'ended';
+      }
       wakeReader();
       const blobKey = await stored;
       if (isDiscarded()) throw new Discarded('the mail was given up');

@@ -53,6 +53,8 @@ export interface Envelope {
   recipients: Map<string, Address>;
   /** RCPT commands that were refused. */
   refused: number;
+  /** What the clock of the sender's mode is ahead of the real time. */
+  aheadMs: number;
 }
 
 /** Undefined when everything is done; else a promise of when. */

@@ -1,44 +1,122 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLoginGuard } from './login-guard.ts';
+import { createLoginGuard, type LoginAttempt } from './login-guard.ts';
 
-test('delays grow with the failures of one address, are taken in turn, and other addresses have none', () => {
-  let nowMs = 0;
-  const guard = createLoginGuard(() => nowMs);
-  const waits: (number | undefined)[] = [];
-  const closes: boolean[] = [];
-  for (let i = 0; i < 12; i += 1) {
-    waits.push(guard.enter('192.0.2.1'));
-    nowMs += waits.at(-1) ?? 0;
-    closes.push(guard.failed('192.0.2.1'));
-  }
-  assert.deepEqual(waits, [0, 0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 8000, 8000]);
+/** A guard whose clock moves by its pauses alone; these are noted and over at once, or when they are released. */
+function rig({ held = false } = {}) {
+  const waits: number[] = [];
+  const releases: (() => void)[] = [];
+  const state = { nowMs: 0 };
+  const guard = createLoginGuard({
+    nowMs: () => state.nowMs,
+    pause: (ms) => {
+      waits.push(ms);
+      const endsMs = state.nowMs + ms;
+      if (held) return new Promise((resolve) => releases.push(resolve));
+      return Promise.resolve().then(() => {
+        state.nowMs = Math.max(state.nowMs, endsMs);
+      });
+    },
+  });
+  const fail = async (address: string, name = 'a'): Promise<boolean | undefined> =>
+    (await guard.enter(address, name))?.failed();
+  /** How long a log-in has to wait; undefined when it is turned away. */
+  const waitOf = async (address: string): Promise<number | undefined> => {
+    const before = waits.length;
+    const attempt = await guard.enter(address, 'a');
+    attempt?.undecided();
+    return attempt && (waits[before] ?? 0);
+  };
+  return { guard, state, waits, releases, fail, waitOf };
+}
+
+/** Lets everything that waits for nothing else go on. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('delays grow with the failures of one address, are taken in turn, and other addresses have none', async () => {
+  const { guard, waits, fail, waitOf } = rig();
+  const closes: (boolean | undefined)[] = [];
+  for (let i = 0; i < 12; i += 1) closes.push(await fail('192.0.2.1'));
+  assert.deepEqual(waits, [250, 500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual(closes.indexOf(true), 9);
-  assert.equal(guard.enter('192.0.2.2'), 0);
+  assert.equal(await waitOf('192.0.2.2'), 0);
   // At one moment: the first waits, the second waits behind it, the third would wait too long.
+  const three = [1, 2, 3].map(() => guard.enter('192.0.2.1', 'a'));
   assert.deepEqual(
-    [guard.enter('192.0.2.1'), guard.enter('192.0.2.1'), guard.enter('192.0.2.1')],
-    [8000, 16_000, undefined],
+    (await Promise.all(three)).map((one) => one !== undefined),
+    [true, true, false],
   );
+  assert.deepEqual(waits.slice(-2), [8000, 16_000]);
 });
 
-test('a success forgets, and so does time; who succeeded is known for a while', () => {
-  let nowMs = 0;
-  const guard = createLoginGuard(() => nowMs);
-  for (let i = 0; i < 8; i += 1) guard.failed('192.0.2.1');
+test('guesses at the same time are checked as if those before them had failed', async () => {
+  const { guard, waits, releases } = rig({ held: true });
+  const checked: LoginAttempt[] = [];
+  let turnedAway = 0;
+  for (let i = 0; i < 45; i += 1) {
+    void guard.enter('192.0.2.1', `name${i}`).then((attempt) => {
+      if (attempt) checked.push(attempt);
+      else turnedAway += 1;
+    });
+  }
+  await turn();
+  assert.equal(checked.length, 5);
+  checked[0]!.failed();
+  await turn();
+  assert.equal(checked.length, 5, 'a failure makes no room');
+  for (const attempt of checked.slice(1)) attempt.failed();
+  await turn();
+  assert.deepEqual([checked.length, waits], [5, [250, 750, 1750, 3750, 7750, 15_750]]);
+  assert.equal(turnedAway, 34);
+  for (const release of releases) release();
+  await turn();
+  assert.equal(checked.length, 11);
+});
+
+test('a crowd that knows its password is let in a few at a time, and nobody is turned away', async () => {
+  const { guard, waits } = rig();
+  let under = 0;
+  let most = 0;
+  const crowd = Array.from({ length: 50 }, async (_, i) => {
+    const attempt = await guard.enter('192.0.2.1', 'a');
+    under += 1;
+    most = Math.max(most, under);
+    await turn();
+    under -= 1;
+    if (i % 2 === 0) attempt!.succeeded();
+    else attempt!.undecided();
+  });
+  await Promise.all(crowd);
+  assert.deepEqual([most, waits], [5, []]);
+});
+
+test('a success forgets the failures of its name alone, and time forgets all; who succeeded is known for a while', async () => {
+  const { guard, state, fail, waitOf } = rig();
+  for (let i = 0; i < 3; i += 1) await fail('192.0.2.1', 'mine');
+  for (let i = 0; i < 5; i += 1) await fail('192.0.2.1', 'theirs');
   assert.equal(guard.knows('192.0.2.1'), false);
-  guard.succeeded('192.0.2.1');
-  assert.equal(guard.enter('192.0.2.1'), 0);
+  guard.succeeded('192.0.2.1', 'mine');
   assert.equal(guard.knows('192.0.2.1'), true);
-  for (let i = 0; i < 8; i += 1) guard.failed('192.0.2.1');
-  nowMs += 600_000;
-  assert.equal(guard.enter('192.0.2.1'), 0);
+  assert.equal(await waitOf('192.0.2.1'), 250, 'theirs stay');
+  (await guard.enter('192.0.2.1', 'theirs'))!.succeeded();
+  assert.equal(await waitOf('192.0.2.1'), 0);
+
+  for (let i = 0; i < 8; i += 1) await fail('192.0.2.1');
+  state.nowMs += 600_000;
+  assert.equal(await waitOf('192.0.2.1'), 0);
   assert.equal(guard.knows('192.0.2.1'), false);
 });
 
-test('many addresses cost no more than some', () => {
-  const guard = createLoginGuard(() => 0);
-  for (let i = 0; i < 20_000; i += 1) for (let n = 0; n < 6; n += 1) guard.failed(`a${i}`);
-  assert.equal(guard.enter('a0'), 0);
-  assert.equal(guard.enter('a19999'), 500);
+test('names without end are counted together, and no success forgets them', async () => {
+  const { guard, fail, waitOf } = rig();
+  for (let i = 0; i < 16; i += 1) await fail('192.0.2.1', `name${i}`);
+  for (let i = 0; i < 16; i += 1) guard.succeeded('192.0.2.1', `name${i}`);
+  assert.equal(await waitOf('192.0.2.1'), 500, 'six of them stay');
+});
+
+test('many addresses cost no more than some', async () => {
+  const { fail, waitOf } = rig();
+  for (let i = 0; i < 12_000; i += 1) for (let n = 0; n < 6; n += 1) await fail(`a${i}`);
+  assert.equal(await waitOf('a0'), 0);
+  assert.equal(await waitOf('a11999'), 500);
 });

@@ -24,13 +24,20 @@ export function beginMail(dialogue: Dialogue, argument: string): Working {
   if (dialogue.helo === undefined) return dialogue.fault('503 5.5.1 EHLO first');
   if (dialogue.envelope !== undefined) return dialogue.fault('503 5.5.1 a mail has begun already; RSET gives it up');
   const parsed = parseMail(argument);
-  if (!parsed.ok) return refuse(dialogue, parsed.reply);
+  if (!parsed.ok) {
+    return isSyntaxFault(parsed.reply) ? dialogue.fault(parsed.reply) : refuse(dialogue, parsed.reply);
+  }
   return orBusy(dialogue, () => judgeLogin(dialogue, dialogue.login, parsed.value));
 }
 
 function refuse(dialogue: Dialogue, line: string): undefined {
   dialogue.fruitless += 1;
   dialogue.reply(line);
+}
+
+/** Of a command that is malformed itself, as opposed to the address in it. */
+function isSyntaxFault(reply: string): boolean {
+  return /^\d{3} 5\.5\.4 /.test(reply);
 }
 
 /** Storage that does not answer is back-pressure. */
@@ -65,16 +72,18 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
   const fault = services.submit.senderFault(login.caller, from);
-  const proceed = (found: Awaited<typeof fault>): undefined => {
+  const ahead = services.submit.aheadMs(login.caller);
+  const proceed = (found: Awaited<typeof fault>, aheadMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!services.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
     }
-    dialogue.envelope = { from, smtpUtf8: mail.smtpUtf8, recipients: new Map(), refused: 0 };
+    dialogue.envelope = { from, smtpUtf8: mail.smtpUtf8, recipients: new Map(), refused: 0, aheadMs };
     dialogue.reply('250 2.1.0 OK');
   };
-  return fault instanceof Promise ? fault.then(proceed) : proceed(fault);
+  if (!(fault instanceof Promise) && typeof ahead === 'number') return proceed(fault, ahead);
+  return Promise.all([fault, ahead]).then(([found, aheadMs]) => proceed(found, aheadMs));
 }
 
 /** RCPT TO. A recipient that is given twice is taken once. */
@@ -87,6 +96,7 @@ export function addRecipient(dialogue: Dialogue, argument: string): undefined {
   if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many refused recipients');
   const parsed = parseRecipient(argument, envelope.smtpUtf8);
   if (!parsed.ok) {
+    if (isSyntaxFault(parsed.reply)) return dialogue.fault(parsed.reply);
     envelope.refused += 1;
     return dialogue.reply(parsed.reply);
   }
@@ -95,7 +105,8 @@ export function addRecipient(dialogue: Dialogue, argument: string): undefined {
     envelope.refused += 1;
     return dialogue.reply(`452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`);
   }
-  if (!envelope.recipients.has(key)) envelope.recipients.set(key, parsed.value);
+  if (envelope.recipients.has(key)) dialogue.fruitless += 1;
+  else envelope.recipients.set(key, parsed.value);
   dialogue.reply('250 2.1.5 OK');
 }
 
@@ -105,6 +116,8 @@ export function beginData(dialogue: Dialogue): undefined {
   const { services, login, envelope, helo, address } = dialogue;
   if (envelope === undefined) return refuse(dialogue, NO_MAIL);
   if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
+  // What closed since MAIL; the envelope stays, for a client that tries again.
+  if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
   dialogue.transfer = beginTransfer({ services, login, envelope, helo: helo ?? '', address });
   dialogue.envelope = undefined;
   dialogue.reply('354 end the mail with <CRLF>.<CRLF>');

@@ -36,12 +36,12 @@ export interface TransferOptions {
 }
 
 export function beginTransfer(options: TransferOptions): MailTransfer {
-  const { services } = options;
+  const { services, envelope } = options;
   const { limits } = services;
   const sink = createContentSink(services.blobs);
   const reader = createSubmissionReader({
     sink: sink.write,
-    nowMs: services.clock.now(),
+    nowMs: services.clock.now() + envelope.aheadMs,
     maxBytes: limits.maxMessageBytes,
     hostname: services.hostname,
   });

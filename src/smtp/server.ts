@@ -1,6 +1,7 @@
 /**
  * The submission listener: accepts connections, bounds them by address and in all, looks after their deadlines, and stops
- * without cutting a mail off. An error of accept() (no file descriptors left) costs the connection that met it and not
+ * without cutting a mail off: while it drains it turns new connections away and refuses new mails on open ones, and only
+ * then it closes. An error of accept() (no file descriptors left) costs the connection that met it and not
  * the listener.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -13,7 +14,12 @@ export interface SmtpServer {
   listen(port: number): Promise<{ port: number }>;
   /** Open sessions. */
   count(): number;
-  /** Idle sessions get 421, mails under way are finished; what is left after the deadline is cut. Safe to call twice. */
+  /**
+   * From now on nothing new begins: a connection gets 421 in place of the greeting, MAIL and DATA get 451. Resolves once the
+   * mails under way are answered; what is not in whole at the deadline is given up with 421. Safe to call twice.
+   */
+  drain(options: { deadlineMs: number }): Promise<void>;
+  /** Drains, then closes the listener and the sessions with 421, the last ones at the deadline. Safe to call twice. */
   stop(options: { deadlineMs: number }): Promise<void>;
 }
 
@@ -21,13 +27,19 @@ const SLOWEST_SWEEP_MS = 1_000;
 const FASTEST_SWEEP_MS = 20;
 const COMPLAIN_EVERY_MS = 10_000;
 
-export function createSmtpServer(services: SmtpServices): SmtpServer {
-  const { limits, log, metrics } = services;
+export function createSmtpServer(shared: SmtpServices): SmtpServer {
+  const { limits, log, metrics } = shared;
+  const services: SmtpServices = {
+    ...shared,
+    closedToMail: () => (isStopping ? 'the service is stopping' : shared.closedToMail()),
+  };
   const sessions = new Set<Session>();
   const perAddress = new Map<string, number>();
   let isStopping = false;
+  let drained: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
   let onLast: () => void = () => undefined;
+  let onMailOver: () => void = () => undefined;
 
   const leave = (session: Session, counted: string): void => {
     if (!sessions.delete(session)) return;
@@ -35,6 +47,7 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
     if (left === 0) perAddress.delete(counted);
     else perAddress.set(counted, left);
     metrics.smtpSessions.closed();
+    onMailOver();
     if (sessions.size === 0) onLast();
   };
 
@@ -50,7 +63,11 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
     if (sessions.size >= limits.maxConnections) return turnAway(socket, '421 4.3.2 too many connections');
     perAddress.set(counted, already + 1);
     socket.setNoDelay(true);
-    const session: Session = new Session(socket, { services, address, onClosed: () => leave(session, counted) });
+    const session: Session = new Session(socket, {
+      ...{ services, address },
+      onMailOver: () => onMailOver(),
+      onClosed: () => leave(session, counted),
+    });
     sessions.add(session);
     metrics.smtpSessions.opened();
   };
@@ -64,8 +81,32 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
     Math.max(FASTEST_SWEEP_MS, Math.min(SLOWEST_SWEEP_MS, limits.lingerMs / 4, limits.idleMs / 4, limits.dataMs / 4)),
   ).unref();
 
-  const stop = async (deadlineMs: number): Promise<void> => {
+  const drain = async (deadlineMs: number): Promise<void> => {
     isStopping = true;
+    const under = new Set([...sessions].filter((session) => session.hasMail()));
+    if (under.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const giveUp = setTimeout(() => {
+        for (const session of under) session.giveUp();
+        resolve();
+      }, deadlineMs);
+      onMailOver = () => {
+        for (const session of under) if (!session.hasMail()) under.delete(session);
+        if (under.size > 0) return;
+        clearTimeout(giveUp);
+        resolve();
+      };
+    });
+    onMailOver = () => undefined;
+  };
+
+  const drainOnce = (deadlineMs: number): Promise<void> => {
+    drained ??= drain(deadlineMs);
+    return drained;
+  };
+
+  const stop = async (deadlineMs: number): Promise<void> => {
+    await drainOnce(deadlineMs);
     if (server.listening) server.close();
     const gone = new Promise<void>((resolve) => {
       onLast = resolve;
@@ -91,6 +132,7 @@ export function createSmtpServer(services: SmtpServices): SmtpServer {
           resolve({ port: (server.address() as AddressInfo).port });
         });
       }),
+    drain: ({ deadlineMs }) => drainOnce(deadlineMs),
     stop: ({ deadlineMs }) => {
       stopped ??= stop(deadlineMs);
       return stopped;

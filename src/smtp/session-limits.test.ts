@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openSession, SENDER, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
-import { connectTalker } from '../../test/kit/smtp-talker.ts';
+import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import type { Blobs } from '../storage/blobs.ts';
+import { createLoginGuard, type LoginGuard } from './login-guard.ts';
 
 let rig: SmtpRig;
 before(async () => {
@@ -203,6 +205,120 @@ test('twenty errors are borne, the next one ends the session; a refused mail wit
   for (let i = 0; i < 20; i += 1) assert.match(await talker.reply(), /^500 5\.5\.2 /);
   assert.match(await talker.reply(), /^421 4\.7\.0 /);
   assert.equal(await talker.line(), undefined);
+});
+
+test('MAIL and RCPT that are malformed count as errors, addresses that are do not', async () => {
+  const { port } = await rig.listen();
+  for (const [what, line, expected] of [
+    ['MAIL', 'MAIL <a@b.example>', /^501 5\.5\.4 /],
+    ['a parameter of MAIL', `MAIL FROM:<${SENDER}> X=y`, /^555 5\.5\.4 /],
+    ['RCPT', 'RCPT ann@example.com', /^501 5\.5\.4 /],
+    ['a parameter of RCPT', 'RCPT TO:<ann@example.com> NOTIFY=NEVER', /^555 5\.5\.4 /],
+  ] as const) {
+    const talker = await openSession(port, rig.credentials.live);
+    if (line.startsWith('RCPT')) assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^250 /);
+    talker.send(`${line}\r\n`.repeat(30));
+    for (let i = 0; i < 20; i += 1) assert.match(await talker.reply(), expected, what);
+    assert.match(await talker.reply(), /^421 4\.7\.0 too many errors/, what);
+    assert.equal(await talker.line(), undefined);
+  }
+  const talker = await openSession(port, rig.credentials.live);
+  for (let i = 0; i < 15; i += 1) assert.match(await talker.say('MAIL FROM:<nobody>'), /^501 5\.1\.7 /);
+  assert.match(await talker.say(`MAIL FROM:<${SENDER}>`), /^250 /);
+  for (let i = 0; i < 30; i += 1) {
+    assert.match(await talker.say('RCPT TO:<nobody>'), /^501 5\.1\.3 /);
+    assert.match(await talker.say('RCPT TO:<ω@example.com>'), /^553 5\.6\.7 /);
+  }
+  assert.match(await talker.say('RCPT TO:<ann@example.com>'), /^250 /);
+  talker.destroy();
+});
+
+test('a recipient that is named again and again brings no mail nearer', async () => {
+  const { port } = await rig.listen();
+  const talker = await openSession(port, rig.credentials.live);
+  talker.send(`MAIL FROM:<${SENDER}>\r\n${'RCPT TO:<ann@example.com>\r\n'.repeat(300)}`);
+  let last = '';
+  let count = 0;
+  for (let line = await talker.line(); line !== undefined; line = await talker.line()) {
+    last = line;
+    count += 1;
+  }
+  assert.match(last, /^421 4\.7\.0 too many commands without a mail/);
+  assert.ok(count <= 203 && count > 190, `${count}`);
+});
+
+test('content of nothing but stuffed dots arrives as it is, in few pieces', async () => {
+  let pieces = 0;
+  const blobs: Blobs = {
+    ...rig.blobs,
+    putStream: (source, options) => {
+      async function* counted(): AsyncGenerator<Uint8Array> {
+        for await (const piece of source) {
+          pieces += 1;
+          yield piece;
+        }
+      }
+      return rig.blobs.putStream(counted(), options);
+    },
+  };
+  const { port } = await rig.listen({ blobs });
+  const talker = await openSession(port, rig.credentials.live);
+  const from = `From: ${SENDER}\r\nDate: x\r\nMessage-ID: <1@x.example>\r\n\r\n`;
+  const lines = Math.floor((2_000_000 - from.length) / 3);
+  const before = rig.accepted.length;
+  assert.match(await submitMail(talker, `${from}${'..\r\n'.repeat(lines)}`), /^250 2\.0\.0 /);
+  const stored = await rig.blobs.get(rig.accepted[before]!.blobKey!);
+  assert.ok(stored!.equals(Buffer.from(`${from}${'.\r\n'.repeat(lines)}`)));
+  assert.ok(pieces < 50, `${pieces} pieces`);
+  talker.destroy();
+});
+
+test('what comes behind a command that waits, and a line that drips, is not copied again and again', async (t) => {
+  const plain = createLoginGuard();
+  const held = Promise.withResolvers<void>();
+  const guard: LoginGuard = {
+    ...plain,
+    enter: async (address, username) => {
+      await held.promise;
+      return plain.enter(address, username);
+    },
+  };
+  const { port } = await rig.listen({ guard });
+  let copiedBytes = 0;
+  const { concat } = Buffer;
+  t.mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
+    const joined = concat(list, length);
+    copiedBytes += joined.length;
+    return joined;
+  });
+  const { copy } = Buffer.prototype;
+  t.mock.method(Buffer.prototype, 'copy', function (this: Buffer, ...args: Parameters<typeof copy>) {
+    const bytes = copy.apply(this, args);
+    copiedBytes += bytes;
+    return bytes;
+  });
+  const talker = await connectTalker(port);
+  await talker.reply();
+  await talker.say('EHLO a');
+  await talker.say('STARTTLS');
+  await talker.startTls();
+  await talker.say('EHLO a');
+  const auth = `AUTH PLAIN ${plainResponse(rig.credentials.live)}\r\n`;
+  // Turn by turn, so that each piece is read by itself.
+  const drip = async (piece: string): Promise<void> => {
+    talker.send(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  for (const byte of auth) await drip(byte);
+  const noops = 3_000;
+  for (let i = 0; i < noops; i += 1) await drip(`NOOP ${'x'.repeat(25)}\r\n`);
+  const sentBytes = noops * 32;
+  await waitUntil('all to be received', () => copiedBytes >= sentBytes);
+  held.resolve();
+  assert.match(await talker.reply(), /^235 /);
+  assert.match(await talker.reply(), /^250 /);
+  assert.ok(copiedBytes < 20 * sentBytes, `${copiedBytes} bytes copied of ${sentBytes}`);
+  talker.destroy();
 });
 
 test('a thousand NOOPs are not answered for ever', async () => {

@@ -123,27 +123,49 @@ test('the rate of a credential is limited, and that of others is their own', asy
   sandbox.destroy();
 });
 
-test('a stop tells idle sessions, and lets a mail that is coming in end', async () => {
+test('a stop lets a mail that is coming in end, refuses others meanwhile, and tells every session', async () => {
   const { port, server } = await rig.listen();
   const idle = await openSession(port, rig.credentials.live);
   const between = await openSession(port, rig.credentials.live);
   await between.say(`MAIL FROM:<${SENDER}>`);
+  await between.say('RCPT TO:<ann@example.com>');
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await busy.reply();
   const stopping = server.stop({ deadlineMs: 5_000 });
-  for (const one of [idle, between]) {
-    assert.match((await one.line()) ?? '', /^421 4\.3\.2 /);
-    await one.closed();
-  }
-  await assert.rejects(connectTalker(port), /ECONNREFUSED/);
+  assert.match(await idle.say('NOOP'), /^250 /);
+  assert.match(await idle.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /);
+  assert.match(await between.say('DATA'), /^451 4\.3\.2 /);
+  const late = await connectTalker(port);
+  assert.match(await late.reply(), /^421 4\.3\.2 /);
+  await late.closed();
   const before = rig.accepted.length;
   busy.send(`From: ${SENDER}\r\n\r\nx\r\n`);
   busy.send('.\r\n');
   assert.match(await busy.reply(), /^250 2\.0\.0 /);
-  assert.match(await busy.reply(), /^421 4\.3\.2 /);
+  for (const one of [busy, idle, between]) {
+    assert.match((await one.line()) ?? '', /^421 4\.3\.2 /);
+    await one.closed();
+  }
   assert.equal(rig.accepted.length, before + 1);
   await stopping;
+  await assert.rejects(connectTalker(port), /ECONNREFUSED/);
+});
+
+test('drained sessions stay open, and a mail that does not come to its dot is told so at the deadline', async () => {
+  const { port, server } = await rig.listen();
+  const idle = await openSession(port, rig.credentials.live);
+  const busy = await openSession(port, rig.credentials.live);
+  busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
+  for (let i = 0; i < 3; i += 1) await busy.reply();
+  const before = rig.accepted.length;
+  await server.drain({ deadlineMs: 100 });
+  assert.match(await busy.reply(), /^421 4\.3\.2 /);
+  assert.match(await idle.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /, 'the drain has ended, the session has not');
+  busy.destroy();
+  await server.stop({ deadlineMs: 500 });
+  assert.match(await idle.reply(), /^421 4\.3\.2 /);
+  assert.equal(rig.accepted.length, before);
 });
 
 test('a stop cuts what does not end within the grace', async () => {

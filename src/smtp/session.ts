@@ -10,7 +10,9 @@
  */
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { ByteQueue } from '../base/byte-queue.ts';
 import type { Log } from '../base/log.ts';
+import { malformedLogin } from './authenticate.ts';
 import { lineText } from './command.ts';
 import { runCommand } from './commands.ts';
 import type { Dialogue, Envelope, Login, SmtpServices, Working } from './dialogue.ts';
@@ -21,7 +23,6 @@ import { cleanReply, STOPPING, TOO_LARGE } from './replies.ts';
 
 const LF = 10;
 const CR = 13;
-const NOTHING = Buffer.alloc(0);
 /** What may wait behind a command that is worked on, and what may wait to be read by the client. */
 const WAITING_BYTES = 128 * 1024;
 
@@ -30,6 +31,8 @@ type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
 export interface SessionOptions {
   services: SmtpServices;
   address: string;
+  /** A mail has come to its end, or will not. */
+  onMailOver(): void;
   onClosed(): void;
 }
 
@@ -48,12 +51,17 @@ export class Session implements Dialogue {
   fruitless = 0;
 
   #socket: Socket;
+  readonly #onMailOver: () => void;
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
-  #input: Buffer = NOTHING;
+  readonly #input = new ByteQueue();
+  /** The input is the beginning of a line; up to so many bytes without its end it need not be looked at again. */
+  #midLineBytes = 0;
   #output = '';
   /** Something is under way; the input waits. */
   #isWaiting = false;
+  /** A mail has come in whole and has no reply yet. */
+  #isStoring = false;
   /** The rest of a line that was too long goes by; how much of it did. */
   #skippedBytes = -1;
   #faults = 0;
@@ -63,12 +71,13 @@ export class Session implements Dialogue {
   /** By performance.now(). */
   #deadlineMs: number;
 
-  constructor(socket: Socket, { services, address, onClosed }: SessionOptions) {
+  constructor(socket: Socket, { services, address, onMailOver, onClosed }: SessionOptions) {
     this.services = services;
     this.log = services.log;
     this.address = address;
     this.countedAddress = countedAddress(address);
     this.#socket = socket;
+    this.#onMailOver = onMailOver;
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#attach(socket);
@@ -91,7 +100,7 @@ export class Session implements Dialogue {
       this.#phase = 'closed';
       this.transfer?.abort();
       this.transfer = undefined;
-      this.#input = NOTHING;
+      this.#input.clear();
       this.#onClosed();
     });
   }
@@ -106,8 +115,8 @@ export class Session implements Dialogue {
   #receive(chunk: Buffer): undefined {
     if (this.#phase === 'greeting') return this.hangUp('554 5.5.0 you spoke before the greeting');
     if (this.#phase !== 'open') return;
-    this.#input = this.#input.length === 0 ? chunk : Buffer.concat([this.#input, chunk]);
-    if (!this.#isWaiting) this.#pump();
+    this.#input.push(chunk);
+    if (!this.#isWaiting && (this.#input.length > this.#midLineBytes || chunk.includes(LF))) this.#pump();
     if (this.#input.length > WAITING_BYTES) this.#socket.pause();
   }
 
@@ -132,17 +141,19 @@ export class Session implements Dialogue {
     this.#deadlineMs = performance.now() + this.services.limits.lingerMs;
     this.#socket.end(this.#output, 'latin1');
     this.#output = '';
+    this.#onMailOver();
   }
 
   /** Works through what came until it is used up or something has to be waited for. */
   #pump(): void {
-    const input = this.#input;
-    this.#input = NOTHING;
+    const input = this.#input.bytes;
+    this.#midLineBytes = 0;
     let at = 0;
-    while (at < input.length && this.#mayWork()) {
+    while (at < input.length && this.#midLineBytes === 0 && this.#mayWork()) {
       at = this.transfer === undefined ? this.#takeLine(input, at) : this.#takeContent(this.transfer, input, at);
     }
-    if (at < input.length && this.#phase === 'open') this.#input = input.subarray(at);
+    if (this.#phase === 'open') this.#input.drop(at);
+    else this.#input.clear();
     this.#flush();
   }
 
@@ -150,7 +161,7 @@ export class Session implements Dialogue {
     return this.#phase === 'open' && !this.#isWaiting && this.#socket.writableLength < WAITING_BYTES;
   }
 
-  /** Takes a line from `at` on; answers where the next one begins, or the end of the input. */
+  /** Takes a line from `at` on; answers where the next one begins, or `at` while its end has not come. */
   #takeLine(input: Buffer, at: number): number {
     const end = input.indexOf(LF, at);
     if (this.#skippedBytes >= 0) return this.#skip(input, at, end);
@@ -165,14 +176,14 @@ export class Session implements Dialogue {
       return end === -1 ? input.length : end + 1;
     }
     if (end === -1) {
-      // Copied, so that a few bytes do not keep a large piece of memory.
-      this.#input = Buffer.from(input.subarray(at));
-      return input.length;
+      this.#midLineBytes = limit;
+      return at;
     }
     this.#deadlineMs = performance.now() + this.services.limits.idleMs;
     if (end === at || input[end - 1] !== CR) {
-      this.takeLine = undefined;
-      this.fault('500 5.5.2 a line ends with CR LF');
+      const line = '500 5.5.2 a line ends with CR LF';
+      if (this.takeLine === undefined) this.fault(line);
+      else malformedLogin(this, line);
     } else this.#runLine(lineText(input.subarray(at, end - 1)));
     return end + 1;
   }
@@ -190,7 +201,7 @@ export class Session implements Dialogue {
 
   #refuseLong(limit: number): void {
     if (this.takeLine !== undefined) void this.takeLine(undefined);
-    else if (limit === AUTH_BYTES) this.fault('501 5.5.6 the command is too long');
+    else if (limit === AUTH_BYTES) malformedLogin(this, '501 5.5.6 the command is too long');
     else this.fault(`500 5.5.2 the line is longer than ${limit} bytes`);
   }
 
@@ -213,8 +224,10 @@ export class Session implements Dialogue {
       return input.length;
     }
     this.transfer = undefined;
+    this.#isStoring = true;
     this.#wait(
       transfer.finish().then(({ line, accepted }) => {
+        this.#isStoring = false;
         this.reply(line);
         if (!accepted) return;
         this.#faults = 0;
@@ -241,6 +254,7 @@ export class Session implements Dialogue {
 
   #goOn(): undefined {
     this.#isWaiting = false;
+    if (!this.hasMail()) this.#onMailOver();
     if (this.#phase !== 'open') return;
     if (this.transfer === undefined) {
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
@@ -308,6 +322,16 @@ export class Session implements Dialogue {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
     this.hangUp('421 4.4.2 too slow; the connection is closed');
+  }
+
+  /** Whether a mail is under way: from 354 to the reply to its dot. */
+  hasMail(): boolean {
+    return this.transfer !== undefined || this.#isStoring;
+  }
+
+  /** Tells a client whose mail does not come to its end in time, and ends the session. */
+  giveUp(): void {
+    if (this.transfer !== undefined) this.hangUp(STOPPING);
   }
 
   /** Ends it as soon as no mail is under way. */

@@ -1,8 +1,8 @@
 /**
  * Backups of the embedded storage: one SQLite file that holds the database as of one moment and, in the table `blob_backup`,
  * every blob. Made beside a running service without stopping it; written aside, synced, and put in place whole. The blobs
- * are read after the database, so that none of those it names is missed; one that was swept meanwhile belonged to content that was
- * being deleted. The secret key and first-run.json are not in it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
+ * are read after the database, so that none of those it names is missed; one that was removed meanwhile belonged to content that was
+ * being deleted, and one that is missing or damaged for another reason is told. The secret key and first-run.json are not in it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
  *
  * A restored database sends what was waiting when the backup was made: mail that went out after it goes out again.
  */
@@ -23,10 +23,13 @@ import {
 import path from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { randomText } from '../base/ids.ts';
-import { BlobDamaged, type Blobs, isBlobKey } from './blobs.ts';
+import { OWN_META } from './blob-mark.ts';
+import { type Blobs, isBlobKey } from './blobs.ts';
+import { type CopiedBlobs, copyBlobs, NAMED_BY } from './copy-blobs.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from './data-directory.ts';
 import { syncDirectory, syncFile } from './durable-file.ts';
 import { migrateSqlite } from './migrate.ts';
+import type { Progress } from './portable-file.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
 
 /** More pages than any database has: one step is one snapshot, which writers cannot make start again. */
@@ -34,51 +37,43 @@ const ALL_PAGES = 2_147_483_647;
 /** What may lie in a directory that a backup is restored into: the key is put there first. */
 const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
 
-export interface BackupResult {
+export interface BackupResult extends CopiedBlobs {
   sizeBytes: number;
-  blobs: number;
 }
 
-/** Writes a backup to a file that does not exist yet. */
-export async function backUp(
-  source: { connection: SqliteConnection; blobs: Blobs },
-  file: string,
-): Promise<BackupResult> {
+export interface BackupSource {
+  connection: SqliteConnection;
+  blobs: Blobs;
+  progress?: Progress;
+}
+
+/** Writes a backup to a file that does not exist yet; what of it was lost is in the answer. */
+export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
   if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
   const part = `${file}.${randomText(8)}.part`;
   // Made first, so that the copy is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600));
   try {
     await backup(source.connection.raw, part, { rate: ALL_PAGES });
-    const blobs = await addBlobs(part, source.blobs);
+    const copied = await addBlobs(part, source);
     syncFile(part);
     renameSync(part, file);
     syncDirectory(path.dirname(path.resolve(file)));
-    return { sizeBytes: statSync(file).size, blobs };
+    return { sizeBytes: statSync(file).size, ...copied };
   } catch (error) {
     for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
     throw error;
   }
 }
 
-async function addBlobs(part: string, blobs: Blobs): Promise<number> {
+async function addBlobs(part: string, { connection, blobs, progress }: BackupSource): Promise<CopiedBlobs> {
   const copy = new DatabaseSync(part);
   try {
     copy.exec('PRAGMA journal_mode=DELETE');
     copy.exec('PRAGMA synchronous=OFF');
-    copy.exec('CREATE TABLE blob_backup (key TEXT PRIMARY KEY, content BLOB NOT NULL)');
-    const insert = copy.prepare('INSERT INTO blob_backup (key, content) VALUES (?, ?)');
-    let count = 0;
-    for await (const { key } of blobs.list()) {
-      // What is damaged is lost already, and must not keep the rest from being saved.
-      const content = await blobs.get(key).catch((error: Error) => {
-        if (!(error instanceof BlobDamaged)) throw error;
-      });
-      if (!content) continue;
-      insert.run(key, content);
-      count += 1;
-    }
-    return count;
+    const isNamed = (key: string): boolean =>
+      NAMED_BY.some((sql) => connection.raw.prepare(sql('?')).get(key) !== undefined);
+    return await copyBlobs(copy, { blobs, isNamed, ...(progress && { progress }) });
   } finally {
     copy.close();
   }
@@ -162,6 +157,8 @@ function takeOutBlobs(part: string, folder: string): number {
     }
     for (const shard of [...shards, folder]) syncDirectory(shard);
     copy.exec('DROP TABLE blob_backup');
+    // Of the store that the blobs lay in when the file was made.
+    copy.exec(`DELETE FROM meta WHERE key IN ${OWN_META}`);
     copy.exec('VACUUM');
     return count;
   } finally {

@@ -10,6 +10,7 @@ import { Readable } from 'node:stream';
 import { sha256 } from '../base/digest.ts';
 import { Unavailable } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
+import { MARK_NAME } from './blob-mark.ts';
 import type { BlobReader } from './blob-reader.ts';
 import {
   assertBlobKey,
@@ -22,10 +23,11 @@ import {
   UNFINISHED_MS,
   withDigest,
 } from './blobs.ts';
+import { gatheredPieces } from './gathered-pieces.ts';
 
 const SHARD = /^[0-9A-Za-z]{2}$/;
 const PART = /^[0-9A-Za-z]{26}\.part$/;
-const PROBE = /^clock-[0-9A-Za-z]{8}\.part$/;
+const PROBE = /^(?:clock|mark)-[0-9A-Za-z]{8}\.part$/;
 
 function unavailable(error: unknown): Unavailable {
   return new Unavailable(`blob storage: ${(error as Error).message}`);
@@ -92,7 +94,7 @@ export function openDiskBlobs(folder: string): Blobs {
       const name = key ?? newBlobKey();
       const hash = key === undefined && digest === undefined ? createHash('sha256') : undefined;
       return write(name.slice(0, 2), async (file) => {
-        for await (const chunk of exactly(source, sizeBytes)) {
+        for await (const chunk of gatheredPieces(exactly(source, sizeBytes))) {
           hash?.update(chunk);
           await file.writeFile(chunk).catch(refuse);
         }
@@ -124,6 +126,10 @@ export function openDiskBlobs(folder: string): Blobs {
       }
     },
     storeNowMs: () => fileSystemNowMs(folder),
+    mark: {
+      read: async () => (await readFile(path.join(folder, MARK_NAME), 'utf8').catch(unlessMissing))?.trim(),
+      write: (id) => writeMark(folder, id),
+    },
     removeUnfinished: async () => {
       const beforeMs = (await fileSystemNowMs(folder)) - UNFINISHED_MS;
       let removed = 0;
@@ -169,6 +175,25 @@ function fileReader(file: FileHandle): BlobReader {
 
 function refuse(error: unknown): never {
   throw unavailable(error);
+}
+
+/** Whole or not at all, as blobs are; removeUnfinished() finds what a crash left. */
+async function writeMark(folder: string, id: string): Promise<void> {
+  const temporary = path.join(folder, `mark-${randomText(8)}.part`);
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(`${id}\n`);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path.join(folder, MARK_NAME));
+    await syncFolder(folder);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw unavailable(error);
+  }
 }
 
 async function* files(folder: string): AsyncGenerator<{ shard: string; name: string }> {

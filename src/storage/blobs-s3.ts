@@ -6,6 +6,7 @@
  */
 import { Readable } from 'node:stream';
 import { sha256 } from '../base/digest.ts';
+import { MARK_NAME } from './blob-mark.ts';
 import { assertBlobKey, asWritten, type Blobs, exactly, isBlobKey, newBlobKey, streamAsWritten } from './blobs.ts';
 import { type BytePart, openPartCutter } from './byte-parts.ts';
 import { bytesOf, drained, openS3Client, type S3Call, type S3ClientOptions, textOf, wholeBody } from './s3-client.ts';
@@ -123,6 +124,15 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const { nowMs } = await listPage({ 'max-keys': '1' });
       if (nowMs === undefined) throw new S3Trouble('ListObjectsV2 was answered without a Date', { again: false });
       return nowMs;
+    },
+    mark: {
+      read: async () => {
+        const name = 'GetObject';
+        return (await client.run({ name, method: 'GET', key: MARK_NAME }, (answer) => textOf(name, answer)))?.trim();
+      },
+      write: async (id) => {
+        await putObject(MARK_NAME, Buffer.from(`${id}\n`));
+      },
     },
     removeUnfinished: () => abortUnfinished(client, place),
     presignPut: async ({ key, sizeBytes, contentType, sha256: digest, expiresInSeconds, nowMs }) => {

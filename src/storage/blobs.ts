@@ -13,6 +13,7 @@ import type { Readable } from 'node:stream';
 import { sha256 } from '../base/digest.ts';
 import { Unavailable } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
+import type { BlobMark } from './blob-mark.ts';
 import type { BlobReader } from './blob-reader.ts';
 
 export interface Blobs {
@@ -49,6 +50,8 @@ export interface Blobs {
   storeNowMs(): Promise<number>;
   /** Removes what writes that never ended left behind over an hour ago by the clock of the store; answers how many. */
   removeUnfinished(): Promise<number>;
+  /** The id of the store, beside the blobs; absent in stores that are of one process anyhow. */
+  mark?: BlobMark;
   /** Presigned PUT of stores that take uploads directly (S3); absent on disk: bytes then come through Postrider. */
   presignPut?(options: PresignOptions): Promise<PresignedPut>;
 }

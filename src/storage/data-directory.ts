@@ -27,7 +27,22 @@ export function prepareDataDirectory(folder: string, blobsFolder?: string): Data
   const directory = dataDirectory(folder, blobsFolder);
   makeFolder(directory.path);
   makeFolder(directory.blobsFolder);
+  closeToOthers(directory.databaseFile);
   return directory;
+}
+
+/** The database of a directory that others may read holds mail and hashes of passwords all the same: its files are for us alone. */
+function closeToOthers(databaseFile: string): void {
+  for (const file of ['', '-wal', '-shm'].map((end) => databaseFile + end)) {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found === undefined || (found.mode & 0o077) === 0) continue;
+    try {
+      chmodSync(file, 0o600);
+    } catch (error) {
+      // A file of another user, which we may use by the group: its owner decided so.
+      if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
+    }
+  }
 }
 
 /**

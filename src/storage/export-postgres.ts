@@ -8,6 +8,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Client } from 'pg';
 import { randomText } from '../base/ids.ts';
 import type { Blobs } from './blobs.ts';
+import { type CopiedBlobs, copyBlobs, NAMED_BY } from './copy-blobs.ts';
 import { syncDirectory, syncFile } from './durable-file.ts';
 import { migrateSqlite } from './migrate.ts';
 import { type Copied, type PortableTable, type Progress, portableTables } from './portable-file.ts';
@@ -22,8 +23,16 @@ export interface Export {
   progress: Progress;
 }
 
+/** What was copied, and the blobs that were not though rows name them. */
+export type Exported = Copied & CopiedBlobs;
+
+async function isNamed(client: Client, key: string): Promise<boolean> {
+  for (const sql of NAMED_BY) if ((await client.query(sql('$1'), [key])).rows.length > 0) return true;
+  return false;
+}
+
 /** Writes to a file that does not exist yet; resolves with what was copied, counted on both sides. */
-export async function exportFromPostgres(source: Export, file: string): Promise<Copied> {
+export async function exportFromPostgres(source: Export, file: string): Promise<Exported> {
   if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
   const part = `${file}.${randomText(8)}.part`;
   closeSync(openSync(part, 'wx', 0o600));
@@ -32,14 +41,14 @@ export async function exportFromPostgres(source: Export, file: string): Promise<
     migrateSqlite(made, source.nowMs);
     made.close();
     const raw = new DatabaseSync(part);
-    let copied: Copied;
+    let copied: Exported;
     try {
       raw.exec('PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF');
       raw.exec('BEGIN');
       const tables = await copySnapshot(source, raw);
-      const blobs = await copyBlobs(source, raw);
+      const blobs = await copyBlobs(raw, { ...source, isNamed: (key) => isNamed(source.client, key) });
       raw.exec('COMMIT');
-      copied = { tables, blobs };
+      copied = { tables, ...blobs };
     } finally {
       raw.close();
     }
@@ -87,19 +96,5 @@ async function copyTable(
   }
   await client.query('CLOSE rows_of_table');
   if (done !== total) throw new Error(`${done} rows of ${total} were read from the table ${name}`);
-  return done;
-}
-
-async function copyBlobs({ blobs, progress }: Export, raw: DatabaseSync): Promise<number> {
-  raw.exec('CREATE TABLE blob_backup (key TEXT PRIMARY KEY, content BLOB NOT NULL)');
-  const insert = raw.prepare('INSERT INTO blob_backup (key, content) VALUES (?, ?)');
-  let done = 0;
-  for await (const { key } of blobs.list()) {
-    const content = await blobs.get(key);
-    if (content === undefined) continue;
-    insert.run(key, content);
-    done += 1;
-    progress('blobs', done, done);
-  }
   return done;
 }

@@ -4,6 +4,7 @@
  * swept later. Leases of the file's last process are given back, so that its mail goes out at once.
  */
 import type { Client } from 'pg';
+import { OWN_META } from './blob-mark.ts';
 import type { Blobs } from './blobs.ts';
 import {
   type Copied,
@@ -39,7 +40,9 @@ export async function importIntoPostgres({ file, client, blobs, progress }: Impo
     await client.query('DELETE FROM meta');
     const tables: Record<string, number> = {};
     for (const table of file.tables) tables[table.name] = await copyTable(file, client, table, progress);
-    await client.query('UPDATE work SET leased = 0 WHERE leased <> 0');
+    // Of the store that the file's blobs lay in; the one they are in now gets its own at the start.
+    await client.query(`DELETE FROM meta WHERE key IN ${OWN_META}`);
+    await client.query('UPDATE work SET leased = 0, due = now_ms() WHERE leased <> 0');
     await client.query('COMMIT');
     return { tables, blobs: stored };
   } catch (error) {

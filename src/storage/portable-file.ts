@@ -75,6 +75,10 @@ function lastSeqOf(
   return Math.max(highest, numbered.get(name) ?? 0);
 }
 
+export function countRows(raw: DatabaseSync, table: string): number {
+  return Number(raw.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
+}
+
 /** Opens a file for reading; throws a sentence when it is no whole one, or of another version of the program. */
 export function openPortableFile(file: string): PortableFile {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
@@ -87,7 +91,7 @@ export function openPortableFile(file: string): PortableFile {
     return {
       raw: opened,
       tables,
-      count: (table) => Number(opened.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n),
+      count: (table) => countRows(opened, table),
       close: () => opened.close(),
     };
   } catch (error) {

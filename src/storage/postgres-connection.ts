@@ -1,8 +1,8 @@
 /**
  * One connection to a PostgreSQL server and the transactions on it. A transaction is sent without waiting where nothing
  * has to be known first: BEGIN goes out with the first statement, and statements that an operation does not await go out
- * with the COMMIT; an error of any of them rejects the whole. It is committed only when the server says so: after a lost
- * connection the outcome is unknown, and the transaction is rejected.
+ * with the COMMIT; an error of any of them rejects the whole. It is committed only when the server says so: a connection that is
+ * lost behind the COMMIT leaves the outcome unknown, and the transaction is rejected with a fault that says it.
  *
  * Nothing hangs: lock and statement timeouts are set, behind a pooler with every BEGIN (they would not pass PgBouncer as
  * parameters of the connection), and a server that does not answer at all loses the connection after DEADLINE_MS. A process that stops in
@@ -11,7 +11,7 @@
 import { Socket } from 'node:net';
 import type { Client, QueryResult } from 'pg';
 import type { Row, SqlValue, Transaction } from './operation.ts';
-import { type Fault, judgeFault, UnfitServer } from './postgres-fault.ts';
+import { type Fault, judgeCommitFault, judgeFault, UnfitServer } from './postgres-fault.ts';
 import { statementOf } from './postgres-statement.ts';
 import { type PostgresAddress, tlsOptions } from './postgres-url.ts';
 
@@ -279,18 +279,31 @@ async function transact<R>(
     throw open.fault() ?? error;
   }
   open.close();
+  // What is lost already gets no COMMIT.
+  const lost = open.fault() !== undefined || connection.broken !== undefined;
   let ended: QueryResult;
   try {
     gatherWrites(client);
     ended = await client.query('COMMIT');
   } catch (error) {
-    throw open.fault() ?? new StatementFault(judgeFault(error));
+    throw commitFault(error, { mode, lost, first: open.fault() });
   }
   // The COMMIT of a failed transaction rolls it back, and says so. Earlier statements were answered before it.
   const fault = open.fault();
   if (fault) throw fault;
   if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
   return value;
+}
+
+/** What a rejected COMMIT means; `first` is the fault of a statement that was sent before it, `lost` that this was known. */
+function commitFault(
+  error: unknown,
+  { mode, lost, first }: { mode: TransactionMode; lost: boolean; first: StatementFault | undefined },
+): StatementFault {
+  if (mode === 'read' || lost) return first ?? new StatementFault(judgeFault(error));
+  // The COMMIT behind a statement that the server refused commits nothing, whatever became of its answer.
+  if (first?.fault.isServersWord) return first;
+  return new StatementFault(judgeCommitFault(error));
 }
 
 /**

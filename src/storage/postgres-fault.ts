@@ -1,7 +1,7 @@
 /**
  * What an error of the PostgreSQL server or of the way to it means: run the transaction again, refuse for now, or a bug.
- * Only what the server itself said before a commit is ever run again; after a lost connection nobody knows whether
- * the commit happened, and the caller is refused.
+ * Only what the server itself said before a commit is ever run again; after a connection that was lost behind a COMMIT nobody
+ * knows whether it happened, and the caller is told so.
  */
 
 export interface Fault {
@@ -14,6 +14,10 @@ export interface Fault {
   isKeyTaken?: boolean;
   /** The connection is of no use any more. */
   drop: boolean;
+  /** The server itself said this, and not a pooler of a server that it lost (classes 08 and 40003). */
+  isServersWord: boolean;
+  /** A COMMIT was sent, and there is no answer to it that says what became of it. */
+  isOutcomeUnknown?: boolean;
   reason: string;
 }
 
@@ -28,8 +32,7 @@ const STALE_STATEMENT = new Set(['26000', '42P05']);
 const UNAVAILABLE = /^(08|28|3D|53|57|58|25P0[34]|25006|55P03|XX00[12])/;
 const DROP = /^(08|28|3D|57P0|58|25P0[34]|25006|XX00[12])/;
 
-/** Judges what a statement was rejected with. */
-export function judgeFault(error: unknown): Fault {
+function meaningOf(error: unknown): Omit<Fault, 'isServersWord'> {
   const { code, message, severity } = error as { code?: string; message?: string; severity?: string };
   const reason = message ?? String(error);
   if (severity === undefined || code === undefined) return { kind: 'unavailable', drop: true, reason };
@@ -41,6 +44,26 @@ export function judgeFault(error: unknown): Fault {
   if (code === '25006') return { kind: 'unavailable', drop: true, reason: `${reason}; is the server a standby?` };
   if (UNAVAILABLE.test(code)) return { kind: 'unavailable', drop: fatal || DROP.test(code), reason };
   return { kind: fatal ? 'unavailable' : 'bug', drop: fatal, reason: `${reason} (${code})` };
+}
+
+/** Judges what a statement was rejected with. */
+export function judgeFault(error: unknown): Fault {
+  return { ...meaningOf(error), isServersWord: isServersWord(error) };
+}
+
+function isServersWord(error: unknown): boolean {
+  const { code, severity } = error as { code?: string; severity?: string };
+  return severity !== undefined && code !== undefined && !/^(08|40003$)/.test(code);
+}
+
+/**
+ * Judges what a COMMIT was rejected with. An error of the server says that it rolled back; what ends the session says nothing,
+ * since that may have ended after the commit was written.
+ */
+export function judgeCommitFault(error: unknown): Fault {
+  const fault = judgeFault(error);
+  if (fault.isServersWord && (error as { severity: string }).severity === 'ERROR') return fault;
+  return { ...fault, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
 }
 
 /** Whether a refused connection may be granted in a moment: the server is starting, restarting or not reachable. */

@@ -9,6 +9,7 @@ import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { DatabaseState } from './database.ts';
 import { connectForOperations, type PostgresConnection } from './postgres-connection.ts';
+import { UnfitServer } from './postgres-fault.ts';
 import { type PostgresAddress, shownAddress } from './postgres-url.ts';
 
 const TRIAL_PAUSE_MS = 250;
@@ -43,6 +44,8 @@ export class PostgresPool {
   #open = 0;
   #opening = 0;
   #state: DatabaseState = { ready: true };
+  /** On performance.now(): since when no connection was lost in use, and none refused. */
+  #wholeSinceMs = performance.now();
   #trial: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
   #closing = false;
@@ -52,7 +55,7 @@ export class PostgresPool {
   }
 
   state(): DatabaseState {
-    return this.#state;
+    return this.#state.ready ? { ready: true, readyForMs: performance.now() - this.#wholeSinceMs } : this.#state;
   }
 
   /** A connection for the caller alone, to be given back; rejects with Unavailable when there is none to be had. */
@@ -72,8 +75,10 @@ export class PostgresPool {
   }
 
   release(connection: PostgresConnection): void {
-    if (connection.broken !== undefined) this.#drop(connection);
-    else this.#keep(connection);
+    if (connection.broken !== undefined) {
+      this.#wholeSinceMs = performance.now();
+      this.#drop(connection);
+    } else this.#keep(connection);
     this.#serve();
   }
 
@@ -168,10 +173,13 @@ export class PostgresPool {
   /** Refuses everybody until a trial succeeds. */
   #fail(error: Error): void {
     if (this.#closing) return;
-    if (this.#state.ready) this.#options.log.error({ err: error.message }, 'the database is not ready');
-    const reason = `the database ${shownAddress(this.#options.address)} cannot be used: ${error.message}`;
+    const where = shownAddress(this.#options.address);
+    if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'the database is not ready');
+    // What everybody may read says whose trouble it is, and no more.
+    const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnfitServer;
+    const reason = isAnswer ? 'the database cannot be used' : 'the database cannot be reached';
     this.#state = { ready: false, reason };
-    this.#refuse(reason);
+    this.#refuse(`${reason}: ${where}: ${error.message}`);
     this.#look();
   }
 
@@ -205,7 +213,10 @@ export class PostgresPool {
     try {
       const connection = await connectForOperations(this.#options.address);
       this.#open += 1;
-      if (!this.#state.ready) this.#options.log.info('the database is ready again');
+      if (!this.#state.ready) {
+        this.#options.log.info('the database is ready again');
+        this.#wholeSinceMs = performance.now();
+      }
       this.#state = { ready: true };
       if (this.#open > this.#options.size) this.#drop(connection);
       else this.#adopt(connection);

@@ -1,13 +1,13 @@
 /** PostgreSQL as a database: what is kept of a transaction, what a lost server means, and what is refused at the door. */
 import assert from 'node:assert/strict';
-import net from 'node:net';
 import test, { type TestContext } from 'node:test';
 import pg from 'pg';
+import { commitCut } from '../../test/kit/commit-cut.ts';
 import { countOperation, failOperation, writeOperation } from '../../test/kit/storage-operations.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { serverIsOurs, tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { Unavailable } from '../base/failure.ts';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import type { Database } from './database.ts';
 import { listMigrations } from './migrate.ts';
@@ -15,6 +15,7 @@ import { migratePostgres, pendingPostgres } from './migrate-postgres.ts';
 import type { Operation, Transaction } from './operation.ts';
 import { openPostgresDatabase } from './postgres.ts';
 import { assertCommitIsDurable } from './postgres-connection.ts';
+import { judgeCommitFault } from './postgres-fault.ts';
 import { parsePostgresUrl } from './postgres-url.ts';
 
 function write<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R> {
@@ -159,40 +160,81 @@ test('a connection that is ended refuses its own operation only', async (t) => {
   assert.equal(database.state().ready, true);
 });
 
-test('a commit whose answer is lost is never told as done', async (t) => {
-  const { url, server, drop } = await tempPostgres();
+test('a commit whose answer is lost is told as unknown, alone and together, and never run again', async (t) => {
+  const { url, drop } = await tempPostgres();
   t.after(drop);
   await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
-  let cutAtCommit = false;
-  const proxy = net.createServer((client) => {
-    const upstream = net.connect(server.port, '127.0.0.1');
-    for (const socket of [client, upstream]) socket.on('error', () => undefined);
-    client.on('data', (chunk) => {
-      upstream.write(chunk);
-      if (!cutAtCommit || !chunk.includes('COMMIT\0')) return;
-      client.destroy();
-      upstream.end();
-    });
-    upstream.pipe(client);
-    client.on('close', () => upstream.destroySoon());
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const proxy = await commitCut(url);
   t.after(() => proxy.close());
-  const through = new URL(url);
-  through.host = `127.0.0.1:${(proxy.address() as net.AddressInfo).port}`;
-  const database = await open(t, through.href);
+  const database = await open(t, proxy.url);
+  const isReady = (): boolean => database.state().ready;
   await database.execute(writeOperation, 'u1');
-  cutAtCommit = true;
-  const outcome = await database.execute(writeOperation, 'u2').then(
-    () => 'told as done',
-    (error: Error) => error,
+  proxy.loseAnswer('');
+  await assert.rejects(database.execute(writeOperation, 'u2'), OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  const unawaited = write((tx, key: string) => void tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', key, ''));
+  proxy.loseAnswer('');
+  await assert.rejects(database.execute(unawaited, 'u3'), OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  const together: Operation<string, number> = {
+    ...writeOperation,
+    name: 'test.writeTogether',
+    together: async (tx, keys) => Promise.all(keys.map((key) => writeOperation.run(tx, key))),
+  };
+  proxy.loseAnswer('');
+  const group = await Promise.allSettled(['u4', 'u5', 'u6'].map((key) => database.execute(together, key)));
+  for (const one of group) assert.ok(one.status === 'rejected' && one.reason instanceof OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  await database.execute(writeOperation, 'u7');
+  assert.equal(proxy.lost, 3);
+  // The server did commit: had an operation been run again, it would have met its own row.
+  await waitUntil('the commits', async () => (await count(database, 'u')) === 7);
+});
+
+test('what failed before its COMMIT, or is a reading, is an outage and not unknown', async (t) => {
+  const { database, url, close } = await tempDatabase('postgres');
+  t.after(close);
+  const isPlain = (error: unknown): boolean => error instanceof Unavailable && !(error instanceof OutcomeUnknown);
+  const endSelf = 'DO $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); END $$';
+  await assert.rejects(
+    database.execute(
+      write(async (tx) => {
+        await tx.run(endSelf);
+      }),
+      null,
+    ),
+    isPlain,
   );
-  assert.ok(outcome instanceof Unavailable, String(outcome));
-  cutAtCommit = false;
-  await waitUntil('the database to be ready', () => database.state().ready);
-  await database.execute(writeOperation, 'u3');
-  // The server did commit: had the operation been run again, it would have met its own row.
-  await waitUntil('the commit', async () => (await count(database, 'u')) === 3);
+  await assert.rejects(
+    database.execute(
+      write((tx) => void tx.run(endSelf)),
+      null,
+    ),
+    isPlain,
+  );
+  const proxy = await commitCut(url!);
+  t.after(() => proxy.close());
+  const through = await open(t, proxy.url);
+  proxy.loseAnswer('');
+  await assert.rejects(through.execute(countOperation, 'x'), isPlain);
+  // Refused by the server itself: its transaction is rolled back, even if the answer to the COMMIT is lost.
+  await waitUntil('the database to be ready', () => through.state().ready);
+  proxy.loseAnswer('');
+  const refused = write(async (tx) => {
+    await Promise.resolve(tx.run('INSERT INTO meta (key, value) VALUES (?, NULL)', 'x')).catch(() => undefined);
+  });
+  await assert.rejects(through.execute(refused, null), /null value in column "value"/);
+  assert.equal(proxy.lost, 2);
+});
+
+test('what a server or a pooler says of a COMMIT', () => {
+  const judged = (code: string, severity: string): boolean | undefined =>
+    judgeCommitFault({ code, severity, message: 'as told' }).isOutcomeUnknown;
+  for (const code of ['40001', '23505', '53100', '55P03', '57014'])
+    assert.equal(judged(code, 'ERROR'), undefined, code);
+  for (const code of ['57P01', '57P02', '40001']) assert.equal(judged(code, 'FATAL'), true, code);
+  for (const code of ['08P01', '08006', '08007', '40003']) assert.equal(judged(code, 'ERROR'), true, code);
+  assert.equal(judgeCommitFault(new Error('read ECONNRESET')).isOutcomeUnknown, true);
 });
 
 test('a server that restarts is waited for, and the process goes on', { skip: !serverIsOurs }, async (t) => {
@@ -202,13 +244,14 @@ test('a server that restarts is waited for, and the process goes on', { skip: !s
   await database.execute(writeOperation, 's1');
   await server.stopServer('immediate');
   await assert.rejects(database.execute(writeOperation, 's2'), Unavailable);
-  await waitUntil('it to be noticed', () => database.state().reason?.includes('ECONNREFUSED'));
-  assert.match(database.state().reason!, /postgres:\/\/postgres@127\.0\.0\.1:\d+\/postrider_\w+ cannot be used: /);
+  await waitUntil('it to be noticed', () => database.state().reason === 'the database cannot be reached');
+  assert.deepEqual(database.state(), { ready: false, reason: 'the database cannot be reached' });
   const began = performance.now();
   await assert.rejects(database.execute(countOperation, 's'), Unavailable);
   assert.ok(performance.now() - began < 100, 'nobody waits while it is away');
   await server.startServer();
   await waitUntil('it to be ready', () => database.state().ready);
+  assert.ok(database.state().readyForMs! < 1_000, 'since when it is back');
   await database.execute(writeOperation, 's3');
   assert.equal(await count(database, 's'), 2);
   assert.ok(url);

@@ -4,10 +4,10 @@
  * time, so that under load many share one round trip and one sync.
  *
  * What other nodes do at the same moment may roll a transaction back (deadlock, serialization, a unique key); it is run
- * again then. A connection that is lost before the commit was acknowledged rejects with Unavailable and is never run
- * again, since nobody knows whether it happened.
+ * again then. A connection that is lost rejects with Unavailable; one that is lost between the COMMIT and its answer with
+ * OutcomeUnknown. Neither is run again.
  */
-import { Unavailable } from '../base/failure.ts';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from './database.ts';
 import type { Operation, Transaction } from './operation.ts';
@@ -68,7 +68,7 @@ class Operations {
         const { kind, reason, isKeyTaken } = error.fault;
         const isLastRun = run === RUNS_AT_MOST;
         if (kind === 'bug' || (isLastRun && isKeyTaken)) throw new Error(`${op.name}: ${reason}`, { cause: error });
-        if (kind === 'unavailable' || isLastRun) throw new Unavailable(`${op.name}: ${reason}`);
+        if (kind === 'unavailable' || isLastRun) throw refusalOf(op, error);
         await new Promise((resolve) => setTimeout(resolve, 5 * run * (1 + Math.random())));
       }
     }
@@ -98,6 +98,12 @@ class Operations {
     }
     return queue;
   }
+}
+
+/** What the callers of an operation are told when the server is away. */
+function refusalOf(op: AnyOperation, error: Error): Unavailable {
+  const isUnknown = error instanceof StatementFault && error.fault.isOutcomeUnknown === true;
+  return new (isUnknown ? OutcomeUnknown : Unavailable)(`${op.name}: ${error.message}`);
 }
 
 /** Calls of one operation that wait to be done together. */
@@ -146,7 +152,7 @@ class GroupQueue {
         const isAway =
           error instanceof StatementFault ? error.fault.kind === 'unavailable' : error instanceof Unavailable;
         if (isAway) {
-          const refusal = new Unavailable(`${this.#op.name}: ${(error as Error).message}`);
+          const refusal = refusalOf(this.#op, error as Error);
           for (const one of group) one.reject(refusal);
           return;
         }

@@ -3,10 +3,11 @@
  * serving thread and answers each batch once.
  *
  * Writer: a batch is one transaction and one sync (group commit). If one of its operations throws, the transaction is
- * rolled back and the operations run again one by one, so that only the guilty one fails. If the commit itself fails,
- * nothing of the batch has happened and every operation is answered so. A failed sync is never retried: after an I/O
- * error the thread refuses all further work and the process is expected to end (the pages a failed fsync dropped may
- * be gone, and a second fsync would claim otherwise).
+ * rolled back and the operations run again one by one, so that only the guilty one fails. If the commit itself fails
+ * for want of space or behind a lock, nothing of the batch has happened and every operation is answered so. After an I/O error
+ * of the commit nobody knows: its last frame may stand in the write-ahead log, whole, and the next start then takes it for
+ * committed. A failed sync is never retried: after an I/O error the thread refuses all further work and the process is
+ * expected to end (the pages a failed fsync dropped may be gone, and a second fsync would claim otherwise).
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { findOperation, type Operation } from './operation.ts';
@@ -20,7 +21,8 @@ export interface ThreadSetup {
 }
 
 export type ThreadRequest = [name: string, args: unknown][];
-export type OperationAnswer = { value: unknown } | { error: string; kind: 'bug' | 'busy' | 'full' | 'io' };
+/** `lost`: an I/O error while the commit was written. */
+export type OperationAnswer = { value: unknown } | { error: string; kind: 'bug' | 'busy' | 'full' | 'io' | 'lost' };
 
 const port = parentPort;
 if (!port) throw new Error('sqlite-thread runs as a worker thread only');
@@ -112,6 +114,9 @@ async function runGroup(tx: SqliteConnection, batch: ThreadRequest): Promise<Gro
     }
     if ('kind' in answer && answer.kind === 'io') broken = answer.error;
     const fatal = committing || !('kind' in answer) || answer.kind !== 'bug';
+    if (committing && 'kind' in answer && answer.kind === 'io') {
+      return { ok: false, fatal, answer: { ...answer, kind: 'lost' } };
+    }
     return { ok: false, fatal, answer };
   }
 }

@@ -4,7 +4,7 @@
  * for the disk. Refuses to open a directory that another serving process holds.
  */
 import { Worker } from 'node:worker_threads';
-import { Unavailable } from '../base/failure.ts';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Database, DatabaseState } from './database.ts';
 import type { Operation } from './operation.ts';
@@ -31,6 +31,7 @@ class ThreadQueue {
   readonly #worker: Worker;
   readonly #opened: Promise<void>;
   readonly #onBroken: (reason: string) => void;
+  readonly #writes: boolean;
   #waiting: Waiting[] = [];
   #flying: Waiting[] = [];
   #scheduled = false;
@@ -40,6 +41,7 @@ class ThreadQueue {
 
   constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
     this.#onBroken = onBroken;
+    this.#writes = setup.mode === 'write';
     this.#worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
       workerData: setup,
       // What a thread allocates is short-lived and small; half of Node's default keeps it out of resident memory.
@@ -99,8 +101,10 @@ class ThreadQueue {
       if ('value' in answer) done[i]!.resolve(answer.value);
       else if (answer.kind === 'bug') done[i]!.reject(new Error(`${done[i]!.name}: ${answer.error}`));
       else {
-        if (answer.kind === 'io') this.#onBroken(answer.error);
-        done[i]!.reject(new Unavailable(`${done[i]!.name}: ${answer.error}`));
+        const isLost = answer.kind === 'lost';
+        if (isLost || answer.kind === 'io') this.#onBroken(answer.error);
+        const reason = `${done[i]!.name}: ${answer.error}`;
+        done[i]!.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
       }
     }
     if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
@@ -118,7 +122,10 @@ class ThreadQueue {
   #end(reason: string): void {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
-    for (const one of [...this.#flying.splice(0), ...this.#waiting.splice(0)]) one.reject(new Unavailable(reason));
+    for (const one of this.#flying.splice(0)) {
+      one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+    }
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason));
     this.#drained?.();
   }
 
@@ -150,7 +157,7 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   let state: DatabaseState = { ready: true };
   const broken = (reason: string): void => {
     if (!state.ready) return;
-    state = { ready: false, reason: `storage is broken: ${reason}` };
+    state = { ready: false, reason: 'the storage is broken, and the service ends; its log says why' };
     options.onBroken(reason);
   };
   const setup = { file: options.file, operationsModule: options.operationsModule };

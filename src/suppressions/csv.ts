@@ -1,7 +1,8 @@
 /**
  * The suppression list as CSV (RFC 4180). The import takes what the export wrote, and plain lists: a first line that names
  * its columns is optional, `email` is the only column needed, unknown columns are passed over. It refuses the whole file
- * when one line is faulty, and names every faulty line.
+ * when one line is faulty, and names every faulty line. An address that a spreadsheet would take for a formula goes out with an
+ * apostrophe in front, which the import takes off again.
  */
 import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
@@ -13,6 +14,11 @@ import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from '.
 const MAX_FAULTS = 100;
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
+
+/** What begins a formula in a spreadsheet, behind any apostrophes of its own. */
+const FORMULA = /^'*[=+\-@\t\r]/;
+/** The apostrophe that the export puts in front of it. */
+const GUARDED = /^'(?='*[=+\-@\t\r])/;
 
 interface CsvLine {
   number: number;
@@ -76,7 +82,7 @@ function columnsOf(first: CsvLine): Columns & { named: boolean } {
 
 function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression | string {
   const cell = (index: number): string => line.cells[index]?.trim() ?? '';
-  const address = parseAddress(cell(columns.email));
+  const address = parseAddress(cell(columns.email).replace(GUARDED, ''));
   if (!address.ok) return `the address ${address.reason}`;
   if (address.value.name !== '') return 'the address has a display name; give the bare address';
   const reason = cell(columns.reason).toLowerCase() || 'manual';
@@ -126,7 +132,8 @@ function quote(cell: string): string {
 }
 
 function csvLine(one: Suppression): string {
-  const cells = [one.email, one.reason, one.sourceMessageId ?? '', one.expiresAt === null ? '' : iso(one.expiresAt)];
+  const email = FORMULA.test(one.email) ? `'${one.email}` : one.email;
+  const cells = [email, one.reason, one.sourceMessageId ?? '', one.expiresAt === null ? '' : iso(one.expiresAt)];
   return `${[...cells, iso(one.createdAt)].map(quote).join(',')}\r\n`;
 }
 

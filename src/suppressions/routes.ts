@@ -118,15 +118,19 @@ function listRoutes({ database, clock }: { database: Database; clock: Clock }): 
     route({
       ...{ method: 'POST', path: '/suppressions', tag: 'suppressions', auth: 'key' },
       summary: 'Suppress an address',
-      description: 'Replaces what was known of the address. Without expiresAt it holds until it is removed.',
+      description:
+        'Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.',
       body: newSuppression,
       judgeRest: (fields) => faultsOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
       handle: async (request) => {
         const read = readNew(request.body, clock.now());
         if (!read.ok) return read;
-        await database.execute(suppressOperation, { ...listOf(request.caller), suppression: read.value });
-        return answer(body(read.value));
+        const kept = await database.execute(suppressOperation, {
+          ...listOf(request.caller),
+          suppression: read.value,
+        });
+        return answer(body(kept));
       },
     }),
     route({
@@ -136,7 +140,10 @@ function listRoutes({ database, clock }: { database: Database; clock: Clock }): 
       response: { status: 200, schema: closed({ message: Type.String() }) },
       handle: async ({ caller, params }) => {
         const email = sameAddressKey((params.email ?? '').trim());
-        const removed = await database.execute(unsuppressOperation, { ...listOf(caller), email });
+        const removed = await database.execute(unsuppressOperation, {
+          ...{ ...listOf(caller), email },
+          nowMs: clock.now(),
+        });
         if (removed) return answer({ message: 'The address is no longer suppressed.' });
         return { ok: false, failure: failure('NOT_FOUND', { message: 'This address is not suppressed.' }) };
       },

@@ -1,6 +1,6 @@
 /** The rows of the suppression list: one per account, mode and address key (lower case, A-label domain). */
 import type { Mode } from '../base/mode.ts';
-import { operation } from '../storage/operation.ts';
+import { locked, operation } from '../storage/operation.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual';
 export const SUPPRESSION_REASONS: SuppressionReason[] = ['bounce', 'complaint', 'unsubscribe', 'manual'];
@@ -23,12 +23,34 @@ export interface Suppression {
 const COLUMNS =
   'email, reason, source_message_id AS "sourceMessageId", expires_at AS "expiresAt", created_at AS "createdAt"';
 
-/** Adds an address or replaces what is known of it. */
+/** Whose wish it was counts for more than what a server said, and that for more than what was entered by hand. */
+const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
+
+/** The stronger reason of two entries and the later end. */
+function strongerOf(known: Suppression, added: Suppression): Suppression {
+  const reasoned = STRENGTH[added.reason] >= STRENGTH[known.reason] ? added : known;
+  const isEndless = known.expiresAt === null || added.expiresAt === null;
+  const expiresAt = isEndless ? null : Math.max(known.expiresAt!, added.expiresAt!);
+  return { ...reasoned, expiresAt, createdAt: added.createdAt };
+}
+
+/**
+ * Adds an address; where it is on the list already the stronger reason and the later end stay. Times are judged by
+ * `createdAt`. Answers the entry as it is then.
+ */
 export const suppressOperation = operation(
   'suppressions.add',
   'write',
-  async (tx, args: ListOf & { suppression: Suppression }): Promise<void> => {
-    const { suppression } = args;
+  async (tx, args: ListOf & { suppression: Suppression }): Promise<Suppression> => {
+    const known = await tx.get<Suppression>(
+      `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+         AND (expires_at IS NULL OR expires_at > ?) ${locked(tx)}`,
+      args.accountId,
+      args.mode,
+      args.suppression.email,
+      args.suppression.createdAt,
+    );
+    const suppression = known ? strongerOf(known, args.suppression) : args.suppression;
     await tx.run(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET reason = excluded.reason,
@@ -42,6 +64,7 @@ export const suppressOperation = operation(
       suppression.expiresAt,
       suppression.createdAt,
     );
+    return suppression;
   },
 );
 
@@ -71,16 +94,18 @@ export const importOperation = operation(
   },
 );
 
-/** False when the address is not on the list. */
+/** False when the address is not on the list, or no longer in force there. */
 export const unsuppressOperation = operation(
   'suppressions.remove',
   'write',
-  async (tx, args: ListOf & { email: string }): Promise<boolean> => {
+  async (tx, args: ListOf & { email: string; nowMs: number }): Promise<boolean> => {
     const changed = await tx.run(
-      'DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?',
+      `DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+         AND (expires_at IS NULL OR expires_at > ?)`,
       args.accountId,
       args.mode,
       args.email,
+      args.nowMs,
     );
     return changed === 1;
   },

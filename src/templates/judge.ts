@@ -63,8 +63,14 @@ export function contentFaults(content: Pick<Sources, 'subject'> & { variables: r
   return [...(message ? [{ field: 'subject', message }] : []), ...declarationFaults(content.variables)];
 }
 
-function subjectFault(subject: string): string | undefined {
+/** What is wrong with a subject whose variables have values, or undefined. */
+export function filledSubjectFault(subject: string): string | undefined {
   if (hasForbiddenControl(subject)) return 'has a line break or another control character';
-  const isTooLong = !isTemplate(subject) && [...subject].length > MAX_SUBJECT_LENGTH;
+  const isTooLong = subject.length > MAX_SUBJECT_LENGTH && [...subject].length > MAX_SUBJECT_LENGTH;
   return isTooLong ? `must be at most ${MAX_SUBJECT_LENGTH} characters long` : undefined;
+}
+
+function subjectFault(subject: string): string | undefined {
+  if (!isTemplate(subject)) return filledSubjectFault(subject);
+  return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
 }

@@ -1,8 +1,12 @@
 /**
  * Layouts: a template whose html (and text, if it has one) holds `{{ content }}` once or more, where other templates put
  * theirs. The two sources become one before anything is parsed or filled in, so that both see the same variables and no
- * value is ever expanded again. A layout has no layout of its own; its subject is not used.
+ * value is ever expanded again. A layout has no layout of its own; its subject is not used. A layout may repeat its place: what
+ * would be longer than a source may be is refused by its length, and never made.
  */
+import { type Fault, failure } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/result.ts';
+import { MAX_SOURCE_LENGTH } from './parse.ts';
 import type { TemplateContent } from './template.ts';
 
 const SLOT = /\{\{-?\s*content(?:_html)?\s*(?:\|\s*raw\s*)?-?\}\}/g;
@@ -12,7 +16,13 @@ export function hasSlot(source: string | null): boolean {
   return source !== null && source.search(SLOT) !== -1;
 }
 
-function fillSlot(layout: string, content: string): string {
+/** What the layout's part becomes around the content's; undefined when it would be too long. */
+function fillSlot(layout: string, content: string): string | undefined {
+  let length = layout.length;
+  for (const [slot] of layout.matchAll(SLOT)) {
+    length += content.length - slot.length;
+  }
+  if (length > MAX_SOURCE_LENGTH) return undefined;
   // As a function: a text would have its `$&` and the like expanded.
   return layout.replace(SLOT, () => content);
 }
@@ -21,13 +31,22 @@ export type Sources = Pick<TemplateContent, 'subject' | 'html' | 'text'>;
 
 /**
  * What a template says within its layout. Text of its own goes into the layout's text where that has a place for it, and
- * stands alone otherwise; without text of its own the text is derived from the whole html.
+ * stands alone otherwise; without text of its own the text is derived from the whole html. TEMPLATE_INVALID names each part
+ * that would be too long.
  */
-export function inLayout(content: Sources, layout: Sources): Sources {
-  const { subject, html, text } = content;
-  return {
-    subject,
-    html: html === null || !hasSlot(layout.html) ? html : fillSlot(layout.html!, html),
-    text: text === null || !hasSlot(layout.text) ? text : fillSlot(layout.text!, text),
+export function inLayout(content: Sources, layout: Sources): Result<Sources> {
+  const faults: Fault[] = [];
+  const within = (part: 'html' | 'text'): string | null => {
+    const [own, around] = [content[part], layout[part]];
+    if (own === null || !hasSlot(around)) return own;
+    const filled = fillSlot(around!, own);
+    const message = `is more than ${MAX_SOURCE_LENGTH} characters long within its layout`;
+    if (filled === undefined) faults.push({ field: part, message });
+    return filled ?? null;
   };
+  const sources = { subject: content.subject, html: within('html'), text: within('text') };
+  if (faults.length === 0) return ok(sources);
+  const names = faults.map((fault) => fault.field).join(', ');
+  const message = `The ${names} cannot be used within the layout; make it, or the layout, shorter.`;
+  return refuse(failure('TEMPLATE_INVALID', { details: faults, message }));
 }

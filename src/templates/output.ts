@@ -20,7 +20,7 @@ import {
   toValue,
   Value,
 } from 'liquidjs';
-import { createTimeLimit } from './time-limit.ts';
+import type { Budget } from './budget.ts';
 import { escapeHtml, printable, readProperty } from './value.ts';
 
 /** Subject and text are `text`. */
@@ -40,6 +40,7 @@ export interface Report {
   optional: ReadonlySet<string>;
   /** Writes the source of an output without a value back, instead of nothing. */
   keepMissing: boolean;
+  budget: Budget;
   /** Turns html into text; used for values in text. */
   reduce(html: string): string;
 }
@@ -48,7 +49,7 @@ export class MailContext extends Context {
   readonly report: Report;
 
   constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report) {
-    const renderLimit = createTimeLimit(performance.now()) as unknown as Context['renderLimit'];
+    const renderLimit = report.budget.timeLimit as unknown as Context['renderLimit'];
     super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid, renderLimit });
     this.report = report;
   }
@@ -189,6 +190,8 @@ export class MailOutput implements Template {
       report.objects.add(this.#name);
       return '';
     }
+    // Before it is escaped or reduced, which may take far longer than joining it.
+    report.budget.check(text.length);
     if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
     if (this.#treatment === 'escape') return escapeHtml(text);
     return this.#treatment === 'reduce' ? report.reduce(text) : text;

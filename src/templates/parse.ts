@@ -25,17 +25,19 @@ import {
 } from 'liquidjs';
 import type { Fault } from '../base/failure.ts';
 import { boundFilters } from './bound-filters.ts';
+import { type Budget, MAX_OUTPUT_LENGTH, TooMuchText } from './budget.ts';
 import { type Kind, type MailContext, MailOutput, noteWithoutValue } from './output.ts';
 import { createRecent } from './recent.ts';
 import { RENDER_LIMIT_EXCEEDED, RENDER_LIMIT_MS } from './time-limit.ts';
 import { escapeHtml, printable } from './value.ts';
 
-const MAX_SOURCE_LENGTH = 2_000_000;
+export const MAX_SOURCE_LENGTH = 2_000_000;
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
 const MAX_DEPTH = 50;
 /** Characters and elements that filters and loops may make in one rendering. */
 const MEMORY_LIMIT = 10_000_000;
+const TOO_MUCH_TEXT = `makes too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 
 /** About what a parsed tag keeps in memory; measured 740 to 940 bytes. */
 const TAG_BYTES = 1_000;
@@ -79,6 +81,30 @@ class MailParser extends Parser {
   }
 }
 
+/** Where rendering writes, within the budget of the rendering. */
+class BoundedEmitter implements Emitter {
+  readonly #budget: Budget;
+  buffer = '';
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
+
+  write(value: unknown): void {
+    const text = typeof value === 'string' ? value : (printable(toValue(value)) ?? '');
+    this.#budget.write(text.length);
+    this.buffer += text;
+  }
+}
+
+/** Whatever is rendered, also what `capture` keeps to itself, is written within the budget. */
+function boundRenderer(liquid: Liquid): void {
+  const { renderer } = liquid;
+  const render = renderer.renderTemplates.bind(renderer);
+  renderer.renderTemplates = (templates, context, emitter) =>
+    render(templates, context, emitter ?? new BoundedEmitter((context as MailContext).report.budget));
+}
+
 /** Notes a list that is looped over without being there; the loop runs zero times. */
 function* noteMissing(collection: ForTag['collection'], context: Context): Generator<unknown, void, unknown> {
   if (!TypeGuards.isPropertyAccessToken(collection)) return;
@@ -120,6 +146,7 @@ function createLiquid(kind: Kind): Liquid {
     );
   } else liquid.registerFilter('newline_to_br', (value: unknown) => value);
   boundFilters(liquid);
+  boundRenderer(liquid);
   return liquid;
 }
 
@@ -245,10 +272,14 @@ function piecesOf(templates: Template[]): (string | MailOutput)[] | undefined {
 /** What went wrong while parsing or rendering, as the end of a sentence that starts with the field. */
 export function parseFault(error: unknown): Omit<Fault, 'field'> {
   if (error instanceof LimitError) return placed(error.message, error.line, error.column);
+  if (error instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
+  const limit = error instanceof Error ? limitSentence(error.message) : undefined;
+  if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
   // Nesting that got past the limits ends in an overflow of the stack, endless text in an invalid length.
   if (error instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
+  if (originalError instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
   if (originalError instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
   const [line, column] = error.token.getPosition() as [number, number];
   return placed(sentenceOf(error), line, column);
@@ -260,7 +291,11 @@ function placed(sentence: string, line: number, column: number): Omit<Fault, 'fi
 
 function sentenceOf(error: LiquidError): string {
   const said = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
+  return limitSentence(said) ?? `is not a valid template: ${said}`;
+}
+
+/** What Liquid's own limits mean; it asks some of them outside of any tag, and then tells no place. */
+function limitSentence(said: string): string | undefined {
   if (said === RENDER_LIMIT_EXCEEDED) return `takes longer than ${RENDER_LIMIT_MS} ms to fill in`;
-  if (said === 'memory alloc limit exceeded') return 'makes too much text or too long lists';
-  return `is not a valid template: ${said}`;
+  return said === 'memory alloc limit exceeded' ? 'makes too much text or too long lists' : undefined;
 }

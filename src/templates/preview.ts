@@ -6,6 +6,7 @@ import { failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { accountVariables } from './account-variables.ts';
 import { settleDeclared } from './declared.ts';
+import { filledSubjectFault } from './judge.ts';
 import type { Sources } from './layout.ts';
 import { UNSUBSCRIBE_VARIABLE } from './output.ts';
 import type { ParsedParts, Rendered, ToRender } from './render.ts';
@@ -23,7 +24,7 @@ export interface ToPreview extends Sources {
   parsed?: ParsedParts;
 }
 
-/** INVALID_REQUEST for values of another type than declared, TEMPLATE_INVALID when filling in exceeds the limits. */
+/** INVALID_REQUEST for values of another type than declared and for a subject that no mail may have, TEMPLATE_INVALID when filling in exceeds the limits. */
 export function preview(
   template: ToPreview,
   given: Readonly<Record<string, unknown>>,
@@ -56,6 +57,10 @@ export function preview(
     return refuse(failure('TEMPLATE_INVALID', { details: rendered.failure.details, message }));
   }
   const { value } = rendered;
+  const fault = value.subject === undefined ? undefined : filledSubjectFault(value.subject);
+  if (fault !== undefined) {
+    return refuse(invalid([{ field: 'subject', message: `${fault}, with its variables filled in` }]));
+  }
   return ok({
     subject: value.subject ?? null,
     html: value.html ?? null,

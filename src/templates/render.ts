@@ -9,6 +9,7 @@
 import { toValueSync } from 'liquidjs';
 import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { type Budget, createBudget } from './budget.ts';
 import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
 import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseFault, parseTemplate } from './parse.ts';
 import { createRecent } from './recent.ts';
@@ -44,13 +45,28 @@ export interface Rendered {
   missing: string[];
 }
 
-/** TEMPLATE_VARIABLE_MISSING naming each variable. */
-export function missingFailure(missing: readonly string[]): Failure {
+/** Names in the sentence of a refusal, and in its details. */
+const NAMES_TOLD = 20;
+const DETAILS_TOLD = 100;
+
+/**
+ * TEMPLATE_VARIABLE_MISSING naming each variable, of a great many the first. `required` are those without which the template is
+ * not sent, whatever `missingVariables` says.
+ */
+export function missingFailure(missing: readonly string[], required: readonly string[]): Failure {
+  const names = missing.slice(0, NAMES_TOLD).join(', ');
+  const more = missing.length > NAMES_TOLD ? ` and ${missing.length - NAMES_TOLD} more` : '';
+  const [variable, has, it] = missing.length === 1 ? ['variable', 'has', 'it'] : ['variables', 'have', 'them'];
+  const requirement = required.length === missing.length ? ', and the template requires one' : '';
+  const setting = required.length === 0 ? 'set missingVariables to empty or keep, ' : '';
   return failure('TEMPLATE_VARIABLE_MISSING', {
     message:
-      `${missing.length === 1 ? `The variable ${missing[0]} has` : `The variables ${missing.join(', ')} have`} no value. ` +
-      'Give it in templateVariables, set missingVariables to empty or keep, or send the content literally with render: false.',
-    details: missing.map((name) => ({ field: `templateVariables.${name}`, message: `has no value for {{${name}}}` })),
+      `The ${variable} ${names}${more} ${has} no value${requirement}. ` +
+      `Give ${it} in templateVariables, ${setting}or send the content literally with render: false.`,
+    details: missing.slice(0, DETAILS_TOLD).map((name) => ({
+      field: `templateVariables.${name}`,
+      message: required.includes(name) ? 'is required by the template' : `has no value for {{${name}}}`,
+    })),
   });
 }
 
@@ -58,26 +74,40 @@ type Values = Pick<ToRender, 'variables' | 'accountVariables' | 'parsed'>;
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
+/** Longest html of which the text is remembered between renderings. */
+const MAX_REMEMBERED_LENGTH = 100_000;
+
 /** Fills in; `htmlToText` reduces html to text and is pure. */
 export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
   const reduced = createRecent<string>({
     entries: 500,
     weight: 8_000_000,
-    weigh: (html, text) => (html.length > 100_000 ? Number.POSITIVE_INFINITY : 2 * (html.length + text.length)),
+    weigh: (html, text) =>
+      html.length > MAX_REMEMBERED_LENGTH ? Number.POSITIVE_INFINITY : 2 * (html.length + text.length),
   });
 
-  const reduce = (html: string): string => {
-    if (!/[<&]/.test(html)) return html;
-    const found = reduced.get(html);
-    if (found !== undefined) return found;
-    const text = htmlToText(html);
-    reduced.set(html, text);
-    return text;
+  /** What is too long to be remembered between renderings is remembered within one: a value may be printed many times. */
+  const reducer = (budget: Budget): Report['reduce'] => {
+    const own = new Map<string, string>();
+    return (html) => {
+      if (!/[<&]/.test(html)) return html;
+      const found = reduced.get(html) ?? own.get(html);
+      if (found !== undefined) return found;
+      budget.check(0);
+      const text = htmlToText(html);
+      if (html.length > MAX_REMEMBERED_LENGTH) own.set(html, text);
+      else reduced.set(html, text);
+      return text;
+    };
   };
 
   return (mail) => {
     const { keepMissing, optional = NO_NAMES } = mail;
-    const report: Report = { missing: new Set(), objects: new Set(), optional, keepMissing, reduce };
+    const budget = createBudget();
+    const report: Report = {
+      ...{ missing: new Set(), objects: new Set(), optional, keepMissing, budget },
+      reduce: reducer(budget),
+    };
     const faults: Fault[] = [];
     const rendered: Rendered = { missing: [] };
     const fill = (source: string, kind: Kind, field: keyof ParsedParts): string =>
@@ -86,7 +116,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
     if (mail.html !== undefined) rendered.html = fill(mail.html, 'html', 'html');
     if (mail.text !== undefined) rendered.text = fill(mail.text, 'text', 'text');
     else if (mail.html !== undefined && mail.deriveText && faults.length === 0) {
-      const text = deriveText(mail.html, rendered.html!, mail, report);
+      const text = deriveText(mail.html, rendered.html!, { mail, report, faults });
       // Html without any words, such as a single picture, goes without a text part.
       if (text !== '') rendered.text = text;
     }
@@ -110,11 +140,19 @@ function fillSource(
     faults.push({ field: part.field, ...parsed.fault });
     return '';
   }
-  if (parsed.value.pieces !== undefined) return fillPieces(parsed.value.pieces, values, report);
+  const { pieces } = parsed.value;
+  return withinLimits(part.field, report, faults, () =>
+    pieces === undefined ? fillWithLiquid(parsed.value, values, report) : fillPieces(pieces, values, report),
+  );
+}
+
+/** The text of a part, or a fault when it goes beyond what a rendering may cost. */
+function withinLimits(field: keyof ParsedParts, report: Report, faults: Fault[], fill: () => string): string {
+  report.budget.begin();
   try {
-    return fillWithLiquid(parsed.value, values, report);
+    return fill();
   } catch (error) {
-    faults.push({ field: part.field, ...parseFault(error) });
+    faults.push({ field, ...parseFault(error) });
     return '';
   }
 }
@@ -132,12 +170,14 @@ function fillWithLiquid(template: MailTemplate, values: Values, report: Report):
 function fillPieces(pieces: readonly (string | MailOutput)[], values: Values, report: Report): string {
   let text = '';
   for (const piece of pieces) {
-    if (typeof piece === 'string') text += piece;
-    else {
-      const name = piece.path![0] as string;
+    let part = piece;
+    if (typeof part !== 'string') {
+      const name = part.path![0] as string;
       const from = Object.hasOwn(values.variables, name) ? values.variables : values.accountVariables;
-      text += piece.print(Object.hasOwn(from, name) ? from[name] : undefined, report);
+      part = part.print(Object.hasOwn(from, name) ? from[name] : undefined, report);
+      report.budget.write(part.length);
     }
+    text += part;
   }
   return text;
 }
@@ -145,17 +185,26 @@ function fillPieces(pieces: readonly (string | MailOutput)[], values: Values, re
 /** Marks in the place of variables while html is turned into text: two characters of private use around a number. */
 const MARK = /\ue000(\d+)\ue001/;
 
-function deriveText(source: string, html: string, values: Values, report: Report): string {
+interface Deriving {
+  mail: Values;
+  report: Report;
+  faults: Fault[];
+}
+
+function deriveText(source: string, html: string, { mail, report, faults }: Deriving): string {
+  // Turning the whole into text is our own work, and bounded by itself.
+  report.budget.begin();
   if (!isTemplate(source)) return report.reduce(source);
-  const parsed = parsedOf(source, 'html', values.parsed?.html);
+  const parsed = parsedOf(source, 'html', mail.parsed?.html);
+  report.budget.begin();
   if (!parsed.ok || parsed.value.pieces === undefined) return report.reduce(html);
   const { value: template } = parsed;
   template.derived ??= derivePieces(template.pieces!, report);
   if (template.derived === null) return report.reduce(html);
+  const { derived } = template;
+  const text = withinLimits('html', report, faults, () => fillPieces(derived, mail, report));
   // A variable without a value leaves an empty place, as it would between the tags of the html.
-  return fillPieces(template.derived, values, report)
-    .replace(/\n{3,}/g, '\n\n')
-    .trim();
+  return text.replace(/\n{3,}/g, '\n\n').trim();
 }
 
 function derivePieces(pieces: readonly (string | MailOutput)[], report: Report): (string | MailOutput)[] | null {

@@ -105,7 +105,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(templateSchema) },
       async handle(request: Request<undefined, PageQuery>) {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['tpl_']);
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const before = after === undefined ? null : String(after[0]);
@@ -132,7 +132,9 @@ async function judgeWithin(deps: TemplateRouteDeps, accountId: string, content: 
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { accountId, templateId: content.layoutId });
   // One that is not there is refused where the template is written.
-  return layout ? judgeSources(inLayout(content, layout), 'within this layout') : ok(undefined);
+  if (!layout) return ok(undefined);
+  const within = inLayout(content, layout);
+  return within.ok ? judgeSources(within.value, 'within this layout') : within;
 }
 
 function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
@@ -269,6 +271,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const { accountId, templateId } = keyOf(request);
         const found = isTemplateId(templateId) ? await templates.find(accountId, templateId) : undefined;
         if (!found) return noSuchTemplate;
+        if ('unusable' in found) return refuse(found.unusable);
         const shown = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
         return shown.ok ? answer(shown.value) : shown;
       },
@@ -295,8 +298,9 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
           if (layout.layoutId !== null) return refuse(REFUSALS['layout-has-layout']);
           if (!hasSlot(layout.html)) return refuse(REFUSALS['layout-without-slot']);
         }
-        const sources = layout === undefined ? content : inLayout(content, layout);
-        const toPreview = { ...sources, declared: content.variables };
+        const sources = layout === undefined ? ok(content) : inLayout(content, layout);
+        if (!sources.ok) return sources;
+        const toPreview = { ...sources.value, declared: content.variables };
         const shown = preview(toPreview, request.body.templateVariables ?? {}, depsFor(request.caller));
         return shown.ok ? answer(shown.value) : shown;
       },

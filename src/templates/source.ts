@@ -4,7 +4,9 @@
  * older than a moment. A change made in this process is felt by the next send, one of another process within a second.
  */
 import type { Clock } from '../base/clock.ts';
+import type { Failure } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
+import { ok } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
 import { inLayout, type Sources } from './layout.ts';
 import { isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
@@ -27,9 +29,17 @@ export interface UsableTemplate extends Sources {
   parsed: ParsedParts;
 }
 
+/** One that has outgrown the limits since it was saved, together with its layout. */
+export interface UnusableTemplate {
+  /** TEMPLATE_INVALID. */
+  unusable: Failure;
+}
+
+type Found = UsableTemplate | UnusableTemplate | undefined;
+
 export interface TemplateSource {
   /** At once when it is known; undefined when the account has no template of this id or name. */
-  find(accountId: string, reference: string): UsableTemplate | undefined | Promise<UsableTemplate | undefined>;
+  find(accountId: string, reference: string): Found | Promise<Found>;
   /** To be called after the commit of any change of the account's templates. */
   changed(accountId: string): void;
 }
@@ -46,7 +56,9 @@ function parseParts(sources: Sources): ParsedParts {
   return parsed;
 }
 
-function weightOf({ subject, html, text, parsed }: UsableTemplate): number {
+function weightOf(template: UsableTemplate | UnusableTemplate): number {
+  if ('unusable' in template) return 1_000;
+  const { subject, html, text, parsed } = template;
   const length = (subject?.length ?? 0) + (html?.length ?? 0) + (text?.length ?? 0);
   return Object.values(parsed).reduce((sum, { weight }: MailTemplate) => sum + weight, 2 * length);
 }
@@ -55,7 +67,7 @@ const nameOf = ({ id, version, layoutId, layoutVersion }: TemplateHead): string 
   `${id}/${version}/${layoutId}/${layoutVersion}`;
 
 export function createTemplateSource({ database, clock }: { database: Database; clock: Clock }): TemplateSource {
-  const versions = createRecent<UsableTemplate>({
+  const versions = createRecent<UsableTemplate | UnusableTemplate>({
     entries: VERSIONS_KEPT,
     weight: KEPT_BYTES,
     weigh: (_, template) => weightOf(template),
@@ -71,13 +83,18 @@ export function createTemplateSource({ database, clock }: { database: Database; 
     },
   });
 
-  const load = async (head: TemplateHead): Promise<UsableTemplate | undefined> => {
+  const load = async (head: TemplateHead): Promise<Found> => {
     const found = await database.execute(headVersionsOperation, head);
     if (!found) return undefined;
-    const sources = found.layout === null ? found.own : inLayout(found.own, found.layout);
+    const sources = found.layout === null ? ok(found.own) : inLayout(found.own, found.layout);
+    if (!sources.ok) {
+      const unusable = { unusable: sources.failure };
+      versions.set(nameOf(head), unusable);
+      return unusable;
+    }
     const { id, version } = head;
-    const { subject, html, text } = sources;
-    const parsed = parseParts(sources);
+    const { subject, html, text } = sources.value;
+    const parsed = parseParts(sources.value);
     const declared = [...found.own.variables];
     for (const one of found.layout?.variables ?? []) {
       if (!declared.some((other) => other.name === one.name)) declared.push(one);
@@ -88,8 +105,8 @@ export function createTemplateSource({ database, clock }: { database: Database; 
   };
 
   /** Many sends that meet a new version at once read and parse it once. */
-  const loading = new Map<string, Promise<UsableTemplate | undefined>>();
-  const use = (head: TemplateHead): UsableTemplate | Promise<UsableTemplate | undefined> => {
+  const loading = new Map<string, Promise<Found>>();
+  const use = (head: TemplateHead): Found | Promise<Found> => {
     const name = nameOf(head);
     const known = versions.get(name) ?? loading.get(name);
     if (known !== undefined) return known;

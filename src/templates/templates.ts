@@ -8,3 +8,4 @@ export { UNSUBSCRIBE_VARIABLE } from './output.ts';
 export { isTemplate } from './parse.ts';
 export { createRender, missingFailure, type ParsedParts, type Rendered, type ToRender } from './render.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
+export { threadTimeMs } from './time-limit.ts';

@@ -11,7 +11,7 @@ export const RENDER_LIMIT_MS = 200;
 export const RENDER_LIMIT_EXCEEDED = 'template render limit exceeded';
 
 /** Processor time of this thread in milliseconds. */
-function threadTimeMs(): number {
+export function threadTimeMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }

@@ -1,11 +1,6 @@
-/**
- * The record of deliveries as the API reads it, and the two ways to have events sent again: one delivery by hand, or all
- * events of a time. What is replayed is set aside at once and enters through the endpoint's lane as room allows, so that
- * a long replay stands in nobody's way.
- */
-import type { Mode } from '../base/mode.ts';
-import { EVENT_TYPES, type EventType, WEBHOOK_WORK } from '../events/events.ts';
-import { enqueue, enqueueHeld, heldAheadOf } from '../queue/queue.ts';
+/** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
+import { WEBHOOK_WORK } from '../events/events.ts';
+import { enqueue, heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
@@ -106,59 +101,3 @@ async function hasten(
     retry.delivery.event_seq,
   );
 }
-
-export interface ReplayPart {
-  accountId: string;
-  mode: Mode;
-  webhookId: string;
-  /** Unix ms, both inclusive. */
-  sinceMs: number;
-  untilMs: number;
-  eventTypes: EventType[];
-  /** Events with higher numbers than this, up to `scan` of them. */
-  after: number;
-  scan: number;
-  nowMs: number;
-}
-
-export interface ReplayAnswer {
-  queued: number;
-  /** Number of the last event looked at; null at the end of the log. */
-  last: number | null;
-}
-
-/** Queues the events of a stretch of the log that fall into the time asked for. */
-export const replayOperation = operation(
-  'webhooks.replay',
-  'write',
-  async (tx, part: ReplayPart): Promise<ReplayAnswer> => {
-    // On a shared database the log is ordered by positions: the place of the last event looked at is found by its number.
-    const beyond =
-      tx.dialect === 'postgres'
-        ? '(position, seq) > (coalesce((SELECT position FROM event WHERE seq = ?), -1), ?) ORDER BY position, seq'
-        : 'seq > ? ORDER BY seq';
-    const stretch = await tx.all<{ seq: number; type: EventType; at: number }>(
-      `SELECT seq, type, at FROM event WHERE account_id = ? AND mode = ? AND ${beyond} LIMIT ?`,
-      part.accountId,
-      part.mode,
-      ...(tx.dialect === 'postgres' ? [part.after, part.after] : [part.after]),
-      part.scan,
-    );
-    const wanted = new Set<EventType>(part.eventTypes.length > 0 ? part.eventTypes : EVENT_TYPES);
-    const chosen = stretch.filter(({ at, type }) => at >= part.sinceMs && at <= part.untilMs && wanted.has(type));
-    const queued = await enqueueHeld(
-      tx,
-      chosen.map((event) => ({
-        kind: WEBHOOK_WORK,
-        accountId: part.accountId,
-        mode: part.mode,
-        subject: part.webhookId,
-        ref: event.seq,
-        lane: part.webhookId,
-        dueMs: part.nowMs,
-        leaseMs: null,
-      })),
-    );
-    return { queued, last: stretch.length < part.scan ? null : stretch.at(-1)!.seq };
-  },
-);

@@ -38,6 +38,8 @@ export interface NoticeClaim {
   nowMs: number;
   leaseMs: number;
   limit: number;
+  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
+  freeOnly?: boolean;
 }
 
 /** Takes what is to be told; nothing of endpoints that are gone or enabled again, nor what crashed us too often. */

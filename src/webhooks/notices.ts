@@ -4,6 +4,7 @@
  */
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { isFreeOnly } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { claimNoticesOperation, type DueNotice, settleNoticeOperation } from './notice-store.ts';
 
@@ -62,7 +63,8 @@ export interface NoticeDeps {
 /** Gives all notices that are due. Rejects while the storage refuses. */
 export async function giveNotices({ database, clock, log, notify }: NoticeDeps): Promise<void> {
   for (;;) {
-    const claim = { nowMs: clock.now(), leaseMs: LEASE_MS, limit: BATCH };
+    const freeOnly = isFreeOnly(database.state());
+    const claim = { nowMs: clock.now(), leaseMs: LEASE_MS, limit: BATCH, freeOnly };
     const due = await database.execute(claimNoticesOperation, claim);
     for (const notice of due) {
       const { seq, fence, webhookId } = notice;

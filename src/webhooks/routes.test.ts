@@ -150,6 +150,40 @@ test('a test event is signed, sent at once and answered; rotation shows the new 
   }
 });
 
+test('every fault is named, also where some fields do not fit', async () => {
+  const body = { url: 'ftp://x.example/', events: ['Nothing'], color: 'red', secret: 'whsec_short' };
+  const refused = await api.post('/webhooks', body);
+  assert.equal(refused.status, 400);
+  const named = (refused.body.error.details as { field: string }[]).map(({ field }) => field.replace(/\[.*/, ''));
+  assert.deepEqual(new Set(named), new Set(['url', 'events', 'color', 'secret']));
+});
+
+test('putting the secret that is there rotates nothing; another one does', async () => {
+  const { body } = await api.post('/webhooks', { ...known, url: hook.url });
+  const path = `/webhooks/${body.webhookId}`;
+  const { secret: second } = (await api.post(`${path}/rotate-secret`)).body;
+  const signers = async (secrets: string[]): Promise<number[]> => {
+    hook.requests.length = 0;
+    await api.post(`${path}/test`);
+    const [{ body: text, headers }] = hook.requests as [(typeof hook.requests)[0]];
+    return secrets.flatMap((secret, index) => {
+      try {
+        new Webhook(secret).verify(text, headers as never);
+        return [index];
+      } catch {
+        return [];
+      }
+    });
+  };
+  for (let i = 0; i < 2; i += 1) {
+    assert.equal((await api.put(path, { ...known, url: hook.url, secret: second })).status, 200);
+    assert.deepEqual(await signers([body.secret, second]), [0, 1], 'the overlap goes on');
+  }
+  const third = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+  assert.equal((await api.put(path, { ...known, url: hook.url, secret: third })).status, 200);
+  assert.deepEqual(await signers([body.secret, second, third]), [1, 2]);
+});
+
 test('deliveries are listed, retried and replayed', async () => {
   const owner = app.api('acc_three');
   const { body } = await owner.post('/webhooks', { url: hook.url, events: ['Send'] });

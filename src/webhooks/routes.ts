@@ -2,21 +2,24 @@
  * `/webhooks`: endpoints, their secrets, their deliveries, and sending again. Everything is of the caller's account and
  * mode; what is another's answers as if it did not exist. A secret is shown when it is made and never again.
  */
+import { timingSafeEqual } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { failure, invalid } from '../base/failure.ts';
+import { type Fault, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { seal } from '../base/seal.ts';
+import { open, seal } from '../base/seal.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, oneOf } from '../http/validate.ts';
+import { shapeFault } from '../net/check-url.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import { deliveryBody, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
-import { listDeliveriesOperation, type ReplayAnswer, replayOperation, retryDeliveryOperation } from './log-store.ts';
+import { listDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
+import { createReplay } from './replay.ts';
 import { newSecret, secretKeyOf } from './sign.ts';
 import {
   createEndpointOperation,
@@ -96,7 +99,6 @@ const deliverySchema = closed({
 });
 const messageSchema = closed({ message: Type.String() });
 
-const REPLAY_SCAN = 2_000;
 const DROP_AT_ONCE = 5_000;
 
 const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'There is no webhook with this id.' }));
@@ -114,13 +116,32 @@ function keyOf(request: Request<unknown>): EndpointKey {
 
 /** Judges what a schema cannot: where the address leads, and whether the secret is one. */
 async function judgeFields(deps: WebhookRouteDeps, fields: Static<typeof endpointFields>): Promise<Result<undefined>> {
-  const faults = [];
+  const faults: Fault[] = [];
   const refused = await deps.checkUrl(fields.url);
   if (refused !== undefined) faults.push({ field: 'url', message: refused });
-  if (fields.secret !== undefined && !secretKeyOf(fields.secret)) {
-    faults.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
-  }
+  faults.push(...secretFaults(fields));
   return faults.length === 0 ? ok(undefined) : refuse(invalid(faults));
+}
+
+function secretFaults({ secret }: { secret?: string }): Fault[] {
+  if (secret === undefined || secretKeyOf(secret)) return [];
+  return [{ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' }];
+}
+
+/** Faults of fields that fit the schema where others do not; where the address leads is not looked up then. */
+function restFaults(fields: Partial<Static<typeof endpointFields>>): Fault[] {
+  const url = fields.url === undefined ? undefined : shapeFault(fields.url);
+  return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretFaults(fields)];
+}
+
+/** Whether the endpoint has this secret already: giving it again rotates nothing. */
+async function isPresentSecret(deps: WebhookRouteDeps, key: EndpointKey, secret: string): Promise<boolean> {
+  const target = await deps.database.execute(findTargetOperation, key);
+  if (!target) return false;
+  const present = secretKeyOf(open(deps.secretKey, target.secret_sealed, sealContext(key.id)).toString('utf8'));
+  const given = secretKeyOf(secret);
+  if (!present || !given || present.length !== given.length) return false;
+  return timingSafeEqual(present, given);
 }
 
 function storedFields(fields: Static<typeof endpointFields>) {
@@ -146,7 +167,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(endpointSchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['whk_']);
         if (!page.ok) return page;
         const before = page.value.after === undefined ? null : String(page.value.after[0]);
         const limit = page.value.limit + 1;
@@ -159,6 +180,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Register a webhook',
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
+      judgeRest: restFaults,
       response: { status: 201, schema: endpointWithSecret },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const judged = await judgeFields(deps, request.body);
@@ -183,8 +205,9 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'PUT', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       summary: 'Replace a webhook',
       description:
-        'secret and enabled stay as they are when omitted. A new secret is a rotation: the old one signs too for 24 h.',
+        'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
       body: endpointFields,
+      judgeRest: restFaults,
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const key = keyOf(request);
@@ -192,7 +215,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const judged = await judgeFields(deps, request.body);
         if (!judged.ok) return judged;
         const { secret } = request.body;
-        const secretSealed = secret === undefined ? null : seal(secretKey, secret, sealContext(key.id));
+        const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
+        const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;
         const change = { ...key, ...storedFields(request.body), secretSealed, nowMs: clock.now() };
         const row = await database.execute(replaceEndpointOperation, change);
         return row ? answer(endpointBody(row)) : noSuchEndpoint;
@@ -270,6 +294,7 @@ const replayFields = closed({
 
 function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
+  const replay = createReplay(deps);
   return [
     defineRoute({
       ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
@@ -278,7 +303,7 @@ function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(deliverySchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['del_']);
         if (!page.ok) return page;
         const before = page.value.after === undefined ? null : String(page.value.after[0]);
         const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
@@ -310,16 +335,20 @@ function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
       summary: 'Send the events of a time again',
       description:
-        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not.',
+        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.',
       body: replayFields,
       refusals: ['CONFLICT'],
       response: { status: 200, schema: closed({ message: Type.String(), events: Type.Integer() }) },
-      handle: (request: Request<Static<typeof replayFields>>) => replay(deps, request),
+      handle: (request: Request<Static<typeof replayFields>>) => replayAsAsked(deps, replay, request),
     }),
   ];
 }
 
-async function replay(deps: WebhookRouteDeps, request: Request<Static<typeof replayFields>>) {
+async function replayAsAsked(
+  deps: WebhookRouteDeps,
+  replay: ReturnType<typeof createReplay>,
+  request: Request<Static<typeof replayFields>>,
+) {
   const key = keyOf(request);
   const endpoint = await deps.database.execute(findEndpointOperation, key);
   if (!endpoint) return noSuchEndpoint;
@@ -328,18 +357,9 @@ async function replay(deps: WebhookRouteDeps, request: Request<Static<typeof rep
   if (sinceMs > untilMs) return refuse(invalid([{ field: 'since', message: 'must not be later than until' }]));
   if (endpoint.enabled === 0) return isDisabled;
   const eventTypes = request.body.eventTypes ?? (JSON.parse(endpoint.events) as EventType[]);
-  const stretch = { ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes, scan: REPLAY_SCAN };
-  let events = 0;
-  let after: number | null = 0;
-  while (after !== null) {
-    const part: ReplayAnswer = await deps.database.execute(replayOperation, {
-      ...stretch,
-      after,
-      nowMs: deps.clock.now(),
-    });
-    events += part.queued;
-    after = part.last;
-  }
+  const queued = await replay({ ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes });
+  if (!queued.ok) return queued;
+  const events = queued.value;
   deps.nudge();
   return answer({ message: `${events} event${events === 1 ? ' is' : 's are'} queued to be sent again.`, events });
 }

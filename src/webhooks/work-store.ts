@@ -50,6 +50,8 @@ export interface ClaimRequest {
   leaseMs: number;
   limit: number;
   suspects: boolean;
+  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
+  freeOnly?: boolean;
   /** Full lanes whose rows stand at the head of the queue: many of them are set aside before anything is claimed. */
   crowding: string[];
 }

@@ -6,12 +6,14 @@ import { Webhook } from 'standardwebhooks';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { secretKey, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
+import { systemClock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { seal } from '../base/seal.ts';
 import { sealContext } from './endpoints.ts';
 import { LANE_LIMITS } from './lanes.ts';
-import { replayOperation, retryDeliveryOperation } from './log-store.ts';
+import { retryDeliveryOperation } from './log-store.ts';
+import { createReplay } from './replay.ts';
 import { newSecret } from './sign.ts';
 import { createEndpointOperation, findEndpointOperation, rotateSecretOperation } from './store.ts';
 
@@ -224,11 +226,12 @@ test('a stop loses nothing and repeats nothing; a replay sends what is asked for
   await waitUntil('the rest', async () => (await w.depth()) === 0);
   assert.equal(hook.requests.length, 300);
   assert.equal(new Set(hook.requests.map((one) => one.headers['webhook-id'])).size, 300);
-  const answer = await w.db.database.execute(replayOperation, {
-    ...{ accountId: w.accountId, mode: 'live', webhookId: id, eventTypes: ['Send'], after: 0, scan: 1_000 },
-    ...{ sinceMs: 0, untilMs: Date.now(), nowMs: Date.now() },
+  const replay = createReplay({ database: w.db.database, clock: systemClock });
+  const answer = await replay({
+    ...{ accountId: w.accountId, mode: 'live', webhookId: id, eventTypes: ['Send'] },
+    ...{ sinceMs: 0, untilMs: Date.now() },
   });
-  assert.deepEqual(answer, { queued: 300, last: null });
+  assert.deepEqual(answer, { ok: true, value: 300 });
   next.nudge();
   await waitUntil('the replay', async () => hook.requests.length === 600 && (await w.depth()) === 0);
   assert.ok((await w.deliveries(id)).every((one) => one.attempts === 2));

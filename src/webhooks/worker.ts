@@ -15,7 +15,7 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
-import { isSuspect, needsMark, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { isFreeOnly, isSuspect, needsMark, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { createAlarm } from './alarm.ts';
 import { watchClock } from './clock-watch.ts';
@@ -264,6 +264,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       leaseMs: LEASE_MS,
       limit: CLAIM_BATCH,
       suspects: suspects === 0 && performance.now() - startedAt >= (deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS),
+      freeOnly: isFreeOnly(database.state()),
       crowding,
     });
     for (const laneId of crowding) lanes.markHeld(laneId);

@@ -42,7 +42,11 @@ import {
   sealedKeysOperation,
   sendingDomainOperation,
 } from '../../src/domains/store.ts';
-import { dropOldestWeekOperation, makePartitionsOperation } from '../../src/messages/partition-store.ts';
+import {
+  dropOldestWeekOperation,
+  hasWeeksOperation,
+  makePartitionsOperation,
+} from '../../src/messages/partition-store.ts';
 import { beatOperation, leaveOperation } from '../../src/nodes/store.ts';
 import { suppressedAmongOperation } from '../../src/send/store.ts';
 import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
@@ -285,8 +289,8 @@ export const suppressions: Scenario = async (stage) => {
   await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: 'a@x.example', limit: 9 });
   await stage.act(suppressedAmongOperation, { ...list, nowMs, keys: ['b@x.example', 'B@x.example', 'c@x.example'] });
   await stage.act(suppressedAmongOperation, { ...list, nowMs: nowMs + 50, keys: ['b@x.example'] });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example' });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example' });
+  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
+  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
 };
 
 export const facts: Scenario = async (stage) => {
@@ -296,6 +300,7 @@ export const facts: Scenario = async (stage) => {
   await stage.act(metaOperation, 'colour');
   assert.equal(await stage.act(alignEventOrderOperation, null), false, 'nothing was restored');
   assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs }), 0, 'all are there');
+  assert.equal(await stage.act(hasWeeksOperation, { nowMs: stage.nowMs }), true);
   assert.equal(await stage.act(dropOldestWeekOperation, { beforeMs: stage.nowMs - 8 * 86_400_000 }), false);
   const node = { id: 'b', host: 'h', version: '1', roles: 'api,delivery', nowMs: stage.nowMs, silentMs: 60_000 };
   await stage.act(beatOperation, node);

@@ -27,7 +27,10 @@ function registration(stage: Stage, accountId: string, changes: Partial<Registra
     manifestHash: Buffer.from('manifest'),
     nowMs: stage.nowMs,
     expiresAtMs: stage.nowMs + HOUR,
-    maximumOpen: 3,
+    countedBytes: 10,
+    maximumUnsentBytes: 30,
+    keepUnsentMs: DAY,
+    fits: true,
     keysFromMs: stage.nowMs - DAY,
     files: [
       { ...file, number: 0, name: 'Übersicht.txt' },
@@ -48,20 +51,60 @@ export const registering: Scenario = async (stage) => {
   const other = { ...repeat, manifestHash: Buffer.from('other') };
   assert.equal((await stage.act(registerOperation, other)).outcome, 'other-manifest');
   assert.equal((await stage.act(registerOperation, { ...other, mode: 'sandbox' })).outcome, 'made');
-  for (const outcome of ['made', 'made', 'too-many']) {
+  for (const outcome of ['made', 'made', 'no-room']) {
     assert.equal((await stage.act(registerOperation, registration(stage, accountId))).outcome, outcome);
   }
+  const large = { ...repeat, fits: false, maximumUnsentBytes: 0 };
+  assert.equal((await stage.act(registerOperation, large)).outcome, 'same', 'what is known is not judged again');
+  assert.equal((await stage.act(registerOperation, { ...other, fits: false })).outcome, 'other-manifest');
+  const anew = { ...large, idempotencyKey: 'never seen' };
+  assert.equal((await stage.act(registerOperation, anew)).outcome, 'does-not-fit');
   const key = { accountId, mode: 'live', id: first.id } as const;
   assert.equal((await stage.act(submissionOperation, key))?.files.length, 2);
   assert.equal(await stage.act(submissionOperation, { ...key, mode: 'sandbox' }), null);
   assert.equal(await stage.act(submissionOperation, { ...key, accountId: 'acc_other' }), null);
 };
 
+export const unsentFiles: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const [file] = registration(stage, accountId).files;
+  const of = (countedBytes: number, changes: Partial<Registration> = {}): Registration =>
+    registration(stage, accountId, { countedBytes, files: [file!], ...changes });
+  const act = (one: Registration) => stage.act(registerOperation, one);
+  const [waiting, uploaded, sent] = [of(10, { idempotencyKey: 'w' }), of(10), of(10)] as const;
+  for (const one of [waiting, uploaded, sent]) assert.equal((await act(one)).outcome, 'made');
+  await stage.act(finishUploadOperation, { submissionId: uploaded.id, number: 0, blobKey: `${uploaded.id}/1` });
+  // All of them count; the one without bytes is the first that will not.
+  assert.deepEqual(await act(of(1)), { outcome: 'no-room', roomAtMs: waiting.expiresAtMs });
+  assert.equal((await act(of(31, { mode: 'sandbox' }))).outcome, 'no-room');
+  assert.equal((await act(of(30, { mode: 'sandbox' }))).outcome, 'made', 'each mode has a bound of its own');
+  const use = { submissionId: sent.id, accountId, mode: 'live', version: 0, nowMs: stage.nowMs } as const;
+  await stage.act(acceptLargeOperation, { acceptance: acceptance(stage, { accountId }), use });
+  assert.equal((await act(of(11))).outcome, 'no-room');
+  assert.equal((await act(of(10))).outcome, 'made', 'what was sent no longer counts');
+
+  // Once the URLs are dead only what may hold bytes counts, until it is removed.
+  const later = { nowMs: waiting.expiresAtMs, expiresAtMs: waiting.expiresAtMs + HOUR };
+  assert.deepEqual(await act(of(21, later)), { outcome: 'no-room', roomAtMs: uploaded.expiresAtMs + DAY });
+  const direct = { ...file!, direct: true, blobKey: `${accountId}/direct` };
+  assert.equal((await act(of(15, { ...later, files: [direct] }))).outcome, 'made');
+  const much = { nowMs: later.expiresAtMs, expiresAtMs: later.expiresAtMs + HOUR };
+  assert.equal((await act(of(6, much))).outcome, 'no-room', 'direct uploads may be there');
+  assert.equal((await act(of(5, { ...much, mode: 'live' }))).outcome, 'made');
+
+  // What stopped counting begins again with its new URLs, and is judged like a new one.
+  const renewal = { ...waiting, id: stage.id('sub'), ...much };
+  assert.equal((await act(renewal)).outcome, 'no-room');
+  const over = await act({ ...renewal, maximumUnsentBytes: 40 });
+  assert.ok(over.outcome === 'same' && over.submission.id === waiting.id);
+  assert.equal((await act(renewal)).outcome, 'same', 'while it counts a repeat finds it');
+};
+
 export const registeringAtOnce: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   await stage.act(registerOperation, registration(stage, accountId));
   const all = Array.from({ length: 8 }, () =>
-    registration(stage, accountId, { idempotencyKey: 'at once', maximumOpen: 100 }),
+    registration(stage, accountId, { idempotencyKey: 'at once', maximumUnsentBytes: 1_000 }),
   );
   const answers = await Promise.all(all.map((one) => stage.database.execute(registerOperation, one)));
   const ids = new Set(answers.map((one) => ('submission' in one ? one.submission.id : one.outcome)));

@@ -87,6 +87,17 @@ function contract(open: () => Promise<Store>): void {
   });
   after(() => store?.close());
 
+  test('its mark stands beside the blobs, and is none', async () => {
+    const { blobs } = store;
+    assert.equal(await blobs.mark!.read(), undefined);
+    await blobs.mark!.write('one');
+    await blobs.mark!.write('two');
+    assert.equal(await blobs.mark!.read(), 'two');
+    for await (const { key } of blobs.list()) assert.match(key, /^..\/.{26}/);
+    await blobs.removeUnfinished();
+    assert.equal(await blobs.mark!.read(), 'two');
+  });
+
   for (const sizeBytes of SIZES) {
     test(`${sizeBytes} bytes come back as they were put, whole and as a stream`, async () => {
       const content = LARGE.subarray(0, sizeBytes);

@@ -3,7 +3,7 @@
  * PostgreSQL and out again, each table compared row by row, and mail accepted afterwards gets numbers never used before.
  */
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -128,7 +128,7 @@ test('everything moves into PostgreSQL and back, row by row', async () => {
       back,
     );
     await connection.client.end();
-    assert.deepEqual(exported, copied);
+    assert.deepEqual(exported, { ...copied, lost: [] });
     const [before, after] = [contentOf(file), contentOf(back)];
     assert.deepEqual(Object.keys(after.rows).sort(), Object.keys(before.rows).sort());
     for (const [table, rows] of Object.entries(before.rows)) assert.deepEqual(after.rows[table], rows, table);
@@ -204,5 +204,73 @@ test('an import that fails half way leaves the database empty', async () => {
     await connection.client.end();
   } finally {
     await target.close();
+  }
+});
+
+test('blobs that rows name and that are gone or changed are told, and the rest is copied', async () => {
+  const target = await tempDatabase('postgres');
+  const embedded = await tempDatabase();
+  try {
+    for (const { database, folder: home } of [target, embedded]) {
+      const { blobsFolder, databaseFile } = prepareDataDirectory(home);
+      const blobs = openDiskBlobs(blobsFolder);
+      const [whole, gone, changed] = (await Promise.all(
+        ['whole', 'gone', 'changed'].map((text) => blobs.put(Buffer.from(text))),
+      )) as [string, string, string];
+      const orphan = await blobs.put(Buffer.from('named by no row'));
+      for (const blobKey of [whole, gone, changed]) {
+        await database.execute(acceptOperation, acceptance({ accountId: 'acc_1', email: { content: null, blobKey } }));
+      }
+      await blobs.remove(gone);
+      for (const key of [changed, orphan]) writeFileSync(path.join(blobsFolder, key), 'other');
+      const file = path.join(folder, `lossy-${database.dialect}`);
+      let copied: { blobs: number; lost: string[] };
+      if (database.dialect === 'sqlite') {
+        const connection = openSqlite(databaseFile, { readOnly: false });
+        copied = await backUp({ connection, blobs }, file);
+        connection.close();
+      } else {
+        const { client } = await connectPostgres(parsePostgresUrl(target.url!));
+        copied = await exportFromPostgres({ client, blobs, nowMs: Date.now(), progress: quiet }, file);
+        await client.end();
+      }
+      assert.deepEqual([copied.blobs, copied.lost], [1, [gone, changed].sort()], database.dialect);
+      const made = openPortableFile(file);
+      assert.deepEqual(
+        [...fileBlobs(made)].map(({ key }) => key),
+        [whole],
+      );
+      made.close();
+    }
+  } finally {
+    await target.close();
+    await embedded.close();
+  }
+});
+
+test('content that a running service removes while it is copied is no loss', async () => {
+  const embedded = await tempDatabase();
+  try {
+    const { blobsFolder, databaseFile } = prepareDataDirectory(embedded.folder);
+    const blobs = openDiskBlobs(blobsFolder);
+    const blobKey = await blobs.put(Buffer.from('delivered meanwhile'));
+    await embedded.database.execute(
+      acceptOperation,
+      acceptance({ accountId: 'acc_1', email: { content: null, blobKey } }),
+    );
+    const connection = openSqlite(databaseFile, { readOnly: false });
+    const settling = {
+      ...blobs,
+      list: async function* () {
+        connection.run('UPDATE email SET blob_key = NULL');
+        await blobs.remove(blobKey);
+        yield* blobs.list();
+      },
+    };
+    const { lost } = await backUp({ connection, blobs: settling }, path.join(folder, 'meanwhile'));
+    connection.close();
+    assert.deepEqual(lost, []);
+  } finally {
+    await embedded.close();
   }
 });

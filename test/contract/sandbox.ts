@@ -1,6 +1,6 @@
 /** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
 import assert from 'node:assert/strict';
-import { latestPlacesOperation } from '../../src/events/latest-store.ts';
+import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/latest-store.ts';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
@@ -167,6 +167,10 @@ export const movingTheClock: Scenario = async (stage) => {
   await stage.act(findMessageOperation, later);
   const sentinel = { accountId: stage.id('acc'), mode };
   await stage.act(latestPlacesOperation, [{ accountId, mode }, sentinel, { accountId, mode: 'live' }]);
+  const far = Number.MAX_SAFE_INTEGER;
+  assert.equal(await stage.act(isBehindEndOperation, { position: far, seq: far }), true);
+  const [last] = await stage.database.execute(latestPlacesOperation, [{ accountId, mode }]);
+  assert.equal(await stage.act(isBehindEndOperation, last!), false);
   await readEvents(stage, accountId, { mode });
 };
 

@@ -1,6 +1,7 @@
 /** Every scenario by its name. Between them they run every operation. */
 import * as accounts from './accounts.ts';
 import * as attachments from './attachments.ts';
+import * as heldBack from './held-back.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
 import * as retention from './retention.ts';
@@ -22,6 +23,8 @@ export const scenarios: Record<string, Scenario> = {
   'accepting at once': mail.atOnce,
   idempotency: mail.idempotency,
   delivering: mail.delivering,
+  'mail of a suspended account': heldBack.heldBack,
+  'bounces of addresses on the list': heldBack.bouncedAgain,
   'content that is not kept': mail.contentOf,
   'changes before a message leaves': mailShown.changing,
   lists: mailShown.lists,
@@ -35,6 +38,7 @@ export const scenarios: Record<string, Scenario> = {
   'carrying events': webhooks.carrying,
   'crowded endpoints and replays': webhooks.crowds,
   'registering manifests': attachments.registering,
+  'unsent files': attachments.unsentFiles,
   'registering at once': attachments.registeringAtOnce,
   uploading: attachments.uploading,
   'sending a submission': attachments.sending,

@@ -15,7 +15,8 @@ export const sendingAgain: Scenario = async (stage) => {
   const { nowMs } = stage;
   await stage.act(registerOperation, {
     ...{ id, accountId, mode: 'live', idempotencyKey: null, manifestHash: Buffer.from('manifest'), nowMs },
-    ...{ expiresAtMs: nowMs + 1000, maximumOpen: 3, keysFromMs: 0 },
+    ...{ expiresAtMs: nowMs + 1000, countedBytes: 5, keysFromMs: 0 },
+    ...{ maximumUnsentBytes: 5, keepUnsentMs: 0, fits: true },
     files: [{ ...file, number: 0, name: 'a.txt' }],
   });
   await stage.act(finishUploadOperation, { submissionId: id, number: 0, blobKey: `${id}/1` });
@@ -27,6 +28,16 @@ export const sendingAgain: Scenario = async (stage) => {
   const again = acceptance(stage, { accountId, change: { retain: 'none' } });
   const accepted = await stage.act(acceptAgainOperation, { acceptance: again, of });
   assert.equal(accepted?.stored, true);
+  const keyed = (): typeof again =>
+    acceptance(stage, {
+      accountId,
+      change: {
+        idempotency: { endpoint: '/x', key: 'k', bodyHash: Buffer.from('h'), status: 200, expiresAtMs: nowMs + 9 },
+        retain: 'none',
+      },
+    });
+  assert.equal((await stage.act(acceptAgainOperation, { acceptance: keyed(), of }))?.stored, true);
+  assert.equal((await stage.act(acceptAgainOperation, { acceptance: keyed(), of }))?.stored, false);
   const foreign = acceptance(stage, { accountId });
   const refused = { acceptance: foreign, of: { ...of, mode: 'sandbox' as const } };
   assert.equal(await stage.act(acceptAgainOperation, refused), undefined);
@@ -34,13 +45,15 @@ export const sendingAgain: Scenario = async (stage) => {
   const firstIds = new Set(first.emails.flatMap((email) => email.recipients.map((one) => one.messageId)));
   const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
   const mine = jobs.filter((job) => job.accountId === accountId);
-  const settle = (which: boolean) =>
-    stage.act(
-      settleOperation,
-      mine.filter((job) => firstIds.has(job.messageId) === which).map((job) => settlement(stage, job)),
-    );
-  assert.deepEqual((await settle(true)).blobKeys, [], 'the other mail has its content yet');
+  const settle = async (which: boolean): Promise<string[]> => {
+    const blobKeys: string[] = [];
+    for (const job of mine.filter((one) => firstIds.has(one.messageId) === which)) {
+      blobKeys.push(...(await stage.act(settleOperation, [settlement(stage, job)])).blobKeys);
+    }
+    return blobKeys;
+  };
+  assert.deepEqual(await settle(true), [], 'the other mails have their content yet');
   const late = acceptance(stage, { accountId });
   assert.equal(await stage.act(acceptAgainOperation, { acceptance: late, of }), undefined);
-  assert.deepEqual((await settle(false)).blobKeys, [`${id}/1`]);
+  assert.deepEqual(await settle(false), [`${id}/1`]);
 };

@@ -21,7 +21,7 @@ export interface Stage {
   /** The same for a list of rows whose order no statement promises. */
   actUnordered<A, R>(op: Operation<A, R[]>, args: NoInfer<A>): Promise<R[]>;
   /** The same for an operation that answers numbers of rows. */
-  actNumbers<A>(op: Operation<A, number[]>, args: NoInfer<A>): Promise<number[]>;
+  actNumbers<A, R>(op: Operation<A, R[]>, args: NoInfer<A>): Promise<R[]>;
 }
 
 export type Scenario = (stage: Stage) => Promise<void>;

@@ -2,8 +2,14 @@
 import assert from 'node:assert/strict';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
-import { listDeliveriesOperation, replayOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
+import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
+import {
+  chooseForReplayOperation,
+  replayOperation,
+  replayRangesOperation,
+  setAsideOperation,
+} from '../../src/webhooks/replay-store.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
@@ -234,18 +240,23 @@ export const crowds: Scenario = async (stage) => {
   );
   assert.deepEqual(batch.crowding, []);
   await stage.act(heldLanesOperation, { after: '', limit: 5 });
+  const owner = { accountId, mode: 'live' as const };
+  await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
   const stretch = {
-    accountId,
-    mode: 'live',
-    webhookId: calm.id,
-    sinceMs: 0,
-    untilMs: stage.nowMs + HOUR,
-    nowMs: stage.nowMs,
-  } as const;
-  const first = await stage.act(replayOperation, { ...stretch, eventTypes: ['Send'], after: 0, scan: 1 });
-  await stage.act(replayOperation, { ...stretch, eventTypes: [], after: first.last!, scan: 10 });
-  await stage.act(replayOperation, { ...stretch, eventTypes: ['Bounce'], after: 0, scan: 10 });
-  await stage.act(replayOperation, { ...stretch, eventTypes: [], after: 0, scan: 10, untilMs: 5 });
+    ...{ ...owner, sinceMs: 0, untilMs: stage.nowMs + HOUR, range: { from: 0, to: Number.MAX_SAFE_INTEGER } },
+    ...{ after: null, eventTypes: ['Send' as const] },
+  };
+  const first = await stage.act(chooseForReplayOperation, { ...stretch, scan: 1 });
+  const rest = await stage.act(chooseForReplayOperation, { ...stretch, after: first.last, scan: 10 });
+  assert.deepEqual([first.chosen.length, rest.chosen.length, rest.last], [1, 1, null]);
+  for (const none of [{ eventTypes: ['Bounce' as const] }, { untilMs: 5 }, { range: { from: 0, to: 0 } }]) {
+    assert.deepEqual((await stage.act(chooseForReplayOperation, { ...stretch, ...none, scan: 10 })).chosen, []);
+  }
+  const seqs = [...first.chosen, ...rest.chosen].map(({ seq }) => seq);
+  await stage.act(replayOperation, { ...owner, webhookId: calm.id, seqs, nowMs: stage.nowMs });
+  const aside = await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 10 });
+  assert.deepEqual(new Set(aside), new Set(seqs));
+  assert.equal((await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 1 })).length, 1);
   assert.equal((await stage.database.execute(backlogOperation, null)).depth, 6);
   const unhold = [
     { lane: calm.id, limit: 5 },

@@ -22,7 +22,7 @@ export interface Acknowledged {
 export interface Ledger {
   attempted: Set<string>;
   acknowledged: Map<string, Acknowledged>;
-  /** Answers that were neither 202, 409, 429 nor 503. */
+  /** Answers that were neither 202, 409, 429 nor 503, nor the 500 of an outcome that is not known. */
   strange: string[];
   attempt(key: string): void;
   acknowledge(one: Acknowledged): void;
@@ -105,7 +105,9 @@ export function startLoad(options: LoadOptions): Load {
         ledger.acknowledge({ key, messageId: answer.body.data.messageId, replayed, unanswered });
         return;
       }
-      if (answer && ![409, 429, 503].includes(answer.status)) ledger.strange.push(`${answer.status} ${answer.text}`);
+      if (answer?.status === 500 && /^It is not known whether/.test(answer.body.error?.message)) unanswered += 1;
+      else if (answer && ![409, 429, 503].includes(answer.status))
+        ledger.strange.push(`${answer.status} ${answer.text}`);
       await pause(20);
     }
   };

@@ -32,8 +32,14 @@ async function send(extra: JsonObject): Promise<JsonObject> {
 async function timeline(messageId: string, last: string): Promise<string[]> {
   return waitUntil(`${last} of ${messageId}`, async () => {
     const { body } = await service.sandboxApi.get(`/messages/${messageId}`);
-    const types = (body.timeline as JsonObject[]).map((one) => String(one.eventType));
-    return types.includes(last) && types;
+    const events = body.timeline as JsonObject[];
+    const types = events.map((one) => String(one.eventType));
+    if (!types.includes(last)) return undefined;
+    const times = events.map((one) => String(one.timestamp));
+    assert.deepEqual([...new Set(times)].sort(), times, 'timestamps order the events of a message');
+    const ids = events.map((one) => String(one.eventId));
+    assert.deepEqual([...ids].sort(), ids, 'and ids go by timestamps');
+    return types;
   });
 }
 
@@ -58,6 +64,14 @@ for (const [recipient, last, events, inbox] of outcomes) {
     assert.equal(typeof item?.age, 'number');
   });
 }
+
+test('a Reject that is played does not speak of a list', async () => {
+  const { messageId } = await send({ to: 'suppressed@example.com' });
+  const { body } = await service.sandboxApi.get(`/messages/${messageId}`);
+  const reject = (body.timeline as JsonObject[]).at(-1)!.reject as JsonObject;
+  assert.equal(reject.reason, 'suppressed');
+  assert.match(String(reject.advice), /nothing has to be removed/);
+});
 
 test('X-Sandbox-Outcome overrides the recipient, also with a reply to simulate', async () => {
   const full = await send({ to: 'full@example.com', headers: { 'X-Sandbox-Outcome': '552 5.2.2 mailbox full' } });

@@ -123,6 +123,13 @@ test('a key for sending goes through the whole flow, and no further', async () =
   api.close();
 });
 
+test('the description of an upload names every status that it may be answered with', async () => {
+  const { body } = await service.anonymous.get('/openapi.json');
+  const { responses } = body.paths['/uploads/{token}'].put;
+  assert.deepEqual(responses['408'].content, responses['400'].content);
+  assert.match(responses['408'].description, /^INVALID_REQUEST/);
+});
+
 test('without a key nobody registers or looks; another account finds nothing', async () => {
   const { id } = await uploadAll(service.api, [{ bytes: someBytes(10) }]);
   assert.equal((await service.anonymous.post('/attachments', { attachments: [] })).status, 401);

@@ -103,6 +103,7 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const accepted: Outcome['accepted'] = [];
   const submit: Submit = {
     senderFault: () => undefined,
+    aheadMs: () => 0,
     submit: async ({ recipients, content }) => {
       assert.ok(Buffer.isBuffer(content));
       accepted.push({ recipients: recipients.map((one) => one.address), content: content.toString('latin1') });
@@ -113,7 +114,13 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const counter = { inc: () => undefined };
   const services = {
     hostname: 'postrider.test',
-    authenticator: { recall: async () => undefined, logIn: async () => refused, stillAllowed: () => ok(caller) },
+    authenticator: {
+      recall: async () => undefined,
+      logIn: async () => refused,
+      stillAllowed: () => ok(caller),
+      forgetCredential: () => undefined,
+      forgetAccount: () => undefined,
+    },
     guard: createLoginGuard(),
     submit,
     blobs: { putStream: async () => 'key', remove: async () => undefined } as unknown as Blobs,
@@ -134,6 +141,7 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const session = new Session(server as unknown as Socket, {
     services,
     address: '192.0.2.1',
+    onMailOver: () => undefined,
     onClosed: () => undefined,
   });
   session.isSecure = true;

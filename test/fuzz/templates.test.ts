@@ -161,7 +161,8 @@ test('a value is never expanded, wherever it stands', () => {
         { subject: null, html: places.join(''), text: null },
         { subject: null, html: '<p>{{ content }}</p>', text: null },
       );
-      const result = fill({ html: sources.html!, variables: values });
+      assert.ok(sources.ok);
+      const result = fill({ html: sources.value.html!, variables: values });
       assert.ok(result.ok, JSON.stringify(result));
       assert.doesNotMatch(`${result.value.html}${result.value.text}`, /LEAKED/);
     }),

@@ -35,6 +35,23 @@ test('a planned stop has more than the 30 seconds that it may take', () => {
   for (const grace of graces) assert.ok(Number(grace) > 30, `${grace}`);
 });
 
+test('the images that others make are pinned to a version', () => {
+  const pinned = (text: string): string[] =>
+    [...text.matchAll(/^ *image: (\S+)$/gm)].map(([, image]) => image!).filter((image) => image !== 'postrider');
+  const images = pinned(read('deploy/compose.yaml'));
+  assert.ok(images.length >= 4);
+  for (const image of images) assert.match(image, /:.*\d/, image);
+});
+
+test('clients reach the store under the name that is signed into upload URLs', () => {
+  const compose = read('deploy/compose.yaml');
+  const name = /endpoint=http:\/\/(\S+?):9000/.exec(compose)?.[1] ?? '';
+  assert.ok(name.startsWith('${S3_HOST'), name);
+  assert.ok(compose.includes(`aliases: ["${name}"]`), 'the nodes reach it under the same name');
+  assert.ok(compose.includes('ports: ["9000:9000"]'));
+  assert.match(read('deploy/compose.env.example'), /^S3_HOST=/m);
+});
+
 test('the image holds what the program reads and runs what npm start runs, without rights', () => {
   const dockerfile = read('deploy/Dockerfile');
   const start = (JSON.parse(read('package.json')) as { scripts: { start: string } }).scripts.start;

@@ -14,6 +14,8 @@ export interface FeatureApp {
   temp: TempDatabase;
   port: number;
   api(accountId: string, mode?: Mode): Api;
+  /** The stop of the service. */
+  stop(options: { deadlineMs: number }): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -57,6 +59,7 @@ export async function featureApp(
       clients.push(client);
       return client;
     },
+    stop: app.stop,
     close: async () => {
       for (const client of clients) client.close();
       await app.stop({ deadlineMs: 500 });

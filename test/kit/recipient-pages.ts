@@ -82,6 +82,8 @@ export async function recipientPages() {
     },
     /** Records that the mail was delivered, so many milliseconds ago. */
     delivered: async (messageId: string, agoMs: number): Promise<void> => {
+      // Not at the moment of the Send: the events of a message are apart.
+      clock.advance(1);
       const event = { id: `evt_${messageId}`, type: 'Delivery' as const, detail: {} };
       await settle(rig, messageId, { to: 'delivered', event });
       clock.advance(agoMs);

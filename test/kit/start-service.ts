@@ -205,7 +205,8 @@ function announcement(file: string): Serving | undefined {
   if (!existsSync(file)) return undefined;
   try {
     const said = JSON.parse(readFileSync(file, 'utf8')) as Serving;
-    return said.httpPort > 0 && said.pid > 0 ? said : undefined;
+    // Without a port where another process has it.
+    return said.pid > 0 && said.httpPort !== 0 ? said : undefined;
   } catch {
     // Caught in the middle of being written.
     return undefined;

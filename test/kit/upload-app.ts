@@ -20,7 +20,8 @@ import { fakeClock } from './fake-clock.ts';
 import { featureApp } from './feature-app.ts';
 import { type ManifestEntry, manifestEntry, type Put, type PutAnswer, put } from './upload.ts';
 
-export interface UploadAppOptions extends Partial<Pick<AttachmentRouteOptions, 'pace' | 'maximumOpen'>> {
+export interface UploadAppOptions
+  extends Partial<Pick<AttachmentRouteOptions, 'pace' | 'places' | 'maximumUnsentBytes'>> {
   /** Put around the blobs. */
   around?(blobs: Blobs): Blobs;
 }
@@ -30,6 +31,8 @@ export async function uploadApp(options: UploadAppOptions = {}) {
   const secretKey = randomBytes(32);
   const claims = createClaims();
   const offered: DeliveryJob[] = [];
+  /** Until when the leases of what was offered hold. */
+  const leases: number[] = [];
   let approvedEmailBytes = 40_000_000;
   let blobs!: Blobs;
   let folder = '';
@@ -45,7 +48,13 @@ export async function uploadApp(options: UploadAppOptions = {}) {
         ...attachmentRoutes({ ...shared, ...more, urls: createUploadUrls(place), uploadTtlSeconds: 900 }),
         ...createSendRoutes({
           ...shared,
-          handover: { hasRoom: () => true, offer: (jobs) => offered.push(...jobs) },
+          handover: {
+            hasRoom: () => true,
+            offer: (jobs, leaseUntilMs) => {
+              offered.push(...jobs);
+              leases.push(leaseUntilMs);
+            },
+          },
           isVerified: (_account, domain) => domain === 'verified.example',
           render: createRender(htmlToText),
           htmlToText,
@@ -63,6 +72,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
     clock,
     claims,
     offered,
+    leases,
     blobs,
     approve: (bytes: number): void => {
       approvedEmailBytes = bytes;

@@ -1,0 +1,93 @@
+/** The places that uploads have: what one account holds with slow connections is not taken from the others. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
+import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { createUploadGate, UPLOAD_PLACES, type UploadedTo } from './upload-gate.ts';
+
+let app: UploadApp;
+before(async () => {
+  app = await uploadApp({ places: { ofFile: 2, ofAccount: 3, inAll: 5 } });
+});
+after(() => app.close());
+
+const bytes = someBytes(2_000);
+const code = (answer: PutAnswer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
+
+interface File {
+  url: string;
+  headers: Record<string, string>;
+}
+
+async function files(account: string, count: number, mode: 'live' | 'sandbox' = 'live'): Promise<File[]> {
+  const { body } = await app.register(account, Array(count).fill(manifestEntry(bytes)), undefined, mode);
+  return body.attachmentUploads.map((one: { uploadUrl: string; requiredHeaders: Record<string, string> }) => ({
+    url: one.uploadUrl,
+    headers: one.requiredHeaders,
+  }));
+}
+
+/** Uploads that have begun, and go on when they are told to. */
+async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
+  let begun = 0;
+  let go = (): void => undefined;
+  const told = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  async function* body() {
+    begun += 1;
+    yield bytes.subarray(0, 1_000);
+    await told;
+    yield bytes.subarray(1_000);
+  }
+  const before = app.stored().length;
+  const length = { 'Content-Length': String(bytes.length) };
+  const answers = list.map(({ url, headers }) =>
+    app.put({ url, headers: { ...headers, ...length }, body: body(), waitForContinue: true }),
+  );
+  await waitUntil('all to be under way', () => begun === list.length);
+  assert.ok(app.stored().length >= before);
+  return {
+    go: () => {
+      go();
+      return Promise.all(answers);
+    },
+  };
+}
+
+test('an account with as many uploads as it may have is told to wait, and others go on', async () => {
+  const [one, two, three] = await files('acc_1', 3);
+  const [four] = await files('acc_1', 1, 'sandbox');
+  const [other] = await files('acc_2', 1);
+  const held = await stalled([one!, two!, three!]);
+  const refused = await app.put({ ...four!, body: bytes });
+  assert.equal(code(refused), '503 OVERLOADED');
+  assert.ok(Number(refused.headers['retry-after']) > 0);
+  assert.match(refused.body.error.message, /3 files of this account/);
+  assert.equal(code(await app.put({ ...other!, body: bytes })), '200');
+  assert.deepEqual((await held.go()).map(code), ['200', '200', '200']);
+  assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');
+});
+
+test('all accounts together have so many places', async () => {
+  const [mine, others, last] = await Promise.all([files('acc_3', 3), files('acc_4', 3), files('acc_5', 1)]);
+  const held = await stalled([...mine, others[0]!, others[1]!]);
+  for (const one of [others[2]!, last[0]!]) {
+    const refused = await app.put({ ...one, body: bytes });
+    assert.equal(code(refused), '503 OVERLOADED');
+    assert.ok(Number(refused.headers['retry-after']) > 0);
+  }
+  await held.go();
+  assert.equal(code(await app.put({ ...last[0]!, body: bytes })), '200');
+});
+
+test('no account can take more than a part of the places of a service', () => {
+  const gate = createUploadGate();
+  const uploads = (accountId: string): UploadedTo[] =>
+    Array.from({ length: UPLOAD_PLACES.inAll }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));
+  const entered = uploads('acc_1').map((one) => gate.enter(one));
+  assert.equal(entered.filter((one) => one.ok).length, UPLOAD_PLACES.ofAccount);
+  assert.ok(UPLOAD_PLACES.ofAccount <= UPLOAD_PLACES.inAll / 5);
+  assert.ok(gate.enter({ accountId: 'acc_2', submissionId: 'sub_x', number: 0 }).ok);
+});

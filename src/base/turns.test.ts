@@ -1,0 +1,44 @@
+/** Long jobs of short pieces leave room for others, in turn. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TURN_MS, turn } from './turns.ts';
+
+const PIECE_MS = 5;
+
+function hold(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+async function job(name: string, pieces: number, done: string[]): Promise<void> {
+  for (let i = 0; i < pieces; i += 1) {
+    const wait = turn();
+    if (wait) await wait;
+    hold(PIECE_MS);
+    done.push(name);
+  }
+}
+
+test('short work goes on at once', async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 100; i += 1) assert.equal(turn(), undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+});
+
+test('many long jobs together hold the loop no longer than one, and go on in turn', async () => {
+  const done: string[] = [];
+  let others = 0;
+  let isOver = false;
+  const count = (): void => {
+    others += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  await Promise.all(names.map((name) => job(name, 8, done)));
+  isOver = true;
+  const turns = (names.length * 8 * PIECE_MS) / TURN_MS;
+  assert.ok(others >= turns - 1, `others had ${others} turns of about ${turns}`);
+  const finished = names.map((name) => done.lastIndexOf(name));
+  assert.ok(Math.min(...finished) >= 12, `none was done long before the others: ${done.join('')}`);
+});

@@ -1,0 +1,34 @@
+/**
+ * Turns of the event loop for long work that is made of short pieces: whoever asks between two pieces goes on at once while
+ * the loop has been held for less than 20 ms, and waits for a turn of its own after that. Those who wait get theirs one after
+ * the other, with whatever else came in between, so that a hundred long jobs together hold the loop no longer than one.
+ */
+
+/** So long may the loop be held. */
+export const TURN_MS = 20;
+
+/** When the first one asked in this turn of the loop. */
+let beganMs: number | undefined;
+const waiting: (() => void)[] = [];
+
+function begin(): void {
+  beganMs = performance.now();
+  setImmediate(next);
+}
+
+function next(): void {
+  beganMs = undefined;
+  const resume = waiting.shift();
+  if (resume === undefined) return;
+  begin();
+  resume();
+}
+
+/** Undefined where the work may go on at once. */
+export function turn(): Promise<void> | undefined {
+  if (beganMs === undefined) begin();
+  else if (waiting.length > 0 || performance.now() - beganMs >= TURN_MS) {
+    return new Promise((resolve) => waiting.push(resolve));
+  }
+  return undefined;
+}

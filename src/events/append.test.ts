@@ -1,0 +1,46 @@
+/** What is written with an event: its id goes by its time, whatever clock the id was made by, on both databases. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { acceptance } from '../../test/kit/seed-mail.ts';
+import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
+import { idAt, newId } from '../base/ids.ts';
+import { acceptOperation } from '../messages/accept-store.ts';
+import { readEventsOperation } from './read-store.ts';
+
+const closers: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closers) await close();
+});
+
+for (const dialect of DIALECTS) {
+  test(`the id of an event carries its time (${dialect})`, async () => {
+    const { database, close } = await tempDatabase(dialect);
+    closers.push(close);
+    const atMs = Date.now() + 40 * 86_400_000;
+    const mail = acceptance({ accountId: 'acc_1', mode: 'sandbox', nowMs: atMs });
+    const [recipient] = mail.emails[0]!.recipients;
+    recipient!.sendEventId = newId('evt', 1);
+    recipient!.simulateSuppressed = true;
+    await database.execute(acceptOperation, mail);
+    const events = await database.execute(readEventsOperation, {
+      ...{ accountId: 'acc_1', mode: 'sandbox', order: 'asc', after: null, limit: 10, messageId: null },
+      ...{ eventType: null, sinceMs: null, untilMs: null },
+    });
+    assert.deepEqual(
+      events.map(({ type, at, id }) => ({ type, at, id: id.slice(0, 12) })),
+      [
+        { type: 'Send', at: atMs, id: newId('evt', atMs).slice(0, 12) },
+        { type: 'Reject', at: atMs + 1, id: newId('evt', atMs + 1).slice(0, 12) },
+      ],
+    );
+    assert.equal(events[0]!.id.slice(12), recipient!.sendEventId.slice(12), 'the random part stays');
+  });
+}
+
+test('only what is an id is given another time', () => {
+  assert.equal(idAt('evt_1', 5), 'evt_1');
+  assert.equal(idAt('x'.repeat(25), 5), 'x'.repeat(25));
+  const id = newId('evt', 7);
+  assert.equal(idAt(id, 7), id);
+  assert.equal(idAt(idAt(id, 8), 7), id);
+});

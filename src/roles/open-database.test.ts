@@ -1,0 +1,42 @@
+/** Opening a server database whose tables somebody else holds. */
+import assert from 'node:assert/strict';
+import os from 'node:os';
+import test from 'node:test';
+import pg from 'pg';
+import { tempPostgres } from '../../test/kit/temp-postgres.ts';
+import { systemClock } from '../base/clock.ts';
+import { type Log, silentLog } from '../base/log.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
+import { parsePostgresUrl } from '../storage/postgres-url.ts';
+import { openDatabase } from './open-database.ts';
+
+test('a dump that holds the tables does not keep a service from starting, as long as next week is there', async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  const warnings: string[] = [];
+  const open = () =>
+    openDatabase({
+      config: { databaseUrl: parsePostgresUrl(url) },
+      directory: dataDirectory(os.tmpdir()),
+      clock: systemClock,
+      log: { ...silentLog, warn: (_: unknown, text: string) => warnings.push(text) } as unknown as Log,
+      onBroken: () => undefined,
+    });
+  await (await open()).close();
+  const dump = new pg.Client({ connectionString: url });
+  dump.on('error', () => undefined);
+  await dump.connect();
+  t.after(() => dump.end());
+  const { rows } = await dump.query("SELECT relname FROM pg_class WHERE relname ~ '^event_[0-9]{8}$' ORDER BY relname");
+  assert.ok(rows.length > 5);
+  await dump.query(`DROP TABLE ${rows.at(-1).relname}`);
+  await dump.query('BEGIN');
+  await dump.query('LOCK TABLE event, event_rest IN ACCESS SHARE MODE');
+  await (await open()).close();
+  assert.deepEqual(warnings, ['the partitions of the next weeks cannot be made now; housekeeping makes them']);
+  await dump.query('ROLLBACK');
+  await (await open()).close();
+  assert.equal(warnings.length, 1);
+  const after = await dump.query("SELECT relname FROM pg_class WHERE relname ~ '^event_[0-9]{8}$' ORDER BY relname");
+  assert.deepEqual(after.rows, rows);
+});

@@ -1,0 +1,92 @@
+/** Sends that take long to make leave room for others meanwhile, and end at a bound. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GOOD, sendRig } from '../../test/kit/send-rig.ts';
+import { silentLog } from '../base/log.ts';
+import { ok } from '../base/result.ts';
+import { sendBatch } from './batch.ts';
+
+function hold(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+/** A rig whose renderings take so long. */
+function slowRig(renderMs: number) {
+  return sendRig({
+    render: ({ subject = '', text = '' }) => {
+      hold(renderMs);
+      return ok({ subject, text, missing: [] });
+    },
+  });
+}
+
+/** How often others had the loop while this ran. */
+async function turnsOfOthers(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await work();
+  isOver = true;
+  return turns;
+}
+
+test('a batch is made in turns with others, with a key and without one, results in order', async () => {
+  const rig = await slowRig(10);
+  try {
+    const messages = Array.from({ length: 30 }, (_, i) => ({ ...GOOD, to: `p${i}@example.com` }));
+    for (const idempotency of [undefined, { key: 'k', body: Buffer.from('x') }]) {
+      const turns = await turnsOfOthers(async () => {
+        const answer = await sendBatch(rig.sender, rig.dependencies, {
+          caller: { account: rig.account, mode: 'live' },
+          parse: () => ok({ messages }),
+          log: silentLog,
+          ...(idempotency && { idempotency }),
+        });
+        assert.ok(answer.ok);
+        const { results } = JSON.parse(answer.value.json) as {
+          results: { data: { recipients: { email: string }[] } }[];
+        };
+        assert.deepEqual(
+          results.map((one) => one.data.recipients[0]!.email),
+          messages.map((one) => one.to),
+        );
+      });
+      assert.ok(turns >= 10, `others had ${turns} turns in 300 ms`);
+    }
+  } finally {
+    await rig.close();
+  }
+});
+
+const MANY = { ...GOOD, to: Array.from({ length: 50 }, (_, i) => `p${i}@example.com`), listUnsubscribe: true };
+
+test('the copies of one mail are made in turns with others', async () => {
+  const rig = await slowRig(10);
+  try {
+    const turns = await turnsOfOthers(async () => {
+      const result = await rig.send({ ...MANY, text: '{{ a }}' });
+      assert.ok(result.ok, JSON.stringify(result));
+    });
+    assert.ok(turns >= 20, `others had ${turns} turns in 500 ms`);
+  } finally {
+    await rig.close();
+  }
+});
+
+test('filling in the copies of one mail ends at a bound for all of them together', async () => {
+  const rig = await slowRig(150);
+  try {
+    const result = await rig.send({ ...MANY, text: '{{ a }}' });
+    assert.ok(!result.ok);
+    assert.equal(result.failure.code, 'TEMPLATE_INVALID');
+    assert.match(result.failure.message, /longer than 2000 ms to fill in for each of 50 recipients/);
+    assert.equal(rig.offered.length, 0);
+  } finally {
+    await rig.close();
+  }
+});

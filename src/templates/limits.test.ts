@@ -1,0 +1,82 @@
+/** What one rendering may cost: text in all parts together, time, and html turned into text. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { htmlToText } from '../mail/html-text.ts';
+import { MAX_OUTPUT_LENGTH } from './budget.ts';
+import { createRender, type ToRender } from './templates.ts';
+
+let reduced = 0;
+const render = createRender((html) => {
+  reduced += 1;
+  return htmlToText(html);
+});
+
+function fill(mail: Partial<ToRender>) {
+  return render({ variables: {}, accountVariables: {}, keepMissing: false, deriveText: true, ...mail });
+}
+
+function refused(mail: Partial<ToRender>) {
+  const result = fill(mail);
+  assert.ok(!result.ok, 'was expected to be refused');
+  assert.equal(result.failure.code, 'TEMPLATE_INVALID');
+  return result.failure.details;
+}
+
+const long = (character: string): string => character.repeat(50_000);
+
+test('a value printed again and again ends at the bound, plain or in Liquid, before it is escaped', () => {
+  for (const [name, mail] of Object.entries({
+    escaped: { html: '{{a}}'.repeat(1_000), variables: { a: long('<') } },
+    plain: { text: '{{a}}'.repeat(1_000), variables: { a: long('x') } },
+    'in a list': { text: '{{a}}'.repeat(1_000), variables: { a: [long('x')] } },
+    'in a loop': { html: '{% for i in (1..9000) %}{{a}}{% endfor %}', variables: { a: long('x') } },
+    'in an echo': { text: '{% for i in (1..9000) %}{% echo a %}{% endfor %}', variables: { a: long('x') } },
+    'in a cycle': { text: '{% for i in (1..9000) %}{% cycle a, a %}{% endfor %}', variables: { a: long('x') } },
+    literally: { text: `{% for i in (1..9000) %}${long('x')}{% endfor %}` },
+    captured: { text: `{% capture c %}{% for i in (1..9000) %}${long('x')}{% endfor %}{% endcapture %}{{ c.size }}` },
+  })) {
+    const [fault, ...more] = refused(mail);
+    assert.match(fault!.message, /^makes too much text: more than 10000000 characters/, name);
+    assert.deepEqual(more, [], name);
+  }
+});
+
+test('all parts count together, and a rendering at the bound is made', () => {
+  const variables = { a: 'x'.repeat(MAX_OUTPUT_LENGTH / 2 - 10), b: 'y'.repeat(10) };
+  assert.equal(fill({ html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables }).ok, true);
+  const faults = refused({ subject: '{{b}}', html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables });
+  assert.deepEqual(
+    faults.map((fault) => fault.field),
+    ['text'],
+  );
+  const derived = refused({ html: '{{a}}{{a}}'.repeat(1), subject: '{{b}}', variables });
+  assert.deepEqual(
+    derived.map((fault) => fault.field),
+    ['html'],
+  );
+});
+
+test('plain variables are under the time limit too', () => {
+  const a = Array.from({ length: 200_000 }, () => '');
+  const started = performance.now();
+  assert.match(refused({ html: '{{a}}'.repeat(9_000), variables: { a } })[0]!.message, /takes longer than 200 ms/);
+  assert.ok(performance.now() - started < 3_000);
+});
+
+test('the time limit met outside of any block is told like one within', () => {
+  const list = Array.from({ length: 300 }, (_, x) => ({ x }));
+  const tag = '{{ a | map: "x" | uniq | size }}{{ a | map: "x" | sort | join | size }}';
+  const [fault] = refused({ text: tag.repeat(3_000), variables: { a: list } });
+  assert.match(fault!.message, /takes longer than 200 ms|makes too much text/);
+  const [slow] = refused({ text: '{{ a | sort: "x" | first | size }}'.repeat(9_000), variables: { a: list } });
+  assert.match(slow!.message, /takes longer than 200 ms|makes too much text/);
+});
+
+test('html is turned into text once in a rendering, however long it is and however often it is printed', () => {
+  const a_html = '<p>word</p>'.repeat(12_000);
+  assert.ok(a_html.length > 100_000);
+  reduced = 0;
+  const result = fill({ text: '{{a_html}}'.repeat(20), variables: { a_html } });
+  assert.ok(result.ok, JSON.stringify(result));
+  assert.equal(reduced, 1);
+});

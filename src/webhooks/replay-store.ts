@@ -1,0 +1,103 @@
+/**
+ * The rows of a replay: what waits already, which events of the log fall into a time, and the work of sending them again. The log
+ * is only read, and no more of it than what may hold the time; what is chosen is set aside and enters through the
+ * endpoint's lane as room allows, so that a long replay stands in nobody's way.
+ */
+import type { Mode } from '../base/mode.ts';
+import { type EventPlace, type EventType, rangesOfTime, type SeqRange, WEBHOOK_WORK } from '../events/events.ts';
+import { enqueueHeld } from '../queue/queue.ts';
+import { operation } from '../storage/operation.ts';
+
+/** Parts of the log that may hold events of a time; Unix ms, both inclusive. */
+export const replayRangesOperation = operation(
+  'webhooks.replayRanges',
+  'read',
+  (tx, time: { mode: Mode; sinceMs: number; untilMs: number }): Promise<SeqRange[]> => rangesOfTime(tx, time),
+);
+
+export interface ReplayStretch {
+  accountId: string;
+  mode: Mode;
+  /** Unix ms, both inclusive. */
+  sinceMs: number;
+  untilMs: number;
+  eventTypes: EventType[];
+  range: SeqRange;
+  /** Up to `scan` events of the range are looked at, strictly behind this one. */
+  after: EventPlace | null;
+  scan: number;
+}
+
+export interface ReplayChoice {
+  /** The events that are wanted, by their numbers. */
+  chosen: { seq: number }[];
+  /** The last event looked at; null at the end of the range. */
+  last: EventPlace | null;
+}
+
+/** The events of a stretch of the log that fall into the time and are of the types asked for. */
+export const chooseForReplayOperation = operation(
+  'webhooks.chooseForReplay',
+  'read',
+  async (tx, part: ReplayStretch): Promise<ReplayChoice> => {
+    const after = part.after ?? { position: -1, seq: -1 };
+    const [columns, beyond] =
+      tx.dialect === 'postgres'
+        ? ['position, seq', '(position, seq) > (?, ?) ORDER BY position, seq']
+        : ['seq AS position, seq', 'seq > ? ORDER BY seq'];
+    const rows = await tx.all<EventPlace & { type: EventType; at: number }>(
+      `SELECT ${columns}, type, at FROM event
+       WHERE account_id = ? AND mode = ? AND seq >= ? AND seq <= ? AND ${beyond} LIMIT ?`,
+      part.accountId,
+      part.mode,
+      part.range.from,
+      part.range.to,
+      ...(tx.dialect === 'postgres' ? [after.position, after.seq] : [after.seq]),
+      part.scan,
+    );
+    const wanted = new Set(part.eventTypes);
+    const chosen = rows.filter(({ at, type }) => at >= part.sinceMs && at <= part.untilMs && wanted.has(type));
+    const last = rows.length < part.scan ? undefined : rows.at(-1);
+    return {
+      chosen: chosen.map(({ seq }) => ({ seq })),
+      last: last === undefined ? null : { position: last.position, seq: last.seq },
+    };
+  },
+);
+
+/** Numbers of the events that are set aside for an endpoint, up to `limit` of them. */
+export const setAsideOperation = operation(
+  'webhooks.setAside',
+  'read',
+  async (tx, { webhookId, limit }: { webhookId: string; limit: number }): Promise<number[]> => {
+    const rows = await tx.all<{ ref: number }>(
+      'SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1 LIMIT ?',
+      WEBHOOK_WORK,
+      webhookId,
+      limit,
+    );
+    return rows.map((row) => row.ref);
+  },
+);
+
+export interface Replayed {
+  accountId: string;
+  mode: Mode;
+  webhookId: string;
+  seqs: number[];
+  nowMs: number;
+}
+
+/** Sets these events aside for the endpoint; answers how many. */
+export const replayOperation = operation(
+  'webhooks.replay',
+  'write',
+  async (tx, { accountId, mode, webhookId, seqs, nowMs }: Replayed): Promise<number> =>
+    enqueueHeld(
+      tx,
+      seqs.map((ref) => ({
+        ...{ kind: WEBHOOK_WORK, accountId, mode, subject: webhookId, ref, lane: webhookId },
+        ...{ dueMs: nowMs, leaseMs: null },
+      })),
+    ),
+);

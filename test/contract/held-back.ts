@@ -1,0 +1,92 @@
+/** Scenarios of mail that may not leave while its account is suspended, and of bounces of addresses that are on the list already. */
+import assert from 'node:assert/strict';
+import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { suppressionsByEmailOperation, suppressOperation } from '../../src/suppressions/store.ts';
+import { newAccount } from './accounts.ts';
+import { acceptance, claimRequest, settlement } from './mail.ts';
+import type { Scenario } from './stage.ts';
+
+const HOUR = 3_600_000;
+
+export const heldBack: Scenario = async (stage) => {
+  const account = newAccount(stage, 'paid');
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const other = stage.id('acc');
+  const HOURS_AWAY = { sendAtMs: stage.nowMs + 2 * HOUR };
+  await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@y.example'] }));
+  await stage.act(acceptOperation, acceptance(stage, { accountId, change: HOURS_AWAY }));
+  await stage.act(acceptOperation, acceptance(stage, { accountId, change: { mode: 'sandbox' } }));
+  await stage.act(acceptOperation, acceptance(stage, { accountId: other }));
+  const expired = acceptance(stage, { accountId, to: ['old@x.example'], change: { expiresAtMs: stage.nowMs + 1 } });
+  await stage.act(acceptOperation, expired);
+  const status = (to: 'active' | 'suspended', nowMs = stage.nowMs + 60_000) =>
+    stage.act(setAccountOperation, { id: accountId, plan: null, status: to, approvedEmailBytes: null, nowMs });
+  await status('suspended');
+  const claimed = await stage.act(claimOperation, claimRequest(stage));
+  assert.deepEqual(
+    claimed.map((job) => [job.accountId === accountId, job.mode, job.recipient]),
+    [
+      [true, 'sandbox', 'ada@example.com'],
+      [false, 'live', 'ada@example.com'],
+      [true, 'live', 'old@x.example'],
+    ],
+    'the sandbox, other accounts, and what has to be told that it expired',
+  );
+  assert.equal((await stage.act(claimOperation, claimRequest(stage))).length, 0, 'what is held back rests');
+  await status('active', stage.nowMs);
+  const again = await stage.act(claimOperation, claimRequest(stage));
+  assert.deepEqual(
+    again.map((job) => [job.recipient, job.attempts, job.crashes]),
+    [
+      ['a@x.example', 0, 0],
+      ['b@y.example', 0, 0],
+    ],
+    'neither an attempt nor a crash was counted, and what has a time waits for it',
+  );
+};
+
+export const bouncedAgain: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const to = ['ended', 'ends', 'wish', 'endless', 'new'].map((name) => `${name}@x.example`);
+  const made = acceptance(stage, { accountId, to: [...to, 'New@x.example'] });
+  await stage.act(acceptOperation, made);
+  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const entries: [email: string, reason: 'manual' | 'complaint' | 'bounce', expiresAt: number | null][] = [
+    ['ended@x.example', 'complaint', stage.nowMs - 1],
+    ['ends@x.example', 'manual', stage.nowMs + HOUR],
+    ['wish@x.example', 'complaint', stage.nowMs + HOUR],
+    ['endless@x.example', 'manual', null],
+  ];
+  for (const [email, reason, expiresAt] of entries) {
+    const suppression = { email, reason, expiresAt, sourceMessageId: null, createdAt: stage.nowMs - HOUR };
+    await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+  }
+  await stage.act(
+    settleOperation,
+    jobs
+      .filter((job) => job.accountId === accountId)
+      .map((job) =>
+        settlement(stage, job, {
+          to: 'bounced',
+          event: { id: stage.id('evt'), type: 'Bounce', detail: {} },
+          suppress: { email: job.recipient.toLowerCase(), untilMs: null },
+        }),
+      ),
+  );
+  const list = await stage.database.execute(suppressionsByEmailOperation, {
+    ...{ accountId, mode: 'live', nowMs: stage.nowMs, after: '', limit: 10 },
+  });
+  assert.deepEqual(
+    list.map((one) => [one.email.split('@')[0], one.reason, one.expiresAt]),
+    [
+      ['ended', 'bounce', null],
+      ['endless', 'manual', null],
+      ['ends', 'bounce', null],
+      ['new', 'bounce', null],
+      ['wish', 'complaint', null],
+    ],
+  );
+};

@@ -1,0 +1,54 @@
+/**
+ * What a start makes of its settings. A process without the api role: machines may ask whether it lives, is ready, and what it
+ * counts; nothing else is there.
+ */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { startService } from '../kit/start-service.ts';
+
+test('the other roles answer /health, /ready and /metrics, and nothing else', { timeout: 60_000 }, async (t) => {
+  const service = await startService();
+  t.after(() => service.close());
+  for (const role of ['delivery', 'smtp', 'webhooks', 'smtp,webhooks']) {
+    assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
+    await service.restart({ env: { POSTRIDER_ROLES: role } });
+    const { anonymous, api } = service;
+    assert.deepEqual((await anonymous.get('/health')).body, { status: 'ok' }, role);
+    const ready = await anonymous.get('/ready');
+    assert.deepEqual([ready.status, ready.body], [200, { status: 'ready' }], role);
+    const metrics = await anonymous.get('/metrics');
+    assert.equal(metrics.status, 200, role);
+    assert.match(metrics.text, /^postrider_queue_depth_messages 0$/m);
+    for (const path of ['/openapi.json', '/docs', '/messages', '/account']) {
+      const missing = await api.get(path);
+      assert.deepEqual([missing.status, missing.body.reasonCode], [404, 'NOT_FOUND'], `${role} ${path}`);
+    }
+    assert.equal((await api.post('/send', {})).status, 404, role);
+    assert.ok(service.log.includes(`"roles":${JSON.stringify(role.split(','))}`), service.log);
+  }
+});
+
+test('beside a process that has the HTTP port, other roles start and say what is missing', {
+  timeout: 60_000,
+}, async (t) => {
+  const first = await startService();
+  t.after(() => first.close());
+  const env = { POSTRIDER_HTTP_PORT: new URL(first.url).port, POSTRIDER_ROLES: 'delivery' };
+  const second = await startService({ env });
+  t.after(() => second.close());
+  assert.match(second.log, /of this process are not served/);
+  assert.equal((await first.anonymous.get('/health')).status, 200);
+  assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
+});
+
+test('a setting that has no effect yet is warned about, once', { timeout: 60_000 }, async (t) => {
+  const service = await startService({
+    env: { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_BOUNCE_DOMAIN: 'bounce.example', POSTRIDER_LOG_LEVEL: 'silent' },
+  });
+  t.after(() => service.close());
+  assert.deepEqual(service.log.split('\n'), [
+    'postrider: POSTRIDER_INBOUND_PORT is set and has no effect in this version',
+    'postrider: POSTRIDER_BOUNCE_DOMAIN is set and has no effect in this version',
+    '',
+  ]);
+});

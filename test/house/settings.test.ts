@@ -1,0 +1,19 @@
+/** Every setting does something, or is known to do nothing, so that whoever sets it is told. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { WITHOUT_EFFECT } from '../../src/cli/serve.ts';
+import { settings } from '../../src/config.ts';
+import { productFiles, type SourceFile } from './source-tree.ts';
+
+/** Names of settings whose value no file outside the table reads. */
+function unread(files: SourceFile[]): string[] {
+  return Object.entries(settings)
+    .filter(([key]) => !files.some((file) => new RegExp(`(?<!settings\\.)\\b${key}\\b`).test(file.text)))
+    .map(([, setting]) => setting.name);
+}
+
+test('the settings that nothing reads are those that are warned about', () => {
+  const files = productFiles().filter((file) => file.path !== 'src/config.ts');
+  assert.deepEqual(unread(files), WITHOUT_EFFECT);
+  assert.equal(unread([{ path: 'x.ts', text: 'settings.route.name' }]).length, Object.keys(settings).length, 'control');
+});
