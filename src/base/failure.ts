@@ -190,6 +190,7 @@ export class OutcomeUnknown extends Unavailable {
   }
 }
 
+/** What is told of it: in no word a refusal, and how to repeat it. */
 export function outcomeUnknown({ code }: Pick<OutcomeUnknown, 'code'>): Failure {
   return failure(code, {
     message:

@@ -1,6 +1,7 @@
 /**
  * The transactions of the delivery: claim due messages with all that an attempt needs, and settle what came of them.
- * Live mail of a suspended account is not handed out. A settle is all in one: work row, state, event, attempt, suppression, and the content of mail that is not retained.
+ * Live mail of a suspended account is not handed out. A settle is all in one: work row, state, event, attempt, suppression,
+ * and the content of mail that is not retained.
  */
 import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';

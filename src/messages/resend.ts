@@ -1,6 +1,6 @@
 /**
- * Sends a kept message again, once it is settled: a new message with an id of its own, from the stored content, to the same recipient. Mail
- * that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
+ * Sends a kept message again, once it is settled: a new message with an id of its own, from the stored content, to the same
+ * recipient. Mail that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
  * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are judged anew.
  */
 import { type Failure, failure } from '../base/failure.ts';

@@ -1,7 +1,6 @@
 /**
  * What settles and claims on both databases share: the words by which a bounce goes onto the suppression list, and live mail of
- * suspended accounts, as a claim comes upon it: it rests in the queue, untried, until
- * the account may send again.
+ * suspended accounts, as a claim comes upon it: it rests in the queue, untried, until the account may send again.
  */
 import * as queue from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';

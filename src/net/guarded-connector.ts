@@ -1,7 +1,8 @@
 /**
  * Connects undici only to addresses the guard has passed. The host is resolved once; when any of its addresses is refused,
  * none is used; the connection goes to exactly the address that was tested, so a second answer of the DNS cannot change it.
- * Only of localhost, whose addresses are nobody's answer but taken for granted, those that are allowed are used. IP literals take the same way. TLS is verified against the name in the URL.
+ * Only of localhost, whose addresses are nobody's answer but taken for granted, those that are allowed are used. IP literals take
+ * the same way. TLS is verified against the name in the URL.
  */
 import { isIP } from 'node:net';
 import type { buildConnector } from 'undici';

@@ -1,7 +1,8 @@
 /**
  * Opens the store for blobs that the settings name, and proves before the start that it can be used, and that it is the one
- * of the database: a probe is written, read back, looked for and removed, and its mark compared. A store that says no (wrong bucket, key, region or rights) stops the start with one
- * line; one that does not answer does not: small mail flows without it, large content is refused, what is queued waits.
+ * of the database: a probe is written, read back, looked for and removed, and its mark compared. A store that says no (wrong
+ * bucket, key, region or rights) stops the start with one line; one that does not answer does not: small mail flows without it,
+ * large content is refused, what is queued waits.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';

@@ -12,6 +12,7 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { compile } from '../http/validate.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { judgeSources } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, fillIn, type Sender } from './content.ts';
@@ -36,7 +37,7 @@ export interface SendRequest {
   /** The key with the place it is unique in and the bytes it stands for. */
   idempotency?: { endpoint: string; key: string; body: Uint8Array | string };
   dryRun?: boolean;
-  /** Asked before the work of making the mail, where one request has many of them. */
+  /** Asked right before the work of making the mail, or of saying all that is wrong with it, where one request has many. */
   turn?(): Promise<void> | undefined;
 }
 
@@ -85,7 +86,11 @@ export function createSend(dependencies: SendDependencies): Send {
     const sender: Sender = { account, mode, nowMs, aheadMs };
     const { settings } = sender.account;
     const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
-    if (!checked.ok) return refuse(withTemplateFaults(checked.failure, body.value, dependencies));
+    if (!checked.ok) {
+      const wait = request.turn?.();
+      if (wait !== undefined) await wait;
+      return refuse(withTemplateFaults(checked.failure, body.value));
+    }
     const whole = checked.value.templateId === undefined ? checked : await findTemplate(request, checked.value, sender);
     if (!whole.ok) return whole;
     const mail = whole.value;
@@ -155,21 +160,18 @@ function answerOf(result: AcceptanceResult): Result<Answer> | undefined {
   return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
 }
 
-/** Beside what else is wrong with a body: which of its parts do not parse as templates. */
-function withTemplateFaults(refusal: Failure, value: unknown, { render }: Pick<SendDependencies, 'render'>): Failure {
+/** Beside what else is wrong with a body: which of its parts do not parse as templates. Nothing is filled in. */
+function withTemplateFaults(refusal: Failure, value: unknown): Failure {
   const given = value as Record<string, unknown> | null;
   if (typeof given !== 'object' || given === null || given.render === false) return refusal;
   const named = new Set(refusal.details.map((fault) => fault.field));
-  const part = (name: string): string | undefined => {
+  const part = (name: string): string | null => {
     const text = given[name];
-    return typeof text === 'string' && /{[{%]/.test(text) && !named.has(name) ? text : undefined;
+    return typeof text === 'string' && !named.has(name) ? text : null;
   };
-  const rendered = render({
-    ...{ subject: part('subject'), html: part('html'), text: part('text') },
-    ...{ variables: {}, accountVariables: {}, keepMissing: true, deriveText: false },
-  });
-  if (rendered.ok || rendered.failure.code !== 'TEMPLATE_INVALID') return refusal;
-  return { ...refusal, details: [...refusal.details, ...rendered.failure.details].slice(0, MAX_DETAILS) };
+  const judged = judgeSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
+  if (judged.ok) return refusal;
+  return { ...refusal, details: [...refusal.details, ...judged.failure.details].slice(0, MAX_DETAILS) };
 }
 
 export function notVerified(domain: string): ReturnType<typeof failure> {

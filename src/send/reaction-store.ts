@@ -60,7 +60,7 @@ export const unsubscribeOperation = operation(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
        VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
          reason = excluded.reason, source_message_id = excluded.source_message_id, expires_at = NULL,
-         created_at = excluded.created_at 
+         created_at = excluded.created_at
          WHERE suppression.expires_at IS NOT NULL OR suppression.reason IN ('bounce', 'manual')`,
       accountId,
       mode,

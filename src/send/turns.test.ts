@@ -63,6 +63,36 @@ test('a batch is made in turns with others, with a key and without one, results 
   }
 });
 
+test('what is refused is not filled in, and leaves room for others too', async () => {
+  let rendered = 0;
+  const rig = await sendRig({
+    render: () => {
+      rendered += 1;
+      return ok({ missing: [] });
+    },
+  });
+  try {
+    // Parsing each takes a while; the tag at the end is the fault.
+    const html = '<b>{{ a }}</b>'.repeat(3_000);
+    const messages = Array.from({ length: 60 }, (_, i) => ({ ...GOOD, to: 'nobody', html: `${i}${html}{% if %}` }));
+    const turns = await turnsOfOthers(async () => {
+      const request = { caller: { account: rig.account, mode: 'live' as const }, log: silentLog };
+      const answer = await sendBatch(rig.sender, rig.dependencies, { ...request, parse: () => ok({ messages }) });
+      assert.ok(answer.ok);
+      const { results } = JSON.parse(answer.value.json) as { results: { error: { details: { field: string }[] } }[] };
+      for (const { error } of results)
+        assert.deepEqual(
+          error.details.map((one) => one.field),
+          ['to', 'html'],
+        );
+    });
+    assert.equal(rendered, 0);
+    assert.ok(turns >= 3, `others had ${turns} turns`);
+  } finally {
+    await rig.close();
+  }
+});
+
 const MANY = { ...GOOD, to: Array.from({ length: 50 }, (_, i) => `p${i}@example.com`), listUnsubscribe: true };
 
 test('the copies of one mail are made in turns with others', async () => {

@@ -1,8 +1,8 @@
 /**
  * What the rest of the house knows of a database: run an operation, close. Whatever implements it keeps these
  * promises: a resolved write is on stable storage; a rejected one has changed nothing, unless it is rejected with
- * OutcomeUnknown: the storage was lost while it committed. The embedded database applies the operations of its process in the order in which they were handed
- * over; on a server only those that wait for each other have an order.
+ * OutcomeUnknown: the storage was lost while it committed. The embedded database applies the operations of its process in the
+ * order in which they were handed over; on a server only those that wait for each other have an order.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Operation } from './operation.ts';

@@ -24,7 +24,10 @@ export interface ToPreview extends Sources {
   parsed?: ParsedParts;
 }
 
-/** INVALID_REQUEST for values of another type than declared and for a subject that no mail may have, TEMPLATE_INVALID when filling in exceeds the limits. */
+/**
+ * INVALID_REQUEST for values of another type than declared and for a subject that no mail may have, TEMPLATE_INVALID when
+ * filling in exceeds the limits.
+ */
 export function preview(
   template: ToPreview,
   given: Readonly<Record<string, unknown>>,
