@@ -95,7 +95,7 @@ await row(options.postgres ? 'accept (HTTP), PostgreSQL' : 'accept (HTTP)', 600,
     await waitForPort(port);
     targets[mode] = {
       url: `http://127.0.0.1:${port}/send`,
-      lua: script(folder, mode, { 'x-api-key': 'bench-key-0123456789' }),
+      lua: script(folder, mode, { 'x-api-key': 'bench-key-0123456789', 'x-id': 'acct_1' }),
     };
   }
   const ours = databases[1] ? { POSTRIDER_DATABASE_URL: databases[1].url } : {};

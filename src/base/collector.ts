@@ -14,12 +14,18 @@ interface Request {
 let exposed: ((request: Request) => void) | undefined;
 
 function collect(request: Request): void {
-  if (!exposed) {
-    v8.setFlagsFromString('--expose-gc');
-    exposed = vm.runInNewContext('gc') as (request: Request) => void;
+  exposed ??= expose();
+  exposed?.(request);
+}
+
+/** Undefined when another thread takes the flag, which is the process's, back at this very moment: this time goes without. */
+function expose(): ((request: Request) => void) | undefined {
+  v8.setFlagsFromString('--expose-gc');
+  try {
+    return vm.runInNewContext('typeof gc === "function" ? gc : undefined') as typeof exposed;
+  } finally {
     v8.setFlagsFromString('--no-expose-gc');
   }
-  exposed(request);
 }
 
 /** Everything, and the memory goes back to the system: a pause of some 30 ms at the size this program has. */

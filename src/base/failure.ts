@@ -151,9 +151,24 @@ export interface Failure {
 export const MAX_DETAILS = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
-/** A refusal from the catalogue; `extra` makes it more precise. At most 100 details and 2,000 characters of message are kept. */
+/** Each fault once, however often it was met. */
+function distinct(details: Fault[]): Fault[] {
+  const told = new Set<string>();
+  return details.filter(({ field, message, line, column }) => {
+    const key = JSON.stringify([field, message, line, column]);
+    if (told.has(key)) return false;
+    told.add(key);
+    return true;
+  });
+}
+
+/**
+ * A refusal from the catalogue; `extra` makes it more precise. At most 100 details, each once, and 2,000 characters of message
+ * are kept.
+ */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
   const whole: Failure = { message: catalogue[code].text, details: [], ...extra, code };
+  if (whole.details.length > 1) whole.details = distinct(whole.details);
   if (whole.details.length > MAX_DETAILS) whole.details = whole.details.slice(0, MAX_DETAILS);
   if (whole.message.length > MAX_MESSAGE_LENGTH) whole.message = `${whole.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
   return whole;

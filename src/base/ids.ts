@@ -24,29 +24,44 @@ export type IdPrefix =
 /** Characters behind the prefix. */
 const ID_LENGTH = 21;
 
-const CODES = Buffer.from(ALPHABET, 'latin1');
+/**
+ * The code of the character that a random byte stands for. 248 is the largest multiple of 62 below 256: bytes above it would
+ * favour some characters, and stand for none (0).
+ */
+const CODES = new Uint8Array(256);
+for (let byte = 0; byte < 248; byte += 1) CODES[byte] = ALPHABET.charCodeAt(byte % 62);
 const pool = Buffer.alloc(8192);
 let used = pool.length;
 /** Characters are put together here: appended one by one each would be a string of its own. */
 const scratch = Buffer.alloc(64);
 
-/** `length` characters (at most 64) of [0-9A-Za-z], each uniformly random (5.95 bits). */
-export function randomText(length: number): string {
-  if (length > scratch.length) throw new RangeError('random texts have at most 64 characters');
-  for (let filled = 0; filled < length; ) {
+/** The code of one random character of [0-9A-Za-z]; nothing of what it was made from stays in memory. */
+function randomCode(): number {
+  for (;;) {
     if (used === pool.length) {
       randomFillSync(pool);
       used = 0;
     }
-    const byte = pool[used]!;
+    const code = CODES[pool[used]!]!;
     pool[used] = 0;
     used += 1;
-    // 248 is the largest multiple of 62 below 256: bytes above it would favour some characters.
-    if (byte < 248) scratch[filled++] = CODES[byte % 62]!;
+    if (code !== 0) return code;
   }
+}
+
+/** `length` characters (at most 64) of [0-9A-Za-z], each uniformly random (5.95 bits). */
+export function randomText(length: number): string {
+  if (length > scratch.length) throw new RangeError('random texts have at most 64 characters');
+  for (let filled = 0; filled < length; filled += 1) scratch[filled] = randomCode();
   const text = scratch.toString('latin1', 0, length);
-  scratch.fill(0, 0, length);
+  for (let wiped = 0; wiped < length; wiped += 1) scratch[wiped] = 0;
   return text;
+}
+
+/** The random part of an id, made without leaving the engine: an id takes half the time that it takes with `randomText`. */
+function randomThirteen(): string {
+  const c = randomCode;
+  return String.fromCharCode(c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c(), c());
 }
 
 let lastMs = -1;
@@ -87,5 +102,5 @@ export function idAt(id: string, ms: number): string {
 
 /** A new id such as `msg_0VnX3kQ9a…`; `nowMs` is Unix milliseconds. */
 export function newId(prefix: IdPrefix, nowMs: number = Date.now()): string {
-  return `${prefix}_${timeText(nowMs)}${randomText(13)}`;
+  return `${prefix}_${timeText(nowMs)}${randomThirteen()}`;
 }

@@ -4,6 +4,7 @@
  */
 
 export { appendMany } from './append-postgres.ts';
+export { appendRows } from './append-rows.ts';
 export {
   EVENT_TYPES,
   type EventRow,

@@ -6,7 +6,7 @@
 import { idAt } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { aheadOf, enqueue, NEW_WORK } from '../queue/queue.ts';
-import type { Transaction } from '../storage/operation.ts';
+import type { SqlValue, Transaction } from '../storage/operation.ts';
 import type { EventType } from './event.ts';
 
 export interface NewEvent {
@@ -24,10 +24,11 @@ export interface NewEvent {
 /** The kind of work rows that carry an event to an endpoint: subject is the endpoint's id, ref the event's number. */
 export const WEBHOOK_WORK = 'webhook';
 
-/** Writes the event and its webhook deliveries; answers the event's number in the log. */
-export async function appendEvent(tx: Transaction, event: NewEvent): Promise<number> {
-  const seq = await tx.insert(
-    'INSERT INTO event (account_id, mode, id, type, message_id, at, detail) VALUES (?, ?, ?, ?, ?, ?, ?)',
+export const EVENT_COLUMNS = 'account_id, mode, id, type, message_id, at, detail';
+
+/** Of EVENT_COLUMNS. */
+export function eventValues(event: NewEvent): SqlValue[] {
+  return [
     event.accountId,
     event.mode,
     idAt(event.id, event.at),
@@ -35,6 +36,23 @@ export async function appendEvent(tx: Transaction, event: NewEvent): Promise<num
     event.messageId,
     event.at,
     JSON.stringify(event.detail),
+  ];
+}
+
+/** Endpoints that want a type of event: account, mode, type. Whether there are several is all that is asked. */
+export const FIRST_TWO =
+  'SELECT webhook_id FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ? LIMIT 2';
+
+/** Event's number, due time; account, mode, type. */
+export const ENQUEUE_FOR_ALL = `INSERT INTO work (${NEW_WORK})
+  SELECT '${WEBHOOK_WORK}', account_id, mode, webhook_id, CAST(? AS BIGINT), webhook_id, CAST(? AS BIGINT), 0, 0, 0, 0, 0
+  FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ?`;
+
+/** Writes the event and its webhook deliveries; answers the event's number in the log. */
+export async function appendEvent(tx: Transaction, event: NewEvent): Promise<number> {
+  const seq = await tx.insert(
+    `INSERT INTO event (${EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ...eventValues(event),
   );
   await enqueueDeliveries(tx, event, seq);
   return seq;
@@ -43,22 +61,12 @@ export async function appendEvent(tx: Transaction, event: NewEvent): Promise<num
 /** However many endpoints the account has, only those that want this type are looked at. */
 async function enqueueDeliveries(tx: Transaction, event: NewEvent, seq: number): Promise<void> {
   const place = [event.accountId, event.mode, event.type];
-  const wanted = await tx.all<{ webhook_id: string }>(
-    'SELECT webhook_id FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ? LIMIT 2',
-    ...place,
-  );
+  const wanted = await tx.all<{ webhook_id: string }>(FIRST_TWO, ...place);
   const [one] = wanted;
   if (one === undefined) return;
   const dueMs = event.at - (await aheadOf(tx, event));
   if (wanted.length > 1) {
-    await tx.run(
-      `INSERT INTO work (${NEW_WORK})
-       SELECT '${WEBHOOK_WORK}', account_id, mode, webhook_id, CAST(? AS BIGINT), webhook_id, CAST(? AS BIGINT), 0, 0, 0, 0, 0
-       FROM webhook_subscription WHERE account_id = ? AND mode = ? AND event_type = ?`,
-      seq,
-      dueMs,
-      ...place,
-    );
+    await tx.run(ENQUEUE_FOR_ALL, seq, dueMs, ...place);
     return;
   }
   await enqueue(tx, {

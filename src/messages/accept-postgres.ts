@@ -3,59 +3,25 @@
  * all of them, then all rows with the commit. Decides what `messages.accept` decides; a key that somebody else is using at
  * this moment, or that is past its time, makes each be accepted alone.
  */
-import { appendMany, type NewEvent } from '../events/events.ts';
-import { enqueueMany, heldAheadsOf, type NewWork } from '../queue/queue.ts';
+import { appendMany } from '../events/events.ts';
+import { enqueueMany, heldAheadsOf } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { bigintArray, bytesArray, textArray } from '../storage/postgres-arrays.ts';
-import { newCopy, realNowMs, sendAnswer } from './accept-rows.ts';
-import type {
-  Acceptance,
-  AcceptanceResult,
-  AcceptedEmail,
-  AcceptedRecipient,
-  RecipientAnswer,
-} from './accept-store.ts';
-import { DELIVERY_WORK } from './message.ts';
-
-interface EmailInsert {
-  acceptance: Acceptance;
-  email: AcceptedEmail;
-  seq: number;
-  isKept: boolean;
-}
-
-interface CopyInsert {
-  acceptance: Acceptance;
-  recipient: AcceptedRecipient;
-  emailSeq: number;
-  workSeq: number | null;
-  status: RecipientAnswer['status'];
-  dueMs: number | null;
-}
-
-interface RecordInsert {
-  acceptance: Acceptance;
-  emailSeq: number;
-  answer: string;
-}
-
-/** Everything that one group of acceptances writes. */
-interface Rows {
-  emails: EmailInsert[];
-  copies: CopyInsert[];
-  work: NewWork[];
-  workSeqs: number[];
-  events: NewEvent[];
-  records: RecordInsert[];
-}
+import {
+  type CopyInsert,
+  type EmailInsert,
+  makeRows,
+  noRows,
+  notStored,
+  type RecordInsert,
+  realNowMs,
+  recordKey,
+} from './accept-rows.ts';
+import type { Acceptance, AcceptanceResult, IdempotencyRecord } from './accept-store.ts';
+import { isStillOwed } from './kept-answer.ts';
 
 const addressKey = (acceptance: Acceptance, email: string): string =>
   `${acceptance.accountId} ${acceptance.mode} ${email}`;
-
-function recordKey(acceptance: Acceptance): string | undefined {
-  const { accountId, mode, idempotency } = acceptance;
-  return idempotency ? JSON.stringify([accountId, mode, idempotency.endpoint, idempotency.key]) : undefined;
-}
 
 export async function acceptTogether(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
@@ -69,15 +35,17 @@ export async function acceptTogether(tx: Transaction, calls: readonly Acceptance
       emails.length + copies,
     ),
   ]);
-  const rows: Rows = { emails: [], copies: [], work: [], workSeqs: [], events: [], records: [] };
-  const seqs = numbers.map((one) => one.seq);
+  const rows = noRows();
+  let used = 0;
+  const nextSeq = (): number => numbers[used++]!.seq;
+  const suppressedUntilMs = (call: Acceptance, email: string): number =>
+    suppressedUntil.get(addressKey(call, email)) ?? 0;
   const results = calls.map((call): AcceptanceResult => {
     const key = recordKey(call);
-    if (key !== undefined && taken.has(key)) {
-      return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
-    }
+    if (key !== undefined && taken.has(key)) return notStored();
     if (key !== undefined) taken.add(key);
-    return accept(call, { rows, seqs, suppressedUntil, aheadMs: aheadOf(call) });
+    const aheadMs = aheadOf(call);
+    return makeRows(call, { rows, nextEmailSeq: nextSeq, nextWorkSeq: nextSeq, suppressedUntilMs, aheadMs });
   });
   insertEmails(tx, rows.emails);
   insertMessages(tx, rows.copies);
@@ -91,54 +59,23 @@ export async function acceptTogether(tx: Transaction, calls: readonly Acceptance
   return results;
 }
 
-interface Making {
-  rows: Rows;
-  /** Numbers for emails and work that are not used yet. */
-  seqs: number[];
-  /** When each suppressed address is free again. */
-  suppressedUntil: ReadonlyMap<string, number>;
-  /** What the clock of the mode is ahead of the real time now. */
-  aheadMs: number;
+/** One acceptance whose key may be past its time: its record makes way for the new one once its messages are settled. */
+export async function acceptAlone(tx: Transaction, call: Acceptance): Promise<AcceptanceResult> {
+  if (call.idempotency && (await recordExists(tx, call, call.idempotency))) return notStored();
+  return (await acceptTogether(tx, [call]))[0]!;
 }
 
-function accept(call: Acceptance, { rows, seqs, suppressedUntil, aheadMs }: Making): AcceptanceResult {
-  const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
-  const isSuppressed = (recipient: AcceptedRecipient): boolean =>
-    recipient.simulateSuppressed ||
-    (suppressedUntil.get(addressKey(call, recipient.suppressionKey)) ?? 0) > realNowMs(call);
-  const emailSeqs = seqs.splice(0, call.emails.length);
-  for (const [index, email] of call.emails.entries()) {
-    const emailSeq = emailSeqs[index]!;
-    const isKept = call.retain !== 'none' || !email.recipients.every(isSuppressed);
-    if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
-    rows.emails.push({ acceptance: call, email, seq: emailSeq, isKept });
-    for (const recipient of email.recipients) {
-      const { status, dueMs, leaseMs, events } = newCopy(call, recipient, isSuppressed(recipient));
-      const { messageId } = recipient;
-      const workSeq = dueMs === null ? null : seqs.shift()!;
-      rows.copies.push({ acceptance: call, recipient, emailSeq, workSeq, status, dueMs });
-      rows.events.push(...events);
-      result.recipients.push({ email: recipient.email, role: recipient.role, status, messageId });
-      if (workSeq === null) continue;
-      const { accountId, mode } = call;
-      const lane = recipient.lane;
-      rows.work.push({
-        kind: DELIVERY_WORK,
-        accountId,
-        mode,
-        subject: messageId,
-        ref: emailSeq,
-        lane,
-        dueMs: dueMs! - aheadMs,
-        leaseMs,
-      });
-      rows.workSeqs.push(workSeq);
-      if (leaseMs !== null) result.leased.push({ messageId, seq: workSeq, emailSeq });
-    }
-  }
-  result.answer = sendAnswer(call.from, result.recipients);
-  if (call.idempotency) rows.records.push({ acceptance: call, emailSeq: emailSeqs[0]!, answer: result.answer });
-  return result;
+async function recordExists(tx: Transaction, call: Acceptance, record: IdempotencyRecord): Promise<boolean> {
+  const { accountId, mode } = call;
+  const place = [accountId, mode, record.endpoint, record.key];
+  const row = await tx.get<{ body: string; expires_at: number }>(
+    'SELECT body, expires_at FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?',
+    ...place,
+  );
+  if (row === undefined) return false;
+  if (row.expires_at > realNowMs(call) || (await isStillOwed(tx, { accountId, mode, body: row.body }))) return true;
+  await tx.run('DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?', ...place);
+  return false;
 }
 
 async function readSuppressions(tx: Transaction, calls: readonly Acceptance[]): Promise<Map<string, number>> {

@@ -1,10 +1,17 @@
 /**
- * What an accepted copy is at first: its state, when it is due, what its timeline begins with; and the answer to its sender.
- * The same on every database.
+ * The rows that an acceptance becomes: what each copy is at first, when it is due, what its timeline begins with; and the answer
+ * to its sender. The same on every database.
  */
 import type { NewEvent } from '../events/events.ts';
-import type { Acceptance, AcceptedRecipient, RecipientAnswer } from './accept-store.ts';
-import { SIMULATED_SUPPRESSED, SUPPRESSED } from './message.ts';
+import type { NewWork } from '../queue/queue.ts';
+import type {
+  Acceptance,
+  AcceptanceResult,
+  AcceptedEmail,
+  AcceptedRecipient,
+  RecipientAnswer,
+} from './accept-store.ts';
+import { DELIVERY_WORK, SIMULATED_SUPPRESSED, SUPPRESSED } from './message.ts';
 
 /** When it was accepted; the sandbox of an account may have another time. */
 export function realNowMs({ nowMs, aheadMs = 0 }: Acceptance): number {
@@ -49,4 +56,121 @@ export function sendAnswer(from: string, recipients: RecipientAnswer[]): string 
       recipients,
     },
   });
+}
+
+export interface EmailInsert {
+  acceptance: Acceptance;
+  email: AcceptedEmail;
+  seq: number;
+  isKept: boolean;
+}
+
+export interface CopyInsert {
+  acceptance: Acceptance;
+  recipient: AcceptedRecipient;
+  emailSeq: number;
+  workSeq: number | null;
+  status: RecipientAnswer['status'];
+  dueMs: number | null;
+}
+
+export interface RecordInsert {
+  acceptance: Acceptance;
+  emailSeq: number;
+  answer: string;
+}
+
+/** Everything that one group of acceptances writes. */
+export interface Rows {
+  emails: EmailInsert[];
+  copies: CopyInsert[];
+  work: NewWork[];
+  workSeqs: number[];
+  events: NewEvent[];
+  records: RecordInsert[];
+}
+
+export function noRows(): Rows {
+  return { emails: [], copies: [], work: [], workSeqs: [], events: [], records: [] };
+}
+
+/** The key of an acceptance as one text; undefined when it has none. */
+export function recordKey({ accountId, mode, idempotency }: Acceptance): string | undefined {
+  return idempotency ? JSON.stringify([accountId, mode, idempotency.endpoint, idempotency.key]) : undefined;
+}
+
+/** Its key has an answer already. */
+export function notStored(): AcceptanceResult {
+  return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
+}
+
+export interface Making {
+  rows: Rows;
+  /** Numbers that nobody else gets. */
+  nextEmailSeq(): number;
+  nextWorkSeq(): number;
+  /** Until when the address is suppressed, in Unix ms; 0 when it is not, infinite when for good. */
+  suppressedUntilMs(call: Acceptance, suppressionKey: string): number;
+  /** What the clock of the mode is ahead of the real time now. */
+  aheadMs: number;
+}
+
+/** Adds the rows of an acceptance that is stored. */
+export function makeRows(call: Acceptance, making: Making): AcceptanceResult {
+  const { rows } = making;
+  const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
+  let firstEmailSeq: number | undefined;
+  for (const email of call.emails) {
+    const seq = making.nextEmailSeq();
+    firstEmailSeq ??= seq;
+    let isKept = call.retain !== 'none';
+    for (const recipient of email.recipients) {
+      const isSuppressed =
+        recipient.simulateSuppressed || making.suppressedUntilMs(call, recipient.suppressionKey) > realNowMs(call);
+      if (!isSuppressed) isKept = true;
+      addCopy({ call, recipient, emailSeq: seq, isSuppressed }, making, result);
+    }
+    // Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later.
+    if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
+    rows.emails.push({ acceptance: call, email, seq, isKept });
+  }
+  result.answer = sendAnswer(call.from, result.recipients);
+  if (call.idempotency) rows.records.push({ acceptance: call, emailSeq: firstEmailSeq!, answer: result.answer });
+  return result;
+}
+
+interface NewMessage {
+  call: Acceptance;
+  recipient: AcceptedRecipient;
+  emailSeq: number;
+  isSuppressed: boolean;
+}
+
+function addCopy(
+  { call, recipient, emailSeq, isSuppressed }: NewMessage,
+  making: Making,
+  result: AcceptanceResult,
+): void {
+  const { rows } = making;
+  const { accountId, mode } = call;
+  const { messageId, lane } = recipient;
+  const { status, dueMs, leaseMs, events } = newCopy(call, recipient, isSuppressed);
+  const workSeq = dueMs === null ? null : making.nextWorkSeq();
+  rows.copies.push({ acceptance: call, recipient, emailSeq, workSeq, status, dueMs });
+  rows.events.push(...events);
+  result.recipients.push({ email: recipient.email, role: recipient.role, status, messageId });
+  if (workSeq === null) return;
+  const kind = DELIVERY_WORK;
+  rows.work.push({
+    kind,
+    accountId,
+    mode,
+    subject: messageId,
+    ref: emailSeq,
+    lane,
+    dueMs: dueMs! - making.aheadMs,
+    leaseMs,
+  });
+  rows.workSeqs.push(workSeq);
+  if (leaseMs !== null) result.leased.push({ messageId, seq: workSeq, emailSeq });
 }

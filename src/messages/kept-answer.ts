@@ -4,7 +4,7 @@
  * that was moved to a later time afterwards keeps the answer too.
  */
 import type { Mode } from '../base/mode.ts';
-import type { Transaction } from '../storage/operation.ts';
+import type { EmbeddedTransaction, Transaction } from '../storage/operation.ts';
 
 export interface KeptAnswer {
   accountId: string;
@@ -28,18 +28,29 @@ function messageIdsOf(body: string): string[] {
   );
 }
 
-export async function isStillOwed(tx: Transaction, answer: KeptAnswer): Promise<boolean> {
-  const ids = messageIdsOf(answer.body);
+interface Question {
+  sql: string;
+  params: string[];
+}
+
+/** Each answers a row when one of its messages is unfinished. */
+function questions({ accountId, mode, body }: KeptAnswer): Question[] {
+  const ids = messageIdsOf(body);
+  const asked: Question[] = [];
   for (let at = 0; at < ids.length; at += PART) {
     const part = ids.slice(at, at + PART);
-    const unfinished = await tx.get(
-      `SELECT 1 AS found FROM message WHERE account_id = ? AND mode = ? AND id IN (${part.map(() => '?').join(', ')})
-         AND status IN ('scheduled', 'queued', 'sending', 'delayed') LIMIT 1`,
-      answer.accountId,
-      answer.mode,
-      ...part,
-    );
-    if (unfinished !== undefined) return true;
+    const sql = `SELECT 1 AS found FROM message WHERE account_id = ? AND mode = ?
+      AND id IN (${part.map(() => '?').join(', ')}) AND status IN ('scheduled', 'queued', 'sending', 'delayed') LIMIT 1`;
+    asked.push({ sql, params: [accountId, mode, ...part] });
   }
+  return asked;
+}
+
+export async function isStillOwed(tx: Transaction, answer: KeptAnswer): Promise<boolean> {
+  for (const { sql, params } of questions(answer)) if ((await tx.get(sql, ...params)) !== undefined) return true;
   return false;
+}
+
+export function isStillOwedHere(tx: EmbeddedTransaction, answer: KeptAnswer): boolean {
+  return questions(answer).some(({ sql, params }) => tx.get(sql, ...params) !== undefined);
 }

@@ -83,6 +83,7 @@ test('the list is filtered by every field, without case where that is promised',
   assert.deepEqual((await found('status=queued')).sort(), [a, b].sort());
   assert.deepEqual(await found(`since=${new Date(clock.now() + 1).toISOString()}`), []);
   assert.equal((await found(`since=${new Date(clock.now()).toISOString()}`)).length, 3);
+  assert.equal((await found('since=2016-12-31T23:59:60Z')).length, 3, 'a leap second');
   assert.deepEqual(await found(`until=${new Date(clock.now() - 1).toISOString()}`), []);
   const refused = await api.get('/messages?status=sent&since=now');
   assert.equal(refused.status, 400);

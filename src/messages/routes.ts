@@ -12,7 +12,7 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -68,7 +68,7 @@ const time = (description: string) => Type.Optional(Type.String({ format: 'date-
 
 const listQuery = closed({
   status: Type.Optional(oneOf([...MESSAGE_STATUSES])),
-  to: text(320, 'The whole address, without case.'),
+  to: text(320, 'The whole address, in any of its spellings.'),
   from: text(998, 'A part of the From header, without case.'),
   subject: text(998, 'A part of the subject, without case.'),
   tag: text(64, 'One tag, exactly.'),
@@ -189,8 +189,8 @@ async function readContent(
 
 function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   const { query, caller } = request;
-  const sinceMs = query.since === undefined ? null : Date.parse(query.since);
-  const untilMs = query.until === undefined ? null : Date.parse(query.until);
+  const sinceMs = query.since === undefined ? null : isoTimeMs(query.since);
+  const untilMs = query.until === undefined ? null : isoTimeMs(query.until);
   // The sandbox has a clock of its own, which ids do not follow.
   const narrow = caller.mode === 'live';
   return {
@@ -233,7 +233,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: messageSchema },
       async handle(request: Request<Static<typeof moveBody>>) {
         const { nowMs } = await timeOf(request);
-        const sendAtMs = Date.parse(request.body.sendAt);
+        const sendAtMs = isoTimeMs(request.body.sendAt);
         if (sendAtMs > nowMs + MAX_AHEAD_DAYS * DAY_MS) {
           const message = `must be at most ${MAX_AHEAD_DAYS} days ahead`;
           return refuse(invalid([{ field: 'sendAt', message }]));

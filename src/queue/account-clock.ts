@@ -5,7 +5,7 @@
  * otherwise a move in between would leave the row behind.
  */
 import type { Mode } from '../base/mode.ts';
-import type { Transaction } from '../storage/operation.ts';
+import type { EmbeddedTransaction, Transaction } from '../storage/operation.ts';
 import { textArray } from '../storage/postgres-arrays.ts';
 
 export interface Owner {
@@ -13,11 +13,18 @@ export interface Owner {
   mode: Mode;
 }
 
+const AHEAD = 'SELECT ahead_ms FROM sandbox_clock WHERE account_id = ?';
+
 /** Milliseconds that the owner's clock is ahead of the real time; 0 in live mode. */
 export async function aheadOf(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
   if (mode === 'live') return 0;
-  const row = await tx.get<{ ahead_ms: number }>('SELECT ahead_ms FROM sandbox_clock WHERE account_id = ?', accountId);
+  const row = await tx.get<{ ahead_ms: number }>(AHEAD, accountId);
   return row?.ahead_ms ?? 0;
+}
+
+export function embeddedAheadOf(tx: EmbeddedTransaction, { accountId, mode }: Owner): number {
+  if (mode === 'live') return 0;
+  return tx.get<{ ahead_ms: number }>(AHEAD, accountId)?.ahead_ms ?? 0;
 }
 
 /** The same, and the clock is not moved before this transaction ends. */

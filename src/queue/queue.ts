@@ -22,32 +22,26 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
-import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { bigintArray } from '../storage/postgres-arrays.ts';
 import { freeClocks } from './account-clock.ts';
 import { FREE, HELD, TRIED } from './lease-states.ts';
 
-export { aheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
+export { aheadOf, embeddedAheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
+export {
+  enqueue,
+  enqueueHeld,
+  enqueueMany,
+  enqueueRows,
+  FIRST_FENCE,
+  NEW_WORK,
+  type NewWork,
+  nextWorkSeq,
+} from './enqueue.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 export { isFreeOnly } from './take-over.ts';
 
 export const PARK_AFTER_CRASHES = 3;
 const SUSPECT_AFTER_CRASHES = 2;
-
-export interface NewWork {
-  kind: string;
-  accountId: string;
-  mode: Mode;
-  /** What the work is about: an id of the kind's own. */
-  subject: string;
-  /** A number of the kind's own. */
-  ref: number;
-  /** Rows of one lane wait behind each other; lanes do not. */
-  lane: string;
-  /** Unix ms. */
-  dueMs: number;
-  /** Length of the lease, from `dueMs` on, of a row that the transaction that makes it hands to its worker, without a claim. */
-  leaseMs: number | null;
-}
 
 export interface Work {
   seq: number;
@@ -70,68 +64,6 @@ export interface Lease {
 
 /** What the end of a lease adds to `crashes`. */
 const BLAME = `(CASE WHEN leased = ${TRIED} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
-
-/** The fence of a row that was leased at its making. */
-export const FIRST_FENCE = 1;
-
-/** Columns of a new row, in this order; `seq` stands in front of them where the number is known. */
-export const NEW_WORK = 'kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held';
-
-export function enqueue(tx: Transaction, work: NewWork): Promise<number> | number {
-  // A shared database counts leases by its own clock.
-  const own = tx.dialect === 'postgres' && work.leaseMs !== null;
-  return tx.insert(
-    `INSERT INTO work (${NEW_WORK}) VALUES (?, ?, ?, ?, ?, ?, ${own ? 'now_ms() + CAST(? AS BIGINT)' : '?'}, ?, ?, 0, 0, 0)`,
-    work.kind,
-    work.accountId,
-    work.mode,
-    work.subject,
-    work.ref,
-    work.lane,
-    (own ? 0 : work.dueMs) + (work.leaseMs ?? 0),
-    work.leaseMs === null ? FREE : HELD,
-    work.leaseMs === null ? 0 : FIRST_FENCE,
-  );
-}
-
-/** Rows that are to be held at once, as their lane is full. */
-export async function enqueueHeld(tx: Transaction, rows: readonly NewWork[]): Promise<number> {
-  if (tx.dialect === 'postgres') return rows.length === 0 ? 0 : enqueueMany(tx, { rows, held: true });
-  for (const row of rows) await tx.run('UPDATE work SET held = 1 WHERE seq = ?', await enqueue(tx, row));
-  return rows.length;
-}
-
-export interface ManyRows {
-  rows: readonly NewWork[];
-  /** Numbers for the rows, from time_seq(); the database gives them its own where there are none. */
-  numbers?: readonly number[];
-  held?: boolean;
-}
-
-/** Many rows in one statement of a shared database. */
-export function enqueueMany(tx: Transaction, { rows, numbers, held = false }: ManyRows): Promise<number> | number {
-  const own: [column: string, list: string, array: Uint8Array[]] =
-    numbers === undefined ? ['', '', []] : ['seq, ', 'CAST(? AS BIGINT[]), ', [bigintArray(numbers)]];
-  return tx.run(
-    `INSERT INTO work (${own[0]}${NEW_WORK})
-     SELECT ${numbers === undefined ? '' : 'seq, '}kind, account_id, mode, subject, ref, lane,
-       CASE WHEN lease IS NULL THEN due ELSE (SELECT now_ms()) + lease END,
-       CASE WHEN lease IS NULL THEN ${FREE} ELSE ${HELD} END, CASE WHEN lease IS NULL THEN 0 ELSE ${FIRST_FENCE} END,
-       0, 0, ${held ? 1 : 0}
-     FROM unnest(${own[1]}CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]),
-       CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
-       AS new (${own[0]}kind, account_id, mode, subject, ref, lane, due, lease)`,
-    ...own[2],
-    textArray(rows.map((row) => row.kind)),
-    textArray(rows.map((row) => row.accountId)),
-    textArray(rows.map((row) => row.mode)),
-    textArray(rows.map((row) => row.subject)),
-    bigintArray(rows.map((row) => row.ref)),
-    textArray(rows.map((row) => row.lane)),
-    bigintArray(rows.map((row) => row.dueMs)),
-    bigintArray(rows.map((row) => row.leaseMs)),
-  );
-}
 
 export interface Claim {
   kind: string;

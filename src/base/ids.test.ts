@@ -1,0 +1,33 @@
+/** Ids: their shape, their order, and that every character is as likely as any other. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { newId, randomText, timeOfId } from './ids.ts';
+
+test('an id is its prefix, its time and thirteen random characters, and no two are the same', () => {
+  const nowMs = Date.UTC(2026, 10, 20);
+  const ids = Array.from({ length: 20_000 }, (_, index) => newId('msg', nowMs + index));
+  for (const [index, id] of ids.entries()) {
+    assert.match(id, /^msg_[0-9A-Za-z]{21}$/);
+    assert.equal(timeOfId(id), nowMs + index);
+  }
+  assert.equal(new Set(ids.map((id) => id.slice(-13))).size, ids.length);
+  assert.deepEqual([...ids].sort(), ids);
+});
+
+test('random characters are uniform, in ids and in texts of any length', () => {
+  const shown = { ids: new Map<string, number>(), texts: new Map<string, number>() };
+  const note = (counts: Map<string, number>, text: string): void => {
+    for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  };
+  for (let i = 0; i < 16_000; i += 1) {
+    note(shown.ids, newId('evt', 0).slice(-13));
+    note(shown.texts, randomText(13));
+  }
+  for (const counts of Object.values(shown)) {
+    assert.equal(counts.size, 62);
+    // 3355 of each are expected, with a deviation of 57.
+    for (const [character, count] of counts) assert.ok(Math.abs(count - 3355) < 400, `${character} ${count} times`);
+  }
+  for (const length of [0, 1, 16, 22, 64]) assert.match(randomText(length), new RegExp(`^[0-9A-Za-z]{${length}}$`));
+  assert.throws(() => randomText(65), RangeError);
+});
