@@ -1,16 +1,18 @@
 /**
  * `postrider export` and `postrider import`: a whole database with its content in one file, from the embedded database to a
- * server and back. Both want the service stopped: what it accepted after the export would be missing, and what it sends
- * after it would be sent again from the new place.
+ * server and back. An export beside a running service holds the state of one moment. For a move the service is to be stopped
+ * before: what it accepted after the export would be missing, and what it sends after it would be sent again from the new
+ * place. An import fills a database that nobody serves.
  */
 import path from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { timeOfId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { backUp, restore } from '../storage/backup.ts';
-import { dataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import {
   type Copied,
   countRows,
@@ -50,12 +52,13 @@ function directoryOf(config: Config) {
   return dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
 }
 
-const KEEP_STILL = 'Do not start the service it was exported from again: mail that waits would be sent twice.';
+const ONE_MOMENT =
+  'It holds the state of one moment. For a move, stop the service before the export and do not start it there again: mail that waits would be sent twice.';
 
 export const exportCommand: Command = {
   words: 'export',
   usage: 'FILE',
-  summary: 'copy database and content into one file for import elsewhere; the service must be stopped',
+  summary: 'copy database and content as of one moment into one file, for import elsewhere',
   options: {},
   positionals: ['FILE'],
   run: async (call) => {
@@ -67,29 +70,26 @@ export const exportCommand: Command = {
 async function exportEmbedded(call: CommandCall, target: string): Promise<CommandOutcome> {
   const { config, clock } = call;
   const progress = shownProgress(call);
-  const copied = await withStore({ config, clock }, async ({ directory, embedded, blobs }) => {
-    const release = holdDataDirectory(directory);
+  const copied = await withStore({ config, clock }, async ({ embedded, blobs }) => {
+    let counted: { name: string; rows: number }[] = [];
+    const onSnapshot = (raw: DatabaseSync): void => {
+      counted = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
+    };
+    const made = await backUp({ connection: embedded!, blobs, progress, onSnapshot }, target);
+    const file = openPortableFile(target);
     try {
-      const { raw } = embedded!;
-      const before = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
-      const made = await backUp({ connection: embedded!, blobs, progress }, target);
-      const file = openPortableFile(target);
-      try {
-        for (const { name, rows } of before) {
-          const there = file.count(name);
-          if (there !== rows) throw new Error(`the table ${name} has ${there} rows in ${target} instead of ${rows}`);
-          progress(name, there, rows);
-        }
-        const tables = Object.fromEntries(before.map(({ name, rows }) => [name, rows]));
-        return { tables, blobs: file.count('blob_backup'), lost: made.lost };
-      } finally {
-        file.close();
+      for (const { name, rows } of counted) {
+        const there = file.count(name);
+        if (there !== rows) throw new Error(`the table ${name} has ${there} rows in ${target} instead of ${rows}`);
+        progress(name, there, rows);
       }
+      const tables = Object.fromEntries(counted.map(({ name, rows }) => [name, rows]));
+      return { tables, blobs: file.count('blob_backup'), lost: made.lost };
     } finally {
-      release();
+      file.close();
     }
   });
-  return withLost(call, outcome(target, copied, KEEP_STILL), copied.lost);
+  return withLost(call, outcome(target, copied, ONE_MOMENT), copied.lost);
 }
 
 async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
@@ -99,27 +99,13 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
   const copied = await withStore({ config, clock }, async ({ blobs }) => {
     const connection = await connectPostgres(config.databaseUrl!);
     try {
-      await assertNoNodes(connection.client);
       const progress = shownProgress(call);
       return await exportFromPostgres({ client: connection.client, blobs, nowMs: clock.now(), progress }, target);
     } finally {
       connection.destroy();
     }
   });
-  return withLost(call, outcome(target, copied, KEEP_STILL), copied.lost);
-}
-
-interface Queries {
-  query(sql: string): Promise<{ rows: unknown[] }>;
-}
-
-async function assertNoNodes(client: Queries): Promise<void> {
-  const { rows } = await client.query(
-    'SELECT id FROM node WHERE seen_at > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 - 10000 ORDER BY id',
-  );
-  if (rows.length === 0) return;
-  const ids = rows.map((row) => (row as { id: string }).id).join(', ');
-  throw new CommandError('SERVING', `nodes are serving this database (${ids}); stop them first, and wait ten seconds`);
+  return withLost(call, outcome(target, copied, ONE_MOMENT), copied.lost);
 }
 
 export const importCommand: Command = {

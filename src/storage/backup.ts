@@ -46,6 +46,8 @@ export interface BackupSource {
   connection: SqliteConnection;
   blobs: Blobs;
   progress?: Progress;
+  /** Called with the database while it shows the moment that is copied, whatever is written to it meanwhile. */
+  onSnapshot?(raw: DatabaseSync): void;
 }
 
 /** Writes a backup to a file that does not exist yet; what of it was lost is in the answer. */
@@ -55,7 +57,7 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
   // Made first, so that the copy is private from its first byte.
   closeSync(openSync(part, 'wx', 0o600));
   try {
-    await backup(source.connection.raw, part, { rate: ALL_PAGES });
+    await copyDatabase(source, part);
     const copied = await addBlobs(part, source);
     syncFile(part);
     renameSync(part, file);
@@ -64,6 +66,17 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
   } catch (error) {
     for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
     throw error;
+  }
+}
+
+async function copyDatabase({ connection: { raw }, onSnapshot }: BackupSource, part: string): Promise<void> {
+  // What is read in a transaction is also what is copied in it.
+  if (onSnapshot !== undefined) raw.exec('BEGIN');
+  try {
+    onSnapshot?.(raw);
+    await backup(raw, part, { rate: ALL_PAGES });
+  } finally {
+    if (onSnapshot !== undefined) raw.exec('ROLLBACK');
   }
 }
 

@@ -77,9 +77,16 @@ export function assertDatabaseNotLost(directory: DataDirectory): void {
   );
 }
 
+const HOLD = 'serving.lock';
+
+/** Whether a process has ever tried to serve this directory, which need not exist. */
+export function hasEverServed(folder: string): boolean {
+  return existsSync(path.join(folder, HOLD));
+}
+
 /** Takes the hold for a serving process, or throws a sentence for the operator. The result releases it. */
 export function holdDataDirectory(directory: DataDirectory): () => void {
-  const file = path.join(directory.path, 'serving.lock');
+  const file = path.join(directory.path, HOLD);
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
     lock.exec('PRAGMA locking_mode=EXCLUSIVE');

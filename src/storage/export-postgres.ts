@@ -1,6 +1,7 @@
 /**
- * Writes a portable file from a PostgreSQL database: every table as of one moment (one snapshot), and every blob, read
- * after the snapshot so that none it names is missing. Written aside, counted, synced, and put in place whole.
+ * Writes a portable file from a PostgreSQL database, beside running nodes as well: every table as of one moment (one
+ * snapshot), and every blob, read after the snapshot so that none it names is missed; one that was removed meanwhile belonged to
+ * content that was being deleted. Written aside, counted, synced, and put in place whole.
  */
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -67,8 +68,11 @@ async function copySnapshot({ client, progress }: Export, raw: DatabaseSync): Pr
   const tables: Record<string, number> = {};
   await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
   try {
-    await client.query('SET LOCAL statement_timeout = 0');
-    for (const table of portableTables(raw)) tables[table.name] = await copyTable(client, raw, table, progress);
+    await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
+    const portable = portableTables(raw);
+    // Before the first row is read: a week that housekeeping drops behind the snapshot would be missing in it.
+    await client.query(`LOCK TABLE ${portable.map(({ name }) => name).join(', ')} IN ACCESS SHARE MODE`);
+    for (const table of portable) tables[table.name] = await copyTable(client, raw, table, progress);
     return tables;
   } finally {
     await client.query('ROLLBACK').catch(() => undefined);

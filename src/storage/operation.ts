@@ -23,6 +23,19 @@ export interface Transaction {
   insert(sql: string, ...params: SqlValue[]): Promise<number> | number;
 }
 
+/** That of the embedded database: whoever asks has his answer at once. */
+export interface EmbeddedTransaction extends Transaction {
+  readonly dialect: 'sqlite';
+  all<T = Row>(sql: string, ...params: SqlValue[]): T[];
+  get<T = Row>(sql: string, ...params: SqlValue[]): T | undefined;
+  run(sql: string, ...params: SqlValue[]): number;
+  insert(sql: string, ...params: SqlValue[]): number;
+}
+
+export function isEmbedded(tx: Transaction): tx is EmbeddedTransaction {
+  return tx.dialect === 'sqlite';
+}
+
 export interface Operation<A, R> {
   readonly name: string;
   readonly mode: 'read' | 'write';
@@ -33,6 +46,8 @@ export interface Operation<A, R> {
   readonly slow?: boolean;
   /** Several calls that wait at the same moment as one transaction, for databases that do not group commits themselves. */
   together?(tx: Transaction, calls: readonly A[]): Promise<R[]>;
+  /** Several calls of one commit group of the embedded database, where that is cheaper than one after the other. */
+  inARow?(tx: EmbeddedTransaction, calls: readonly A[]): R[];
 }
 
 /**
@@ -40,6 +55,9 @@ export interface Operation<A, R> {
  * calls cannot be done together: each is run alone then. Changes nothing of its arguments.
  */
 export type Together<A, R> = (tx: Transaction, calls: readonly A[]) => Promise<R[]>;
+
+/** Does what `run` does for each of the calls, in their order, and answers in it; a throw rolls all of them back. */
+export type InARow<A, R> = (tx: EmbeddedTransaction, calls: readonly A[]) => R[];
 
 /**
  * To end a SELECT of rows that the transaction goes on to change by what it has read of them: holds them against other
@@ -49,12 +67,24 @@ export function locked(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR NO KEY UPDATE' : '';
 }
 
-/** Strings cross threads for the price of a copy; cloning an object of thirty members costs ten times its JSON. */
+/**
+ * How arguments and results cross to the storage thread. Strings cross for the price of a copy; cloning an object of thirty
+ * members costs ten times its JSON. Bytes go beside them, those of a whole group as one.
+ */
 export interface Wire<A, R> {
-  packArgs(args: A): unknown;
-  unpackArgs(packed: unknown): A;
+  packArgs(args: A, bytes: PackedBytes): unknown;
+  /** Takes the bytes in the order in which they were added. */
+  unpackArgs(packed: unknown, bytes: UnpackedBytes): A;
   packResult(result: R): unknown;
-  unpackResult(packed: unknown): R;
+  unpackResult(packed: unknown, args: A): R;
+}
+
+export interface PackedBytes {
+  add(bytes: Uint8Array): void;
+}
+
+export interface UnpackedBytes {
+  take(length: number): Uint8Array;
 }
 
 const registry = new Map<string, Operation<never, unknown>>();
@@ -63,6 +93,7 @@ export interface Ways<A, R> {
   slow?: boolean;
   wire?: Wire<A, R>;
   together?: Together<A, R>;
+  inARow?: InARow<A, R>;
 }
 
 /** Defines and registers an operation; the name is `<folder>.<verb>` and unique. */

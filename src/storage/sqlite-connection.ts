@@ -3,11 +3,11 @@
  * works, so that it is only used in storage threads, in the command line and in tests; never where requests are served.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import type { Row, SqlValue, Transaction } from './operation.ts';
+import type { EmbeddedTransaction, Row, SqlValue } from './operation.ts';
 
-export const BUSY_TIMEOUT_MS = 5_000;
+const BUSY_TIMEOUT_MS = 5_000;
 
-export interface SqliteConnection extends Transaction {
+export interface SqliteConnection extends EmbeddedTransaction {
   readonly raw: DatabaseSync;
   begin(): void;
   commit(): void;

@@ -9,7 +9,9 @@
  * committed. A failed sync is never retried: after an I/O error the thread refuses all further work and the process is
  * expected to end (the pages a failed fsync dropped may be gone, and a second fsync would claim otherwise).
  */
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { collectAll } from '../base/collector.ts';
+import { CarriedBytes } from './carried-bytes.ts';
 import { findOperation, type Operation } from './operation.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
 
@@ -20,9 +22,25 @@ export interface ThreadSetup {
   operationsModule: string;
 }
 
-export type ThreadRequest = [name: string, args: unknown][];
+export interface ThreadRequest {
+  calls: [name: string, args: unknown][];
+  /** What the wires of the operations sent beside the arguments. */
+  bytes: ArrayBuffer | null;
+}
 /** `lost`: an I/O error while the commit was written. */
 export type OperationAnswer = { value: unknown } | { error: string; kind: 'bug' | 'busy' | 'full' | 'io' | 'lost' };
+/** One for each call: values where all went well. */
+export type ThreadAnswer = { values: unknown[] } | { answers: OperationAnswer[] };
+
+interface Call {
+  op: Operation<unknown, unknown>;
+  args: unknown;
+}
+
+/** What loading left behind in this thread, 4 MB each; the threads of a process not at the same moment. */
+const GIVE_BACK_AFTER_MS = { write: 500, read: 700 };
+
+type Message = ThreadRequest | 'close' | 'checkpoint';
 
 const port = parentPort;
 if (!port) throw new Error('sqlite-thread runs as a worker thread only');
@@ -31,20 +49,65 @@ await import(setup.operationsModule);
 const connection = openSqlite(setup.file, { readOnly: setup.mode === 'read' });
 let broken: string | undefined;
 
-port.on('message', async (batch: ThreadRequest | 'close' | 'checkpoint') => {
-  if (batch === 'close') {
+// One group after the other, also should an operation wait for something: the next would begin within its transaction.
+let turn: Promise<void> = Promise.resolve();
+port.on('message', (message: Message) => {
+  turn = turn.then(() => handle(port, message));
+});
+port.postMessage('open');
+setTimeout(collectAll, GIVE_BACK_AFTER_MS[setup.mode]).unref();
+
+async function handle(port: MessagePort, message: Message): Promise<void> {
+  if (message === 'close') {
     connection.close();
     port.close();
     return;
   }
-  if (batch === 'checkpoint') {
+  if (message === 'checkpoint') {
     moveLog(connection);
     return;
   }
-  const answers = setup.mode === 'write' ? await runWrites(connection, batch) : await runReads(connection, batch);
-  port.postMessage(answers);
-});
-port.postMessage('open');
+  const answer = await answerTo(message);
+  const busy = 'answers' in answer && answer.answers.find((one) => 'error' in one && one.kind === 'busy');
+  // Taken before the answer is told: what is sent after it did not wait for the lock.
+  const behind = busy ? waitingAt(port) : [];
+  port.postMessage(answer);
+  if (busy) await refuse(port, behind, busy);
+}
+
+function waitingAt(port: MessagePort): Message[] {
+  const waiting: Message[] = [];
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+    waiting.push(next.message as Message);
+  }
+  return waiting;
+}
+
+/** Who came while the lock was waited for has waited as long; another round would double it for them. */
+async function refuse(port: MessagePort, behind: readonly Message[], busy: OperationAnswer): Promise<void> {
+  for (const message of behind) {
+    if (typeof message === 'string') await handle(port, message);
+    else port.postMessage({ answers: message.calls.map(() => busy) } satisfies ThreadAnswer);
+  }
+}
+
+async function answerTo(request: ThreadRequest): Promise<ThreadAnswer> {
+  let calls: Call[];
+  try {
+    calls = unpacked(request);
+  } catch (error) {
+    return { answers: request.calls.map(() => describe(error)) };
+  }
+  return setup.mode === 'write' ? runWrites(connection, calls) : runReads(connection, calls);
+}
+
+function unpacked(request: ThreadRequest): Call[] {
+  const bytes = new CarriedBytes(request.bytes);
+  return request.calls.map(([name, args]) => {
+    const op = findOperation(name);
+    return { op, args: op.wire ? op.wire.unpackArgs(args, bytes) : args };
+  });
+}
 
 /**
  * Moves the rest of the log. No answer is due: what a full disk or a lock prevents now, the next one does. A sync that
@@ -60,51 +123,47 @@ function moveLog(tx: SqliteConnection): void {
   }
 }
 
-async function runReads(tx: SqliteConnection, batch: ThreadRequest): Promise<OperationAnswer[]> {
+async function runReads(tx: SqliteConnection, calls: Call[]): Promise<ThreadAnswer> {
   const answers: OperationAnswer[] = [];
-  for (const [name, args] of batch) {
+  for (const { op, args } of calls) {
     try {
-      const { run, wire } = findOperation(name);
-      answers.push({ value: wire ? wire.packResult(await run(tx, wire.unpackArgs(args))) : await run(tx, args) });
+      answers.push({ value: packed(op, await op.run(tx, args)) });
     } catch (error) {
       answers.push(describe(error));
     }
   }
-  return answers;
+  return { answers };
 }
 
-async function runWrites(tx: SqliteConnection, batch: ThreadRequest): Promise<OperationAnswer[]> {
-  if (broken) return batch.map(() => ({ error: broken!, kind: 'io' }));
-  const together = await runGroup(tx, batch);
-  if (together.ok) return together.answers;
-  if (together.fatal || batch.length === 1) return batch.map(() => together.answer);
+function packed(op: Call['op'], result: unknown): unknown {
+  return op.wire ? op.wire.packResult(result) : result;
+}
+
+async function runWrites(tx: SqliteConnection, calls: Call[]): Promise<ThreadAnswer> {
+  if (broken) return { answers: calls.map(() => ({ error: broken!, kind: 'io' })) };
+  const together = await runGroup(tx, calls);
+  if (together.ok) return { values: together.values };
+  if (together.fatal || calls.length === 1) return { answers: calls.map(() => together.answer) };
   const answers: OperationAnswer[] = [];
-  for (const request of batch) {
+  for (const call of calls) {
     const alone: GroupOutcome = broken
       ? { ok: false, fatal: true, answer: { error: broken, kind: 'io' } }
-      : await runGroup(tx, [request]);
-    answers.push(alone.ok ? alone.answers[0]! : alone.answer);
+      : await runGroup(tx, [call]);
+    answers.push(alone.ok ? { value: alone.values[0] } : alone.answer);
   }
-  return answers;
+  return { answers };
 }
 
-type GroupOutcome = { ok: true; answers: OperationAnswer[] } | { ok: false; fatal: boolean; answer: OperationAnswer };
+type GroupOutcome = { ok: true; values: unknown[] } | { ok: false; fatal: boolean; answer: OperationAnswer };
 
-async function runGroup(tx: SqliteConnection, batch: ThreadRequest): Promise<GroupOutcome> {
-  const answers: OperationAnswer[] = [];
+async function runGroup(tx: SqliteConnection, calls: Call[]): Promise<GroupOutcome> {
   let committing = false;
   try {
     tx.begin();
-    committing = false;
-    for (const [name, args] of batch) {
-      const op: Operation<unknown, unknown> = findOperation(name);
-      const { wire } = op;
-      if (wire) answers.push({ value: wire.packResult(await op.run(tx, wire.unpackArgs(args))) });
-      else answers.push({ value: await op.run(tx, args) });
-    }
+    const values = await runCalls(tx, calls);
     committing = true;
     tx.commit();
-    return { ok: true, answers };
+    return { ok: true, values };
   } catch (error) {
     const answer = describe(error);
     try {
@@ -119,6 +178,26 @@ async function runGroup(tx: SqliteConnection, batch: ThreadRequest): Promise<Gro
     }
     return { ok: false, fatal, answer };
   }
+}
+
+/** Calls of an operation that can be done in a row are done at the place of the first: those of one group wait together. */
+async function runCalls(tx: SqliteConnection, calls: Call[]): Promise<unknown[]> {
+  const values: unknown[] = new Array(calls.length);
+  const done = new Set<Call['op']>();
+  for (const [index, { op, args }] of calls.entries()) {
+    if (op.inARow === undefined) values[index] = packed(op, await op.run(tx, args));
+    else if (!done.has(op)) {
+      done.add(op);
+      const same = calls.filter((call) => call.op === op);
+      const results = op.inARow(
+        tx,
+        same.map((call) => call.args),
+      );
+      let next = 0;
+      for (const [at, call] of calls.entries()) if (call.op === op) values[at] = packed(op, results[next++]);
+    }
+  }
+  return values;
 }
 
 /** SQLite's primary result codes: 5 BUSY, 6 LOCKED, 8 READONLY, 10 IOERR, 11 CORRUPT, 13 FULL, 14 CANTOPEN, 26 NOTADB. */

@@ -13,12 +13,16 @@ import {
   holdDataDirectory,
   prepareDataDirectory,
 } from './data-directory.ts';
+import type { Database } from './database.ts';
 import { migrateSqlite } from './migrate.ts';
 import { openSqliteDatabase } from './sqlite.ts';
 import { openSqlite } from './sqlite-connection.ts';
 
 const folders: string[] = [];
+const databases: Database[] = [];
 after(async () => {
+  // A second close is none: what a failed test left open would hold the process.
+  for (const database of databases) await database.close();
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
 
@@ -40,7 +44,8 @@ async function open() {
     log: silentLog,
     onBroken: (reason) => broken.push(reason),
   });
-  return { database, broken };
+  databases.push(database);
+  return { database, broken, file: directory.databaseFile };
 }
 
 test('in a group only the operation that throws fails, and nothing of it is kept', async () => {
@@ -59,6 +64,60 @@ test('in a group only the operation that throws fails, and nothing of it is kept
   assert.deepEqual(broken, []);
   await database.close();
   assert.deepEqual(broken, [], 'a close is no breakdown');
+});
+
+test('arguments that cannot cross are refused alone, whoever waits beside and behind them', async () => {
+  const { database, broken } = await open();
+  const guilty = (() => 'no data') as never;
+  const calls = Array.from({ length: 100 }, (_, index) =>
+    database.execute(writeOperation, index === 3 ? guilty : `c${index}`),
+  );
+  const settled = await Promise.allSettled(calls);
+  const refused = settled.flatMap((one, index) => (one.status === 'rejected' ? [[index, one.reason.name]] : []));
+  assert.deepEqual(refused, [[3, 'DataCloneError']]);
+  await assert.rejects(database.execute(writeOperation, guilty), { name: 'DataCloneError' });
+  assert.equal((await database.execute(countOperation, 'c'))?.n, 99);
+  assert.deepEqual(broken, []);
+  await database.close();
+});
+
+test('many at once are all done, group behind group, and each is answered with its own', async () => {
+  const { database } = await open();
+  const names = Array.from({ length: 500 }, (_, index) => `d${index}`);
+  const written: Promise<unknown>[] = [];
+  for (const [index, name] of names.entries()) {
+    written.push(database.execute(writeOperation, name));
+    if (index % 30 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const twice = database.execute(writeOperation, 'd250');
+  assert.deepEqual(await Promise.all(written), Array(500).fill(1));
+  await assert.rejects(twice, /UNIQUE/);
+  assert.equal((await database.execute(countOperation, 'd'))?.n, 500);
+  await database.close();
+});
+
+test('whoever waits behind a lock is refused with the first, and not after another round', async () => {
+  const { database, file } = await open();
+  const other = openSqlite(file, { readOnly: false });
+  other.begin();
+  other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
+  const waiting: Promise<unknown>[] = [];
+  // More than two groups: one that meets the lock, one behind it in the thread, the rest in front of the thread.
+  for (let index = 0; index < 80; index += 1) {
+    waiting.push(database.execute(writeOperation, `e${index}`));
+    if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const all = Promise.allSettled(waiting);
+  await assert.rejects(waiting[0]!, Unavailable);
+  // From here on nothing is locked: whoever had another round would be done.
+  other.rollback();
+  for (const one of await all) {
+    assert.equal(one.status, 'rejected');
+    assert.ok(one.reason instanceof Unavailable && /locked/.test(one.reason.message), String(one.reason));
+  }
+  other.close();
+  await database.execute(writeOperation, 'f');
+  await database.close();
 });
 
 test('a storage thread that ends unasked is told, and nothing is accepted any more', async () => {

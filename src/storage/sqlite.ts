@@ -6,10 +6,11 @@
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import { BytesToCarry } from './carried-bytes.ts';
 import type { Database, DatabaseState } from './database.ts';
 import type { Operation } from './operation.ts';
 import { startCheckpointer } from './sqlite-checkpoint.ts';
-import type { OperationAnswer, ThreadRequest, ThreadSetup } from './sqlite-thread.ts';
+import type { OperationAnswer, ThreadAnswer, ThreadRequest, ThreadSetup } from './sqlite-thread.ts';
 
 /**
  * Operations in one commit group: half of what waits, so that the serving thread prepares the next group while this one
@@ -18,22 +19,29 @@ import type { OperationAnswer, ThreadRequest, ThreadSetup } from './sqlite-threa
  */
 const GROUP_MIN = 24;
 const GROUP_MAX = 256;
+/**
+ * So many that wait are sent on while another group is under way, so that the thread finds them when it has answered: the
+ * serving thread may be in the middle of a millisecond of requests then.
+ */
+const NEXT_GROUP_MIN = 16;
+
+type AnyOperation = Operation<unknown, unknown>;
 
 interface Waiting {
-  name: string;
+  op: AnyOperation;
   args: unknown;
   resolve(value: unknown): void;
   reject(error: Error): void;
 }
 
-/** One storage thread and the queue in front of it: one batch is under way at a time, the rest waits here. */
+/** One storage thread and the queue in front of it: at most two groups are under way at a time, the rest waits here. */
 class ThreadQueue {
   readonly #worker: Worker;
   readonly #opened: Promise<void>;
   readonly #onBroken: (reason: string) => void;
   readonly #writes: boolean;
   #waiting: Waiting[] = [];
-  #flying: Waiting[] = [];
+  readonly #flying: Waiting[][] = [];
   #scheduled = false;
   #ended: string | undefined;
   #closing = false;
@@ -49,7 +57,7 @@ class ThreadQueue {
     });
     this.#opened = new Promise((resolve, reject) => {
       this.#worker.once('message', () => {
-        this.#worker.on('message', (answers: OperationAnswer[]) => this.#settle(answers));
+        this.#worker.on('message', (answer: ThreadAnswer) => this.#settle(answer));
         resolve();
       });
       this.#worker.once('error', reject);
@@ -62,17 +70,21 @@ class ThreadQueue {
     return this.#opened;
   }
 
-  push(name: string, args: unknown): Promise<unknown> {
+  push(op: AnyOperation, args: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#ended) {
         reject(new Unavailable(this.#ended));
         return;
       }
-      this.#waiting.push({ name, args, resolve, reject });
-      if (this.#flying.length === 0 && !this.#scheduled) {
+      this.#waiting.push({ op, args, resolve, reject });
+      if (this.#flying.length > 0) this.#sendNext();
+      else if (!this.#scheduled) {
         this.#scheduled = true;
         // Requests read in the same turn of the event loop join the same group.
-        setImmediate(() => this.#pump());
+        setImmediate(() => {
+          this.#scheduled = false;
+          if (!this.#ended) this.#sendNext();
+        });
       }
     });
   }
@@ -82,32 +94,59 @@ class ThreadQueue {
     if (!this.#ended) this.#worker.postMessage('checkpoint');
   }
 
-  #pump(): void {
-    this.#scheduled = false;
-    if (this.#flying.length > 0 || this.#waiting.length === 0 || this.#ended) return;
-    this.#flying = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
-    const request: ThreadRequest = this.#flying.map((one) => [one.name, one.args]);
-    this.#worker.postMessage(request);
+  #sendNext(): void {
+    const underWay = this.#flying.length;
+    if (underWay > 1 || this.#waiting.length < (underWay === 0 ? 1 : NEXT_GROUP_MIN)) return;
+    const group = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
+    // Arguments that cannot cross are refused alone, and nobody waits behind them.
+    if (this.#send(group) !== undefined) for (const one of group) this.#sendAlone(one);
+    if (this.#flying.length > 0) return;
+    if (this.#waiting.length > 0) this.#sendNext();
+    else this.#drained?.();
   }
 
-  #settle(answers: OperationAnswer[]): void {
-    const done = this.#flying;
-    this.#flying = [];
-    const busy = answers.find((answer) => 'error' in answer && answer.kind === 'busy');
-    if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
-    this.#pump();
-    for (let i = 0; i < done.length; i += 1) {
-      const answer = answers[i]!;
-      if ('value' in answer) done[i]!.resolve(answer.value);
-      else if (answer.kind === 'bug') done[i]!.reject(new Error(`${done[i]!.name}: ${answer.error}`));
-      else {
-        const isLost = answer.kind === 'lost';
-        if (isLost || answer.kind === 'io') this.#onBroken(answer.error);
-        const reason = `${done[i]!.name}: ${answer.error}`;
-        done[i]!.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
-      }
+  /** Answers why nothing was sent, if so. */
+  #send(group: Waiting[]): Error | undefined {
+    try {
+      const carried = new BytesToCarry();
+      const calls = group.map(({ op, args }): ThreadRequest['calls'][number] => [
+        op.name,
+        op.wire ? op.wire.packArgs(args, carried) : args,
+      ]);
+      const bytes = carried.joined();
+      this.#worker.postMessage({ calls, bytes } satisfies ThreadRequest, bytes === null ? [] : [bytes]);
+      this.#flying.push(group);
+      return undefined;
+    } catch (error) {
+      return error as Error;
     }
+  }
+
+  #sendAlone(one: Waiting): void {
+    const error = this.#send([one]);
+    if (error !== undefined) one.reject(error);
+  }
+
+  #settle(answer: ThreadAnswer): void {
+    const done = this.#flying.shift() ?? [];
+    const refused = 'answers' in answer ? answer.answers : [];
+    const busy = refused.find((one) => 'error' in one && one.kind === 'busy');
+    if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
+    this.#sendNext();
+    if ('values' in answer) for (const [index, one] of done.entries()) accept(one, answer.values[index]);
+    else for (const [index, one] of done.entries()) this.#settleOne(one, answer.answers[index]!);
     if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
+  }
+
+  #settleOne(one: Waiting, answer: OperationAnswer): void {
+    if ('value' in answer) accept(one, answer.value);
+    else if (answer.kind === 'bug') one.reject(new Error(`${one.op.name}: ${answer.error}`));
+    else {
+      const isLost = answer.kind === 'lost';
+      if (isLost || answer.kind === 'io') this.#onBroken(answer.error);
+      const reason = `${one.op.name}: ${answer.error}`;
+      one.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+    }
   }
 
   /**
@@ -115,14 +154,14 @@ class ThreadQueue {
    * that already: another round would double it for them.
    */
   #refuseWaiting(reason: string): void {
-    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.name}: ${reason}`));
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`));
   }
 
   /** A thread that ends unasked takes the storage with it: the process should end too, and start anew. */
   #end(reason: string): void {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
-    for (const one of this.#flying.splice(0)) {
+    for (const one of this.#flying.splice(0).flat()) {
       one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
     }
     for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason));
@@ -140,6 +179,14 @@ class ThreadQueue {
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.postMessage('close');
     await exited;
+  }
+}
+
+function accept(one: Waiting, value: unknown): void {
+  try {
+    one.resolve(one.op.wire ? one.op.wire.unpackResult(value, one.args) : value);
+  } catch (error) {
+    one.reject(error as Error);
   }
 }
 
@@ -172,12 +219,8 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   });
   return {
     dialect: 'sqlite',
-    execute: <A, R>(op: Operation<A, R>, args: A) => {
-      const queue = op.mode === 'write' ? writer : reader;
-      const { wire } = op;
-      if (!wire) return queue.push(op.name, args) as Promise<R>;
-      return queue.push(op.name, wire.packArgs(args)).then(wire.unpackResult);
-    },
+    execute: <A, R>(op: Operation<A, R>, args: A) =>
+      (op.mode === 'write' ? writer : reader).push(op as unknown as AnyOperation, args) as Promise<R>,
     state: () => state,
     close: async () => {
       await checkpointer.stop();

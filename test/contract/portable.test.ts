@@ -274,3 +274,68 @@ test('content that a running service removes while it is copied is no loss', asy
     await embedded.close();
   }
 });
+
+test('a file made beside a running service holds one moment', async () => {
+  const target = await tempDatabase('postgres');
+  const embedded = await tempDatabase();
+  const accept = (into: TempDatabase) => into.database.execute(acceptOperation, acceptance({ accountId: 'acc_1' }));
+  const held = ['email', 'message', 'event', 'work'];
+  try {
+    for (const one of [target, embedded]) for (let i = 0; i < 3; i += 1) await accept(one);
+
+    const server = await connectPostgres(parsePostgresUrl(target.url!));
+    const beside = await connectPostgres(parsePostgresUrl(target.url!));
+    await beside.client.query("SET lock_timeout = '100ms'");
+    const { rows } = await beside.client.query<{ week: string }>(
+      'SELECT min(tableoid::regclass::text) AS week FROM message',
+    );
+    let dropped: Promise<unknown> | undefined;
+    const query = async (sql: string, values?: unknown[]): Promise<unknown> => {
+      const answered = await server.client.query(sql, values);
+      if (dropped === undefined && sql.startsWith('SELECT count(*)')) {
+        dropped = beside.client.query(`DROP TABLE ${rows[0]!.week}`);
+        await assert.rejects(dropped, /lock timeout/, 'what is in the snapshot stays until it is copied');
+        await accept(target);
+      }
+      return answered;
+    };
+    const { blobsFolder } = prepareDataDirectory(target.folder);
+    const fromServer = path.join(folder, 'server.moment');
+    const client = new Proxy(server.client, {
+      get: (real, name) => (name === 'query' ? query : Reflect.get(real, name)),
+    });
+    await exportFromPostgres(
+      { client, blobs: openDiskBlobs(blobsFolder), nowMs: Date.now(), progress: quiet },
+      fromServer,
+    );
+    assert.ok(dropped !== undefined, 'there was traffic in the middle of it');
+    await server.client.end();
+    await beside.client.end();
+
+    const directory = prepareDataDirectory(embedded.folder);
+    const connection = openSqlite(directory.databaseFile, { readOnly: false });
+    const writer = openSqlite(directory.databaseFile, { readOnly: false });
+    const fromEmbedded = path.join(folder, 'embedded.moment');
+    const onSnapshot = (raw: DatabaseSync): void => {
+      assert.equal(raw.prepare('SELECT count(*) AS n FROM message').get()?.n, 3);
+      for (const table of held) writer.run(`DELETE FROM ${table}`);
+    };
+    await backUp({ connection, blobs: openDiskBlobs(directory.blobsFolder), onSnapshot }, fromEmbedded);
+    assert.equal(writer.get<{ n: number }>('SELECT count(*) AS n FROM message')?.n, 0, 'control: it was written to');
+    connection.close();
+    writer.close();
+
+    for (const name of [fromServer, fromEmbedded]) {
+      const file = openPortableFile(name);
+      assert.deepEqual(
+        held.map((table) => file.count(table)),
+        [3, 3, 3, 3],
+        name,
+      );
+      file.close();
+    }
+  } finally {
+    await target.close();
+    await embedded.close();
+  }
+});

@@ -72,7 +72,7 @@ export async function tempPostgres(): Promise<TempPostgres> {
 
 /** A server that was just restarted is waited for. */
 async function administer(server: PostgresServer, sql: string): Promise<void> {
-  if (serverIsOurs) await waitUntil('PostgreSQL to answer', () => answers(server.port), 20_000);
+  if (serverIsOurs) await waitUntil('PostgreSQL to answer', () => answers(server.port), 60_000);
   const client = new pg.Client({ connectionString: server.url('postgres') });
   client.on('error', () => undefined);
   await client.connect();
@@ -203,7 +203,7 @@ async function ownServer(): Promise<PostgresServer> {
     );
     child.unref();
     server = child;
-    await waitUntil('PostgreSQL to start', () => answers(port), 20_000);
+    await waitUntil('PostgreSQL to start', () => answers(port), 60_000);
   };
   const stop = async (mode: 'fast' | 'immediate'): Promise<void> => {
     const child = server as ChildProcess;
