@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import { type RouteServer, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
+import { cursorOf } from '../http/paging.ts';
 import {
   createAccount,
   createAuthenticator,
@@ -91,6 +92,10 @@ test('lists come in pages', async () => {
     [2_000_001],
   );
   assert.equal(rest.headers.get('link'), null);
+  for (const key of ['x', 'key_000000000000000000000']) {
+    const refused = await server.call('GET', `/approvals?cursor=${cursorOf([key])}`, caller);
+    assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'cursor']);
+  }
 });
 
 test('an approved limit is in force at once, is never lowered, and is decided once', async () => {

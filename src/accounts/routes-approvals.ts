@@ -59,7 +59,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(approvalSchema) },
       handle: async (request: RouteRequest<Caller, undefined, { limit?: number; cursor?: string }>) => {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['apr_']);
         if (!page.ok) return page;
         const { limit, after } = page.value;
         const before = (after?.[0] as string | undefined) ?? null;

@@ -5,6 +5,7 @@ import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { cursorOf } from '../http/paging.ts';
 import { acceptOperation } from '../messages/messages.ts';
 import type { Plan } from './account.ts';
 import { createAuthenticator } from './authenticate.ts';
@@ -192,6 +193,7 @@ test('SMTP credentials: made, shown once, listed, revoked; none on a free plan',
   const { call, server, foreign } = await setup(t);
   const made = await call('POST', '/smtp-credentials', {});
   assert.equal(made.status, 201);
+  assert.match(made.body.smtpCredentialId, /^smtp_[0-9A-Za-z]{21}$/);
   assert.deepEqual(Object.keys(made.body).sort(), ['createdAt', 'mode', 'password', 'smtpCredentialId', 'username']);
   assert.equal(made.body.mode, 'live');
   const list = await call('GET', '/smtp-credentials');
@@ -200,6 +202,19 @@ test('SMTP credentials: made, shown once, listed, revoked; none on a free plan',
   assert.equal((await server.call('DELETE', `/smtp-credentials/${shown.smtpCredentialId}`, foreign)).status, 404);
   assert.equal((await call('DELETE', `/smtp-credentials/${shown.smtpCredentialId}`)).status, 200);
   assert.deepEqual((await call('GET', '/smtp-credentials')).body, []);
+});
+
+test('cursors that are not of the list are refused', async (t) => {
+  const { call } = await setup(t);
+  for (const [path, foreign] of [
+    ['/api-keys', 'smtp_000000000000000000000'],
+    ['/smtp-credentials', 'key_000000000000000000000'],
+  ] as const) {
+    for (const key of ['x', foreign]) {
+      const refused = await call('GET', `${path}?cursor=${cursorOf([key])}`);
+      assert.deepEqual([refused.status, code(refused), fields(refused)], [400, 'INVALID_REQUEST', ['cursor']], path);
+    }
+  }
 });
 
 test('a free plan has no SMTP', async (t) => {

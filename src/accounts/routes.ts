@@ -5,7 +5,7 @@
 import { type TSchema, Type } from 'typebox';
 import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
-import { type Page, pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
@@ -29,13 +29,12 @@ const pageQuery = closed(pageFields);
 
 async function listAnswer<T extends { id: string }>(
   request: { readonly url: string; readonly query: { limit?: number; cursor?: string } },
-  read: (page: PageRequest) => Promise<T[]>,
-  show: (row: T) => unknown,
+  list: { idShape: PartShape; read: (page: PageRequest) => Promise<T[]>; show: (row: T) => unknown },
 ): Promise<RouteAnswer> {
-  const page = readPage(request.query, ['string']);
+  const page = readPage(request.query, [list.idShape]);
   if (!page.ok) return page;
-  const rows = await read(pageRequest(page.value));
-  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show });
+  const rows = await list.read(pageRequest(page.value));
+  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: list.show });
 }
 
 function pageRequest(page: Page): PageRequest {
@@ -108,11 +107,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
       handle: (request) =>
-        listAnswer(
-          request,
-          (page) => database.execute(keysOperation, { ...page, accountId: request.caller.account.id }),
-          bodies.keyBody,
-        ),
+        listAnswer(request, {
+          idShape: 'key_',
+          read: (page) => database.execute(keysOperation, { ...page, accountId: request.caller.account.id }),
+          show: bodies.keyBody,
+        }),
     }),
     route({
       ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key' },
@@ -154,11 +153,11 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
       handle: (request) =>
-        listAnswer(
-          request,
-          (page) => database.execute(credentialsOperation, { ...page, accountId: request.caller.account.id }),
-          bodies.credentialBody,
-        ),
+        listAnswer(request, {
+          idShape: 'smtp_',
+          read: (page) => database.execute(credentialsOperation, { ...page, accountId: request.caller.account.id }),
+          show: bodies.credentialBody,
+        }),
     }),
     route({
       ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key' },

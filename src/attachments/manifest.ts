@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { withFurtherFaults } from '../http/rest-faults.ts';
 import { closed, compile } from '../http/validate.ts';
 import { isContentType, refusedFileType } from '../mail/content-type.ts';
 import { fileNameFault } from '../mail/file-name.ts';
@@ -38,10 +39,13 @@ export const manifestSchema = closed(
 
 const validate = compile(manifestSchema);
 
-/** The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every fault. */
-export function readManifest(value: unknown): Result<ManifestItem[]> {
+/**
+ * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every fault, those that were
+ * found `before` in the JSON among them.
+ */
+export function readManifest(value: unknown, before: readonly Fault[] = []): Result<ManifestItem[]> {
   const formed = validate(value);
-  const faults: Fault[] = formed.ok ? [] : [...formed.failure.details];
+  const faults: Fault[] = formed.ok ? [...before] : [...withFurtherFaults(before, formed.failure.details).details];
   const refusedTypes: Fault[] = [];
   for (const [index, item] of listOf(value).entries())
     judgeItem(item, `attachments[${index}]`, { faults, refusedTypes });

@@ -54,6 +54,26 @@ test('a submission has exactly the fields of the specification, one upload for e
   });
 });
 
+test('what JSON allows and we do not is refused, with every other fault', async () => {
+  const api = app.api(someAccount());
+  const file = JSON.stringify(entry);
+  const bodies: [body: string, fields: string[]][] = [
+    [`{"attachments":[${file}],"attachments":[${file}]}`, ['attachments']],
+    [`{"attachments":[${file.replace('report', 'rep\\u0000ort')}]}`, ['attachments[0].name']],
+    [`{"attachments":[${file.replace('{', '{"name":"a/b",')}]}`, ['attachments[0].name']],
+    [
+      `{"attachments":[${file},${JSON.stringify({ ...entry, contentType: 'x' })}],"\\ud800":1}`,
+      ['\ud800', 'attachments[1].contentType'],
+    ],
+  ];
+  for (const [body, fields] of bodies) {
+    const { status, body: refusal, text } = await api.post('/attachments', body);
+    assert.equal(status, 400, text);
+    const named = new Set(refusal.error.details.map((fault: JsonObject) => fault.field));
+    assert.deepEqual([...named], fields, text);
+  }
+});
+
 test('what is no manifest is refused with every fault, before anything is there', async () => {
   const account = someAccount();
   const api = app.api(account);

@@ -6,6 +6,7 @@ import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
+import { judgeParsed, withFaultsBefore } from '../http/rest-faults.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
@@ -111,11 +112,10 @@ async function register(
 ): Promise<RouteAnswer> {
   const { account, mode } = request.caller;
   const key = readKey(request.headerValues('idempotency-key'));
-  if (!key.ok) return key;
-  const parsed = parseStrictJson(request.rawBody);
-  if (!parsed.ok) return parsed;
-  const manifest = readManifest(parsed.value);
+  const faults = key.ok ? request.inputFaults : [...request.inputFaults, ...key.failure.details];
+  const manifest = withFaultsBefore(faults, judgeParsed(parseStrictJson(request.rawBody), readManifest));
   if (!manifest.ok) return manifest;
+  if (!key.ok) return key;
   const run = async (): Promise<RouteAnswer> => {
     const registered = await registerManifest(options, {
       accountId: account.id,

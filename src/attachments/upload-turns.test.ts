@@ -4,6 +4,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { againIfPaused } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Inflow, UploadError, type UploadPace } from './inflow.ts';
 import { receive } from './receive.ts';
@@ -132,7 +133,9 @@ test('a client that dies or stalls while it has a place, or waits for one, leave
   await assert.rejects(dead.done, (error: UploadError) => error.fault === 'broken-off');
 });
 
-test('waiting for a place is not the client’s time', async () => {
+test('waiting for a place is not the client’s time', () => againIfPaused(waitForAPlace));
+
+async function waitForAPlace(): Promise<void> {
   const turns = createUploadTurns(1);
   const first = turns.seat();
   await first.take();
@@ -143,7 +146,7 @@ test('waiting for a place is not the client’s time', async () => {
   first.leave();
   await waiting.done;
   assert.ok(waiting.received().equals(bytes));
-});
+}
 
 test('whoever gives up in the middle leaves the body at rest, and bytes beyond the size end it', async () => {
   const turns = createUploadTurns(1);

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, afterEach, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
 import { speak } from '../../test/kit/http-shell.ts';
+import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -34,12 +35,24 @@ function observed(blobs: Blobs): Blobs {
 }
 
 before(async () => {
-  app = await uploadApp({ pace: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
+  app = await uploadApp({ around: observed });
 });
 after(() => app.close());
 afterEach(() => {
   onPiece = async () => {};
 });
+
+/** On an app of its own, since the other tests are not to meet so short limits when the machine is slow. */
+async function inHaste(run: () => Promise<void>): Promise<void> {
+  const usual = app;
+  app = await uploadApp({ pace: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
+  try {
+    await againIfPaused(run);
+  } finally {
+    await app.close();
+    app = usual;
+  }
+}
 
 const code = (answer: { status: number; body: JsonObject }): string => `${answer.status} ${answer.body.error?.code}`;
 
@@ -234,7 +247,9 @@ test('a body without an end is cut off behind the announced size', async () => {
   assert.deepEqual(app.stored(), before);
 });
 
-test('an upload that stalls or crawls is ended with 408, and leaves nothing', async () => {
+test('an upload that stalls or crawls is ended with 408, and leaves nothing', () => inHaste(stallAndCrawl));
+
+async function stallAndCrawl(): Promise<void> {
   const bytes = someBytes(2_000_000);
   const { id, url, headers } = await open(bytes);
   const before = app.stored();
@@ -242,16 +257,16 @@ test('an upload that stalls or crawls is ended with 408, and leaves nothing', as
     yield bytes.subarray(0, 1_000_000);
     await new Promise((resolve) => setTimeout(resolve, 3_000).unref());
   }
-  const began = performance.now();
+  const began = runningMs();
   const answers = await Promise.all([
     app.put({ url, headers: { ...headers, 'Content-Length': String(bytes.length) }, body: stalled() }),
     app.put({ url, headers: { ...headers, 'Content-Length': String(bytes.length) }, body: crawl(bytes) }),
   ]);
   assert.deepEqual(answers.map(code), ['408 INVALID_REQUEST', '408 INVALID_REQUEST']);
-  assert.ok(performance.now() - began < 2_500);
+  assert.ok(runningMs() - began < 2_500);
   assert.deepEqual(app.stored(), before);
   assert.equal(await statusOf(id), 'waiting');
-});
+}
 
 /** A byte at a time, never quite stalling. */
 async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
@@ -261,7 +276,9 @@ async function* crawl(bytes: Buffer): AsyncGenerator<Uint8Array> {
   }
 }
 
-test('time that the storage takes is not the client’s', async () => {
+test('time that the storage takes is not the client’s', () => inHaste(slowStorage));
+
+async function slowStorage(): Promise<void> {
   const bytes = someBytes(2_000_000);
   const { url, headers } = await open(bytes);
   let held = 0;
@@ -271,7 +288,7 @@ test('time that the storage takes is not the client’s', async () => {
   };
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
   assert.ok(held >= 3);
-});
+}
 
 test('an upload that began before the expiry may end after it', async () => {
   const bytes = someBytes(500_000);

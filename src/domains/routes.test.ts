@@ -6,6 +6,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
+import { cursorOf } from '../http/paging.ts';
 import { openDns } from '../net/dns.ts';
 import { createDkimKeyring, createSenderCheck } from './domains.ts';
 import { domainRoutes } from './routes.ts';
@@ -85,12 +86,22 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
   assert.deepEqual([list.body.length, list.body[0].status], [1, 'verified']);
   assert.equal(list.body[0].checkedAt, new Date(clock.now()).toISOString());
   assert.deepEqual((await server.call('GET', '/domains', foreign)).body, []);
+  for (const key of ['x', 'key_000000000000000000000']) {
+    const strange = await server.call('GET', `/domains?cursor=${cursorOf([key])}`, own);
+    assert.deepEqual([strange.status, strange.body.error.details[0].field], [400, 'cursor']);
+  }
 
   const child = await server.call('POST', '/domains', { ...own, json: { domain: 'mail.example.com' } });
   const childRsa = child.body.dnsRecords.find((one: { required: boolean }) => one.required);
   dns.zone[childRsa.name] = { TXT: [childRsa.value] };
   assert.equal((await server.call('POST', `/domains/${child.body.domainId}/verify`, own)).body.success, true);
   assert.deepEqual(await sends('mail.example.com'), [true, 'mail.example.com']);
+  const page = await server.call('GET', '/domains?limit=1', own);
+  const rest = await server.call('GET', `/domains?cursor=${page.headers.get('x-next-cursor')}`, own);
+  assert.deepEqual(
+    [...page.body, ...rest.body].map((one) => one.domainId).sort(),
+    [domainId, child.body.domainId].sort(),
+  );
   assert.equal((await server.call('DELETE', `/domains/${child.body.domainId}`, own)).status, 200);
   assert.deepEqual(await sends('mail.example.com'), [true, 'example.com']);
 

@@ -107,7 +107,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(domainSchema) },
       handle: async (request) => {
-        const page = readPage(request.query, ['string']);
+        const page = readPage(request.query, ['dom_']);
         if (!page.ok) return page;
         const rows = await database.execute(domainsOperation, {
           accountId: request.caller.account.id,

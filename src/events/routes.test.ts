@@ -122,6 +122,7 @@ test('since and until are inclusive; wrong values are named', async () => {
   const api = app.api('acc_t');
   const iso = new Date(at).toISOString();
   assert.equal((await api.get(`/events?since=${iso}`)).body.length, 2);
+  assert.equal((await api.get('/events?since=2016-12-31T23:59:60Z')).body.length, 3, 'a leap second');
   assert.equal((await api.get(`/events?until=${iso}`)).body.length, 2);
   assert.equal((await api.get(`/events?since=${iso}&until=${iso}`)).body.length, 1);
   for (const [query, field] of [

@@ -11,7 +11,7 @@ import { invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import { createEventCursors, type EventCursors } from './cursor.ts';
 import { EVENT_TYPES, eventBody } from './event.ts';
@@ -89,8 +89,8 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
           limit: limit + 1,
           messageId: asked.messageId ?? null,
           eventType: asked.eventType ?? null,
-          sinceMs: asked.since === undefined ? null : Date.parse(asked.since),
-          untilMs: asked.until === undefined ? null : Date.parse(asked.until),
+          sinceMs: asked.since === undefined ? null : isoTimeMs(asked.since),
+          untilMs: asked.until === undefined ? null : isoTimeMs(asked.until),
         });
         const follow = order === 'asc';
         if (follow && after !== null && rows.length === 0 && (await deps.database.execute(isBehindEndOperation, after)))

@@ -2,11 +2,13 @@
  * Load and the graceful stop: what is in work is answered, what comes too late or too much is refused with 503 and
  * Retry-After on a port that stays open until the end, and nothing outlives the deadline.
  */
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { httpShell, KEY_HEADERS, readAnswers, speak } from '../../test/kit/http-shell.ts';
+import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { defineRoute } from './route.ts';
@@ -58,7 +60,7 @@ test('a stop answers what is in work, and refuses on old and new connections unt
   const kept = keep(shell.port);
   kept.ask('GET /alive HTTP/1.1\r\nHost: a\r\n\r\n');
   await waitUntil('an answer on a connection that is kept', () => kept.text() !== '');
-  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  const stopping = shell.app.stop({ deadlineMs: 30_000 });
   assert.equal(shell.app.draining(), true);
   for (const path of ['/notes/1', '/docs', '/docs/x']) {
     const refused = await fetch(`${shell.url}${path}`, { headers: KEY_HEADERS });
@@ -101,7 +103,7 @@ test('while stopping, a request on a connection still in use gets 503 with Retry
   });
   const [peer] = await accepted;
   await waitUntil('the first half', () => peer.bytesRead > 0);
-  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  const stopping = shell.app.stop({ deadlineMs: 30_000 });
   finish();
   await stopping;
   const [answer] = readAnswers(await answering);
@@ -119,11 +121,11 @@ test('idle and silent connections do not hold a stop, long polls end with it', a
   const idle = closed(shell.port, 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n');
   const follow = fetch(`${shell.url}/follow`);
   await waitUntil('the long poll', () => shell.held.started === 1);
-  const before = performance.now();
-  await shell.app.stop({ deadlineMs: 4_000 });
+  const before = runningMs();
+  await shell.app.stop({ deadlineMs: 30_000 });
   await Promise.all([silent, idle]);
   assert.equal((await follow).status, 200);
-  assert.ok(performance.now() - before < 2_000, `${performance.now() - before} ms`);
+  assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
 test('the deadline cuts what does not end', async (t) => {
@@ -146,7 +148,10 @@ const upload = defineRoute({
     }),
 });
 
-test('a body that does not come to its end is answered with 503 before the deadline cuts its connection', async (t) => {
+test('a body that does not come to its end is answered with 503 before the deadline cuts its connection', (t) =>
+  againIfPaused(() => halfBodies(t)));
+
+async function halfBodies(t: TestContext): Promise<void> {
   const shell = await httpShell({ more: [upload] });
   t.after(() => shell.close());
   const json =
@@ -167,7 +172,7 @@ test('a body that does not come to its end is answered with 503 before the deadl
     assert.ok(answer?.headers['retry-after']);
     assert.equal((JSON.parse(answer?.body ?? '') as { reasonCode: string }).reasonCode, 'OVERLOADED');
   }
-});
+}
 
 test('a long poll that begins to wait while the service stops does not hold it', async (t) => {
   let identify = () => {};
@@ -194,12 +199,12 @@ test('a long poll that begins to wait while the service stops does not hold it',
   t.after(() => shell.close());
   const waiting = fetch(`${shell.url}/wait`);
   await waitUntil('the request', () => asked === 1);
-  const before = performance.now();
-  const stopping = shell.app.stop({ deadlineMs: 4_000 });
+  const before = runningMs();
+  const stopping = shell.app.stop({ deadlineMs: 30_000 });
   identify();
   await stopping;
   assert.equal((await waiting).status, 200);
-  assert.ok(performance.now() - before < 2_000, `${performance.now() - before} ms`);
+  assert.ok(runningMs() - before < 5_000, `${runningMs() - before} ms`);
 });
 
 test('a long poll learns that its client has gone', async (t) => {
@@ -241,7 +246,10 @@ test('back-pressure refuses routes that take on mail with its reason, and no oth
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
 });
 
-test('requests per second and key', async (t) => {
+// What is refused as the third of a second is not so after a pause.
+test('requests per second and key', (t) => againIfPaused(() => threeAtOnce(t)));
+
+async function threeAtOnce(t: TestContext): Promise<void> {
   const shell = await httpShell({ rateLimitPerSecond: 2 });
   t.after(() => shell.close());
   const ask = (key: string) => fetch(`${shell.url}/notes/1`, { headers: { ...KEY_HEADERS, 'X-Api-Key': key } });
@@ -259,4 +267,4 @@ test('requests per second and key', async (t) => {
   assert.equal(limited.headers.get('ratelimit-limit'), '2');
   assert.equal(((await limited.json()) as { reasonCode: string }).reasonCode, 'RATE_LIMITED');
   assert.equal((await ask('small')).status, 200, 'another key is not held up');
-});
+}

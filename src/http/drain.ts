@@ -7,13 +7,14 @@
  */
 import type { Server } from 'node:http';
 import { type Failure, failure } from '../base/failure.ts';
+import { Roll } from '../base/roll.ts';
 import type { BodyBudget } from './body.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What is going on, for limits, deadlines and the stop. */
 export interface Traffic {
   /** Every exchange that has no answer yet. */
-  live: Set<Exchange>;
+  live: Roll<Exchange>;
   inWork: number;
   budget: BodyBudget;
   draining: boolean;
@@ -29,7 +30,7 @@ const LAST_CALL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
 export function openTraffic(budget: BodyBudget): Traffic {
-  return { live: new Set(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
+  return { live: new Roll(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
 }
 
 /** The exchange is answered, or nobody is there for its answer. */

@@ -5,14 +5,16 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Failure } from '../base/failure.ts';
+import type { Failure, Fault } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
+import { withFaultsBefore } from './rest-faults.ts';
 import type { RouteRequest } from './route.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_QUERY = Object.freeze({});
+const NO_FAULTS: readonly Fault[] = Object.freeze([]);
 
 /** Why reading a body ended without one. */
 export interface ReadFault {
@@ -30,10 +32,11 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   caller: unknown = undefined;
   params: Readonly<Record<string, string>> = NO_QUERY;
   query: unknown = NO_QUERY;
+  inputFaults: readonly Fault[] = NO_FAULTS;
   body: unknown = undefined;
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
-  parser: ((bytes: Buffer) => Result<unknown>) | undefined = undefined;
+  parser: ((bytes: Buffer, everything?: boolean) => Result<unknown>) | undefined = undefined;
   /** Headers that go on this answer whatever it is (rate limits). */
   extraHeaders: Record<string, string> | undefined = undefined;
   /** Pattern of the route, for metrics; never the path. */
@@ -47,6 +50,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
   counted = false;
+  rollIndex = -1;
   waits = false;
   /** The connection must end with this answer. */
   mustClose = false;
@@ -132,6 +136,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
 
   parse(): Result<never> {
     if (this.parser === undefined) throw new Error('this route has no body to parse');
-    return this.parser(this.rawBody) as Result<never>;
+    const parsed = this.parser(this.rawBody, this.inputFaults.length > 0);
+    return withFaultsBefore(this.inputFaults, parsed as Result<never>);
   }
 }

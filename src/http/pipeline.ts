@@ -4,14 +4,14 @@
  * cached and whose body came in one packet meets two promises, its body and its handler.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Failure, failure, invalid } from '../base/failure.ts';
+import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type HttpAnswer, type Refusal, refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, readBody } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { fittingFields, withFurtherFaults } from './rest-faults.ts';
+import { type Fitting, judgeFully, judgeParsed, withFurtherFaults } from './rest-faults.ts';
 import type { CallerKey, RouteDefinition, Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
 import { parseStrictJson } from './strict-json.ts';
@@ -28,7 +28,7 @@ interface Compiled<C> {
   readQuery: QueryReader;
   judgeParams: Validator | undefined;
   body: BodyRules;
-  parse: (bytes: Buffer) => Result<unknown>;
+  parse: Parse;
 }
 
 /** Who calls, or 401 and 403 of the account. May answer at once; a promise costs a turn of the queue. */
@@ -45,29 +45,24 @@ export interface PipelineOptions<C extends CallerKey> {
   intakeClosed?: (() => string | undefined) | undefined;
 }
 
-function parserOf<C>(definition: RouteDefinition<C>): (bytes: Buffer) => Result<unknown> {
+/** With `everything` a body that fits its schema is judged by all that is asked of the rest of one that does not. */
+type Parse = (bytes: Buffer, everything?: boolean) => Result<unknown>;
+
+function parserOf<C>(definition: RouteDefinition<C>): Parse {
   const type = definition.bodyType ?? 'json';
   if (type === 'raw') return ok;
   if (type === 'text/csv') return parseText;
   const schema = definition.body;
   if (schema === undefined) return parseNothing;
   const validate = compile(schema);
-  const judge = definition.judgeRest === undefined ? validate : furtherJudged(definition, validate);
-  return (bytes) => {
-    if (bytes.length === 0 && definition.bodyOptional) return judge({});
-    const parsed = parseStrictJson(bytes);
-    return parsed.ok ? judge(parsed.value) : parsed;
-  };
-}
-
-function furtherJudged<C>(definition: RouteDefinition<C>, validate: Validator): Validator {
-  return (value) => {
-    const formed = validate(value);
-    if (formed.ok) return formed;
-    const { details } = formed.failure;
-    const fitting = fittingFields(value, details);
-    const further = fitting && definition.judgeRest?.(fitting.fields, fitting.malformed);
-    return further === undefined ? formed : refuse(withFurtherFaults(details, further));
+  const judgeRest = ({ fields, malformed, rest }: Fitting): readonly Fault[] =>
+    definition.judgeRest?.(fields, malformed, rest) ?? [];
+  const ordinary = judgeFully({ validate, judgeRest, everything: false });
+  const thorough = judgeFully({ validate, judgeRest, everything: true });
+  return (bytes, everything = false) => {
+    const judge = everything ? thorough : ordinary;
+    if (bytes.length === 0 && definition.bodyOptional) return judge({}, []);
+    return judgeParsed(parseStrictJson(bytes), judge);
   };
 }
 
@@ -80,15 +75,16 @@ function parseText(bytes: Buffer): Result<unknown> {
 
 /** For calls without fields of their own: nothing, or an object that is empty too. */
 function parseNothing(bytes: Buffer): Result<unknown> {
-  if (bytes.length === 0) return ok(undefined);
-  const parsed = parseStrictJson(bytes);
-  if (!parsed.ok) return parsed;
-  const { value } = parsed;
+  return bytes.length === 0 ? ok(undefined) : judgeParsed(parseStrictJson(bytes), judgeNothing);
+}
+
+function judgeNothing(value: unknown, before: readonly Fault[]): Result<undefined> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse(invalid([{ field: '', message: 'must be empty: this call takes no body' }]));
+    return refuse(withFurtherFaults(before, [{ field: '', message: 'must be empty: this call takes no body' }]));
   }
-  const details = Object.keys(value).map((field) => ({ field, message: 'is not a known field' }));
-  return details.length === 0 ? ok(undefined) : refuse(invalid(details.slice(0, 100)));
+  const unknown = Object.keys(value).map((field) => ({ field, message: 'is not a known field' }));
+  const found = [...before, ...unknown];
+  return found.length === 0 ? ok(undefined) : refuse(withFurtherFaults(before, unknown));
 }
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
@@ -176,15 +172,17 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
     const fault = judgeInput(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
-    if (definition.rawFirst) exchange.parser = route.parse;
-    else if (definition.bodyType !== 'stream') {
-      const parsed = route.parse(bytes);
+    if (definition.rawFirst) {
+      exchange.parser = route.parse;
+      if (fault !== undefined) exchange.inputFaults = fault.details;
+    } else if (definition.bodyType !== 'stream') {
+      const parsed = route.parse(bytes, fault !== undefined);
       if (!parsed.ok && fault !== undefined)
         return refused(exchange, invalid([...fault.details, ...parsed.failure.details]));
       if (!parsed.ok) return refused(exchange, parsed.failure);
       exchange.body = definition.bodyType === 'raw' ? bytes : parsed.value;
     }
-    if (fault !== undefined) return refused(exchange, fault);
+    if (fault !== undefined && !definition.rawFirst) return refused(exchange, fault);
     const pending = definition.handle(exchange as Parameters<typeof definition.handle>[0]);
     const answer = pending instanceof Promise ? await pending : pending;
     return routeAnswer(answer, definition.response.status, exchange.requestId);

@@ -10,7 +10,7 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 
 let shell: Shell;
 before(async () => {
-  shell = await httpShell({ limits: { headersTimeoutMs: 400, bodyTimeoutMs: 300, bodyBudgetBytes: 100_000 } });
+  shell = await httpShell({ limits: { bodyBudgetBytes: 100_000 } });
 });
 after(() => shell.close());
 
@@ -33,8 +33,13 @@ function assertRefusal(answer: RawAnswer | undefined, status: number, code: stri
   assert.equal(answer.headers['x-request-id'], body.requestId);
 }
 
-async function assertRefusedOnce(bytes: string, status: number, code = 'INVALID_REQUEST'): Promise<void> {
-  const answers = readAnswers(await speak(shell.port, bytes));
+async function assertRefusedOnce(
+  bytes: string,
+  status: number,
+  code = 'INVALID_REQUEST',
+  port = shell.port,
+): Promise<void> {
+  const answers = readAnswers(await speak(port, bytes));
   assert.equal(answers.length, 1, `one answer: ${JSON.stringify(answers)}`);
   assertRefusal(answers[0], status, code);
   assert.equal(answers[0]?.headers.connection, 'close');
@@ -235,9 +240,14 @@ test('100-continue is said only where the body is wanted', async () => {
   await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Expect: 200-ok\r\nContent-Length: 5\r\n\r\n`, 417);
 });
 
-test('408 for headers or a body that do not come to an end', async () => {
-  await assertRefusedOnce(`GET /notes/1 HTTP/1.1\r\n${KEY}`, 408);
-  await assertRefusedOnce(`POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"name"`, 408);
+test('408 for headers or a body that do not come to an end', async (t) => {
+  const { port, close } = await httpShell({ limits: { headersTimeoutMs: 400, bodyTimeoutMs: 300 } });
+  t.after(close);
+  for (const half of [
+    `GET /notes/1 HTTP/1.1\r\n${KEY}`,
+    `POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 50\r\n\r\n{"name"`,
+  ])
+    await assertRefusedOnce(half, 408, 'INVALID_REQUEST', port);
 });
 
 test('a client that leaves in the middle harms nobody', async () => {

@@ -18,7 +18,10 @@ before(async () => {
   const judged = defineRoute<CallerKey, typeof body>({
     ...{ method: 'POST', path: '/judged', summary: 'Judged twice', tag: 'notes', auth: 'key', body },
     response: { status: 200 },
-    judgeRest: ({ email, lines }, malformed): Fault[] => [
+    judgeRest: ({ email, lines }, malformed, rest): Fault[] => [
+      ...[lines ?? rest.lines ?? []]
+        .flat()
+        .flatMap((line, index) => (line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [])),
       ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
       ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
     ],
@@ -46,6 +49,39 @@ test('a field that is malformed or missing is named once', async () => {
   assert.deepEqual(await faultsOf({ email: 7, lines: [] }), ['email']);
   assert.deepEqual(await faultsOf({ lines: [] }), ['email']);
   assert.deepEqual(await faultsOf([]), ['']);
+});
+
+test('where not all faults are named, nothing is taken for fitting', async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`unknown${i}`, i]));
+  assert.equal((await faultsOf({ ...unknown, email: 7, lines: 'x' })).length, 100);
+});
+
+test('what is left of a list keeps its places, and a count that is wrong leaves all of it', async () => {
+  assert.deepEqual(await faultsOf({ email: 'a@x', lines: ['ab', 'too long', 'no'] }), ['lines[1]', 'lines[2]']);
+  assert.deepEqual(await faultsOf({ email: 'a@x', lines: ['no', 'ab', 'ab', 'ab'] }), ['lines', 'lines[0]']);
+  assert.deepEqual(await faultsOf({ email: 'a@x', lines: 'no' }), ['lines']);
+});
+
+test('what JSON allows and we do not hides nothing that the schema finds', async () => {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const body = '{"email":"a","email":7,"reason":"\\u0000","colour":1}';
+  const answer = await fetch(`${shell.url}/judged`, { method: 'POST', headers, body });
+  const { error } = (await answer.json()) as { error: { details: Fault[] } };
+  assert.deepEqual(
+    error.details.map((fault) => fault.field),
+    ['reason', 'email', 'colour'],
+  );
+});
+
+test('a body that fits is judged whole where the JSON or the query is at fault', async () => {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const named = async (query: string, body: string): Promise<string[]> => {
+    const answer = await fetch(`${shell.url}/judged${query}`, { method: 'POST', headers, body });
+    const { error } = (await answer.json()) as { error: { details: Fault[] } };
+    return error.details.map((fault) => fault.field);
+  };
+  assert.deepEqual(await named('', '{"email":"nobody","lines":[],"reason":"\\u0000"}'), ['reason', 'email']);
+  assert.deepEqual(await named('?email=1', '{"email":"nobody","lines":[]}'), ['email', 'email']);
 });
 
 test('a body that fits is left to the handler', async () => {

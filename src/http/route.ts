@@ -4,7 +4,7 @@
  * outage (Unavailable, 503) or a bug (500).
  *
  * Every call is judged in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
- * of query and body, and then the handler. A rawFirst route gets its handler before the 400s of the body and calls
+ * of query and body, and then the handler. A rawFirst route gets its handler before these 400s, and calls
  * request.parse() when it is ready for them.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -33,6 +33,8 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly params: Readonly<Record<string, string>>;
   /** Validated query; numbers and booleans are converted as the schema says. Empty object when the route takes none. */
   readonly query: Q;
+  /** Only on rawFirst routes: what is wrong with query and parameters. Part of what parse() refuses. */
+  readonly inputFaults: readonly Fault[];
   /**
    * Validated body: the JSON value, the text of a text/csv body, the Buffer of a raw one. undefined on rawFirst and stream
    * routes, and when the route takes no body.
@@ -58,7 +60,7 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly log: Log;
   /** Every value this header was sent with: more than one element means that it was doubled. */
   headerValues(name: string): string[];
-  /** Strict JSON and schema of the route over rawBody; for rawFirst routes. */
+  /** Strict JSON and schema of the route over rawBody, after inputFaults; for rawFirst routes. */
   parse(): Result<B>;
 }
 
@@ -129,9 +131,13 @@ export interface RouteDefinition<
   bodyOptional?: boolean;
   /**
    * Asked only of a body that does not fit its schema: faults of the fields that do, so that all are told at once. A body that
-   * fits is the handler's to judge. A field that is absent may be malformed.
+   * fits is the handler's to judge. A field that is absent may be malformed; `rest` has what is left of those with members.
    */
-  judgeRest?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Fault[];
+  judgeRest?(
+    fields: Partial<Typed<B>>,
+    malformed: ReadonlySet<string>,
+    rest: Readonly<Record<string, unknown>>,
+  ): readonly Fault[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
   /**

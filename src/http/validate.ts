@@ -11,15 +11,28 @@ import { fieldPath } from './strict-json-explain.ts';
 
 const MAX_FAULTS = 100;
 
-const ISO_TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
+const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Whether `text` is an ISO 8601 time with a zone that exists in the calendar (RFC 3339, seconds optional). */
-export function isIsoTime(text: string): boolean {
-  const match = ISO_TIME.exec(text);
-  if (match === null || Number.isNaN(Date.parse(text))) return false;
+/**
+ * Unix ms of an ISO 8601 time with a zone that exists in the calendar (RFC 3339, seconds optional); NaN for any other text. A leap
+ * second may end any month of UTC (RFC 3339 §5.7) and is read as the second that follows it, as POSIX counts it.
+ */
+export function isoTimeMs(text: string): number {
+  const [, minute, date, second, fraction = '', zone] = ISO_TIME.exec(text) ?? [];
+  if (minute === undefined) return Number.NaN;
   // Date.parse takes 31 February for 3 March; a date that exists survives the round trip.
-  const day = new Date(`${match[1]}T00:00:00Z`);
-  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(match[1]!);
+  const day = new Date(`${date}T00:00:00Z`);
+  if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date!)) return Number.NaN;
+  if (second !== '60') return Date.parse(text);
+  const next = new Date(Date.parse(`${minute}:59${fraction}${zone}`) + 1_000);
+  const isMonthsFirst =
+    next.getUTCDate() === 1 && next.getUTCHours() + next.getUTCMinutes() + next.getUTCSeconds() === 0;
+  return isMonthsFirst ? next.getTime() : Number.NaN;
+}
+
+/** Whether `text` is a time that `isoTimeMs` reads. */
+export function isIsoTime(text: string): boolean {
+  return !Number.isNaN(isoTimeMs(text));
 }
 
 const ajv = new Ajv({
@@ -192,6 +205,14 @@ function sentence(error: ErrorObject): string {
   }
 }
 
+const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties']);
+const ofCounts = new WeakSet<Fault>();
+
+/** Whether a fault is about how many members something has, so that the members themselves can still be judged. */
+export function isOfCount(fault: Fault): boolean {
+  return ofCounts.has(fault);
+}
+
 function faultOf(error: ErrorObject, root: unknown): Fault {
   const params = error.params as Record<string, unknown>;
   const field = fieldOf(error.instancePath, root);
@@ -200,7 +221,9 @@ function faultOf(error: ErrorObject, root: unknown): Fault {
   }
   if (error.keyword === 'required')
     return { field: fieldPath(field, String(params.missingProperty)), message: 'is required' };
-  return { field, message: sentence(error) };
+  const fault = { field, message: sentence(error) };
+  if (COUNTS.has(error.keyword)) ofCounts.add(fault);
+  return fault;
 }
 
 /**

@@ -221,3 +221,64 @@ test('domainToAscii and sameAddressKey', () => {
   assert.equal(sameAddressKey('ann@xn--bcher-kva.example'), sameAddressKey(accepted('Ann <ANN@bücher.example>')));
   assert.equal(sameAddressKey('Zoe\u0308@x.example'), sameAddressKey('zoë@x.example'));
 });
+
+test('what is written plainly is read in one step as it would be at a closer look', () => {
+  const names = [
+    '',
+    'Shop',
+    'My Shop',
+    'My  Shop',
+    "O'Reilly & Sons",
+    'J. R. Smith',
+    'A, B',
+    '"A"',
+    'ü',
+    'a\tb',
+    'a@b',
+    '<',
+    'x <',
+  ];
+  const locals = ['a', 'A.b', 'a..b', '.a', '"a b"', 'x'.repeat(64), 'x'.repeat(65), 'ü', 'xn--a', ''];
+  const label = 'd'.repeat(63);
+  const domains = [
+    'b.example',
+    'B.Example',
+    'xn--bcher-kva.example',
+    'XN--A.example',
+    'a--b.example',
+    'bücher.example',
+    'b',
+    'b.',
+    'b.1',
+    `${label}.example`,
+    `${label}d.example`,
+    `${label}.${label}.${label}.example`,
+    `${label}.${label}.${label}.${'d'.repeat(50)}.example`,
+  ];
+  for (const name of names) {
+    for (const local of locals) {
+      for (const domain of domains) {
+        for (const text of [`${local}@${domain}`, `${name} <${local}@${domain}>`, `${name}<${local}@${domain}>`]) {
+          // A space before it is passed over, but not in one step.
+          assert.deepEqual(parseAddress(text), parseAddress(` ${text}`), text);
+        }
+      }
+    }
+  }
+});
+
+test('a domain in ASCII is read in one step as it would be at a closer look', () => {
+  for (const domain of [
+    'b.example',
+    'a-b.c',
+    '',
+    '.',
+    'x_y.example',
+    'B.example',
+    'xn--bcher-kva.example',
+    'xn--',
+    'a b',
+  ]) {
+    assert.equal(domainToAscii(domain), domainToAscii(domain.toUpperCase())?.toLowerCase(), domain);
+  }
+});

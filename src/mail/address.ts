@@ -52,6 +52,10 @@ const QUOTED_STRING = /^"(?:[^"\\]|\\.)*"$/su;
 const ASCII_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
+/** Names in which every character stands for itself, with one space between their words. */
+const PLAIN_NAME = /^[A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-./=?^_`{|}~]+)*$/;
+const PLAIN_DOMAIN = /^[a-z0-9.-]*$/;
+
 function refused(reason: string): { ok: false; reason: string } {
   return { ok: false, reason };
 }
@@ -61,6 +65,7 @@ function refused(reason: string): { ok: false; reason: string } {
  * whether the domain may stand in an address.
  */
 export function domainToAscii(domain: string): string | undefined {
+  if (PLAIN_DOMAIN.test(domain) && !domain.includes('xn--')) return domain;
   if (!NON_ASCII.test(domain) && !/xn--/i.test(domain)) return domain.toLowerCase();
   // The URL parser would percent-decode and strip; only letters, digits, hyphens and dots may reach it.
   if (/[\x00-\x2c\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]/.test(domain)) return undefined;
@@ -226,19 +231,34 @@ function parseName(text: string): { name: string } | { reason: string } {
   return { name: name.trim() };
 }
 
+/** An address of ASCII letters without any quoting, which needs no further judgement; undefined for all others. */
+function plainAddress(text: string, name: string): Address | undefined {
+  if (text.length >= MAX_ADDRESS_BYTES || !PLAIN_ADDRESS.test(text)) return undefined;
+  if (text.includes('--') && /xn--/i.test(text)) return undefined;
+  const at = text.indexOf('@');
+  const typed = text.slice(at + 1);
+  if (at > MAX_LOCAL_BYTES || typed.length > MAX_DOMAIN_BYTES - 2) return undefined;
+  const local = text.slice(0, at);
+  const domain = typed.toLowerCase();
+  return { name, local, domain, address: domain === typed ? text : `${local}@${domain}` };
+}
+
+/** `a@example.com` and `Name <a@example.com>` as nearly everybody writes them; undefined for all that is to be looked at closely. */
+function plainMailbox(text: string): Address | undefined {
+  if (!text.endsWith('>')) return plainAddress(text, '');
+  const open = text.indexOf(' <');
+  if (open <= 0 || text.length > MAX_TEXT_LENGTH) return undefined;
+  const name = text.slice(0, open);
+  return PLAIN_NAME.test(name) ? plainAddress(text.slice(open + 2, -1), name) : undefined;
+}
+
 /**
  * One mailbox. The reason of a refusal continues a sentence that begins with the field or the address, for example
  * `has no @ and domain`.
  */
 export function parseAddress(text: string): AddressResult {
-  if (text.length < MAX_ADDRESS_BYTES && PLAIN_ADDRESS.test(text) && !/xn--/i.test(text)) {
-    const at = text.indexOf('@');
-    const domain = text.slice(at + 1).toLowerCase();
-    if (at <= MAX_LOCAL_BYTES && domain.length <= MAX_DOMAIN_BYTES - 2) {
-      const local = text.slice(0, at);
-      return { ok: true, value: { name: '', local, domain, address: `${local}@${domain}` } };
-    }
-  }
+  const plain = plainMailbox(text);
+  if (plain !== undefined) return { ok: true, value: plain };
   if (text.length > MAX_TEXT_LENGTH) return refused(`is longer than ${MAX_TEXT_LENGTH} characters`);
   if (CONTROL.test(text.replaceAll('\t', ' '))) return refused('has a line break or another control character');
   const trimmed = text.replace(/^[ \t]+|[ \t]+$/g, '');

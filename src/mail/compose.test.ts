@@ -73,10 +73,12 @@ test('text only: exactly these bytes', () => {
   );
 });
 
-test('the content stands alone in its ArrayBuffer and is as long as it says', () => {
-  const { content, sizeBytes } = compose(mail({ text: 'x', html: '<p>x</p>' }));
-  assert.equal(content.buffer.byteLength, content.length);
-  assert.equal(sizeBytes, content.length);
+test('the content is as long as it says, and stays as it is when others are composed', () => {
+  const made = Array.from({ length: 20 }, (_, index) => compose(mail({ text: `text ${index}\n`.repeat(index * 30) })));
+  for (const [index, { content, sizeBytes }] of made.entries()) {
+    assert.equal(sizeBytes, content.length);
+    assert.equal(content.toString().split(`text ${index}\r\n`).length, index * 30 + 1);
+  }
 });
 
 test('header: conventional order, sender, reply-to, extra fields, no Bcc', () => {

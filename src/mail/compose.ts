@@ -21,18 +21,25 @@ import {
   parameter,
   textField,
 } from './header.ts';
-import { base64SizeBytes, encodeText, isSevenBit, resetScratch, writeBase64 } from './transfer-encoding.ts';
+import {
+  base64SizeBytes,
+  encodeText,
+  isSevenBit,
+  resetScratch,
+  type TransferEncoding,
+  writeBase64,
+} from './transfer-encoding.ts';
 
 /** Everything of a mail but its files. */
 interface MailWithoutFiles {
   from: Address;
-  sender?: Address;
+  sender?: Address | undefined;
   to: readonly Address[];
   cc: readonly Address[];
   replyTo: readonly Address[];
   subject: string;
-  text?: string;
-  html?: string;
+  text?: string | undefined;
+  html?: string | undefined;
   /** Extra fields in their order; structural fields are the caller's to refuse. */
   headers: readonly (readonly [name: string, value: string])[];
   /** With or without angle brackets. */
@@ -66,7 +73,7 @@ export interface MailFrame extends MailWithoutFiles {
 }
 
 export interface ComposedMail {
-  /** The whole message, alone in its ArrayBuffer, so that it can be transferred to a thread. */
+  /** The whole message. A small one shares its ArrayBuffer with others, which costs a tenth of one of its own. */
   content: Buffer;
   sizeBytes: number;
   /** Whether a header address needs SMTPUTF8. */
@@ -99,16 +106,20 @@ interface Entity {
   ending: Ending;
 }
 
+function textFields(subtype: 'plain' | 'html'): Record<TransferEncoding, string> {
+  const fields = (encoding: TransferEncoding): string =>
+    `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`;
+  return { '7bit': fields('7bit'), 'quoted-printable': fields('quoted-printable'), base64: fields('base64') };
+}
+
+const TEXT_FIELDS = { plain: textFields('plain'), html: textFields('html') };
+
 function textEntity(subtype: 'plain' | 'html', text: string): Entity {
   const { encoding, data } = encodeText(text);
   const last = typeof data === 'string' ? data.charCodeAt(data.length - 1) : data[data.length - 1];
   let ending: Ending = last === 10 || data.length === 0 ? 'own' : 'open';
   if (encoding === 'base64') ending = 'free';
-  return {
-    fields: `Content-Type: text/${subtype}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n`,
-    body: [data],
-    ending,
-  };
+  return { fields: TEXT_FIELDS[subtype][encoding], body: [data], ending };
 }
 
 function fileEntity(file: FileBySize, index: number): Entity {
@@ -133,40 +144,49 @@ function fileEntity(file: FileBySize, index: number): Entity {
 }
 
 function multipart(subtype: string, boundary: string, parts: readonly Entity[]): Entity {
+  const delimiter = `--${boundary}\r\n`;
   const body: Chunk[] = [];
-  let before = `--${boundary}\r\n`;
+  let before = delimiter;
   for (const part of parts) {
-    body.push(`${before}${part.fields}\r\n`, ...part.body);
-    before = `${part.ending === 'free' ? '' : '\r\n'}--${boundary}\r\n`;
+    body.push(`${before}${part.fields}\r\n`);
+    for (const chunk of part.body) body.push(chunk);
+    before = part.ending === 'free' ? delimiter : `\r\n${delimiter}`;
   }
   body.push(`${before.slice(0, -2)}--\r\n`);
   const type = subtype === 'related' ? 'related; type="text/html"' : subtype;
   return { fields: `Content-Type: multipart/${type};\r\n boundary="${boundary}"\r\n`, body, ending: 'free' };
 }
 
+/** Whether the body may hold a delimiter of ours (RFC 2046 §5.1.1), which begins with two hyphens and the boundary. */
+function holdsDelimiter({ body: [data] }: Entity, token: string): boolean {
+  if (typeof data === 'number' || data === undefined) return false;
+  return typeof data === 'string'
+    ? data.includes('--=_') && data.includes(token)
+    : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
+}
+
 /** Boundary with `=_`, which neither Base64 nor quoted-printable can contain; only 7bit bodies have to be searched. */
 function boundaryOutside(bodies: readonly Entity[]): string {
   for (;;) {
     const token = randomText(22);
-    const found = bodies.some((entity) => {
-      const data = entity.body[0];
-      if (typeof data === 'number' || data === undefined) return false;
-      return typeof data === 'string'
-        ? data.includes(token)
-        : Buffer.from(data.buffer, data.byteOffset, data.length).includes(token);
-    });
+    let found = false;
+    for (const entity of bodies) found ||= holdsDelimiter(entity, token);
     if (!found) return token;
   }
 }
 
 /** Puts text, html and files together in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ) ), file… ). */
-function bodyEntity(mail: MailFrame): Entity {
+function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]): Entity {
   const plain = mail.text !== undefined || mail.html === undefined ? textEntity('plain', mail.text ?? '') : undefined;
   const html = mail.html === undefined ? undefined : textEntity('html', mail.html);
-  if (mail.attachments.length === 0 && (plain === undefined || html === undefined)) return (plain ?? html)!;
-  const files = mail.attachments.map(fileEntity);
+  if (attachments.length === 0) {
+    if (plain === undefined || html === undefined) return (plain ?? html)!;
+    const both = [plain, html];
+    return multipart('alternative', `=_a.${boundaryOutside(both)}`, both);
+  }
+  const files = attachments.map(fileEntity);
   const token = boundaryOutside([...(plain ? [plain] : []), ...(html ? [html] : []), ...files]);
-  const isInline = (index: number): boolean => html !== undefined && mail.attachments[index]!.contentId !== undefined;
+  const isInline = (index: number): boolean => html !== undefined && attachments[index]!.contentId !== undefined;
   const inline = files.filter((_, index) => isInline(index));
   const behind = files.filter((_, index) => !isInline(index));
   let top = html;
@@ -175,7 +195,7 @@ function bodyEntity(mail: MailFrame): Entity {
   return behind.length === 0 ? top! : multipart('mixed', `=_m.${token}`, [top!, ...behind]);
 }
 
-function headerBlock(mail: MailFrame): string {
+function headerBlock(mail: MailWithoutFiles): string {
   let out = addressField('From', [mail.from]);
   if (mail.sender !== undefined) out += addressField('Sender', [mail.sender]);
   if (mail.to.length > 0) out += addressField('To', mail.to);
@@ -201,15 +221,16 @@ interface Assembly {
   smtpUtf8: boolean;
 }
 
-function assemble(mail: MailFrame): Assembly {
+/** The files stand beside the mail, so that nobody has to copy it for their sake. */
+function assemble(mail: MailWithoutFiles, files: readonly FileBySize[]): Assembly {
   resetScratch();
-  const entity = bodyEntity(mail);
+  const entity = bodyEntity(mail, files);
   const header = `${headerBlock(mail)}${entity.fields}\r\n`;
   const body = entity.ending === 'open' ? [...entity.body, '\r\n'] : entity.body;
   const headerBytes = Buffer.byteLength(header, 'utf8');
   let sizeBytes = headerBytes;
   for (const chunk of body) {
-    sizeBytes += typeof chunk === 'number' ? base64SizeBytes(mail.attachments[chunk]!.sizeBytes) : chunk.length;
+    sizeBytes += typeof chunk === 'number' ? base64SizeBytes(files[chunk]!.sizeBytes) : chunk.length;
   }
   const smtpUtf8 = headerBytes !== header.length && addressesOf(mail).some(needsSmtpUtf8);
   return { header, headerBytes, body, sizeBytes, smtpUtf8 };
@@ -228,8 +249,8 @@ function writeChunk(chunk: string | Uint8Array, target: Buffer, offset: number):
 /** The whole message in memory. */
 export function compose(mail: MailToCompose): ComposedMail {
   const files = mail.attachments.map((file) => ({ ...file, sizeBytes: file.content.length }));
-  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble({ ...mail, attachments: files });
-  const content = Buffer.allocUnsafeSlow(sizeBytes);
+  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, files);
+  const content = Buffer.allocUnsafe(sizeBytes);
   content.write(header, 0, headerBytes === header.length ? 'latin1' : 'utf8');
   let offset = headerBytes;
   for (const chunk of body) {
@@ -242,7 +263,7 @@ export function compose(mail: MailToCompose): ComposedMail {
 
 /** The message around files that are not in memory; see `ComposedFrame`. */
 export function composeFrame(mail: MailFrame): ComposedFrame {
-  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail);
+  const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, mail.attachments);
   const order: number[] = [];
   const groups: (string | Uint8Array)[][] = [[]];
   for (const chunk of body) {

@@ -8,6 +8,7 @@ import { randomText } from '../base/ids.ts';
 import { type Address, domainToAscii, wireAddress } from './address.ts';
 
 const FORBIDDEN = /[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]/;
+/** Has nothing that is FORBIDDEN. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/;
 const ATOMS = /^[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+(?: [A-Za-z0-9!#$%&'*+\-/=?^_`{|}~]+)*$/;
 const PREFERRED_LINE = 78;
@@ -109,13 +110,10 @@ export function encodedWords(value: string, column: number): string {
  * like an encoded-word. Returns the folded line with its CRLF.
  */
 export function textField(name: string, value: string): string {
-  assertClean(name, value);
   const column = name.length + 2;
-  if (
-    PRINTABLE.test(value) &&
-    !value.includes('=?') &&
-    (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))
-  ) {
+  const isPrintable = PRINTABLE.test(value);
+  if (!isPrintable) assertClean(name, value);
+  if (isPrintable && !value.includes('=?') && (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))) {
     return `${name}: ${fold(value, column)}\r\n`;
   }
   return `${name}: ${fold(encodedWords(value, column), column)}\r\n`;
@@ -126,9 +124,10 @@ export function textField(name: string, value: string): string {
  * the first to the last one that is not ASCII are encoded. Returns the folded line with its CRLF.
  */
 export function extraField(name: string, value: string): string {
-  assertClean(name, value);
   const column = name.length + 2;
-  if (PRINTABLE.test(value) && (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))) {
+  const isPrintable = PRINTABLE.test(value);
+  if (!isPrintable) assertClean(name, value);
+  if (isPrintable && (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))) {
     return `${name}: ${fold(value, column)}\r\n`;
   }
   const run = LONG_WORD.test(value)
@@ -152,13 +151,15 @@ export function encodePhrase(name: string): string {
 
 /** A mailbox as it stands in From, To, Cc: `Name <address>` or the bare address. Not folded. */
 export function mailboxText(address: Address): string {
-  assertClean('an address', address.address);
-  const wire = wireAddress(address);
+  const isPrintable = PRINTABLE.test(address.address);
+  if (!isPrintable) assertClean('an address', address.address);
+  const wire = isPrintable ? address.address : wireAddress(address);
   return address.name === '' ? wire : `${encodePhrase(address.name)} <${wire}>`;
 }
 
 /** An address field, folded after its commas where possible. Returns the line with its CRLF; `addresses` is not empty. */
 export function addressField(name: string, addresses: readonly Address[]): string {
+  if (addresses.length === 1) return `${name}: ${fold(mailboxText(addresses[0]!), name.length + 2)}\r\n`;
   let out = `${name}:`;
   let column = out.length;
   for (let i = 0; i < addresses.length; i += 1) {
@@ -223,7 +224,19 @@ export function formatDate(ms: number): string {
   return cachedDate;
 }
 
+let cachedMs = -1;
+let cachedTime = '';
+
+/** The time in a Message-ID; writing a number in base 36 is more than half of the work on it. */
+function timeText(ms: number): string {
+  if (ms !== cachedMs) {
+    cachedTime = ms.toString(36);
+    cachedMs = ms;
+  }
+  return cachedTime;
+}
+
 /** A new Message-ID with its angle brackets: time and 95 random bits at the domain, which is written as A-labels. */
 export function newMessageId(domain: string, nowMs: number): string {
-  return `<${nowMs.toString(36)}.${randomText(16)}@${domainToAscii(domain) ?? 'invalid'}>`;
+  return `<${timeText(nowMs)}.${randomText(16)}@${domainToAscii(domain) ?? 'invalid'}>`;
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import PostalMime from 'postal-mime';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { accepted, corpus } from '../../test/kit/submit.ts';
 import { type HtmlTracking, trackHtml } from './track-html.ts';
 import { readTrackableMail } from './track-submitted.ts';
@@ -355,9 +356,9 @@ test('hostile bodies take time in proportion to their length', () => {
     ['8bit', '<a href=http://a.test>\r\n'],
   ];
   for (const [encoding, unit] of bodies) {
-    const started = performance.now();
+    const started = runningMs();
     tracked(mailOf('text/html; charset=utf-8', unit.repeat(n / unit.length), encoding));
-    const tookMs = performance.now() - started;
+    const tookMs = runningMs() - started;
     assert.ok(tookMs < 1_500, `${encoding} of ${JSON.stringify(unit)} took ${tookMs} ms`);
   }
 });

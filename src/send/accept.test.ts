@@ -125,7 +125,10 @@ test('sendAt schedules; a time that has passed sends at once', async () => {
     `SELECT send_at, expires_at FROM message WHERE id = '${later.messageId}'`,
   );
   assert.deepEqual(row && { ...row }, { send_at: Date.parse(sendAt), expires_at: Date.parse(sendAt) + 60_000 });
-  assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: '2020-01-01T00:00:00Z' })).status, 'queued');
+  for (const past of ['2020-01-01T00:00:00Z', '2016-12-31T23:59:60Z']) {
+    assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: past })).status, 'queued');
+  }
+  assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: '2026-11-30T23:59:60Z' })).status, 'scheduled');
 });
 
 test('content is kept as long as asked for, by the request before the account', async () => {

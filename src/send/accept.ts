@@ -1,24 +1,27 @@
 /**
  * POST /send from body to answer, as a list of steps in the order in which a request is judged: idempotency, form (400), sender
- * (403), submission (404), size (413), and then the one transaction. Nothing is stored before the last step.
+ * (403), submission (404), size (413), and then the one transaction. Nothing is stored before the last step but
+ * the large copies of a mail that differs for its recipients, which nothing names until then.
  *
  *   once → parse → check → apply the template → fill in → verify sender → look up the submission → compose → take in
  */
 
 import type { Caller } from '../accounts/accounts.ts';
-import { type Failure, type FailureCode, failure, MAX_DETAILS } from '../base/failure.ts';
+import { type Failure, type FailureCode, type Fault, failure, MAX_DETAILS } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { withFaultsBefore } from '../http/rest-faults.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { judgeSources } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
-import { type ContentDependencies, fillIn, type Sender } from './content.ts';
+import { type ContentDependencies, type Filled, fillIn, type Sender } from './content.ts';
 import { dryRun } from './dry-run.ts';
 import { type Answer, type Claims, hashBody, once } from './idempotency.ts';
-import { createTakeIn, type Intake, type IntakeDependencies } from './intake.ts';
+import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
 import { takeInLarge, uploadedFiles } from './submission.ts';
@@ -33,17 +36,30 @@ export interface SendDependencies extends IntakeDependencies, ContentDependencie
 export interface SendRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
   /** The JSON value of the body; only asked for when no stored answer exists. */
-  read(): Result<unknown>;
+  read(): ParsedJson;
   /** The key with the place it is unique in and the bytes it stands for. */
-  idempotency?: { endpoint: string; key: string; body: Uint8Array | string };
-  dryRun?: boolean;
+  idempotency?: { endpoint: string; key: string; body: Uint8Array | string } | undefined;
+  dryRun?: boolean | undefined;
   /** Asked right before the work of making the mail, or of saying all that is wrong with it, where one request has many. */
-  turn?(): Promise<void> | undefined;
+  turn?: (() => Promise<void> | undefined) | undefined;
+  /** What is wrong already: the request is refused with these, and with what else is found. */
+  faults?: readonly Fault[] | undefined;
 }
 
 export interface Send {
   /** Answers 202 with the body of the contract, 200 for a dry run; rejects with Unavailable when storage fails. */
   send(request: SendRequest): Promise<Result<Answer>>;
+}
+
+/** Undefined: the transaction found that the key has an answer. */
+type Outcome = Result<Answer> | undefined;
+
+/** One request under way. */
+interface Work {
+  request: SendRequest;
+  sender: Sender;
+  /** What is kept of the answer; null without a key. */
+  record: Intake['idempotency'];
 }
 
 /** Codes that a request refused with them may get past by being repeated as it is. */
@@ -53,6 +69,14 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'INTERNAL_ERROR',
   'OVERLOADED',
 ]);
+
+const NO_FAULTS: readonly Fault[] = [];
+
+/** A mail whose variables have values, and whether its sender may send it. */
+interface Made {
+  filled: Filled;
+  isVerified: boolean;
+}
 
 export function createSend(dependencies: SendDependencies): Send {
   const { clock, database, claims, isVerified } = dependencies;
@@ -64,76 +88,109 @@ export function createSend(dependencies: SendDependencies): Send {
     sender.mode === 'sandbox' || isVerified(sender.account.id, domain);
 
   /** A template that is not there is told after the sender is judged, as everything is that answers 404. */
-  const findTemplate = async (
-    request: SendRequest,
-    mail: CheckedMail,
-    sender: Sender,
-  ): Promise<Result<CheckedMail>> => {
+  const findTemplate = async (mail: CheckedMail, { request, sender }: Work): Promise<Result<CheckedMail>> => {
     const applied = await applyTemplate(mail, sender, dependencies);
     if (applied.ok || applied.failure.code !== 'NOT_FOUND' || request.dryRun === true) return applied;
     return (await verify(sender, mail.from.domain)) ? applied : refuse(notVerified(mail.from.domain));
   };
 
-  type Record = { endpoint: string; key: string; bodyHash: Uint8Array; status: number } | null;
+  const answerDryRun = async (mail: CheckedMail, made: Made, { request, sender }: Work): Promise<Outcome> => {
+    const uploaded = await uploadedFiles(dependencies, mail, sender, request.idempotency?.key);
+    if (!uploaded.ok) return uploaded;
+    const seen = { ...made, files: uploaded.value?.files };
+    return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
+  };
 
-  /** Undefined: the transaction found that the key has an answer. */
-  const run = async (request: SendRequest, realNowMs: number, record: Record): Promise<Result<Answer> | undefined> => {
-    const body = request.read();
-    if (!body.ok) return body;
-    const { account, mode } = request.caller;
-    const aheadMs = mode === 'live' ? 0 : await sandboxClock.aheadMs(account.id);
-    const nowMs = realNowMs + aheadMs;
-    const sender: Sender = { account, mode, nowMs, aheadMs };
-    const { settings } = sender.account;
-    const checked = judgeBody(body.value, validate, { settings, mode: sender.mode, nowMs });
-    if (!checked.ok) {
-      const wait = request.turn?.();
-      if (wait !== undefined) await wait;
-      return refuse(withTemplateFaults(checked.failure, body.value));
-    }
-    const whole = checked.value.templateId === undefined ? checked : await findTemplate(request, checked.value, sender);
-    if (!whole.ok) return whole;
-    const mail = whole.value;
-    const wait = request.turn?.();
-    if (wait !== undefined) await wait;
+  const storeLarge = async (mail: CheckedMail, filled: Filled, work: Work): Promise<Outcome> => {
+    const idempotencyKey = work.request.idempotency?.key;
+    const large = { mail, sender: work.sender, filled, idempotencyKey, intake: intakeOf(mail, [], work) };
+    const taken = await takeInLarge(dependencies, takeIn, large);
+    return taken.ok ? answerFor(work)(taken.value) : taken;
+  };
+
+  const store = (mail: CheckedMail, composed: Result<IntakeEmail[]>, work: Work): Outcome | Promise<Outcome> =>
+    composed.ok ? takeIn(intakeOf(mail, composed.value, work)).then(answerFor(work)) : composed;
+
+  // Functions of their own: a closure within the ordinary way would cost each mail a context.
+  const storeLater = async (mail: CheckedMail, composed: Promise<Result<IntakeEmail[]>>, work: Work) =>
+    store(mail, await composed, work);
+
+  const complete = (mail: CheckedMail, made: Made, work: Work): Outcome | Promise<Outcome> => {
+    if (work.request.dryRun === true) return answerDryRun(mail, made, work);
+    if (!made.isVerified) return refuse(notVerified(mail.from.domain));
+    if (mail.attachmentSubmissionId !== undefined) return storeLarge(mail, made.filled, work);
+    const composed = composeAll(mail, work.sender, made.filled, dependencies);
+    return composed instanceof Promise ? storeLater(mail, composed, work) : store(mail, composed, work);
+  };
+
+  const completeLater = async (
+    mail: CheckedMail,
+    { filled, verified }: { filled: Filled; verified: Promise<boolean> },
+    work: Work,
+  ): Promise<Outcome> => complete(mail, { filled, isVerified: await verified }, work);
+
+  const make = (mail: CheckedMail, work: Work): Outcome | Promise<Outcome> => {
+    const { request, sender } = work;
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
     const verified = verify(sender, mail.from.domain);
-    const isSenderVerified = typeof verified === 'boolean' ? verified : await verified;
-    const idempotencyKey = request.idempotency?.key;
-    if (request.dryRun === true) {
-      const uploaded = await uploadedFiles(dependencies, mail, sender, idempotencyKey);
-      if (!uploaded.ok) return uploaded;
-      const seen = { filled: filled.value, isVerified: isSenderVerified, files: uploaded.value?.files };
-      return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
-    }
-    if (!isSenderVerified) return refuse(notVerified(mail.from.domain));
-    const intake: Omit<Intake, 'emails'> = {
-      accountId: sender.account.id,
-      mode: sender.mode,
-      source: 'http',
-      nowMs,
-      aheadMs,
-      from: mail.fromText,
-      retain: mail.retain,
-      sendAtMs: mail.sendAtMs,
-      expiresAfterSeconds: mail.expiresAfterSeconds,
-      idempotency: record,
-    };
-    if (mail.attachmentSubmissionId !== undefined) {
-      const large = { mail, sender, filled: filled.value, idempotencyKey, intake };
-      const taken = await takeInLarge(dependencies, takeIn, large);
-      return taken.ok ? answerOf(taken.value) : taken;
-    }
-    const composed = composeAll(mail, sender, filled.value, dependencies);
-    const emails = composed instanceof Promise ? await composed : composed;
-    return emails.ok ? answerOf(await takeIn({ ...intake, emails: emails.value })) : emails;
+    return typeof verified === 'boolean'
+      ? complete(mail, { filled: filled.value, isVerified: verified }, work)
+      : completeLater(mail, { filled: filled.value, verified }, work);
   };
 
-  const unkeyed = async (request: SendRequest): Promise<Result<Answer>> => {
-    const answer = await run(request, clock.now(), null);
-    if (answer === undefined) throw new Error('a send without a key found a record of it');
-    return answer;
+  /** With what has to be waited for before the mail is made: the template, and a turn. */
+  const makeInTurn = async (checked: CheckedMail, work: Work): Promise<Outcome> => {
+    const mail = checked.templateId === undefined ? ok(checked) : await findTemplate(checked, work);
+    if (!mail.ok) return mail;
+    const wait = work.request.turn?.();
+    if (wait !== undefined) await wait;
+    return make(mail.value, work);
+  };
+
+  const refuseInTurn = async (refusal: Failure, value: unknown, request: SendRequest): Promise<Outcome> => {
+    const wait = request.turn?.();
+    if (wait !== undefined) await wait;
+    return refuse(withTemplateFaults(refusal, value));
+  };
+
+  const judge = (value: unknown, work: Work, before = NO_FAULTS): Outcome | Promise<Outcome> => {
+    const { account, mode, nowMs } = work.sender;
+    const judged = judgeBody(value, validate, { settings: account.settings, mode, nowMs }, before);
+    const checked = withFaultsBefore(work.request.faults ?? NO_FAULTS, judged);
+    if (!checked.ok) return refuseInTurn(checked.failure, value, work.request);
+    const mail = checked.value;
+    return mail.templateId === undefined && work.request.turn === undefined ? make(mail, work) : makeInTurn(mail, work);
+  };
+
+  const judgeAhead = async (
+    value: unknown,
+    request: SendRequest,
+    { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Fault[] },
+  ): Promise<Outcome> => {
+    const { account, mode } = request.caller;
+    const aheadMs = await sandboxClock.aheadMs(account.id);
+    return judge(value, { request, sender: { account, mode, nowMs: realNowMs + aheadMs, aheadMs }, record }, before);
+  };
+
+  /** An ordinary live mail waits for nothing but the storage: every wait costs the serving thread a promise and its registers. */
+  const run = (request: SendRequest, realNowMs: number, record: Work['record']): Outcome | Promise<Outcome> => {
+    const body = request.read();
+    if (!body.ok && !('value' in body)) return withFaultsBefore(request.faults ?? NO_FAULTS, body);
+    const before = body.ok ? NO_FAULTS : body.failure.details;
+    const { account, mode } = request.caller;
+    if (mode === 'live')
+      return judge(body.value, { request, sender: { account, mode, nowMs: realNowMs, aheadMs: 0 }, record }, before);
+    return judgeAhead(body.value, request, { realNowMs, record, before });
+  };
+
+  // A bug rejects, as it does behind a key.
+  const unkeyed = (request: SendRequest): Promise<Result<Answer>> => {
+    try {
+      return Promise.resolve(run(request, clock.now(), null) as Result<Answer> | Promise<Result<Answer>>);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 
   const keyed = (request: SendRequest, given: NonNullable<SendRequest['idempotency']>): Promise<Result<Answer>> => {
@@ -142,7 +199,7 @@ export function createSend(dependencies: SendDependencies): Send {
     const bodyHash = hashBody(given.body);
     const { endpoint, key } = given;
     const place = { accountId: account.id, mode, endpoint, key };
-    return once({ database, claims, place, bodyHash, nowMs }, () =>
+    return once({ database, claims, place, bodyHash, nowMs }, async () =>
       run(request, nowMs, { endpoint, key, bodyHash, status: 202 }),
     );
   };
@@ -155,8 +212,33 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 }
 
+function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { sender, record }: Work): Intake {
+  return {
+    accountId: sender.account.id,
+    mode: sender.mode,
+    source: 'http',
+    nowMs: sender.nowMs,
+    aheadMs: sender.aheadMs,
+    from: mail.fromText,
+    emails,
+    retain: mail.retain,
+    sendAtMs: mail.sendAtMs,
+    expiresAfterSeconds: mail.expiresAfterSeconds,
+    idempotency: record,
+  };
+}
+
+function answerFor(work: Work): (result: AcceptanceResult) => Outcome {
+  return work.record === null ? answerWithoutKey : answerOf;
+}
+
+function answerWithoutKey(result: AcceptanceResult): Outcome {
+  if (!result.stored) throw new Error('a send without a key found a record of it');
+  return answerOf(result);
+}
+
 /** Undefined when nothing was stored because the key has an answer already. */
-function answerOf(result: AcceptanceResult): Result<Answer> | undefined {
+function answerOf(result: AcceptanceResult): Outcome {
   return result.stored ? ok({ status: 202, json: result.answer, replayed: false }) : undefined;
 }
 

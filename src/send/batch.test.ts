@@ -1,16 +1,20 @@
 /** POST /send/batch, and both calls as the HTTP surface makes them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { GOOD, rowsOf, type SendRig, sendRig, settle } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
-import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
+import { failure, OutcomeUnknown, Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
+import { ok, refuse } from '../base/result.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { cancelMessageOperation, moveMessageOperation } from '../messages/api-store.ts';
 import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
+import type { Send } from './accept.ts';
+import { sendBatch } from './batch.ts';
 import { batchBody, sendBody } from './request.ts';
 import { createSendRoutes } from './routes.ts';
 import { keepAnswerOperation } from './store.ts';
@@ -48,6 +52,7 @@ async function call({ path, body, keys = [], query = {}, routes }: Call): Promis
     query,
     log: silentLog,
     headerValues: () => keys,
+    inputFaults: [],
     parse: () => {
       const json = parseStrictJson(rawBody);
       return json.ok ? validate(json.value) : json;
@@ -106,6 +111,43 @@ test('a key replays the whole answer; another body is refused', async () => {
   assert.equal(
     await codeOf(call({ path: '/send/batch', body: { messages: [GOOD] }, keys: ['b1'] })),
     'IDEMPOTENCY_KEY_REUSED',
+  );
+});
+
+test('messages that name one submission go one after the other, all others at once', async () => {
+  const began: unknown[] = [];
+  const ended = new Map<unknown, (result: Awaited<ReturnType<Send['send']>>) => void>();
+  const send: Send = {
+    send: ({ read }) => {
+      const message = read();
+      const name = message.ok ? (message.value as { subject: string }).subject : '';
+      began.push(name);
+      return new Promise((resolve) => ended.set(name, resolve));
+    },
+  };
+  const names = ['a', 'a', 'b', undefined, undefined, 7, 7, 'a', 'b'];
+  const messages = names.map((id, index) => ({ subject: String(index), attachmentSubmissionId: id }));
+  const { account } = rig;
+  const request = { caller: { account, mode: 'live' as const }, parse: () => ok({ messages }), log: silentLog };
+  const running = sendBatch(send, rig.dependencies, request);
+  const end = async (name: string, isAccepted: boolean): Promise<unknown[]> => {
+    const json = JSON.stringify({ data: { messageId: `msg_${name}` } });
+    ended.get(name)!(isAccepted ? ok({ status: 202, json, replayed: false }) : refuse(failure('CONFLICT')));
+    await setImmediate();
+    return began;
+  };
+  assert.deepEqual(began, ['0', '2', '3', '4', '5', '6']);
+  await end('4', true);
+  assert.equal(began.length, 6);
+  assert.deepEqual((await end('0', false)).slice(6), ['1'], 'a refusal lets the next one try');
+  assert.deepEqual((await end('2', true)).slice(6), ['1', '8']);
+  assert.deepEqual((await end('1', true)).slice(6), ['1', '8', '7']);
+  for (const name of ['3', '5', '6', '7', '8']) await end(name, true);
+  const result = await running;
+  const { results } = JSON.parse(result.ok ? result.value.json : '{}') as { results: Item[] };
+  assert.deepEqual(
+    results.map((one) => one.data?.messageId),
+    names.map((_, index) => (index === 0 ? undefined : `msg_${index}`)),
   );
 });
 

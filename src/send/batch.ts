@@ -1,9 +1,9 @@
 /**
  * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits, but made in
- * turns with other requests; results in the order of the messages. With an Idempotency-Key the answer of the whole is kept,
- * and every message has a record of its own under the same key: after a crash halfway the retry sends only what was not
- * accepted, whatever the answer was. The answer of a batch of which nothing was accepted is not kept, as that of a refused
- * request is not.
+ * turns with other requests; results in the order of the messages. Those that name the same submission wait for one another.
+ * With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own under the same key: after
+ * a crash halfway the retry sends only what was not accepted, whatever the answer was. The answer of a batch of which nothing
+ * was accepted is not kept, as that of a refused request is not.
  */
 
 import type { Caller } from '../accounts/accounts.ts';
@@ -77,12 +77,27 @@ interface Run {
 async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
   const parsed = request.parse();
   if (!parsed.ok) return parsed;
+  const last = new Map<string, Promise<ItemResult>>();
   const results = await Promise.all(
-    parsed.value.messages.map((message, index) => runOne(send, request, message, index)),
+    parsed.value.messages.map((message, index) => {
+      const run = (): Promise<ItemResult> => runOne(send, request, message, index);
+      const submissionId = submissionIdOf(message);
+      if (submissionId === undefined) return run();
+      const result = last.get(submissionId)?.then(run) ?? run();
+      last.set(submissionId, result);
+      return result;
+    }),
   );
   const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
   const messageIds = results.flatMap((result) => ('data' in result ? [result.data.messageId] : []));
   return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, messageIds });
+}
+
+/** Of those that name one submission the first that can be accepted gets it, so they go one after the other. */
+function submissionIdOf(message: unknown): string | undefined {
+  if (typeof message !== 'object' || message === null || !('attachmentSubmissionId' in message)) return undefined;
+  const { attachmentSubmissionId } = message;
+  return typeof attachmentSubmissionId === 'string' ? attachmentSubmissionId : undefined;
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {

@@ -7,6 +7,7 @@ import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts'
 import { type Fault, failure, invalid } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { isoTimeMs } from '../http/validate.ts';
 import type { Address } from '../mail/address.ts';
 import type { FileToCompose } from '../mail/compose.ts';
 import { hasForbiddenControl } from '../mail/header.ts';
@@ -190,7 +191,7 @@ function checkLargeFlow(body: SendBody, recipients: Recipients, faults: Fault[])
 }
 
 function readSendAt(text: string, nowMs: number, faults: Fault[]): number | null {
-  const sendAtMs = Date.parse(text);
+  const sendAtMs = isoTimeMs(text);
   if (sendAtMs > nowMs + MAX_SCHEDULE_MS) faults.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
   return sendAtMs > nowMs ? sendAtMs : null;
 }

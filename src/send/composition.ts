@@ -2,17 +2,25 @@
  * From parts to the bytes that will leave, once for each group of recipients who get the same ones. Refuses what is larger
  * than an email may be, by its exact size.
  */
-import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { turn } from '../base/turns.ts';
 import type { Address } from '../mail/address.ts';
-import { type ComposedMail, compose, type MailFrame } from '../mail/compose.ts';
+import { type ComposedMail, compose, type MailToCompose } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { EmailOptions } from '../messages/messages.ts';
+import type { Blobs } from '../storage/blobs.ts';
 import { threadTimeMs } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
-import { type Content, type ContentDependencies, contentFor, type Filled, type Sender } from './content.ts';
+import {
+  type Content,
+  type ContentDependencies,
+  type Filled,
+  filledFor,
+  personalised,
+  type Sender,
+} from './content.ts';
 import type { IntakeEmail, IntakeRecipient } from './intake.ts';
 
 /** Rendered content beyond this is refused by its length, without being composed first. */
@@ -20,6 +28,10 @@ const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
 /** Work of filling in the copies of one mail, of all recipients together; one alone has 200 ms (templates/time-limit.ts). */
 const MAX_FILLING_MS = 2_000;
+
+/** What copies may have together in memory; those that are larger than their share of it go to their blobs one by one. */
+const HELD_BYTES = 8_000_000;
+const NO_BYTES = Buffer.alloc(0);
 
 /** What all groups of a mail have in common. */
 export interface Shared {
@@ -36,45 +48,87 @@ export function sharedOf(mail: CheckedMail, sender: Sender): Shared {
   };
 }
 
+/** What composing the copies of one mail needs beside what they are filled in with. */
+export interface CompositionDependencies extends ContentDependencies {
+  blobs: Blobs;
+}
+
 /**
- * Composes the mail for every group, or refuses it for its size, stating both sizes. One group, the ordinary case, is
- * composed at once; several take turns with other requests, and may be 40,000,000 bytes and two seconds of filling in.
+ * Composes the mail for every group, or refuses it for its size. One group, the ordinary case, is composed at once; several
+ * take turns with other requests, and may take two seconds of filling in. Large copies are in their blobs already: of them memory
+ * holds the first and the one that is being made. Rejects with Unavailable when such a blob cannot be written.
  */
 export function composeAll(
   mail: CheckedMail,
   sender: Sender,
   filled: Filled,
-  dependencies: ContentDependencies,
+  dependencies: CompositionDependencies,
 ): Result<IntakeEmail[]> | Promise<Result<IntakeEmail[]>> {
   const shared = sharedOf(mail, sender);
   const first = composeGroup(mail, sender, { recipients: filled.groups[0]!, content: filled.first }, shared);
   if (!first.ok) return first;
-  const emails = [first.value];
-  return filled.groups.length === 1 ? ok(emails) : composeRest(mail, sender, { filled, shared, emails }, dependencies);
+  return filled.groups.length === 1
+    ? ok([first.value])
+    : composeCopies(mail, sender, { filled, shared, first: first.value }, dependencies);
+}
+
+interface Copies {
+  filled: Filled;
+  shared: Shared;
+  first: IntakeEmail;
+}
+
+async function composeCopies(
+  mail: CheckedMail,
+  sender: Sender,
+  copies: Copies,
+  dependencies: CompositionDependencies,
+): Promise<Result<IntakeEmail[]>> {
+  const stored: string[] = [];
+  const { blobs } = dependencies;
+  try {
+    const composed = await composeRest(mail, sender, { ...copies, stored }, dependencies);
+    if (!composed.ok) removeAll(blobs, stored);
+    return composed;
+  } catch (error) {
+    removeAll(blobs, stored);
+    throw error;
+  }
 }
 
 async function composeRest(
   mail: CheckedMail,
   sender: Sender,
-  { filled, shared, emails }: { filled: Filled; shared: Shared; emails: IntakeEmail[] },
-  dependencies: ContentDependencies,
+  { filled, shared, first, stored }: Copies & { stored: string[] },
+  dependencies: CompositionDependencies,
 ): Promise<Result<IntakeEmail[]>> {
-  const estimate = emails[0]!.content.length * filled.groups.length;
-  if (estimate > MAXIMUM_EMAIL_BYTES) return refuse(tooLargeInAll(estimate));
+  const kept = async (email: IntakeEmail): Promise<IntakeEmail> => {
+    if (email.content.length * filled.groups.length <= HELD_BYTES) return email;
+    const blobKey = await dependencies.blobs.put(email.content);
+    stored.push(blobKey);
+    return { ...email, content: NO_BYTES, sizeBytes: email.content.length, blobKey };
+  };
+  const emails = [await kept(first)];
   let workedMs = 0;
   for (const recipients of filled.groups.slice(1)) {
     const wait = turn();
     if (wait !== undefined) await wait;
+    const recipient = recipients[0]!;
     const beganMs = threadTimeMs();
-    const content = contentFor(mail, sender, recipients[0]!, dependencies);
-    if (!content.ok) return content;
+    const parts = filled.shared === undefined ? filledFor(mail, sender, recipient, dependencies) : ok(filled.shared);
+    if (!parts.ok) return parts;
     workedMs += threadTimeMs() - beganMs;
-    if (mail.render && workedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(filled.groups.length));
-    const email = composeGroup(mail, sender, { recipients, content: content.value }, shared);
+    if (workedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(filled.groups.length));
+    const content = personalised(parts.value, mail, { sender, recipient }, dependencies);
+    const email = composeGroup(mail, sender, { recipients, content }, shared);
     if (!email.ok) return email;
-    emails.push(email.value);
+    emails.push(await kept(email.value));
   }
   return ok(emails);
+}
+
+function removeAll(blobs: Blobs, keys: readonly string[]): void {
+  for (const key of keys) blobs.remove(key).catch(() => undefined);
 }
 
 /** The recipients who get the same bytes, and the parts of these. */
@@ -86,35 +140,30 @@ export interface Group {
 function composeGroup(mail: CheckedMail, sender: Sender, group: Group, shared: Shared): Result<IntakeEmail> {
   const length = (group.content.html?.length ?? 0) + (group.content.text?.length ?? 0);
   if (length > MAX_RENDERED_LENGTH) return refuse(tooLarge(length));
-  const composed = composeContent(mail, sender, group.content, shared.messageId);
+  const { messageId } = shared;
+  const composed = compose(partsOf(mail, sender, { content: group.content, messageId, attachments: mail.files }));
   if (composed.sizeBytes > STANDARD_EMAIL_BYTES) return refuse(tooLarge(composed.sizeBytes));
   return ok(intakeEmail(mail, group, composed, shared));
 }
 
-/** The bytes of a mail with these parts. */
-export function composeContent(mail: CheckedMail, sender: Sender, content: Content, messageId: string): ComposedMail {
-  return compose({ ...partsOf(mail, sender, content, messageId), attachments: mail.files });
-}
-
-/** Everything of a mail but its files, as the composer takes it. */
-export function partsOf(
+/** A mail with these parts as the composer takes it, with the files `attachments`. */
+export function partsOf<F>(
   mail: CheckedMail,
   sender: Sender,
-  content: Content,
-  messageId: string,
-): Omit<MailFrame, 'attachments'> {
-  const { subject, html, text } = content;
+  { content, messageId, attachments }: { content: Content; messageId: string; attachments: readonly F[] },
+): Omit<MailToCompose, 'attachments'> & { attachments: readonly F[] } {
   return {
     from: mail.from,
     to: mail.recipients.to,
     cc: mail.recipients.cc,
     replyTo: mail.replyTo,
-    subject: subject!,
+    subject: content.subject!,
     headers: content.headers === undefined ? mail.headers : [...mail.headers, ...content.headers],
     messageId,
     dateMs: sender.nowMs,
-    ...(html !== undefined && { html }),
-    ...(text !== undefined && { text }),
+    html: content.html,
+    text: content.text,
+    attachments,
   };
 }
 
@@ -142,7 +191,7 @@ export function intakeEmail(
     tags: mail.tags,
     metadata: mail.metadata,
     options,
-    ...(mail.template !== undefined && { template: { id: mail.template.id, version: mail.template.version } }),
+    template: mail.template,
     content: composed.content,
     recipients: group.recipients,
   };
@@ -165,13 +214,5 @@ function tooSlowInAll(recipients: number): ReturnType<typeof failure> {
   return failure('TEMPLATE_INVALID', {
     message: `The template takes longer than ${MAX_FILLING_MS} ms to fill in for each of ${recipients} recipients. ${remedy}`,
     details: [{ field: 'html', message: `takes longer than ${MAX_FILLING_MS} ms to fill in for all recipients` }],
-  });
-}
-
-function tooLargeInAll(sizeBytes: number): ReturnType<typeof failure> {
-  return failure('EMAIL_SIZE_EXCEEDED', {
-    message:
-      `The email differs for each of its recipients and is ${sizeBytes} bytes for all of them; at most ` +
-      `${MAXIMUM_EMAIL_BYTES} bytes are taken at once. Send it to fewer recipients at a time.`,
   });
 }

@@ -11,8 +11,8 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { trackHtml } from '../mail/track-html.ts';
 import {
   accountVariables,
-  isTemplate,
   missingFailure,
+  namesLink,
   type Rendered,
   type TemplateSource,
   type ToRender,
@@ -46,7 +46,7 @@ const NO_NAMES: readonly string[] = [];
 /** The parts of a mail as one recipient gets them. */
 export interface Content extends Rendered {
   /** Fields of this recipient's own, behind those of the mail. */
-  headers?: [name: string, value: string][];
+  headers?: [name: string, value: string][] | undefined;
 }
 
 /** A mail whose variables have values: the parts for the first group of recipients; the others differ in their links. */
@@ -54,6 +54,8 @@ export interface Filled {
   /** Recipients who get the same bytes. */
   groups: IntakeRecipient[][];
   first: Content;
+  /** The parts before each group's own is added, where they are the same for all groups. */
+  shared?: Rendered | undefined;
 }
 
 /**
@@ -68,12 +70,13 @@ export function fillIn(
 ): Result<Filled> {
   const recipients = intakeRecipients(mail, sender);
   const groups = recipients.length > 1 && isPersonal(mail) ? recipients.map((one) => [one]) : [recipients];
-  const content = contentFor(mail, sender, recipients[0]!, dependencies);
-  if (!content.ok) return content;
-  const { subject } = content.value;
+  const filled = filledFor(mail, sender, recipients[0]!, dependencies);
+  if (!filled.ok) return filled;
+  const first = personalised(filled.value, mail, { sender, recipient: recipients[0]! }, dependencies);
+  const { subject } = first;
   const required = mail.template?.missing ?? NO_NAMES;
-  if (required.length > 0) content.value.missing = [...new Set([...required, ...content.value.missing])];
-  const { missing } = content.value;
+  if (required.length > 0) first.missing = [...new Set([...required, ...first.missing])];
+  const { missing } = first;
   if (missing.length > 0 && !options.listMissing) {
     // What a template requires is not left out for a setting's sake.
     if (mail.missingVariables === 'error') return refuse(missingFailure(missing, required));
@@ -82,28 +85,27 @@ export function fillIn(
   const fault = subject === mail.subject ? subjectLengthFault(mail) : subjectFault(subject!);
   if (fault !== undefined)
     return refuse(invalid([{ field: 'subject', message: `${fault}, with its variables filled in` }]));
-  return ok({ groups, first: content.value });
+  return ok(groups.length === 1 || hasOwnLink(mail) ? { groups, first } : { groups, first, shared: filled.value });
 }
 
-/** The parts of the mail as this recipient gets them. */
-export function contentFor(
+/** The parts of the mail with their variables in them. */
+export function filledFor(
   mail: CheckedMail,
   sender: Sender,
   recipient: IntakeRecipient,
   dependencies: ContentDependencies,
-): Result<Content> {
-  const filled = isFilledIn(mail) ? renderFor(mail, sender, recipient, dependencies) : ok(literal(mail, dependencies));
-  if (!filled.ok || !(mail.listUnsubscribe || mail.trackOpens || mail.trackClicks)) return filled;
-  return ok(personalised(filled.value, mail, { sender, recipient }, dependencies));
+): Result<Rendered> {
+  return isFilledIn(mail) ? renderFor(mail, sender, recipient, dependencies) : ok(literal(mail, dependencies));
 }
 
 /** Adds what was asked for of the recipient's own: links that lead through us, and headers to unsubscribe with. */
-function personalised(
+export function personalised(
   content: Rendered,
   mail: CheckedMail,
   { sender, recipient }: { sender: Sender; recipient: IntakeRecipient },
   { trackingLinks, unsubscribeLinks }: ContentDependencies,
 ): Content {
+  if (!(mail.listUnsubscribe || mail.trackOpens || mail.trackClicks)) return content;
   const own: Content = { ...content };
   const copy = { accountId: sender.account.id, mode: sender.mode, messageId: recipient.messageId };
   if (own.html !== undefined && (mail.trackOpens || mail.trackClicks)) {
@@ -140,24 +142,27 @@ function isPersonal(mail: CheckedMail): boolean {
 
 function hasOwnLink(mail: CheckedMail): boolean {
   if (!mail.render || Object.hasOwn(mail.variables, UNSUBSCRIBE_VARIABLE)) return false;
-  const uses = (source: string | undefined): boolean =>
-    source?.includes(UNSUBSCRIBE_VARIABLE) === true && isTemplate(source);
-  return uses(mail.html) || uses(mail.text) || uses(mail.subject);
+  return (
+    (mail.html !== undefined && namesLink(mail.html, 'html')) ||
+    (mail.text !== undefined && namesLink(mail.text, 'text')) ||
+    namesLink(mail.subject, 'text')
+  );
 }
 
 function intakeRecipients(mail: CheckedMail, sender: Sender): IntakeRecipient[] {
-  return mail.recipients.all.map(({ address, role }) => ({
+  return mail.recipients.all.map(({ address, role, key }) => ({
     messageId: newId('msg', sender.nowMs - sender.aheadMs),
     address,
     role,
     simulateSuppressed: simulatesSuppressed(sender.mode, address, mail.sandboxOutcome),
+    key,
   }));
 }
 
 function literal(mail: CheckedMail, dependencies: ContentDependencies): Rendered {
   const { subject, html } = mail;
   const text = mail.text ?? (html === undefined ? undefined : dependencies.htmlToText(html) || undefined);
-  return { subject, missing: [], ...(html !== undefined && { html }), ...(text !== undefined && { text }) };
+  return { subject, html, text, missing: [] };
 }
 
 function renderFor(

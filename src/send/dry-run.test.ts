@@ -60,17 +60,6 @@ test('missing variables, an unverified sender and size are told, not refused', a
   for (const warning of run.warnings) assert.ok(warning.message.length > 10 && warning.remedy.length > 10);
 });
 
-test('a mail that is too large only for all of its recipients together is told too', async () => {
-  const to = Array.from({ length: 41 }, (_, i) => `a${i}@example.com`);
-  const html = `{{ unsubscribe_email_html }}${'x'.repeat(1_000_000)}`;
-  const body = { ...GOOD, to, html, text: 'Hi' };
-  const [warning] = (await dry(body)).warnings.filter((one) => one.code === 'EMAIL_SIZE_EXCEEDED');
-  const sent = await rig.send(body);
-  assert.ok(!sent.ok);
-  assert.equal(sent.failure.message, `${warning?.message} ${warning?.remedy}`);
-  assert.ok(!codes(await dry({ ...body, to: to.slice(0, 30) })).includes('EMAIL_SIZE_EXCEEDED'));
-});
-
 test('warns of what hurts delivery', async () => {
   const html = `<p>{{ company_address_html }}</p>${'<p>x</p>'.repeat(14_000)}`;
   assert.deepEqual(codes(await dry({ ...GOOD, text: undefined, html })), [

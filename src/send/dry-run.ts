@@ -4,7 +4,7 @@
  * unverified sender and an email that is too large are told instead.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { composeFrame } from '../mail/compose.ts';
+import { composeFrame, type FileBySize } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { Database } from '../storage/database.ts';
 import type { CheckedMail } from './check.ts';
@@ -41,9 +41,11 @@ export async function dryRun(
   seen: { filled: Filled; isVerified: boolean; files: readonly UploadedFile[] | undefined },
 ): Promise<DryRun> {
   const content = seen.filled.first;
-  const parts = partsOf(mail, sender, content, newMessageId(mail.from.domain, sender.nowMs));
+  const messageId = newMessageId(mail.from.domain, sender.nowMs);
   const inline = mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
-  const frame = composeFrame({ ...parts, attachments: seen.files ?? inline });
+  const frame = composeFrame(
+    partsOf<FileBySize>(mail, sender, { content, messageId, attachments: seen.files ?? inline }),
+  );
   const { approvedEmailBytes } = sender.account;
   const suppressed = await suppressedAmong(database, mail, sender, seen.filled);
   const result: DryRun = {
@@ -56,31 +58,18 @@ export async function dryRun(
     missingVariables: content.missing,
     warnings: [],
   };
-  const tooLarge = seen.files
-    ? largeSizeFaults(frame, approvedEmailBytes)
-    : sizeFaults(result.sizeBytes, seen.filled.groups.length);
+  const tooLarge = seen.files ? largeSizeFaults(frame, approvedEmailBytes) : sizeFaults(result.sizeBytes);
   result.warnings = warningsOf(mail, sender, result, { isVerified: seen.isVerified, tooLarge });
   return result;
 }
 
 /** By what a send without uploaded files is refused for its size. */
-function sizeFaults(sizeBytes: number, copies: number): SizeFault[] {
-  if (sizeBytes > STANDARD_EMAIL_BYTES) {
-    return [
-      {
-        message: `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed.`,
-        remedy: 'Make the files smaller, or upload them with POST /attachments.',
-      },
-    ];
-  }
-  const inAll = sizeBytes * copies;
-  if (copies === 1 || inAll <= MAXIMUM_EMAIL_BYTES) return [];
+function sizeFaults(sizeBytes: number): SizeFault[] {
+  if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
   return [
     {
-      message:
-        `The email differs for each of its recipients and is ${inAll} bytes for all of them; at most ` +
-        `${MAXIMUM_EMAIL_BYTES} bytes are taken at once.`,
-      remedy: 'Send it to fewer recipients at a time.',
+      message: `The complete email is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed.`,
+      remedy: 'Make the files smaller, or upload them with POST /attachments.',
     },
   ];
 }

@@ -53,25 +53,27 @@ export function readHeaders(
   let sandboxOutcome: string | undefined;
   let replyTo: ExtraHeaders['replyTo'];
   let total = 0;
-  const seen = new Set<string>();
-  for (const name of Object.keys(given)) {
+  const names = Object.keys(given);
+  // One alone is not given twice.
+  const seen = names.length > 1 ? new Set<string>() : undefined;
+  for (const name of names) {
     const value = given[name]!;
     const lower = name.toLowerCase();
-    const field = `headers.${name}`;
     const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
     const fault =
-      (isReplyTo ? undefined : nameFault(name, lower)) ?? (seen.has(lower) ? 'is given twice' : valueFault(value));
-    seen.add(lower);
+      (isReplyTo ? undefined : nameFault(name, lower)) ??
+      (seen?.has(lower) === true ? 'is given twice' : valueFault(value));
+    seen?.add(lower);
     if (fault !== undefined) {
-      faults.push({ field, message: fault });
+      faults.push({ field: `headers.${name}`, message: fault });
       continue;
     }
     if (lower === 'x-sandbox-outcome') {
-      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, field, faults);
+      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, `headers.${name}`, faults);
       continue;
     }
     if (isReplyTo) {
-      replyTo = { field, value };
+      replyTo = { field: `headers.${name}`, value };
       continue;
     }
     total += name.length + value.length;
@@ -84,11 +86,16 @@ export function readHeaders(
 
 function nameFault(name: string, lower: string): string | undefined {
   if (!isHeaderName(name)) return 'is not a header name (1 to 76 visible ASCII characters without a colon)';
-  if (!REFUSED.has(lower) && !REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix))) return undefined;
+  if (!isRefused(lower)) return undefined;
   const instead = FIELDS[lower];
   return instead === undefined
     ? 'is written by the service and may not be set'
     : `may not be set here; use the field ${instead}`;
+}
+
+function isRefused(lower: string): boolean {
+  for (const prefix of REFUSED_PREFIXES) if (lower.startsWith(prefix)) return true;
+  return REFUSED.has(lower);
 }
 
 function valueFault(value: string): string | undefined {

@@ -15,20 +15,33 @@ export interface FileFaults {
   refusedTypes: Fault[];
 }
 
-/** Reads `attachments`; what is faulty is left out of the result and reported. */
-export function readFiles(given: SendBody['attachments'], found: FileFaults): FileToCompose[] {
+type GivenFile = NonNullable<SendBody['attachments']>[number];
+
+const MAX_FAULTS = 100;
+
+/**
+ * Reads `attachments`; what is faulty is left out of the result and reported. Parts that are not there are left alone: who
+ * asks has found them at fault already.
+ */
+export function readFiles(
+  given: readonly (Partial<GivenFile> | undefined)[] | undefined,
+  found: FileFaults,
+): FileToCompose[] {
   if (given === undefined) return [];
   const files: FileToCompose[] = [];
   const contentIds = new Set<string>();
-  for (let index = 0; index < given.length; index += 1) {
-    const { name, contentType, contentId, content: base64 } = given[index]!;
+  for (let index = 0; index < given.length && found.faults.length < MAX_FAULTS; index += 1) {
+    const file = given[index];
+    if (file === undefined) continue;
+    const { name, contentType, contentId, content: base64 } = file;
     const field = `attachments[${index}]`;
     const before = found.faults.length;
     const note = (part: string, message: string | undefined): void => {
       if (message !== undefined) found.faults.push({ field: `${field}.${part}`, message });
     };
-    note('name', fileNameFault(name));
-    if (!isContentType(contentType)) note('contentType', 'must be a content type such as application/pdf');
+    if (name !== undefined) note('name', fileNameFault(name));
+    if (contentType !== undefined && !isContentType(contentType))
+      note('contentType', 'must be a content type such as application/pdf');
     if (contentId !== undefined) {
       note(
         'contentId',
@@ -36,14 +49,14 @@ export function readFiles(given: SendBody['attachments'], found: FileFaults): Fi
       );
       contentIds.add(contentId);
     }
-    const content = readBase64(base64);
-    if (content === undefined)
+    const content = base64 === undefined ? undefined : readBase64(base64);
+    if (base64 !== undefined && content === undefined)
       note('content', 'must be Base64 (RFC 4648 section 4) with padding; nothing but line breaks may stand in it');
-    if (found.faults.length > before) continue;
+    if (name === undefined || contentType === undefined) continue;
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined) {
       found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
-    } else if (content !== undefined)
+    } else if (content !== undefined && found.faults.length === before)
       files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
   }
   return files;

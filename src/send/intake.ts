@@ -59,6 +59,8 @@ export interface IntakeRecipient {
   address: Address;
   role: Role;
   simulateSuppressed: boolean;
+  /** The address in the form in which spellings are compared, where it is known. */
+  key?: string | undefined;
 }
 
 /** One composed mail for those recipients who get exactly these bytes. */
@@ -72,7 +74,7 @@ export interface IntakeEmail {
   metadata: Record<string, string>;
   options: EmailOptions;
   /** The stored template that the mail was made of. */
-  template?: { id: string; version: number };
+  template?: { id: string; version: number } | undefined;
   content: Buffer;
   /** The blob that holds the content already; `content` is empty then, and `sizeBytes` is its length. */
   blobKey?: string;
@@ -106,19 +108,14 @@ export type TakeIn = (intake: Intake) => Promise<AcceptanceResult | LargeAccepta
 export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
   const { database, blobs, handover, clock, onAccepted } = dependencies;
   return async (intake) => {
-    const blobKeys = await putLargeContent(blobs, intake.emails);
+    const blobKeys = hasLargeContent(intake.emails) ? await putLargeContent(blobs, intake.emails) : NO_BLOBS;
     // What came before may have taken longer than a lease lasts: files were looked at, content was stored. But not from the
     // commit on: that may be long ago, for a process that stood still since.
     const leaseUntilMs = clock.now() + LEASE_MS;
     const acceptance = acceptanceOf(intake, { blobKeys, leaseUntilMs }, handover);
-    let result: AcceptanceResult | undefined;
-    try {
-      result = await accept(database, intake, acceptance);
-    } finally {
-      // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
-      const unnamed = result?.stored === false ? blobKeys : (result?.unkeptBlobKeys ?? []);
-      for (const key of unnamed) if (key !== null) blobs.remove(key).catch(() => undefined);
-    }
+    // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
+    const result = await accept(database, intake, acceptance);
+    removeAll(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, nowMs, aheadMs } = intake;
@@ -144,8 +141,17 @@ function accept(
 
 const NO_BLOBS: readonly (string | null)[] = [];
 
-async function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<readonly (string | null)[]> {
-  if (emails.every((email) => email.blobKey === undefined && email.content.length <= INLINE_BYTES)) return NO_BLOBS;
+/** Whether content stands, or has to stand, in a blob. */
+function hasLargeContent(emails: IntakeEmail[]): boolean {
+  for (const email of emails) if (email.blobKey !== undefined || email.content.length > INLINE_BYTES) return true;
+  return false;
+}
+
+function removeAll(blobs: Blobs, keys: readonly (string | null)[]): void {
+  for (const key of keys) if (key !== null) blobs.remove(key).catch(() => undefined);
+}
+
+function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<(string | null)[]> {
   return Promise.all(
     emails.map((email) => email.blobKey ?? (email.content.length > INLINE_BYTES ? blobs.put(email.content) : null)),
   );
@@ -208,11 +214,19 @@ function acceptedRecipient(intake: Intake, recipient: IntakeRecipient): Accepted
     sendEventId: newId('evt', intake.nowMs),
     rejectEventId: newId('evt', intake.nowMs),
     email: address.address,
-    suppressionKey: sameAddressKey(address),
+    suppressionKey: recipient.key ?? sameAddressKey(address),
     role: recipient.role,
     lane: `${intake.accountId}/${place}`,
     simulateSuppressed: recipient.simulateSuppressed,
   };
+}
+
+/** Small mails share memory (compose.ts); one that may wait for long must not keep that of the others. */
+function withoutNeighbours(content: Buffer): Buffer {
+  if (content.buffer.byteLength <= 2 * content.length) return content;
+  const own = Buffer.allocUnsafeSlow(content.length);
+  content.copy(own);
+  return own;
 }
 
 /** What the claims would read back from the database, from what is in memory. */
@@ -221,6 +235,7 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
   let next = 0;
   for (const [index, email] of acceptance.emails.entries()) {
     const source = intake.emails[index]!;
+    const content = source.blobKey === undefined ? withoutNeighbours(source.content) : null;
     for (const recipient of email.recipients) {
       const lease = result.leased[next];
       if (lease?.messageId !== recipient.messageId) continue;
@@ -247,7 +262,7 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         options: source.options,
         retain: intake.retain,
         source: intake.source,
-        content: source.blobKey === undefined ? source.content : null,
+        content,
         blobKey: email.blobKey,
       });
     }

@@ -48,7 +48,9 @@ export function composeLarge(
   if (length > MAX_RENDERED_LENGTH)
     return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));
   const shared = sharedOf(mail, sender);
-  const frame = composeFrame({ ...partsOf(mail, sender, group.content, shared.messageId), attachments: files });
+  const frame = composeFrame(
+    partsOf(mail, sender, { content: group.content, messageId: shared.messageId, attachments: files }),
+  );
   const [tooLarge] = largeSizeFaults(frame, sender.account.approvedEmailBytes);
   if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
   const content = Buffer.concat(frame.pieces);

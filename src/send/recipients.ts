@@ -5,7 +5,14 @@
  */
 import type { Fault } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { type Address, MAX_LISTED, parseAddress, parseAddressList, sameAddressKey } from '../mail/address.ts';
+import {
+  type Address,
+  type AddressFault,
+  MAX_LISTED,
+  parseAddress,
+  parseAddressList,
+  sameAddressKey,
+} from '../mail/address.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 
@@ -20,31 +27,43 @@ export interface Recipient {
 const MAX_REPLY_TO = 50;
 const MAX_FAULTS = 100;
 
-/** Parses one field that holds addresses in one string or several; what has a fault answers none. */
-export function readAddresses(value: string | string[] | undefined, field: string, faults: Fault[]): Address[] {
+/** Parses one field that holds addresses in one string or several; what has a fault, or is not there, answers none. */
+export function readAddresses(
+  value: string | (string | undefined)[] | undefined,
+  field: string,
+  faults: Fault[],
+): Address[] {
   if (value === undefined) return [];
-  if (typeof value === 'string') return readList(value, field, faults);
+  if (typeof value === 'string') {
+    const listed = parseAddressList(value);
+    return listed.ok ? listed.value : note(listed.faults, { field, text: value }, faults);
+  }
   const found: Address[] = [];
   for (let index = 0; index < value.length && faults.length < MAX_FAULTS; index += 1) {
-    const listed = readList(value[index]!, `${field}[${index}]`, faults);
-    if (found.length + listed.length > MAX_LISTED) {
+    const text = value[index];
+    if (text === undefined) continue;
+    const listed = parseAddressList(text);
+    if (!listed.ok) {
+      note(listed.faults, { field: `${field}[${index}]`, text }, faults);
+      continue;
+    }
+    if (value.length === 1) return listed.value;
+    if (found.length + listed.value.length > MAX_LISTED) {
       faults.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
       return [];
     }
-    found.push(...listed);
+    found.push(...listed.value);
   }
   return found;
 }
 
-function readList(text: string, field: string, faults: Fault[]): Address[] {
-  const result = parseAddressList(text);
-  if (result.ok) return result.value;
-  for (const fault of result.faults) {
+/** Reports the faults of one text; answers what is read of it. */
+function note(found: readonly AddressFault[], { field, text }: { field: string; text: string }, faults: Fault[]): [] {
+  for (const fault of found) {
     if (faults.length >= MAX_FAULTS) break;
-    faults.push({
-      field,
-      message: fault.text === '' || fault.text === text ? fault.reason : `${fault.reason} (${fault.text})`,
-    });
+    const message = fault.text === '' || fault.text === text ? fault.reason : `${fault.reason} (${fault.text})`;
+    const last = faults.at(-1);
+    if (last?.field !== field || last.message !== message) faults.push({ field, message });
   }
   return [];
 }
@@ -78,13 +97,23 @@ export interface Recipients {
   cc: Address[];
 }
 
+/** Most mail goes to one: there is nobody to compare with. */
+function onlyOne(to: Address[]): Recipients {
+  const address = to[0]!;
+  return { all: [{ address, role: 'to', key: sameAddressKey(address) }], to, cc: [] };
+}
+
+const ROLES = ['to', 'cc', 'bcc'] as const;
+
 /** Reads to, cc and bcc; at least one and at most 50 addresses must remain. */
 export function readRecipients(body: SendBody, faults: Fault[]): Recipients {
   const before = faults.length;
+  const to = readAddresses(body.to, 'to', faults);
+  if (to.length === 1 && body.cc === undefined && body.bcc === undefined) return onlyOne(to);
   const recipients: Recipients = { all: [], to: [], cc: [] };
   const seen = new Set<string>();
-  for (const role of ['to', 'cc', 'bcc'] as const) {
-    for (const address of readAddresses(body[role], role, faults)) {
+  for (const role of ROLES) {
+    for (const address of role === 'to' ? to : readAddresses(body[role], role, faults)) {
       const key = sameAddressKey(address);
       if (seen.has(key)) continue;
       seen.add(key);

@@ -1,6 +1,7 @@
 /** POST /send and POST /send/batch on the HTTP surface. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Result } from '../base/result.ts';
+import { refuseWith } from '../http/rest-faults.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { createSend, type SendDependencies } from './accept.ts';
@@ -22,20 +23,23 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
   const sender = createSend(dependencies);
 
   const send = async (request: RouteRequest<Caller, unknown, { dryRun?: boolean }>): Promise<RouteAnswer> => {
-    const key = readKey(request.headerValues('idempotency-key'));
-    if (!key.ok) return key;
+    const read = readKey(request.headerValues('idempotency-key'));
+    const key = read.ok ? read.value : undefined;
     const result = await sender.send({
       caller: request.caller,
       read: () => parseStrictJson(request.rawBody),
-      ...(key.value !== undefined && { idempotency: { endpoint: '/send', key: key.value, body: request.rawBody } }),
-      ...(request.query.dryRun === true && { dryRun: true }),
+      idempotency: key === undefined ? undefined : { endpoint: '/send', key, body: request.rawBody },
+      // A key's answer is none to a dry run, also where the query is at fault.
+      dryRun: request.query.dryRun ?? (request.inputFaults.length > 0 && /[?&]dryRun=/.test(request.url)),
+      turn: undefined,
+      faults: read.ok ? request.inputFaults : [...request.inputFaults, ...read.failure.details],
     });
     return result.ok ? answerOf(result.value) : result;
   };
 
   const batch = async (request: RouteRequest<Caller, unknown, undefined>): Promise<RouteAnswer> => {
     const key = readKey(request.headerValues('idempotency-key'));
-    if (!key.ok) return key;
+    if (!key.ok) return refuseWith(key.failure.details, request.parse());
     const result = await sendBatch(sender, dependencies, {
       caller: request.caller,
       parse: () => request.parse() as Result<{ messages: unknown[] }>,

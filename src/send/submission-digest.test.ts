@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { createSubmissionDigest } from './submission-digest.ts';
 
 function digestOf(text: string, size = text.length): string {
@@ -52,9 +53,9 @@ test('lines that only look like delimiters, and what stands beside a boundary, a
   const upper = mail({ boundary: 'x' }).replaceAll('boundary="', 'BOUNDARY="');
   assert.equal(digestOf(upper), digestOf(mail({ boundary: 'y' }).replaceAll('boundary="', 'BOUNDARY="')));
   const hostile = `${mail()}boundary=a\r\n`.repeat(8_000);
-  const started = performance.now();
+  const started = runningMs();
   digestOf(hostile);
-  assert.ok(performance.now() - started < 2_000);
+  assert.ok(runningMs() - started < 2_000);
 });
 
 test('however the bytes are cut, the digest is the same', () => {

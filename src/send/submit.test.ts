@@ -1,6 +1,8 @@
 /** Submitted mail on its way to messages, without the protocol that brought it. */
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { catalogue, Unavailable } from '../base/failure.ts';
@@ -172,11 +174,11 @@ test('a submission whose key is held for long is told to come again, and none of
   const held = createSubmit({ ...rig.dependencies, claims, waitForFirstMs: 120 });
   const before = await blobCount();
   const content = { blobKey: await rig.dependencies.blobs.put(Buffer.alloc(70_000)), sizeBytes: 70_000 };
-  const began = performance.now();
+  const [began, ranMs] = [performance.now(), runningMs()];
   const refused = await held.submit(submission({ content, header: { idempotencyKey: 'held' } }));
   assert.ok(!refused.ok && catalogue[refused.failure.code].smtp === '451 4.3.2');
   const tookMs = performance.now() - began;
-  assert.ok(tookMs > 100 && tookMs < 1_000, `${tookMs} ms`);
+  assert.ok(tookMs > 100 && runningMs() - ranMs < 1_000, `${tookMs} ms`);
   await waitUntil('its blob to go', async () => (await blobCount()) === before);
 });
 
@@ -262,7 +264,9 @@ test('one email for all where nothing is to be tracked', async () => {
   await idOf(submission({ to, content, header: { track: { opens: false, clicks: true } } }));
   const jobs = rig.offered.slice(before);
   assert.equal(new Set(jobs.map((job) => job.emailSeq)).size, 2);
-  assert.equal(jobs[0]!.content, CONTENT);
+  assert.deepEqual(jobs[0]!.content, CONTENT);
+  assert.equal(jobs[1]!.content, jobs[0]!.content, 'one copy for all');
+  assert.equal(jobs[0]!.content!.buffer.byteLength, CONTENT.length, 'without the memory of others');
 });
 
 test('tracked mail that is stored already: a blob for each copy, and none for what was submitted', async () => {
@@ -286,18 +290,18 @@ test('tracked mail that is stored already: a blob for each copy, and none for wh
   }
   await idOf(submission({ to, content: await put(html), header: { track: TRACK, idempotencyKey: 'tracked' } }));
   await settled(2);
-  // All copies together are bounded.
+  // All copies together may be any size.
   const crowd = Array.from({ length: 25 }, (_, i) => `r${i}@example.com`);
   const huge = await put(`<p>${`${filler}\r\n`.repeat(18_000)}`);
-  const refused = await submit.submit(submission({ to: crowd, content: huge, header: { track: TRACK } }));
-  assert.ok(!refused.ok && refused.failure.code === 'EMAIL_SIZE_EXCEEDED' && /fewer/.test(refused.failure.message));
+  await idOf(submission({ to: crowd, content: huge, header: { track: TRACK } }));
+  await settled(27);
   const links = await put('<a href=http://a.test>\r\n'.repeat(5_001));
   const many = await submit.submit(submission({ content: links, header: { track: TRACK } }));
   assert.ok(!many.ok && many.failure.details[0]?.field === 'X-Postrider-Track');
-  await settled(2);
+  await settled(27);
   const opened = await put('<a href=http://a.test>\r\n'.repeat(5_001));
   await idOf(submission({ content: opened, header: { track: { opens: true, clicks: false } } }));
-  await settled(3);
+  await settled(28);
 });
 
 test('a blob whose mail was not taken is removed; one that a row may name stays', async () => {

@@ -1,11 +1,10 @@
 /**
- * Submitted mail that asks for tracking: a copy for each recipient, whose links and picture are its own. All copies of a mail
- * together may be as large as those over HTTP. Mail beyond the database's size is held in memory for few submissions at a
- * time, one copy each, and goes back to the blob storage copy by copy; what was stored for a mail that is refused is removed.
+ * Submitted mail that asks for tracking: a copy for each recipient, whose links and picture are its own. Mail beyond the
+ * database's size is held in memory for few submissions at a time, one copy each, and goes back to the blob storage copy by
+ * copy; what was stored for a mail that is refused is removed.
  */
 import { setImmediate } from 'node:timers/promises';
-import { MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { failure, invalid, Unavailable } from '../base/failure.ts';
+import { type failure, invalid, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/track-submitted.ts';
@@ -97,8 +96,6 @@ async function makeCopies(
     const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wish));
     // The same for every recipient: no link was of a kind that is tracked.
     if (copy === content) return ok([email]);
-    const inAll = copy.length * email.recipients.length;
-    if (inAll > MAXIMUM_EMAIL_BYTES) return refuse(tooLargeInAll(inAll, email.recipients.length));
     const own = { ...email, recipients: [recipient], sizeBytes: copy.length };
     if (email.blobKey === undefined) emails.push({ ...own, content: copy });
     else {
@@ -139,12 +136,4 @@ function createPlaces(places: number): { enter(): Promise<void> | undefined; lea
 function tooManyLinks(count: number): ReturnType<typeof failure> {
   const message = `tracks clicks in mail of at most ${MOST_LINKS} links, and this one has ${count}; leave clicks out`;
   return invalid([{ field: 'X-Postrider-Track', message }]);
-}
-
-function tooLargeInAll(sizeBytes: number, recipients: number): ReturnType<typeof failure> {
-  return failure('EMAIL_SIZE_EXCEEDED', {
-    message:
-      `the tracked mail differs for each of its ${recipients} recipients and is ${sizeBytes} bytes for all of them, ` +
-      `at most ${MAXIMUM_EMAIL_BYTES} are taken at once; send it to fewer at a time, or without X-Postrider-Track`,
-  });
 }

@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
 import { type Fault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
 
@@ -90,7 +91,8 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
     return `the reason must be one of: ${SUPPRESSION_REASONS.join(', ')}`;
   }
   const expiry = cell(columns.expiresAt);
-  const expiresAt = expiry === '' ? null : Date.parse(expiry);
+  // Dates alone, and times without a zone, are taken here too.
+  const expiresAt = expiry === '' ? null : isoTimeMs(expiry) || Date.parse(expiry);
   if (Number.isNaN(expiresAt)) return 'expiresAt must be an ISO 8601 time';
   const email = sameAddressKey(address.value);
   return { email, reason: reason as SuppressionReason, sourceMessageId: null, expiresAt, createdAt: nowMs };

@@ -6,7 +6,7 @@ import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -72,7 +72,7 @@ function faultsOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number):
   const faults: Fault[] = [];
   const fault = email === undefined ? undefined : emailFault(email);
   if (fault !== undefined) faults.push({ field: 'email', message: fault });
-  if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs)
+  if (expiresAt !== undefined && isoTimeMs(expiresAt) <= nowMs)
     faults.push({ field: 'expiresAt', message: 'must lie in the future' });
   return faults;
 }
@@ -85,7 +85,7 @@ function readNew(request: NewSuppression, nowMs: number): Result<Suppression> {
     email: sameAddressKey(address.value),
     reason: request.reason ?? 'manual',
     sourceMessageId: null,
-    expiresAt: request.expiresAt === undefined ? null : Date.parse(request.expiresAt),
+    expiresAt: request.expiresAt === undefined ? null : isoTimeMs(request.expiresAt),
     createdAt: nowMs,
   });
 }

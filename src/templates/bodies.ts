@@ -1,7 +1,8 @@
 /** Templates as schemas: what is saved, what is shown, and what a preview takes and answers. */
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
-import { TEMPLATE_TYPES, type TemplateContent, VARIABLE_TYPES } from './template.ts';
+import type { Declaration } from './declared.ts';
+import { type DeclaredVariable, TEMPLATE_TYPES, type TemplateContent, VARIABLE_TYPES } from './template.ts';
 
 /** Largest html or text of a template in characters; a mail may have no more bytes. */
 const MAX_SOURCE_LENGTH = 2_000_000;
@@ -91,4 +92,16 @@ export function contentOf(body: RenderSourcesRequest & Pick<TemplateRequest, 'ty
       ...(value !== undefined && value !== null && { default: value }),
     })),
   };
+}
+
+/** Declarations of which some do not fit the schema, as what is left of them says. A type that is at fault is none. */
+export function declarationsLeft(variables: readonly unknown[]): Declaration[] {
+  return variables.slice(0, MAX_VARIABLES).map((one) => {
+    if (one === undefined) return undefined;
+    const { default: value, ...given } = one as Partial<DeclaredVariable>;
+    return {
+      ...('type' in given ? given : { ...given, type: 'string' as const }),
+      ...(value !== undefined && value !== null && { default: value }),
+    };
+  });
 }

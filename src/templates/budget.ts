@@ -11,35 +11,49 @@ export const MAX_OUTPUT_LENGTH = 10_000_000;
 /** Ends a rendering that writes more; parse.ts makes a sentence of it. */
 export class TooMuchText extends Error {}
 
-export interface Budget {
-  /** Of the part that is being filled in; Liquid asks it before each tag. */
-  readonly timeLimit: TimeLimit;
-  /** A new part begins: its work is counted from now on. */
-  begin(): void;
-  /** Throws when the part has taken its time, or when so many more characters are too many. */
-  check(length: number): void;
-  /** Counts characters that are written; throws as `check` does. */
-  write(length: number): void;
-}
+/** The clock is asked after so much work: characters, and as many again for each piece of text. */
+const ASK_EVERY = 4_096;
+const PIECE_WORK = 64;
 
-export function createBudget(): Budget {
-  let timeLimit = createTimeLimit(performance.now());
-  let written = 0;
-  const check = (length: number): void => {
-    if (written + length > MAX_OUTPUT_LENGTH) throw new TooMuchText();
-    timeLimit.check(performance.now());
-  };
-  return {
-    get timeLimit() {
-      return timeLimit;
-    },
-    begin: () => {
-      timeLimit = createTimeLimit(performance.now());
-    },
-    check,
-    write: (length) => {
-      check(length);
-      written += length;
-    },
-  };
+/**
+ * A class, and not a literal with a getter: each such literal gets a hidden class of its own in the old space, which keeps all
+ * that the getter closes over until the next full collection.
+ */
+export class Budget {
+  #startedMs = performance.now();
+  #timeLimit: TimeLimit | undefined = undefined;
+  #written = 0;
+  #unasked = 0;
+
+  /** Of the part that is being filled in; Liquid asks it before each tag. */
+  get timeLimit(): TimeLimit {
+    this.#timeLimit ??= createTimeLimit(this.#startedMs);
+    return this.#timeLimit;
+  }
+
+  /** A new part begins: its work is counted from now on. */
+  begin(): void {
+    this.#startedMs = performance.now();
+    this.#timeLimit = undefined;
+    this.#unasked = 0;
+  }
+
+  /** Throws when the part has taken its time; to be asked before anything that takes long by itself. */
+  checkTime(): void {
+    this.#unasked = 0;
+    this.timeLimit.check(performance.now());
+  }
+
+  /** Throws when so many more characters are too many, or when the part has taken its time. */
+  check(length: number): void {
+    if (this.#written + length > MAX_OUTPUT_LENGTH) throw new TooMuchText();
+    this.#unasked += PIECE_WORK + length;
+    if (this.#unasked > ASK_EVERY) this.checkTime();
+  }
+
+  /** Counts characters that are written; throws as `check` does. */
+  write(length: number): void {
+    this.check(length);
+    this.#written += length;
+  }
 }

@@ -23,20 +23,21 @@ function isOfType(value: unknown, type: VariableType): boolean {
   return typeof value === type;
 }
 
-/** What is wrong with declarations that fit their schema. */
-export function declarationFaults(declared: readonly DeclaredVariable[]): Fault[] {
+/** A declaration, or what is left of one that does not fit its schema; undefined when nothing is. */
+export type Declaration = Partial<DeclaredVariable> | undefined;
+
+/** What is wrong with declarations besides what their schema says. */
+export function declarationFaults(declared: readonly Declaration[]): Fault[] {
   const faults: Fault[] = [];
   const seen = new Set<string>();
   let defaults = 0;
   for (const [index, one] of declared.entries()) {
+    if (one === undefined) continue;
     const field = `variables[${index}]`;
-    if (!NAME.test(one.name) || one.name === '__proto__') {
-      const message = 'must be letters, digits, _ and -, not beginning with a digit or -, at most 100';
-      faults.push({ field: `${field}.name`, message });
-    } else if (seen.has(one.name)) faults.push({ field: `${field}.name`, message: 'is declared twice' });
-    seen.add(one.name);
+    const message = one.name === undefined ? undefined : nameFault(one.name, seen);
+    if (message !== undefined) faults.push({ field: `${field}.name`, message });
     if (one.default === undefined) continue;
-    if (!isOfType(one.default, one.type)) {
+    if (one.type !== undefined && !isOfType(one.default, one.type)) {
       faults.push({ field: `${field}.default`, message: `must be ${ARTICLES[one.type]}, as its type says` });
     }
     defaults += JSON.stringify(one.default).length;
@@ -48,6 +49,15 @@ export function declarationFaults(declared: readonly DeclaredVariable[]): Fault[
     });
   }
   return faults;
+}
+
+/** Notes the name as seen. */
+function nameFault(name: string, seen: Set<string>): string | undefined {
+  if (!NAME.test(name) || name === '__proto__')
+    return 'must be letters, digits, _ and -, not beginning with a digit or -, at most 100';
+  if (seen.has(name)) return 'is declared twice';
+  seen.add(name);
+  return undefined;
 }
 
 /** The values of a send with the declarations applied to them. */

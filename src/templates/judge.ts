@@ -5,14 +5,17 @@
 import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { hasForbiddenControl } from '../mail/header.ts';
-import { declarationFaults } from './declared.ts';
+import { type Declaration, declarationFaults } from './declared.ts';
 import type { Sources } from './layout.ts';
 import { isTemplate, parseUnremembered } from './parse.ts';
 import { type DeclaredVariable, isTemplateId } from './template.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
 
-/** `named` is what is to be saved, a preview has no name. INVALID_REQUEST with every fault of form, or else TEMPLATE_INVALID with every part that does not parse. */
+/**
+ * `named` is what is to be saved, a preview has no name. INVALID_REQUEST with every fault of form and every part that does not
+ * parse, or TEMPLATE_INVALID where only parts do not parse.
+ */
 export function judgeContent(
   content: Sources & { variables: readonly DeclaredVariable[] },
   named?: { name: string },
@@ -20,10 +23,10 @@ export function judgeContent(
   const faults = [
     ...(named ? nameFaults(named.name) : []),
     ...(named ? emptyFaults(content) : []),
-    ...contentFaults(content),
+    ...formFaults(content),
   ];
-  if (faults.length > 0) return refuse(invalid(faults));
-  return judgeSources(content, 'as a template');
+  if (faults.length === 0) return judgeSources(content, 'as a template');
+  return refuse(invalid([...faults, ...sourceFaults(content)]));
 }
 
 /** What is wrong with the name of a template. A name is told from an id by how it begins. */
@@ -40,13 +43,7 @@ export function emptyFaults({ html, text }: Pick<Sources, 'html' | 'text'>): Fau
 
 /** TEMPLATE_INVALID with the place of the first error of each part; `as` ends the sentence. */
 export function judgeSources(sources: Sources, as: string): Result<undefined> {
-  const faults: Fault[] = [];
-  for (const part of ['subject', 'html', 'text'] as const) {
-    const source = sources[part];
-    if (source === null || !isTemplate(source)) continue;
-    const parsed = parseUnremembered(source, part === 'html' ? 'html' : 'text');
-    if (!parsed.ok) faults.push({ field: part, ...parsed.fault });
-  }
+  const faults = sourceFaults(sources);
   if (faults.length === 0) return ok(undefined);
   const names = faults.map((fault) => fault.field).join(', ');
   return refuse(
@@ -57,8 +54,25 @@ export function judgeSources(sources: Sources, as: string): Result<undefined> {
   );
 }
 
+/** The first error of each part that does not parse, with its place. */
+function sourceFaults(sources: Sources): Fault[] {
+  const faults: Fault[] = [];
+  for (const part of ['subject', 'html', 'text'] as const) {
+    const source = sources[part];
+    if (source === null || !isTemplate(source)) continue;
+    const parsed = parseUnremembered(source, part === 'html' ? 'html' : 'text');
+    if (!parsed.ok) faults.push({ field: part, ...parsed.fault });
+  }
+  return faults;
+}
+
+/** All that is wrong with a subject, with declarations, and with parts as templates. */
+export function contentFaults(content: Sources & { variables: readonly Declaration[] }): Fault[] {
+  return [...formFaults(content), ...sourceFaults(content)];
+}
+
 /** What is wrong with the form of a subject and with declarations; neither is looked into as a template. */
-export function contentFaults(content: Pick<Sources, 'subject'> & { variables: readonly DeclaredVariable[] }): Fault[] {
+function formFaults(content: Pick<Sources, 'subject'> & { variables: readonly Declaration[] }): Fault[] {
   const message = content.subject === null ? undefined : subjectFault(content.subject);
   return [...(message ? [{ field: 'subject', message }] : []), ...declarationFaults(content.variables)];
 }

@@ -33,9 +33,10 @@ export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
 
 /** Where one rendering notes what it met. */
 export interface Report {
-  missing: Set<string>;
-  /** Names whose value is an object. */
-  objects: Set<string>;
+  /** Notes a variable without a value. */
+  addMissing(name: string): void;
+  /** Notes a variable whose value is an object. */
+  addObject(name: string): void;
   /** First names of variables that may be without a value: they print nothing and are not missing. */
   optional: ReadonlySet<string>;
   /** Writes the source of an output without a value back, instead of nothing. */
@@ -59,7 +60,7 @@ export class MailContext extends Context {
 export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
   const [first] = token.props;
   const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;
-  if (name === undefined || !report.optional.has(name)) report.missing.add(token.getText().slice(0, MAX_NAME_LENGTH));
+  if (name === undefined || !report.optional.has(name)) report.addMissing(token.getText().slice(0, MAX_NAME_LENGTH));
 }
 
 /** Filters after which the text is html already. */
@@ -143,6 +144,8 @@ export class MailOutput implements Template {
 
   /** Prints a plain variable whose first name has the value `root`. */
   print(root: unknown, report: Report): string {
+    // Whatever is asked of an object may take as long as it has members, and print nothing.
+    if (typeof root === 'object' && root !== null) report.budget.checkTime();
     let value = root;
     for (let i = 1; i < this.path!.length; i += 1) value = readProperty(value, this.path![i]!);
     return this.#text(value, report);
@@ -182,12 +185,12 @@ export class MailOutput implements Template {
   #text(value: unknown, report: Report): string {
     if (value === undefined || value === null) {
       if (this.#first !== undefined && report.optional.has(this.#first)) return '';
-      report.missing.add(this.#name);
+      report.addMissing(this.#name);
       return report.keepMissing ? this.token.getText() : '';
     }
     const text = printable(value);
     if (text === undefined) {
-      report.objects.add(this.#name);
+      report.addObject(this.#name);
       return '';
     }
     // Before it is escaped or reduced, which may take far longer than joining it.

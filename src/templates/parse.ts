@@ -26,7 +26,7 @@ import {
 import type { Fault } from '../base/failure.ts';
 import { boundFilters } from './bound-filters.ts';
 import { type Budget, MAX_OUTPUT_LENGTH, TooMuchText } from './budget.ts';
-import { type Kind, type MailContext, MailOutput, noteWithoutValue } from './output.ts';
+import { type Kind, type MailContext, MailOutput, noteWithoutValue, UNSUBSCRIBE_VARIABLE } from './output.ts';
 import { createRecent } from './recent.ts';
 import { RENDER_LIMIT_EXCEEDED, RENDER_LIMIT_MS } from './time-limit.ts';
 import { escapeHtml, printable } from './value.ts';
@@ -54,7 +54,9 @@ export interface MailTemplate {
   /** Literal text and plain variables in order, when there is nothing else. */
   pieces: (string | MailOutput)[] | undefined;
   /** For html: the same as text, made when first asked for; null when that has to be made from each rendering. */
-  derived?: (string | MailOutput)[] | null;
+  derived: (string | MailOutput)[] | null | undefined;
+  /** Whether the name of the unsubscribe link stands anywhere in the source. */
+  namesLink: boolean;
 }
 
 export type ParseResult = { ok: true; value: MailTemplate } | { ok: false; fault: Omit<Fault, 'field'> };
@@ -196,6 +198,11 @@ export function isTemplate(source: string): boolean {
   return source.includes('{{') || source.includes('{%');
 }
 
+/** Whether the text is a template in which the name of the unsubscribe link stands; of one remembered this is known. */
+export function namesLink(source: string, kind: Kind): boolean {
+  return isTemplate(source) && (known[kind].get(source)?.namesLink ?? source.includes(UNSUBSCRIBE_VARIABLE));
+}
+
 /** Parses, or takes the template parsed before from the same source. */
 export function parseTemplate(source: string, kind: Kind): ParseResult {
   const found = known[kind].get(source);
@@ -210,7 +217,8 @@ export function parseUnremembered(source: string, kind: Kind): ParseResult {
   try {
     const { templates, tags } = parseFresh(source, kind);
     const weight = 2 * source.length + TAG_BYTES * tags;
-    return { ok: true, value: { kind, templates, weight, pieces: piecesOf(templates) } };
+    const namesLink = source.includes(UNSUBSCRIBE_VARIABLE);
+    return { ok: true, value: { kind, templates, weight, pieces: piecesOf(templates), derived: undefined, namesLink } };
   } catch (error) {
     return { ok: false, fault: parseFault(error) };
   }

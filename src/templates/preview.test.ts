@@ -1,49 +1,18 @@
 /** Previews over HTTP: what a template would say, and what is refused as a send refuses it. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Api, JsonObject } from '../../test/kit/api.ts';
-import { fakeClock } from '../../test/kit/fake-clock.ts';
-import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
-import { htmlToText } from '../mail/html-text.ts';
-import { templateRoutes } from './routes.ts';
-import { createRender, createTemplateSource } from './templates.ts';
+import type { Api } from '../../test/kit/api.ts';
+import { fields, refused, type TemplateApp, templateApp } from '../../test/kit/template-app.ts';
 
-const clock = fakeClock();
-let app: FeatureApp;
+let app: TemplateApp;
 let api: Api;
+let make: TemplateApp['make'];
 
 before(async () => {
-  app = await featureApp(({ database }) =>
-    templateRoutes({
-      database,
-      clock,
-      templates: createTemplateSource({ database, clock }),
-      render: createRender(htmlToText),
-      previewUnsubscribeUrl: () => 'https://mail.test/unsubscribe/preview',
-    }),
-  );
-  api = app.api('acc_one');
+  app = await templateApp();
+  ({ own: api, make } = app);
 });
 after(() => app.close());
-
-async function make(body: JsonObject, by: Api = api): Promise<JsonObject> {
-  const answer = await by.post('/templates', body);
-  assert.equal(answer.status, 201, answer.text);
-  return answer.body;
-}
-
-async function refused(answer: Promise<{ status: number; body: JsonObject }>, status: number, code: string) {
-  const { status: given, body } = await answer;
-  assert.equal(given, status, JSON.stringify(body));
-  assert.equal(body.error.code, code);
-  assert.equal(body.reasonCode, code);
-  return body.error as {
-    message: string;
-    details: { field: string; message: string; line?: number; column?: number }[];
-  };
-}
-
-const fields = (error: { details: { field: string }[] }): string[] => error.details.map((fault) => fault.field);
 
 test('a preview refuses a subject that a send refuses', async () => {
   for (const a of ['x\r\ny', 'x'.repeat(999), `{{${'y'.repeat(999)}`]) {

@@ -9,10 +9,10 @@
 import { toValueSync } from 'liquidjs';
 import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { type Budget, createBudget } from './budget.ts';
+import { Budget } from './budget.ts';
 import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
 import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseFault, parseTemplate } from './parse.ts';
-import { createRecent } from './recent.ts';
+import { createRecent, type Recent } from './recent.ts';
 
 export interface ToRender {
   subject?: string | undefined;
@@ -38,9 +38,9 @@ export interface ParsedParts {
 }
 
 export interface Rendered {
-  subject?: string;
-  html?: string;
-  text?: string;
+  subject?: string | undefined;
+  html?: string | undefined;
+  text?: string | undefined;
   /** Names of variables without a value, in the order met. */
   missing: string[];
 }
@@ -77,6 +77,49 @@ const NO_NAMES: ReadonlySet<string> = new Set();
 /** Longest html of which the text is remembered between renderings. */
 const MAX_REMEMBERED_LENGTH = 100_000;
 
+/** What one rendering met, and may cost. Its collections are made when they are needed: most mail needs none. */
+class OneRendering implements Report {
+  missing: Set<string> | undefined = undefined;
+  objects: Set<string> | undefined = undefined;
+  readonly optional: ReadonlySet<string>;
+  readonly keepMissing: boolean;
+  readonly budget = new Budget();
+  readonly #reduced: Recent<string>;
+  readonly #htmlToText: (html: string) => string;
+  /** What is too long to be remembered between renderings is remembered within one: a value may be printed many times. */
+  #own: Map<string, string> | undefined = undefined;
+
+  constructor(mail: ToRender, reduced: Recent<string>, htmlToText: (html: string) => string) {
+    this.optional = mail.optional ?? NO_NAMES;
+    this.keepMissing = mail.keepMissing;
+    this.#reduced = reduced;
+    this.#htmlToText = htmlToText;
+  }
+
+  addMissing(name: string): void {
+    this.missing ??= new Set();
+    this.missing.add(name);
+  }
+
+  addObject(name: string): void {
+    this.objects ??= new Set();
+    this.objects.add(name);
+  }
+
+  reduce(html: string): string {
+    if (!/[<&]/.test(html)) return html;
+    const found = this.#reduced.get(html) ?? this.#own?.get(html);
+    if (found !== undefined) return found;
+    this.budget.checkTime();
+    const text = this.#htmlToText(html);
+    if (html.length > MAX_REMEMBERED_LENGTH) {
+      this.#own ??= new Map();
+      this.#own.set(html, text);
+    } else this.#reduced.set(html, text);
+    return text;
+  }
+}
+
 /** Fills in; `htmlToText` reduces html to text and is pure. */
 export function createRender(htmlToText: (html: string) => string): (mail: ToRender) => Result<Rendered> {
   const reduced = createRecent<string>({
@@ -86,71 +129,52 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
       html.length > MAX_REMEMBERED_LENGTH ? Number.POSITIVE_INFINITY : 2 * (html.length + text.length),
   });
 
-  /** What is too long to be remembered between renderings is remembered within one: a value may be printed many times. */
-  const reducer = (budget: Budget): Report['reduce'] => {
-    const own = new Map<string, string>();
-    return (html) => {
-      if (!/[<&]/.test(html)) return html;
-      const found = reduced.get(html) ?? own.get(html);
-      if (found !== undefined) return found;
-      budget.check(0);
-      const text = htmlToText(html);
-      if (html.length > MAX_REMEMBERED_LENGTH) own.set(html, text);
-      else reduced.set(html, text);
-      return text;
-    };
-  };
-
   return (mail) => {
-    const { keepMissing, optional = NO_NAMES } = mail;
-    const budget = createBudget();
-    const report: Report = {
-      ...{ missing: new Set(), objects: new Set(), optional, keepMissing, budget },
-      reduce: reducer(budget),
-    };
-    const faults: Fault[] = [];
-    const rendered: Rendered = { missing: [] };
-    const fill = (source: string, kind: Kind, field: keyof ParsedParts): string =>
-      fillSource({ source, kind, field }, mail, report, faults);
-    if (mail.subject !== undefined) rendered.subject = fill(mail.subject, 'text', 'subject');
-    if (mail.html !== undefined) rendered.html = fill(mail.html, 'html', 'html');
-    if (mail.text !== undefined) rendered.text = fill(mail.text, 'text', 'text');
+    const report = new OneRendering(mail, reduced, htmlToText);
+    const filling: Filling = { mail, report, faults: [] };
+    const { faults } = filling;
+    const rendered: Rendered = { subject: undefined, html: undefined, text: undefined, missing: [] };
+    if (mail.subject !== undefined) rendered.subject = fillSource(mail.subject, 'subject', filling);
+    if (mail.html !== undefined) rendered.html = fillSource(mail.html, 'html', filling);
+    if (mail.text !== undefined) rendered.text = fillSource(mail.text, 'text', filling);
     else if (mail.html !== undefined && mail.deriveText && faults.length === 0) {
-      const text = deriveText(mail.html, rendered.html!, { mail, report, faults });
       // Html without any words, such as a single picture, goes without a text part.
-      if (text !== '') rendered.text = text;
+      rendered.text = deriveText(mail.html, rendered.html!, filling) || undefined;
     }
     if (faults.length > 0)
       return refuse(failure('TEMPLATE_INVALID', { details: faults, message: templateMessage(faults) }));
-    if (report.objects.size > 0) return refuse(objectFailure(report.objects));
-    if (report.missing.size > 0) rendered.missing = [...report.missing];
+    if (report.objects !== undefined) return refuse(objectFailure(report.objects));
+    if (report.missing !== undefined) rendered.missing = [...report.missing];
     return ok(rendered);
   };
 }
 
-function fillSource(
-  part: { source: string; kind: Kind; field: keyof ParsedParts },
-  values: Values,
-  report: Report,
-  faults: Fault[],
-): string {
-  if (!isTemplate(part.source)) return part.source;
-  const parsed = parsedOf(part.source, part.kind, values.parsed?.[part.field]);
-  if (!parsed.ok) {
-    faults.push({ field: part.field, ...parsed.fault });
-    return '';
-  }
-  const { pieces } = parsed.value;
-  return withinLimits(part.field, report, faults, () =>
-    pieces === undefined ? fillWithLiquid(parsed.value, values, report) : fillPieces(pieces, values, report),
-  );
+/** One rendering under way. */
+interface Filling {
+  mail: Values;
+  report: Report;
+  faults: Fault[];
 }
 
+function fillSource(source: string, field: keyof ParsedParts, filling: Filling): string {
+  if (!isTemplate(source)) return source;
+  const parsed = parsedOf(source, field === 'html' ? 'html' : 'text', filling.mail.parsed?.[field]);
+  if (parsed.ok) return fillTemplate(field, { template: parsed.value, pieces: parsed.value.pieces }, filling);
+  filling.faults.push({ field, ...parsed.fault });
+  return '';
+}
+
+type Pieces = readonly (string | MailOutput)[];
+
 /** The text of a part, or a fault when it goes beyond what a rendering may cost. */
-function withinLimits(field: keyof ParsedParts, report: Report, faults: Fault[], fill: () => string): string {
+function fillTemplate(
+  field: keyof ParsedParts,
+  { template, pieces }: { template: MailTemplate; pieces: Pieces | undefined },
+  { mail, report, faults }: Filling,
+): string {
   report.budget.begin();
   try {
-    return fill();
+    return pieces === undefined ? fillWithLiquid(template, mail, report) : fillPieces(pieces, mail, report);
   } catch (error) {
     faults.push({ field, ...parseFault(error) });
     return '';
@@ -167,14 +191,18 @@ function fillWithLiquid(template: MailTemplate, values: Values, report: Report):
   return toValueSync(liquid.renderer.renderTemplates(template.templates, context)) as string;
 }
 
-function fillPieces(pieces: readonly (string | MailOutput)[], values: Values, report: Report): string {
+/** The caller's value wins over the account's. */
+function givenValue(name: string, { variables, accountVariables }: Values): unknown {
+  if (Object.hasOwn(variables, name)) return variables[name];
+  return Object.hasOwn(accountVariables, name) ? accountVariables[name] : undefined;
+}
+
+function fillPieces(pieces: Pieces, values: Values, report: Report): string {
   let text = '';
   for (const piece of pieces) {
     let part = piece;
     if (typeof part !== 'string') {
-      const name = part.path![0] as string;
-      const from = Object.hasOwn(values.variables, name) ? values.variables : values.accountVariables;
-      part = part.print(Object.hasOwn(from, name) ? from[name] : undefined, report);
+      part = part.print(givenValue(part.path![0] as string, values), report);
       report.budget.write(part.length);
     }
     text += part;
@@ -185,13 +213,8 @@ function fillPieces(pieces: readonly (string | MailOutput)[], values: Values, re
 /** Marks in the place of variables while html is turned into text: two characters of private use around a number. */
 const MARK = /\ue000(\d+)\ue001/;
 
-interface Deriving {
-  mail: Values;
-  report: Report;
-  faults: Fault[];
-}
-
-function deriveText(source: string, html: string, { mail, report, faults }: Deriving): string {
+function deriveText(source: string, html: string, filling: Filling): string {
+  const { mail, report } = filling;
   // Turning the whole into text is our own work, and bounded by itself.
   report.budget.begin();
   if (!isTemplate(source)) return report.reduce(source);
@@ -202,12 +225,12 @@ function deriveText(source: string, html: string, { mail, report, faults }: Deri
   template.derived ??= derivePieces(template.pieces!, report);
   if (template.derived === null) return report.reduce(html);
   const { derived } = template;
-  const text = withinLimits('html', report, faults, () => fillPieces(derived, mail, report));
+  const text = fillTemplate('html', { template, pieces: derived }, filling);
   // A variable without a value leaves an empty place, as it would between the tags of the html.
   return text.replace(/\n{3,}/g, '\n\n').trim();
 }
 
-function derivePieces(pieces: readonly (string | MailOutput)[], report: Report): (string | MailOutput)[] | null {
+function derivePieces(pieces: Pieces, report: Report): (string | MailOutput)[] | null {
   const marked = pieces.map((piece, index) => (typeof piece === 'string' ? piece : `\ue000${index}\ue001`)).join('');
   if (pieces.some((piece) => typeof piece === 'string' && /[\ue000\ue001]/.test(piece))) return null;
   const derived: (string | MailOutput)[] = [];

@@ -14,6 +14,7 @@ import { closed } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import {
   contentOf,
+  declarationsLeft,
   MAX_TEMPLATE_BYTES,
   type RenderSourcesRequest,
   renderRequest,
@@ -24,6 +25,7 @@ import {
   templateSchema,
   versionSchema,
 } from './bodies.ts';
+import type { Declaration } from './declared.ts';
 import { contentFaults, emptyFaults, judgeContent, judgeSources, nameFaults } from './judge.ts';
 import { hasSlot, inLayout } from './layout.ts';
 import { preview } from './preview.ts';
@@ -144,13 +146,25 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
 }
 
 /** Faults of a template's fields that fit the schema where others do not. */
-function restFaults(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Fault[] {
+function restFaults(
+  fields: Partial<TemplateRequest>,
+  malformed: ReadonlySet<string>,
+  rest: Readonly<Record<string, unknown>>,
+): Fault[] {
   const content = contentOf(fields);
   return [
     ...(fields.name === undefined ? [] : nameFaults(fields.name)),
     ...(malformed.has('text') ? [] : emptyFaults(content)),
-    ...contentFaults(content),
+    ...contentFaults({ ...content, variables: variablesLeft(content, rest) }),
   ];
+}
+
+/** The declarations, of which those that do not fit the schema are what is left of them. */
+function variablesLeft(
+  content: TemplateContent,
+  { variables }: Readonly<Record<string, unknown>>,
+): readonly Declaration[] {
+  return Array.isArray(variables) ? declarationsLeft(variables) : content.variables;
 }
 
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
@@ -281,7 +295,10 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Preview what is not saved yet',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,
-      judgeRest: (fields) => contentFaults(contentOf(fields)),
+      judgeRest: (fields, _, rest) => {
+        const content = contentOf(fields);
+        return contentFaults({ ...content, variables: variablesLeft(content, rest) });
+      },
       maxBodyBytes: MAX_TEMPLATE_BYTES,
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },

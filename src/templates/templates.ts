@@ -6,7 +6,7 @@ export { accountVariables } from './account-variables.ts';
 export { settleDeclared } from './declared.ts';
 export { judgeSources } from './judge.ts';
 export { UNSUBSCRIBE_VARIABLE } from './output.ts';
-export { isTemplate } from './parse.ts';
+export { namesLink } from './parse.ts';
 export { createRender, missingFailure, type ParsedParts, type Rendered, type ToRender } from './render.ts';
 export { createTemplateSource, type TemplateSource, type UsableTemplate } from './source.ts';
 export { threadTimeMs } from './time-limit.ts';

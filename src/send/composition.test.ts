@@ -1,0 +1,65 @@
+/** Copies of one mail that are each recipient's own: any number that may be sent, stored one by one where they are large. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { dataOf, GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
+import { Unavailable } from '../base/failure.ts';
+import { createSend } from './accept.ts';
+
+let rig: SendRig;
+before(async () => {
+  rig = await sendRig();
+});
+after(() => rig.close());
+
+const to = Array.from({ length: 50 }, (_, i) => `r${i}@example.com`);
+/** 0.9 MB, which differ in a header. */
+const BODY = { ...GOOD, html: '<p>x</p>\n'.repeat(100_000), to, listUnsubscribe: true };
+
+interface StoredEmail {
+  size: number;
+  content: unknown;
+  key: string;
+}
+
+test('a mail that differs for each of fifty recipients may be as large as any', async () => {
+  assert.equal(dataOf(await rig.send(BODY)).totalRecipients, 50);
+  const emails = await rowsOf<StoredEmail>(rig, 'SELECT size_bytes AS size, content, blob_key AS key FROM email');
+  assert.equal(emails.length, 50);
+  const own = new Set<string>();
+  for (const { size, content, key } of emails) {
+    assert.equal(content, null);
+    const mail = await rig.dependencies.blobs.get(key);
+    assert.ok(size > 900_000 && mail?.length === size, String(size));
+    own.add(/^List-Unsubscribe:\s<https:.*>\r$/m.exec(mail.toString('latin1'))?.[0] ?? '');
+  }
+  assert.equal(own.size, 50, 'each has a link of its own');
+  assert.ok(rig.offered.every((job) => job.content === null && job.blobKey !== null));
+});
+
+test('memory holds one of large copies, and what was stored of a mail that is not accepted is removed', async () => {
+  const { blobs } = rig.dependencies;
+  const stored = new Set<string>();
+  let writing = 0;
+  const failing = {
+    ...blobs,
+    put: async (content: Buffer) => {
+      writing += 1;
+      assert.equal(writing, 1, 'one at a time');
+      if (stored.size === 7) throw new Unavailable('no space left');
+      const key = await blobs.put(content);
+      stored.add(key);
+      writing -= 1;
+      return key;
+    },
+    remove: (key: string) => {
+      stored.delete(key);
+      return blobs.remove(key);
+    },
+  };
+  const { send } = createSend({ ...rig.dependencies, blobs: failing });
+  const before = await rowsOf(rig, 'SELECT seq FROM email');
+  const caller = { account: rig.account, mode: 'live' as const };
+  await assert.rejects(send({ caller, read: () => ({ ok: true, value: BODY }) }), /no space left/);
+  assert.equal(stored.size, 0);
+  assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
+});
