@@ -40,6 +40,45 @@ test('the HTTP port is bound to an address or a name', () => {
   }
 });
 
+test('the word that stands for the default may be written out', () => {
+  const words: [string, string][] = [
+    ['POSTRIDER_INBOUND_PORT', 'off'],
+    ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
+    ['POSTRIDER_MX_ALLOW', 'none'],
+    ['POSTRIDER_WEBHOOK_ALLOW', 'none'],
+    ['POSTRIDER_METRICS_TOKEN', 'none'],
+    ['POSTRIDER_RATE_LIMIT', 'off'],
+  ];
+  for (const [name, value] of words) assert.deepEqual(readConfig({ [name]: value }), readConfig({}), name);
+  assert.match(refusal('POSTRIDER_RATE_LIMIT', '0'), /allowed: off, or a whole number from 1/);
+  assert.match(refusal('POSTRIDER_INBOUND_PORT', 'none'), /allowed: off, or a port/);
+  assert.match(refusal('POSTRIDER_MX_ALLOW', 'off'), /allowed: none, or a comma-separated list/);
+  assert.deepEqual(readConfig({ POSTRIDER_SMTP_HOSTNAME: 'none' }).smtpHostname, 'none', 'where it is no such word');
+});
+
+test('ranges may be single addresses', () => {
+  for (const [name, key] of [
+    ['POSTRIDER_MX_ALLOW', 'mxAllow'],
+    ['POSTRIDER_WEBHOOK_ALLOW', 'webhookAllow'],
+  ] as const) {
+    const read = readConfig({ [name]: ' 127.0.0.1, ::1,10.0.0.0/8 , fd00::/8' })[key];
+    assert.deepEqual(read, ['127.0.0.1/32', '::1/128', '10.0.0.0/8', 'fd00::/8']);
+    for (const wrong of ['127.0.0.1/33', '127.1', '010.0.0.0/8', '127.0.0.1;::1', 'localhost', '::1/129', '[::1]']) {
+      assert.match(refusal(name, wrong), /CIDRs or addresses such as 10\.0\.0\.0\/8, ::1/);
+    }
+  }
+});
+
+test('a port to connect to is never 0, and a token has no minimum', () => {
+  for (const value of ['0', '65536', 'smtp', '-1']) {
+    assert.match(refusal('POSTRIDER_MX_PORT', value), /a port from 1 to 65535$/);
+  }
+  assert.equal(readConfig({ POSTRIDER_MX_PORT: '1' }).mxPort, 1);
+  assert.equal(readConfig({ POSTRIDER_HTTP_PORT: '0' }).httpPort, 0);
+  assert.equal(readConfig({ POSTRIDER_METRICS_TOKEN: 'x' }).metricsToken, 'x');
+  for (const value of ['a b', ' ', 'a\tb']) assert.match(refusal('POSTRIDER_METRICS_TOKEN', value), /white space/);
+});
+
 test('a certificate and its key go together', () => {
   for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
     assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {
@@ -68,7 +107,7 @@ test('the line names the value, but no secret and no credentials', () => {
     ['POSTRIDER_DATABASE_URL', 'mysql://db/x?password=hunter2', '"mysql://db/x?password=***"'],
     ['POSTRIDER_BASE_URL', 'https://ann:hunter2@h', '"https://***:***@h"'],
     ['POSTRIDER_SECRET_KEY', 'hunter2', '(not shown)'],
-    ['POSTRIDER_METRICS_TOKEN', 'hunter2', '(not shown)'],
+    ['POSTRIDER_METRICS_TOKEN', 'hunter2 hunter2', '(not shown)'],
     ['POSTRIDER_HTTP_PORT', '70000', '"70000"'],
   ];
   for (const [name, value, wanted] of shown) {

@@ -3,11 +3,30 @@
  * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
  * generated from this table and checked against it.
  */
-import { isIP } from 'node:net';
 import os from 'node:os';
-import ipaddr from 'ipaddr.js';
+import {
+  type BlobPlace,
+  blobPlace,
+  cidrs,
+  dnsServers,
+  domainName,
+  httpAddress,
+  integer,
+  listenHost,
+  port,
+  ROLES,
+  type Role,
+  type Route,
+  remotePort,
+  roles,
+  route,
+  secretKey,
+  token,
+  words,
+} from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres-url.ts';
-import { parseS3Url, type S3Place } from './storage/s3-place.ts';
+
+export { ROLES, type Route } from './config-values.ts';
 
 export interface Setting<T> {
   name: string;
@@ -18,155 +37,6 @@ export interface Setting<T> {
   /** Turns text into a value, or throws a sentence part that says what is allowed. */
   read(text: string): T;
 }
-
-export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
-export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
-
-export interface RelayRoute {
-  host: string;
-  port: number;
-  /** TLS from the first byte (smtps), or STARTTLS when the relay offers it. */
-  implicitTls: boolean;
-  auth?: { user: string; pass: string };
-}
-
-export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
-export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Place };
-
-const port = (text: string): number => {
-  const value = Number(text);
-  if (!/^\d{1,5}$/.test(text) || value > 65535) throw new Error('a port from 0 to 65535 (0: any free one)');
-  return value;
-};
-
-const integer =
-  (min: number, max: number) =>
-  (text: string): number => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max) throw new Error(`a whole number from ${min} to ${max}`);
-    return value;
-  };
-
-const words =
-  <T extends string>(allowed: readonly T[]) =>
-  (text: string): T => {
-    const found = allowed.find((one) => one === text);
-    if (!found) throw new Error(`one of ${allowed.join(', ')}`);
-    return found;
-  };
-
-const cidrs = (text: string): string[] => {
-  const list = text
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean);
-  for (const one of list) {
-    if (!ipaddr.isValidCIDR(one)) throw new Error('a comma-separated list of CIDRs such as 10.0.0.0/8, ::1/128');
-  }
-  return list;
-};
-
-function httpAddress(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
-    throw new Error('an address such as https://mail.example.com, without credentials, query or fragment');
-  }
-  return text.replace(/\/+$/, '');
-}
-
-function route(text: string): Route {
-  if (text === 'mx') return { kind: 'mx' };
-  const allowed = 'mx, or a relay such as smtp://user:pass@host:587 or smtps://host:465';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
-  if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
-  if (url.port === '0') throw new Error(`${allowed}; a port from 1 to 65535`);
-  if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
-  const implicitTls = url.protocol === 'smtps:';
-  const relay: RelayRoute = {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
-    implicitTls,
-  };
-  if (url.username) relay.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
-  return { kind: 'relay', relay };
-}
-
-function decoded(text: string, allowed: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new Error(`${allowed}; a % that stands for itself is written %25`);
-  }
-}
-
-function dnsServers(text: string): string[] {
-  const list = text
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean);
-  if (list.length === 0 || !list.every(isDnsServer)) {
-    throw new Error(
-      'a comma-separated list of addresses such as 10.0.0.53, 127.0.0.1:5353 or [::1]:53, with ports from 1 to 65535',
-    );
-  }
-  return list;
-}
-
-function isDnsServer(text: string): boolean {
-  const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text);
-  const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
-  const [, host = text, portText = '53'] = bracketed ?? plain ?? [];
-  const family = isIP(host);
-  return (bracketed ? family === 6 : family !== 0) && Number(portText) >= 1 && Number(portText) <= 65535;
-}
-
-function secretKey(text: string): Buffer {
-  const key = Buffer.from(text, 'base64');
-  if (key.length !== 32 || key.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
-    throw new Error('32 bytes in Base64 (44 characters)');
-  }
-  return key;
-}
-
-function blobPlace(text: string): BlobPlace {
-  if (text.startsWith('s3:')) return { kind: 's3', place: parseS3Url(text) };
-  const allowed = 'file:///path (a shared directory), or s3://bucket/prefix?endpoint=https://host&region=name';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== 'file:' || url.host) throw new Error(allowed);
-  return { kind: 'disk', folder: decoded(url.pathname, allowed) };
-}
-
-function roles(text: string): Role[] {
-  const list = text
-    .split(',')
-    .map((one) => one.trim())
-    .filter(Boolean);
-  if (list.length === 0) throw new Error(`a comma-separated list of ${ROLES.join(', ')}`);
-  return list.map(words(ROLES));
-}
-
-const domainName = (text: string): string => {
-  if (!/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) {
-    throw new Error('a host name such as mail.example.com');
-  }
-  return text.toLowerCase();
-};
-
-/** An address or a name; whether it is one of this machine shows when it is listened on. */
-const listenHost = (text: string): string => {
-  if (isIP(text) !== 0) return text;
-  try {
-    return domainName(text);
-  } catch {
-    throw new Error('an address or name of this machine, such as 127.0.0.1, 0.0.0.0 or ::');
-  }
-};
-
-const token = (text: string): string => {
-  if (text.length < 8 || /\s/.test(text)) throw new Error('at least 8 characters without white space');
-  return text;
-};
 
 function setting<T>(
   name: string,
@@ -265,11 +135,11 @@ export const settings = {
     route,
     () => ({ kind: 'mx' }),
   ),
-  mxPort: setting('MX_PORT', '25', 'for tests', port, () => 25),
+  mxPort: setting('MX_PORT', '25', 'for tests', remotePort, () => 25),
   mxAllow: setting(
     'MX_ALLOW',
     'none',
-    'CIDRs of private addresses that MX delivery may connect to (refused by default)',
+    'private addresses and ranges (CIDR) that MX delivery may connect to (refused by default)',
     cidrs,
     emptyList,
   ),
@@ -290,7 +160,7 @@ export const settings = {
   webhookAllow: setting(
     'WEBHOOK_ALLOW',
     'none',
-    'CIDRs of private addresses that webhooks may go to',
+    'private addresses and ranges (CIDR) that webhooks may go to',
     cidrs,
     emptyList,
   ),
@@ -305,7 +175,7 @@ export const settings = {
     'RATE_LIMIT',
     'off',
     'requests per second and key',
-    (text) => (text === 'off' ? undefined : integer(1, 1_000_000)(text)),
+    integer(1, 1_000_000),
     none,
   ),
   minFreeBytes: setting(
@@ -355,19 +225,33 @@ function notValid(name: string, text: string, allowed: string): ConfigError {
   return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
 }
 
+/** Defaults that are words, which may be written out as well. */
+const DEFAULT_WORDS = new Set(['off', 'none']);
+
+/** What a setting was given; undefined where it is unset, or the word for its default. */
+export function givenText(
+  { name, shown }: Pick<Setting<unknown>, 'name' | 'shown'>,
+  environment: Record<string, string | undefined>,
+): string | undefined {
+  const text = environment[name];
+  if (text === undefined || text === '') return undefined;
+  return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
+}
+
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
   const values: Record<string, unknown> = {};
   for (const [key, one] of Object.entries(settings)) {
-    const text = environment[one.name];
-    if (text === undefined || text === '') {
+    const text = givenText(one, environment);
+    if (text === undefined) {
       values[key] = one.fallback();
       continue;
     }
     try {
       values[key] = one.read(text.trim());
     } catch (error) {
-      throw notValid(one.name, text, (error as Error).message);
+      const { message } = error as Error;
+      throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) ? `${one.shown}, or ${message}` : message);
     }
   }
   const config = values as Config;

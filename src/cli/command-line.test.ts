@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -204,12 +213,15 @@ test('a port or an address that cannot be bound is one line that names the setti
     assert.equal(ran.stderr.trimEnd().split('\n').length, 1, ran.stderr);
     printed.push(ran.stdout);
   };
-  await fail(
-    { POSTRIDER_HTTP_PORT: String(port) },
-    new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`),
-  );
+  const inUse = new RegExp(`POSTRIDER_HTTP_PORT="${port}" is in use .*; allowed: a free port`);
+  await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
+  assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
+  assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
+  // A later one does not: credentials that were made before the port was asked for are told then, and only then.
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(path.join(dataDir, 'serving.lock'), '');
+  await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   await fail({ POSTRIDER_HTTP_HOST: '192.0.2.1' }, /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /);
-  // The credentials of the first run were made before the port was asked for: they are told then, and only then.
   const first = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as { apiKey: string };
   assert.ok(printed[0]!.includes(first.apiKey));
   assert.equal(printed[1], '');

@@ -3,7 +3,7 @@
  * (exit code 0) or its storage breaks (exit code 1). A second signal ends the process at once.
  */
 import type { FirstRun } from '../accounts/accounts.ts';
-import { settings, unknownSettings } from '../config.ts';
+import { givenText, settings, unknownSettings } from '../config.ts';
 import { type Command, columns } from './command.ts';
 
 interface Ports {
@@ -28,10 +28,11 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports): string {
 }
 
 /** Settings that are read and judged, and that nothing goes by yet. */
-export const WITHOUT_EFFECT: readonly string[] = [settings.inboundPort.name, settings.bounceDomain.name];
+const idle = [settings.inboundPort, settings.bounceDomain];
+export const WITHOUT_EFFECT: readonly string[] = idle.map((setting) => setting.name);
 
 function settingsWithoutEffect(environment: Record<string, string | undefined>): string[] {
-  return WITHOUT_EFFECT.filter((name) => (environment[name] ?? '') !== '');
+  return idle.filter((setting) => givenText(setting, environment) !== undefined).map((setting) => setting.name);
 }
 
 export const serveCommand: Command = {

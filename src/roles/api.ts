@@ -141,7 +141,10 @@ function apiRoutes(
       sendingHost: config.smtpHostname,
     }),
     ...suppressionRoutes({ database, clock }),
-    ...sandboxRoutes({ database, blobs, clock, followers: options.followers }),
+    ...sandboxRoutes({
+      ...{ database, blobs, clock, followers: options.followers },
+      isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),
+    }),
     ...sandboxPlayRoutes({
       database,
       clock,

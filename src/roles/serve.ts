@@ -15,14 +15,18 @@ import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { joinNodes, type Nodes } from '../nodes/nodes.ts';
+import type { TlsFiles } from '../smtp/smtp.ts';
+import { hasEverServed } from '../storage/data-directory.ts';
 import { ABOUT } from './about.ts';
 import { createApi, createServicePort } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
 import { giveBackMemory } from './give-back.ts';
+import { judgePorts } from './judge-ports.ts';
 import { listenFault } from './listen-fault.ts';
 import { openParts, type Parts, ranges } from './parts.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 import { createNotify } from './system-mail.ts';
+import { judgeTlsFiles } from './tls-files.ts';
 import { startWebhooksRole } from './webhooks.ts';
 
 export interface Serving {
@@ -48,8 +52,9 @@ const GIVE_BACK_AFTER_MS = 1_000;
 const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
 
 /**
- * Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. A first run
- * is told as soon as it is committed: its credentials count whether or not the ports can be listened on afterwards.
+ * Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. What is wrong
+ * with the settings shows before anything is made, as far as it can be known by then. A first run is told as soon as it is
+ * committed: its credentials count whatever happens afterwards.
  */
 export async function serve(
   config: Config,
@@ -60,6 +65,8 @@ export async function serve(
   const broken = new Promise<string>((resolve) => {
     breakDown = resolve;
   });
+  const tlsFiles = config.roles.includes('smtp') ? judgeTlsFiles(config) : undefined;
+  if (!hasEverServed(config.dataDir)) await judgePorts(config);
   const parts = await openParts({ config, log, onBroken: (reason) => breakDown(reason) });
   try {
     const first = await firstRun({ database: parts.database, clock: parts.clock, directory: parts.directory });
@@ -72,7 +79,7 @@ export async function serve(
       version: ABOUT.version,
       roles: config.roles,
     });
-    const roles = await startRoles(parts, nodes).catch(async (error: unknown) => {
+    const roles = await startRoles(parts, { nodes, tlsFiles }).catch(async (error: unknown) => {
       await nodes.stop();
       throw error;
     });
@@ -116,7 +123,10 @@ interface Roles {
   stop(): Promise<void>;
 }
 
-async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
+async function startRoles(
+  parts: Parts,
+  { nodes, tlsFiles }: { nodes: Nodes; tlsFiles: TlsFiles | undefined },
+): Promise<Roles> {
   const { config } = parts;
   const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
   const http = openHttpClient({
@@ -171,7 +181,8 @@ async function startRoles(parts: Parts, nodes: Nodes): Promise<Roles> {
     const httpPort = await listenHttp(app, parts);
     if (has('smtp')) {
       const baseUrl = config.baseUrl ?? `http://localhost:${has('api') ? httpPort : config.httpPort}`;
-      smtp = await startSmtpRole(parts, { ...nudges, handover, logins, baseUrl, rateShare: () => nodes.share('smtp') });
+      const rateShare = (): number => nodes.share('smtp');
+      smtp = await startSmtpRole(parts, { ...nudges, handover, logins, tlsFiles, baseUrl, rateShare });
     }
     return { httpPort, smtpPort: smtp?.port, started: ROLES.filter(has), stop };
   } catch (error) {

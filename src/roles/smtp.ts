@@ -2,11 +2,9 @@
  * The smtp role: the submission listener with what it stands on. Listens on the port that was asked for; where none was, on
  * 587, and on 2587 where that may not be bound or somebody has it.
  */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
-import { type Config, ConfigError, settings } from '../config.ts';
+import type { Config } from '../config.ts';
 import { createSenderCheck } from '../domains/domains.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import type { Handover } from '../messages/messages.ts';
@@ -24,6 +22,8 @@ const CLOSE_MS = 2_000;
 export interface SmtpRoleOptions extends Nudges {
   handover: Handover;
   logins: SmtpAuthenticator;
+  /** Judged already; without them a certificate is made. */
+  tlsFiles: TlsFiles | undefined;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
   baseUrl: string;
   /** The part of a limit that is this process's among the nodes with the smtp role. */
@@ -36,11 +36,11 @@ export interface SmtpRole extends Running {
   drain(): Promise<void>;
 }
 
-/** Rejects with a sentence for the operator when the port or the certificate cannot be had. */
+/** Rejects with a sentence for the operator when the port cannot be had. */
 export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Promise<SmtpRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
   const tls = openTlsIdentity({
-    files: tlsFiles(config),
+    files: options.tlsFiles,
     folder: parts.directory.path,
     hostname: config.smtpHostname,
     clock,
@@ -79,27 +79,13 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
   }
 }
 
-/** The files of the configuration; throws the line for the operator when they cannot be used. */
-function tlsFiles({ smtpTlsCert: certFile, smtpTlsKey: keyFile }: Config): TlsFiles | undefined {
-  if (certFile === undefined || keyFile === undefined) return undefined;
-  const judge = <T>(setting: { name: string }, file: string, read: (pem: Buffer) => T): T => {
-    try {
-      return read(readFileSync(file));
-    } catch (error) {
-      const { message } = error as Error;
-      throw new ConfigError(`${setting.name}="${file}" is not valid (${message}); allowed: a readable PEM file`);
-    }
-  };
-  const certificate = judge(settings.smtpTlsCert, certFile, (pem) => new X509Certificate(pem));
-  const key = judge(settings.smtpTlsKey, keyFile, (pem) => createPrivateKey(pem));
-  if (certificate.checkPrivateKey(key)) return { certFile, keyFile };
-  throw new ConfigError(
-    `${settings.smtpTlsKey.name}="${keyFile}" is not the key of the certificate in ${certFile}; allowed: the key it was made for`,
-  );
+/** The port that was asked for; else those that are tried, in order. */
+export function smtpPorts({ smtpPort }: Pick<Config, 'smtpPort'>): readonly [number, ...number[]] {
+  return smtpPort === undefined ? [STANDARD_PORT, PORT_WITHOUT_RIGHTS] : [smtpPort];
 }
 
 async function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
-  const asked = config.smtpPort;
+  const [first, second] = smtpPorts(config);
   const bind = async (port: number): Promise<number> =>
     server.listen(port).then(
       (bound) => bound.port,
@@ -107,11 +93,11 @@ async function listen(server: SmtpServer, { config, log }: Parts): Promise<numbe
         throw smtpListenFault(error, port) ?? error;
       },
     );
-  if (asked !== undefined) return bind(asked);
   try {
-    return await bind(STANDARD_PORT);
+    return await bind(first);
   } catch (error) {
-    log.warn({ port: PORT_WITHOUT_RIGHTS, reason: (error as Error).message }, 'SMTP listens on another port than 587');
-    return bind(PORT_WITHOUT_RIGHTS);
+    if (second === undefined) throw error;
+    log.warn({ port: second, reason: (error as Error).message }, 'SMTP listens on another port than 587');
+    return bind(second);
   }
 }

@@ -1,0 +1,158 @@
+/**
+ * How the text of a setting becomes its value. Each reader throws the part of a sentence that says what is allowed, for
+ * the line that config.ts makes of it.
+ */
+import { isIP } from 'node:net';
+import { parseCidrs } from './net/address-guard.ts';
+import { parseS3Url, type S3Place } from './storage/s3-place.ts';
+
+export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
+export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
+
+export interface RelayRoute {
+  host: string;
+  port: number;
+  /** TLS from the first byte (smtps), or STARTTLS when the relay offers it. */
+  implicitTls: boolean;
+  auth?: { user: string; pass: string };
+}
+
+export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
+export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Place };
+
+/** A port to listen on. */
+export const port = (text: string): number => portFrom(0, text, 'a port from 0 to 65535 (0: any free one)');
+
+/** A port to connect to. */
+export const remotePort = (text: string): number => portFrom(1, text, 'a port from 1 to 65535');
+
+function portFrom(min: number, text: string, allowed: string): number {
+  const value = Number(text);
+  if (!/^\d{1,5}$/.test(text) || value < min || value > 65535) throw new Error(allowed);
+  return value;
+}
+
+export const integer =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) throw new Error(`a whole number from ${min} to ${max}`);
+    return value;
+  };
+
+export const words =
+  <T extends string>(allowed: readonly T[]) =>
+  (text: string): T => {
+    const found = allowed.find((one) => one === text);
+    if (!found) throw new Error(`one of ${allowed.join(', ')}`);
+    return found;
+  };
+
+/** Ranges in CIDR notation; an address is the range of itself. */
+export const cidrs = (text: string): string[] => {
+  const list = parseCidrs(text);
+  if (!list.ok) throw new Error('a comma-separated list of CIDRs or addresses such as 10.0.0.0/8, ::1');
+  return list.cidrs.map((one) => (one.text.includes('/') ? one.text : `${one.text}/${one.bits}`));
+};
+
+export function httpAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
+    throw new Error('an address such as https://mail.example.com, without credentials, query or fragment');
+  }
+  return text.replace(/\/+$/, '');
+}
+
+export function route(text: string): Route {
+  if (text === 'mx') return { kind: 'mx' };
+  const allowed = 'mx, or a relay such as smtp://user:pass@host:587 or smtps://host:465';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
+  if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
+  if (url.port === '0') throw new Error(`${allowed}; a port from 1 to 65535`);
+  if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
+  const implicitTls = url.protocol === 'smtps:';
+  const relay: RelayRoute = {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
+    implicitTls,
+  };
+  if (url.username) relay.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
+  return { kind: 'relay', relay };
+}
+
+function decoded(text: string, allowed: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error(`${allowed}; a % that stands for itself is written %25`);
+  }
+}
+
+export function dnsServers(text: string): string[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0 || !list.every(isDnsServer)) {
+    throw new Error(
+      'a comma-separated list of addresses such as 10.0.0.53, 127.0.0.1:5353 or [::1]:53, with ports from 1 to 65535',
+    );
+  }
+  return list;
+}
+
+function isDnsServer(text: string): boolean {
+  const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text);
+  const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
+  const [, host = text, portText = '53'] = bracketed ?? plain ?? [];
+  const family = isIP(host);
+  return (bracketed ? family === 6 : family !== 0) && Number(portText) >= 1 && Number(portText) <= 65535;
+}
+
+export function secretKey(text: string): Buffer {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== 32 || key.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
+    throw new Error('32 bytes in Base64 (44 characters)');
+  }
+  return key;
+}
+
+export function blobPlace(text: string): BlobPlace {
+  if (text.startsWith('s3:')) return { kind: 's3', place: parseS3Url(text) };
+  const allowed = 'file:///path (a shared directory), or s3://bucket/prefix?endpoint=https://host&region=name';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'file:' || url.host) throw new Error(allowed);
+  return { kind: 'disk', folder: decoded(url.pathname, allowed) };
+}
+
+export function roles(text: string): Role[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0) throw new Error(`a comma-separated list of ${ROLES.join(', ')}`);
+  return list.map(words(ROLES));
+}
+
+export const domainName = (text: string): string => {
+  if (!/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) {
+    throw new Error('a host name such as mail.example.com');
+  }
+  return text.toLowerCase();
+};
+
+/** An address or a name; whether it is one of this machine shows when it is listened on. */
+export const listenHost = (text: string): string => {
+  if (isIP(text) !== 0) return text;
+  try {
+    return domainName(text);
+  } catch {
+    throw new Error('an address or name of this machine, such as 127.0.0.1, 0.0.0.0 or ::');
+  }
+};
+
+export const token = (text: string): string => {
+  if (text === '' || /\s/.test(text)) throw new Error('one or more characters without white space');
+  return text;
+};
