@@ -7,6 +7,8 @@
  *   word that speaks of a code (code, OTP, PIN, TAN, passcode, token, password, in some languages more).
  * - No years and dates, no prices and amounts, no telephone, card, order, house and postal numbers, nothing out of an address of
  *   the web or of mail. A number that directly follows such a word (`your PIN is 2024`) is a code whatever else it looks like.
+ * - What has a colon, `#` or `_` directly before it is part of a time, a port, a ratio or an id, unless such a word says
+ *   otherwise (`code:482913`, `PIN is #0042`).
  * - `G-482913` is 482913: the letter is not typed.
  *
  * Those near such a word come first, each group in the order of the text.
@@ -22,15 +24,17 @@ const OTHER_CODES =
   /\b(?:zip|postal|post|area|country|promo(?:tion)?|discount|coupon|voucher|gift|error|status|exit|source|qr|bar|dress|colou?r|swift|sort|product|tax)[- ]?codes?\b/giu;
 /** Directly before a number: it is the code. */
 const SAYS =
-  /(?:code|otp|pin|tan|passcode|password|passwort|token|kennwort|clave|contraseña|codice|código|kod)["'»”)]*\s*(?:is|ist|lautet|was|es|est|è|:|=|-|–|→)*\s*["'«“„(*]*$/iu;
+  /(?:code|otp|pin|tan|passcode|password|passwort|token|kennwort|clave|contraseña|codice|código|kod)["'»”)]*\s*(?:is|ist|lautet|was|es|est|è|:|=|-|–|→)*\s*["'«“„(*#_]*$/iu;
 const SAYS_OTHER = new RegExp(`${OTHER_CODES.source}[^\\p{L}]*(?:is|ist)?[^\\p{L}]*$`, 'iu');
 const NEAR_BEFORE = 90;
 const NEAR_AFTER = 45;
 
 const DIGITS =
-  /(?<![\p{L}\d_.,:/+#§-])(?:[A-Z]-)?(\d{3}[- ]\d{3}|\d{4}[- ]\d{4}|\d{2}([- ])\d{2}\2\d{2}|\d{4,8})(?![\p{L}\d_]|[.,:/-]\d)/gu;
+  /(?<![\p{L}\d.,/+§-]|[\p{L}\d]_{1,2})(?:[A-Z]-)?(\d{3}[- ]\d{3}|\d{4}[- ]\d{4}|\d{2}([- ])\d{2}\2\d{2}|\d{4,8})(?!_{0,2}[\p{L}\d]|[.,:/-]\d)/gu;
 const LETTERS =
-  /(?<![\p{L}\d_.,:/+#§@-])([A-Z\d]{4,10}|[A-Z\d]{3,5}-[A-Z\d]{3,5}(?:-[A-Z\d]{3,5})?)(?![\p{L}\d_@-]|[.,:/]\d)/gu;
+  /(?<![\p{L}\d_.,/+§@-])([A-Z\d]{4,10}|[A-Z\d]{3,5}-[A-Z\d]{3,5}(?:-[A-Z\d]{3,5})?)(?![\p{L}\d_@-]|[.,:/]\d)/gu;
+/** Directly before a number or letters, these make them a part of something else. */
+const JOINED = new Set([':', '#', '_']);
 const KNOWN_NAMES = /^(?:SHA|MD|UTF|ISO|HTTP|IPV|COVID|RFC|WIN|MP|DIN|EN|OAUTH|BASE|TLSV?|USB|[A-Z])\d{1,5}$/;
 
 const MONEY_BEFORE = /(?:[$€£¥₹₽]|\b(?:usd|eur|gbp|chf|jpy|cad|aud|inr|rs|kr|sek|nok|dkk|pln))\.?\s*$/i;
@@ -88,6 +92,10 @@ function isSaid(text: string, at: number): boolean {
   return SAYS.test(before) && !SAYS_OTHER.test(before);
 }
 
+function isJoined(text: string, at: number): boolean {
+  return JOINED.has(text.charAt(at - 1));
+}
+
 export function codesOf(content: string): string[] {
   // What is taken out leaves its length, so that distances stay.
   const text = content.slice(0, READ_CHARACTERS).replace(ADDRESS, (match) => '|'.repeat(match.length));
@@ -105,6 +113,7 @@ export function codesOf(content: string): string[] {
     const at = match.index + match[0].length - number.length;
     const hasLetter = number.length < match[0].length;
     const said = isSaid(text, match.index);
+    if (!said && isJoined(text, match.index)) continue;
     if (!said && !hasLetter && isOtherNumber(text, number, at)) continue;
     const likely = said || isNear(at, at + number.length);
     if (hasLetter && !likely) continue;
@@ -114,6 +123,7 @@ export function codesOf(content: string): string[] {
     const isMixed = /\d/.test(code) && /[A-Z]/.test(code);
     const isGrouped = code.includes('-') && /^[A-Z-]+$/.test(code);
     if ((!isMixed && !isGrouped) || /^[A-Z]-/.test(code) || KNOWN_NAMES.test(code)) continue;
+    if (isJoined(text, at) && !isSaid(text, at)) continue;
     if (isNear(at, at + code.length)) found.push({ code, at, likely: true });
   }
   const inOrder = found.sort((a, b) => Number(b.likely) - Number(a.likely) || a.at - b.at);

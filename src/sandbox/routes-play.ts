@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { invalid } from '../base/failure.ts';
+import { type Fault, invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import type { PlayByHand } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -46,6 +46,11 @@ const advanceAnswer = closed({
   ),
 });
 
+const OUTCOME_FAULT: Fault = {
+  field: 'outcome',
+  message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in lower case, or an SMTP reply such as 452 4.2.2 mailbox full`,
+};
+
 /** A word in lower case, or a reply. */
 function playOf(outcome: string): SandboxPlay | undefined {
   const play = parseSandboxOutcome(outcome);
@@ -61,10 +66,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     const { caller } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const play = playOf(request.body.outcome);
-    if (!play) {
-      const message = `must be one of ${SANDBOX_OUTCOMES.join(', ')} in lower case, or an SMTP reply such as 452 4.2.2 mailbox full`;
-      return refuse(invalid([{ field: 'outcome', message }]));
-    }
+    if (!play) return refuse(invalid([OUTCOME_FAULT]));
     const key = { accountId: caller.account.id, messageId: request.params.id ?? '' };
     const find = async () =>
       database.execute(findInboxOperation, { ...key, nowMs: await sandboxClock.now(key.accountId) });
@@ -94,6 +96,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
+      judgeRest: ({ outcome }) => (outcome === undefined || playOf(outcome) ? [] : [OUTCOME_FAULT]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: closed(itemShape) },
       handle: playOutcome,

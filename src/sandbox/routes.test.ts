@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createFollowers } from '../events/events.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { sandboxRoutes } from './routes.ts';
@@ -16,6 +17,7 @@ before(async () => {
     sandboxRoutes({
       ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
       followers: createFollowers({ database }),
+      isStopping: () => false,
     }),
   );
 });
@@ -47,6 +49,25 @@ test('captured messages are listed with outcome and age, and filtered', async ()
   assert.equal((await api.get('/sandbox/inbox?age=1')).status, 400);
 });
 
+test('an address is found in any of its spellings', async () => {
+  const api = app.api('acc_spelt', 'sandbox');
+  const query = (to: string) => `to=${encodeURIComponent(to)}`;
+  for (const [recipient, asked] of [
+    ['deliv@bücher.example', ['deliv@xn--bcher-kva.example', 'DELIV@BÜCHER.example', 'deliv@bücher.example']],
+    ['Ann@xn--mnchen-3ya.example', ['ann@münchen.example', 'ANN@XN--MNCHEN-3YA.EXAMPLE', '"ann"@münchen.example']],
+  ] as const) {
+    const id = await seed('acc_spelt', { recipients: [recipient] });
+    for (const to of asked) {
+      const { body } = await api.get(`/sandbox/inbox?${query(to)}`);
+      assert.deepEqual([body.length, body[0]?.messageId], [1, id], to);
+      assert.equal((await api.get(`/sandbox/inbox/wait?${query(to)}&timeoutSeconds=0`)).body.messageId, id, to);
+    }
+  }
+  for (const to of ['deliv@bucher.example', 'deliv', '@bücher.example', 'liv@bücher.example']) {
+    assert.deepEqual((await api.get(`/sandbox/inbox?${query(to)}`)).body, [], to);
+  }
+});
+
 test('one message shows its content, links and codes', async () => {
   const api = app.api('acc_c', 'sandbox');
   const content = [
@@ -74,6 +95,8 @@ test('one message shows its content, links and codes', async () => {
   assert.equal(body.headers['X-Foo'], 'bar');
   assert.deepEqual(body.links, ['https://example.org/a?b=1&c=2', 'https://example.org/login?id=12345']);
   assert.deepEqual(body.codes, ['482913', 'AB12-CD34']);
+  const html = 'Content-Type: text/html\r\n\r\n<p>Your code:<strong>123456</strong></p>\r\n';
+  assert.deepEqual((await api.get(`/sandbox/inbox/${await seed('acc_c', { content: html })}`)).body.codes, ['123456']);
   assert.equal((await app.api('acc_a', 'sandbox').get(`/sandbox/inbox/${id}`)).status, 404);
 });
 
@@ -110,6 +133,31 @@ test('the inbox holds seven days and a thousand messages, and is emptied', async
   assert.equal(shown, 1_000);
   assert.deepEqual(Object.keys((await api.delete('/sandbox/inbox')).body), ['message']);
   assert.deepEqual((await api.get('/sandbox/inbox')).body, []);
+});
+
+test('whoever waits while the service stops is told to wait again', async (t) => {
+  let waiting = 0;
+  let isStopping = false;
+  const stopped = await featureApp(({ database, folder }) => {
+    const followers = createFollowers({ database });
+    const follow: typeof followers.follow = (...who) => {
+      waiting += 1;
+      return followers.follow(...who);
+    };
+    return sandboxRoutes({
+      ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+      followers: { ...followers, follow },
+      isStopping: () => isStopping,
+    });
+  });
+  t.after(() => stopped.close());
+  const answered = stopped.api('acc_a', 'sandbox').get('/sandbox/inbox/wait?timeoutSeconds=20');
+  await waitUntil('the wait', () => waiting === 1);
+  isStopping = true;
+  await stopped.stop({ deadlineMs: 5_000 });
+  const { status, headers, body } = await answered;
+  assert.deepEqual([status, headers['retry-after'], body.error.code], [503, '1', 'OVERLOADED']);
+  assert.match(body.error.message, /wait for the message again/);
 });
 
 test('a live key is told that it is the wrong one', async () => {

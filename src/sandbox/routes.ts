@@ -23,12 +23,16 @@ export interface SandboxRouteDeps {
   blobs: Blobs;
   clock: Clock;
   followers: Followers;
+  /** Whether the service stops; whoever waits is then sent away. */
+  isStopping(): boolean;
 }
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 
 const filters = {
-  to: Type.Optional(Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, without case.' })),
+  to: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, in any of its spellings.' }),
+  ),
   subject: Type.Optional(Type.String({ minLength: 1, maxLength: 998, description: 'A part of it, without case.' })),
   tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'One tag, exactly.' })),
 };
@@ -44,6 +48,10 @@ const waitQuery = closed({
 });
 
 const cameNone = refuse(failure('NOT_FOUND', { message: 'No message that matches came in this time.' }));
+/** Not that none came: the time has not passed. */
+const cannotWait = refuse(
+  failure('OVERLOADED', { message: 'The service is stopping; wait for the message again.', retryAfterSeconds: 1 }),
+);
 
 export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[] {
   const { database } = deps;
@@ -123,7 +131,7 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
     for (;;) {
       const timeoutMs = Math.max(0, until - performance.now());
       const messageId = await waitForMail({ accountId, wanted, signal, timeoutMs, look });
-      if (messageId === undefined) return cameNone;
+      if (messageId === undefined) return signal.aborted && deps.isStopping() ? cannotWait : cameNone;
       const nowMs = await sandboxClock.now(accountId);
       const item = await wholeItem(deps, { accountId, messageId, nowMs });
       // Gone again when the inbox was emptied at this moment.

@@ -3,6 +3,7 @@
  * days, whatever has been removed of older ones so far.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
+import { addressSpellings } from '../mail/address.ts';
 import { operation, type SqlValue } from '../storage/operation.ts';
 
 const INBOX_MESSAGES = 1_000;
@@ -23,7 +24,7 @@ export interface InboxPage {
   /** Id of the last message seen. */
   before: string | null;
   limit: number;
-  /** Exact address, without case. */
+  /** The whole address, in any of its spellings. */
   to: string | null;
   /** A part of the subject, without (ASCII) case. */
   subject: string | null;
@@ -42,7 +43,11 @@ export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: I
     params.push(value);
   };
   add('i.message_id < ?', page.before);
-  add('lower(i.recipient) = ?', asciiLower(page.to));
+  if (page.to !== null) {
+    const spellings = addressSpellings(page.to).map(asciiLower);
+    conditions.push(`lower(i.recipient) IN (${spellings.map(() => '?').join(', ')})`);
+    params.push(...spellings);
+  }
   add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
   add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
   return tx.all<InboxRow>(

@@ -11,12 +11,13 @@ import {
   latestPlacesOperation,
   readEventsOperation,
 } from '../events/events.ts';
+import { addressSpellings } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 
 const PAGE = 100;
 
 export interface Wanted {
-  /** Exact address, without (ASCII) case. */
+  /** The whole address, in any of its spellings. */
   to: string | null;
   /** A part of the subject, without (ASCII) case. */
   subject: string | null;
@@ -50,9 +51,10 @@ interface Room {
 }
 
 function matcher({ to, subject, tag }: Wanted): (row: EventRow) => boolean {
-  const [address, part] = [asciiLower(to), asciiLower(subject)];
+  const spellings = to === null ? null : new Set(addressSpellings(to).map(asciiLower));
+  const part = asciiLower(subject);
   return (row) => {
-    if (address !== null && asciiLower(row.recipient) !== address) return false;
+    if (spellings !== null && !spellings.has(asciiLower(row.recipient))) return false;
     if (part !== null && !asciiLower(row.subject)!.includes(part)) return false;
     return tag === null || (JSON.parse(row.tags) as string[]).includes(tag);
   };

@@ -1,0 +1,36 @@
+/** Waiting for mail: what comes is compared with what each waits for. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { createFollowers } from '../events/events.ts';
+import { createWaitForMail } from './waiting.ts';
+
+const SPELT: [recipient: string, asked: string[]][] = [
+  ['deliv@bücher.example', ['deliv@xn--bcher-kva.example', 'DELIV@BÜCHER.example', 'deliv@bücher.example']],
+  ['Ann@xn--mnchen-3ya.example', ['ann@münchen.example', 'ANN@XN--MNCHEN-3YA.EXAMPLE', ' "ann"@münchen.example']],
+];
+
+test('a mail that comes is found by any spelling of its address', async (t) => {
+  const { database, close } = await tempDatabase();
+  t.after(close);
+  const waitForMail = createWaitForMail({ database, followers: createFollowers({ database, pollMs: 10 }) });
+  const stop = new AbortController();
+  const waitFor = async (to: string) => {
+    const begun = Promise.withResolvers<undefined>();
+    const came = waitForMail({
+      ...{ accountId: 'acc_a', wanted: { to, subject: null, tag: null }, signal: stop.signal, timeoutMs: 20_000 },
+      look: async () => begun.resolve(undefined) as undefined,
+    });
+    await begun.promise;
+    return { to, came };
+  };
+  const others = await Promise.all(['deliv@bucher.example', 'deliv', 'nn@münchen.example'].map(waitFor));
+  for (const [recipient, asked] of SPELT) {
+    const waiting = await Promise.all(asked.map(waitFor));
+    const seeded = await seedMail(database, { accountId: 'acc_a', mode: 'sandbox', recipients: [recipient] });
+    for (const { to, came } of waiting) assert.equal(await came, seeded.recipients[0]!.messageId, to);
+  }
+  stop.abort();
+  for (const { to, came } of others) assert.equal(await came, undefined, to);
+});
