@@ -1,9 +1,11 @@
 /** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
 import assert from 'node:assert/strict';
+import diagnostics from 'node:diagnostics_channel';
 import net from 'node:net';
 import { after, test } from 'node:test';
 import tls from 'node:tls';
 import { Worker } from 'node:worker_threads';
+import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { testCertificate } from '../../test/kit/test-certificate.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -34,7 +36,8 @@ async function start(options: SinkOptions = {}): Promise<SmtpSink> {
 }
 
 function dial(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}) {
-  const fast = { bannerMs: 2000, greetingMs: 2000, tlsMs: 2000, envelopeMs: 2000, dotMs: 2000, ...options.timeouts };
+  // Met only by a test that fails: one that is about a deadline sets its own.
+  const rest = { bannerMs: 30_000, greetingMs: 30_000, tlsMs: 30_000, envelopeMs: 30_000, dotMs: 30_000 };
   return openSmtpSession({
     host: 'localhost',
     addresses: ['127.0.0.1'],
@@ -43,7 +46,7 @@ function dial(sink: { port: number }, options: Partial<OpenSmtpOptions> = {}) {
     tls: 'opportunistic',
     verifyCertificate: false,
     ...options,
-    timeouts: fast,
+    timeouts: { ...rest, ...options.timeouts },
   });
 }
 
@@ -226,21 +229,32 @@ test('an address behind a black hole costs its own deadline, not the attempt', {
     { eval: true, workerData: sink.port },
   );
   let fillers: net.Socket[] = [];
+  let dialled = 0;
+  const count = (): void => {
+    dialled += 1;
+  };
   try {
     await new Promise((resolve) => hole.once('message', resolve));
     fillers = Array.from({ length: 4 }, () => net.connect(sink.port, '127.0.0.2').on('error', () => {}));
     await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
-    const timeouts = { connectAddressMs: 100 };
-    const begun = performance.now();
-    const session = await opened(sink, { addresses: ['127.0.0.2', '127.0.0.1'], timeouts });
-    assert.equal(session.remoteAddress, '127.0.0.1');
-    assert.ok(performance.now() - begun >= 95, 'the hole was dialled first');
-    const error = await refused(sink, {
-      addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
-      timeouts: { ...timeouts, connectMs: 150 },
+    diagnostics.subscribe('net.client.socket', count);
+    await againIfPaused(async () => {
+      dialled = 0;
+      const session = await opened(sink, {
+        addresses: ['127.0.0.2', '127.0.0.1'],
+        timeouts: { connectAddressMs: 1_000 },
+      });
+      assert.equal(session.remoteAddress, '127.0.0.1');
+      assert.equal(dialled, 2, 'the hole was dialled first');
+      const error = await refused(sink, {
+        addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
+        timeouts: { connectAddressMs: 100, connectMs: 150 },
+      });
+      assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
+      assert.equal(dialled, 4, 'after the deadline for all nobody is dialled');
     });
-    assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
   } finally {
+    diagnostics.unsubscribe('net.client.socket', count);
     for (const filler of fillers) filler.destroy();
     await hole.terminate();
   }
@@ -260,12 +274,12 @@ test('nobody listens, no address, an unknown name: stage and cause', async () =>
 test('deadlines hold for the whole reply, whether the peer is silent, drips or never ends', async () => {
   const silent = await refused(await start({ script: { banner: { silent: true } } }), { timeouts: { bannerMs: 60 } });
   assert.deepEqual([silent.stage, silent.cause], ['banner', 'ETIMEDOUT']);
-  const begun = performance.now();
+  const begun = runningMs();
   const drip = await refused(await start({ script: { ehlo: { dripMs: 20, reply: `250 ${'x'.repeat(500)}` } } }), {
     timeouts: { greetingMs: 120 },
   });
   assert.deepEqual([drip.stage, drip.cause], ['ehlo', 'ETIMEDOUT']);
-  assert.ok(performance.now() - begun < 1500);
+  assert.ok(runningMs() - begun < 1500);
   const endless = await refused(await start({ script: { ehlo: { endless: true } } }));
   assert.deepEqual([endless.stage, endless.cause], ['ehlo', 'EPROTOCOL']);
   assert.ok(endless.dialogue.length <= 60);

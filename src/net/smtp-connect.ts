@@ -73,6 +73,8 @@ export async function connectTcp(options: ConnectOptions): Promise<ConnectResult
     if (leftMs <= 0) break;
     result = await connectOnce(options, address, Math.min(leftMs, options.connectAddressMs));
     if (result.ok) return result;
+    // A timer may fire a little early by this clock; what was left for all is used up all the same.
+    if (result.cause === 'ETIMEDOUT' && leftMs <= options.connectAddressMs) break;
   }
   const cancelled = { cause: 'ECANCELLED', message: 'the attempt was cancelled' };
   return result && !options.signal?.aborted ? result : { ok: false, stage: 'connect', ...cancelled };

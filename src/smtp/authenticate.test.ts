@@ -1,6 +1,7 @@
 /** Wrong log-ins: one refusal for all of them, delays for those who guess, and what is logged of them. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { openSession, type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
 import { connectTalker, plainResponse, type Talker } from '../../test/kit/smtp-talker.ts';
 import { createLoginGuard } from './login-guard.ts';
@@ -15,10 +16,7 @@ after(() => rig.close());
 async function secured(port: number): Promise<Talker> {
   const talker = await connectTalker(port);
   await talker.reply();
-  await talker.say('EHLO a');
-  await talker.say('STARTTLS');
-  await talker.startTls();
-  await talker.say('EHLO a');
+  await talker.secure();
   return talker;
 }
 
@@ -26,10 +24,7 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   const { port } = await rig.listen({ limits: { maxFaults: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
-  await talker.say('EHLO a');
-  await talker.say('STARTTLS');
-  await talker.startTls();
-  await talker.say('EHLO a');
+  await talker.secure();
   const { username } = rig.credentials.live;
   const kinds = { 'wrong password': [username, 'wrong'], 'unknown name': ['smtp_nobody', 'wrong'] } as const;
   const tookMs: Record<string, number[]> = {};
@@ -37,9 +32,9 @@ test('every wrong log-in is refused in the same words and takes as long', async 
   // Two each: from the sixth on the delays of the guard would be measured.
   for (let round = 0; round < 2; round += 1) {
     for (const [kind, [user, pass]] of Object.entries(kinds)) {
-      const since = performance.now();
+      const since = runningMs();
       words.add(await talker.say(`AUTH PLAIN ${plainResponse({ username: user, password: pass })}`));
-      tookMs[kind] = [...(tookMs[kind] ?? []), performance.now() - since];
+      tookMs[kind] = [...(tookMs[kind] ?? []), runningMs() - since];
     }
   }
   assert.deepEqual([...words], ['535 5.7.8 authentication failed; check user name and password']);
@@ -56,10 +51,7 @@ test('who guesses is slowed down and sent away; who knows, and who comes from el
   (await openSession(port, rig.credentials.live)).destroy();
   const guesser = await connectTalker(port, { localAddress: '127.0.0.7' });
   await guesser.reply();
-  await guesser.say('EHLO a');
-  await guesser.say('STARTTLS');
-  await guesser.startTls();
-  await guesser.say('EHLO a');
+  await guesser.secure();
   const wrong = `AUTH PLAIN ${plainResponse({ username: rig.credentials.live.username, password: 'wrong' })}`;
   const tookMs: number[] = [];
   for (let i = 0; i < 7; i += 1) {
@@ -74,11 +66,11 @@ test('who guesses is slowed down and sent away; who knows, and who comes from el
   assert.match(await guesser.say(wrong), /^421 4\.7\.0 /);
   await guesser.closed();
   for (const localAddress of ['127.0.0.7', '127.0.0.8']) {
-    const since = performance.now();
+    const since = runningMs();
     const honest = await connectTalker(port, { localAddress });
     await honest.reply();
     await honest.logIn(rig.credentials.live);
-    assert.ok(performance.now() - since < 500, `${localAddress} waited`);
+    assert.ok(runningMs() - since < 2_000, `${localAddress} waited`);
     honest.destroy();
   }
 });
@@ -137,10 +129,7 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   const { port } = await rig.listen({ limits: { maxFaults: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
-  await talker.say('EHLO a');
-  await talker.say('STARTTLS');
-  await talker.startTls();
-  await talker.say('EHLO a');
+  await talker.secure();
   const from = rig.log.length;
   const attempts: [user: string, pass: string][] = [
     [rig.credentials.live.username, 'S3cret-wrong'],

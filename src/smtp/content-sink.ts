@@ -58,7 +58,7 @@ export function createContentSink(blobs: Blobs): ContentSink {
     finish: () => {
       if (stream) return stream.finish();
       const { bytes } = inline;
-      // It goes to the storage thread with all the memory behind it.
+      // Until it is stored, and for as long as its delivery holds it, it keeps all the memory behind it.
       const content = bytes.buffer.byteLength > bytes.length + SLACK_BYTES ? Buffer.from(bytes) : bytes;
       return { content, digest: () => digestOf(content) };
     },

@@ -1,6 +1,7 @@
 /** The limits of a session in number, size and time. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { openSession, SENDER, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
 import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -90,10 +91,7 @@ test('lines: the limits of RFC 5321 and 4954, and an endless one without memory'
   talker.destroy();
   const guest = await connectTalker(port);
   await guest.reply();
-  await guest.say('EHLO a');
-  await guest.say('STARTTLS');
-  await guest.startTls();
-  await guest.say('EHLO a');
+  await guest.secure();
   assert.match(await guest.say('AUTH PLAIN'), /^334 /);
   assert.match(await guest.say('A'.repeat(65_536)), /^501 5\.5\.6 /);
   assert.equal(await guest.say('NOOP'), '250 2.0.0 OK');
@@ -111,10 +109,10 @@ test('connections from one address are bounded, and another address is answered 
     assert.match(await one.reply(), /^421 4\.7\.0 /);
     await one.closed();
   }
-  const since = performance.now();
+  const since = runningMs();
   const other = await connectTalker(port, { localAddress: '127.0.0.10' });
   assert.match(await other.reply(), /^220 /);
-  assert.ok(performance.now() - since < 1_000);
+  assert.ok(runningMs() - since < 1_000);
   crowd[0]!.destroy();
   await waitUntil('room', () => server.count() === 5);
   const again = await connectTalker(port, { localAddress: '127.0.0.9' });
@@ -123,26 +121,31 @@ test('connections from one address are bounded, and another address is answered 
 });
 
 test('bytes that drip extend no deadline, in commands and in content', async () => {
-  const { port } = await rig.listen({ limits: { idleMs: 400, dataMs: 400 } });
-  const inCommand = await connectTalker(port);
+  const commands = await rig.listen({ limits: { idleMs: 400 } });
+  const contents = await rig.listen({ limits: { dataMs: 400 } });
+  const inCommand = await connectTalker(commands.port);
   await inCommand.reply();
-  const inContent = await openSession(port, rig.credentials.live);
+  const inContent = await openSession(contents.port, rig.credentials.live);
   inContent.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await inContent.reply();
   const drip = setInterval(() => {
     inCommand.send('N');
     inContent.send('x');
   }, 50);
-  const since = performance.now();
+  const since = runningMs();
   for (const one of [inCommand, inContent]) {
     assert.match((await one.line()) ?? '', /^421 4\.4\.2 /);
     await one.closed();
   }
   clearInterval(drip);
-  assert.ok(performance.now() - since < 1_500);
+  assert.ok(runningMs() - since < 3_000);
 });
 
 test('a client that does not read its replies is not answered without end', async () => {
+  await againIfPaused(pourWithoutReading);
+});
+
+async function pourWithoutReading(): Promise<void> {
   const { port, server } = await rig.listen({ limits: { idleMs: 300, lingerMs: 100, maxFruitless: 1_000_000 } });
   const talker = await connectTalker(port);
   await talker.reply();
@@ -158,7 +161,7 @@ test('a client that does not read its replies is not answered without end', asyn
   assert.ok(sentBytes < 60_000_000, 'the server reads on');
   await waitUntil('the end of the session', () => server.count() === 0);
   talker.destroy();
-});
+}
 
 test('content that no mail may have is refused at its end with 5.6.0, and the session goes on', async () => {
   const { port } = await rig.listen();
@@ -299,10 +302,7 @@ test('what comes behind a command that waits, and a line that drips, is not copi
   });
   const talker = await connectTalker(port);
   await talker.reply();
-  await talker.say('EHLO a');
-  await talker.say('STARTTLS');
-  await talker.startTls();
-  await talker.say('EHLO a');
+  await talker.secure();
   const auth = `AUTH PLAIN ${plainResponse(rig.credentials.live)}\r\n`;
   // Turn by turn, so that each piece is read by itself.
   const drip = async (piece: string): Promise<void> => {

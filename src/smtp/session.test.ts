@@ -1,6 +1,7 @@
 /** What a transcript cannot show: changes from outside while a session is open, back-pressure, and the end of a session. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { openSession, SENDER, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
 import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -24,20 +25,23 @@ async function countBlobs(): Promise<number> {
 test('who speaks before the greeting is refused also where log-ins came from', async () => {
   const first = await rig.listen();
   (await openSession(first.port, rig.credentials.live)).destroy();
-  const { port } = await rig.listen({ guard: first.guard, limits: { greetingMs: 8_000, knownGreetingMs: 100 } });
-  const early = await connectTalker(port);
+  const { guard } = first;
+  const waiting = await rig.listen({ guard, limits: { greetingMs: 20_000, knownGreetingMs: 20_000 } });
+  const early = await connectTalker(waiting.port);
+  assert.equal(await early.line(50).catch(() => 'nothing'), 'nothing', 'it is listened to first');
   early.send('EHLO client.example\r\n');
   assert.match(await early.reply(), /^554 5\.5\.0 /);
   await early.closed();
-  const patient = await connectTalker(port);
-  const since = performance.now();
+  // Not held back for as long as a stranger: that would be longer than a reply is waited for.
+  const quick = await rig.listen({ guard, limits: { greetingMs: 300_000, knownGreetingMs: 100 } });
+  const patient = await connectTalker(quick.port);
   assert.match(await patient.reply(), /^220 /);
-  assert.ok(performance.now() - since < 6_000, 'and not held back for as long as a stranger');
   patient.destroy();
 });
 
 test('revocation, suspension and a plan without SMTP are felt at the next MAIL of an open session', async () => {
-  const { port } = await rig.listen();
+  // Asks again and again until it is felt.
+  const { port } = await rig.listen({ limits: { maxFruitless: 1_000_000 } });
   const credential = await rig.credential('live');
   const talker = await openSession(port, credential);
   const mail = (): Promise<string> => talker.say(`MAIL FROM:<${SENDER}>`);
@@ -46,16 +50,16 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
       ...{ id: rig.account.id, plan: null, status: null, approvedEmailBytes: null },
       ...change,
     });
-  /** As felt within a second, by a session that is logged in. */
+  /** As felt after the time for which a look at the account is kept, by a session that is logged in. */
   const refusedSoon = async (why: string): Promise<void> => {
-    const since = performance.now();
+    const since = runningMs();
     await waitUntil(why, async () => {
       const reply = await mail();
       if (reply.startsWith('250')) await talker.say('RSET');
       else assert.match(reply, /^535 5\.7\.8 authentication failed; check user name and password$/);
       return reply.startsWith('535');
     });
-    assert.ok(performance.now() - since < 1_000, `${why}: felt after ${performance.now() - since} ms`);
+    assert.ok(runningMs() - since < 2_000, `${why}: felt after ${runningMs() - since} ms`);
     assert.match(await mail(), /^530 5\.7\.0 /);
   };
   const logInAgain = async (want: RegExp): Promise<void> => {
@@ -132,7 +136,7 @@ test('a stop lets a mail that is coming in end, refuses others meanwhile, and te
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await busy.reply();
-  const stopping = server.stop({ deadlineMs: 5_000 });
+  const stopping = server.stop({ deadlineMs: 30_000 });
   assert.match(await idle.say('NOOP'), /^250 /);
   assert.match(await idle.say(`MAIL FROM:<${SENDER}>`), /^451 4\.3\.2 /);
   assert.match(await between.say('DATA'), /^451 4\.3\.2 /);
@@ -173,9 +177,9 @@ test('a stop cuts what does not end within the grace', async () => {
   const busy = await openSession(port, rig.credentials.live);
   busy.send(`MAIL FROM:<${SENDER}>\r\nRCPT TO:<ann@example.com>\r\nDATA\r\n`);
   for (let i = 0; i < 3; i += 1) await busy.reply();
-  const since = performance.now();
+  const since = runningMs();
   await server.stop({ deadlineMs: 100 });
-  assert.ok(performance.now() - since < 1_000);
+  assert.ok(runningMs() - since < 1_000);
   await busy.closed();
 });
 

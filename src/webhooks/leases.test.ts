@@ -6,6 +6,8 @@ import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { LANE_LIMITS } from './lanes.ts';
+import { LEASE_MS } from './leases.ts';
 
 const DAY_MS = 86_400_000;
 const closers: (() => Promise<void>)[] = [];
@@ -43,7 +45,8 @@ async function world(options: WorldOptions = {}): Promise<Watched> {
 
 test('three days forward: what is in flight is not sent a second time', async () => {
   const w = await world();
-  const hook = await w.catcher({ delayMs: 300 });
+  const answer = Promise.withResolvers<void>();
+  const hook = await w.catcher({ held: answer.promise });
   const { id } = await w.endpoint(hook.url);
   await w.event();
   await waitUntil('the request', () => hook.requests.length === 1);
@@ -53,6 +56,8 @@ test('three days forward: what is in flight is not sent a second time', async ()
     await new Promise((resolve) => setImmediate(resolve));
   }
   await w.event();
+  await waitUntil('the other request', () => hook.requests.length === 2);
+  answer.resolve();
   await waitUntil('both to be settled', async () => hook.requests.length === 2 && (await w.depth()) === 0);
   assert.deepEqual(
     (await w.deliveries(id)).map((one) => [one.status, one.attempts]),
@@ -66,16 +71,42 @@ test('three days forward: what is in flight is not sent a second time', async ()
 
 test('a row that comes back under a new fence while its request is in flight is the same delivery', async () => {
   const w = await world();
-  const hook = await w.catcher({ delayMs: 200 });
+  const answer = Promise.withResolvers<void>();
+  const hook = await w.catcher({ held: answer.promise });
   const { id } = await w.endpoint(hook.url);
   await w.event();
   await waitUntil('the request', () => hook.requests.length === 1);
   w.tamper('UPDATE work SET due = 0, leased = 0');
   w.worker.nudge();
   await waitUntil('the row to be claimed again', () => w.rows()[0]?.fence === 2);
+  answer.resolve();
   await waitUntil('the end', async () => (await w.depth()) === 0);
   assert.equal(hook.requests.length, 1);
   assert.equal((await w.deliveries(id))[0]!.status, 'succeeded');
+});
+
+test('what waited while the process stood still is sent by whoever took it over, and not twice', async () => {
+  const w = await world({ limits: { ...LANE_LIMITS, perLane: 1 } });
+  const hook = await w.catcher();
+  hook.answer(() => {
+    if (hook.requests.length > 1) return {};
+    // Between this answer and the next request the process gets no time to find out what it has lost.
+    w.clock.advance(LEASE_MS + 1);
+    w.tamper(
+      `UPDATE work SET fence = fence + 1, due = ${w.clock.now() + LEASE_MS} WHERE seq = (SELECT max(seq) FROM work)`,
+    );
+    return {};
+  });
+  await w.endpoint(hook.url);
+  await w.worker.stop();
+  for (let i = 0; i < 2; i += 1) await w.event();
+  // Both in one claim.
+  w.start();
+  await waitUntil('the first to be settled', () => w.rows().length === 1);
+  assert.equal(hook.requests.length, 1);
+  // The other one died too.
+  w.clock.advance(LEASE_MS + 1);
+  await waitUntil('the end', async () => hook.requests.length === 2 && (await w.depth()) === 0);
 });
 
 test('a day back: what is deferred is tried within its step, and what was never tried at once', async () => {
@@ -95,7 +126,8 @@ test('a day back: what is deferred is tried within its step, and what was never 
 
 test('a delivery that was in a crash is sent under a mark; at the third crash it is given up', async () => {
   const w = await world();
-  const hook = await w.catcher({ delayMs: 100 });
+  const answer = Promise.withResolvers<void>();
+  const hook = await w.catcher({ held: answer.promise });
   const { id } = await w.endpoint(hook.url);
   await w.worker.stop();
   for (let i = 0; i < 3; i += 1) await w.event();
@@ -108,6 +140,7 @@ test('a delivery that was in a crash is sent under a mark; at the third crash it
   );
   w.start();
   await waitUntil('a mark', () => w.rows()[0]?.leased === 2);
+  answer.resolve();
   await waitUntil('the end', async () => (await w.depth()) === 0);
   assert.equal(hook.requests.length, 2);
   assert.deepEqual((await w.deliveries(id)).map((one) => one.status).sort(), ['failed', 'succeeded', 'succeeded']);

@@ -110,7 +110,8 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     while (!stopping && !settler.blocked()) {
       const next = lanes.next();
       if (!next) return;
-      if (!next.job.lost) void attempt(next.lane, next.job);
+      // A process that stood still may hold rows that others have taken over meanwhile: whoever claims them sends them.
+      if (!next.job.lost && clock.now() < next.job.leaseUntilMs) void attempt(next.lane, next.job);
       else {
         lanes.ended(next.lane, next.lane.slow);
         leave(next.job);
