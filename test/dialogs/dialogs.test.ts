@@ -4,6 +4,7 @@ import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { againIfPaused } from '../kit/running-time.ts';
 import { runDialog } from '../kit/smtp-dialog.ts';
 import { type SmtpRig, smtpRig } from '../kit/smtp-rig.ts';
 
@@ -15,7 +16,7 @@ after(() => rig.close());
 
 const files = globSync(path.join(import.meta.dirname, '*.smtp')).sort();
 
-for (const file of files) test(path.basename(file), () => runDialog(file, rig));
+for (const file of files) test(path.basename(file), () => againIfPaused(() => runDialog(file, rig)));
 
 test('there are transcripts, and one that is wrong fails with its line', async (t) => {
   assert.ok(files.length >= 10);
@@ -24,7 +25,7 @@ test('there are transcripts, and one that is wrong fails with its line', async (
   const wrong = async (...lines: string[]): Promise<void> => {
     const file = path.join(folder, 'wrong.smtp');
     writeFileSync(file, ['S: 220 *', ...lines].join('\n'));
-    await assert.rejects(runDialog(file, rig), /wrong\.smtp:3: /);
+    await againIfPaused(() => assert.rejects(runDialog(file, rig), /wrong\.smtp:3: /));
   };
   await wrong('C: NOOP', 'S: 251 *');
   await wrong('C: NOOP', 'S: (closed)');

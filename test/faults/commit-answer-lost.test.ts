@@ -12,7 +12,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const UNKNOWN = /^It is not known whether this was done: .* Repeat it with the same Idempotency-Key/;
 
-test('the answer of a commit is lost: 500, stored once, and found by its key', { timeout: 60_000 }, async (t) => {
+test('the answer of a commit is lost: 500, stored once, and found by its key', { timeout: 150_000 }, async (t) => {
   const postgres = await tempPostgres();
   t.after(() => postgres.drop());
   const proxy = await commitCut(postgres.url);

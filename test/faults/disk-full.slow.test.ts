@@ -58,7 +58,7 @@ function fill(folder: string, leaveBytes: number): string {
 const send = (service: Service, text = 'x') =>
   service.sandboxApi.post('/send', { from: 'a@x.example', to: 'b@x.example', subject: 'Full', text });
 
-test('intake stops at the mark and takes up again when there is room', { skip, timeout: 90_000 }, async (t) => {
+test('intake stops at the mark and takes up again when there is room', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   // The smaller of this and 10 % of 64 MiB is what has to be free.
@@ -87,7 +87,7 @@ test('intake stops at the mark and takes up again when there is room', { skip, t
   }
 });
 
-test('without the mark, a full disk refuses and loses nothing', { skip, timeout: 90_000 }, async (t) => {
+test('without the mark, a full disk refuses and loses nothing', { skip, timeout: 240_000 }, async (t) => {
   const disk = mountSmallDisk();
   t.after(() => disk.unmount());
   const service = await startService({ dataDir: disk.folder, env: { POSTRIDER_MIN_FREE_BYTES: '0' } });

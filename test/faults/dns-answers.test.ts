@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseCidrs } from '../../src/net/address-guard.ts';
-import { openDns } from '../../src/net/dns.ts';
+import { type Dns, openDns } from '../../src/net/dns.ts';
 import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -35,13 +35,23 @@ before(async () => {
     ...Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`h${i}.example`, { A: ['127.0.0.3'] }])),
   });
   sink = await smtpSink({ host: '127.0.0.2' });
-  const resolver = openDns({ servers: [dns.server], timeoutMs: 200, tries: 1 });
+  const patient = openDns({ servers: [dns.server], timeoutMs: 30_000, tries: 1 });
+  const impatient = openDns({ servers: [dns.server], timeoutMs: 200, tries: 1 });
+  const resolverOf = (name: string): Dns => (name === 'timeout.example' ? impatient : patient);
+  const resolver: Dns = {
+    ...patient,
+    resolveMx: (name) => resolverOf(name).resolveMx(name),
+    resolveAddresses: (name) => resolverOf(name).resolveAddresses(name),
+  };
   const allowed = parseCidrs('127.0.0.2/31');
   assert.ok(allowed.ok);
   rig = await deliveryRig({
     routing: { route: { kind: 'mx' }, dns: resolver, mxPort: sink.port, mxAllow: allowed.cidrs },
   });
-  close = () => resolver.close();
+  close = () => {
+    patient.close();
+    impatient.close();
+  };
 });
 
 after(async () => {

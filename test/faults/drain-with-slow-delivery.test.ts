@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import test from 'node:test';
+import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { startService } from '../kit/start-service.ts';
@@ -24,7 +25,7 @@ function get(url: string, agent: Agent): Promise<Said> {
   });
 }
 
-test('what drains says so, and ends with 0 as soon as it is done', { timeout: 60_000 }, async (t) => {
+test('what drains says so, and ends with 0 as soon as it is done', { timeout: 120_000 }, async (t) => {
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -73,12 +74,12 @@ test('what drains says so, and ends with 0 as soon as it is done', { timeout: 60
   assert.match(await late.reply(), /^421 4\.3\.2 /);
   late.destroy();
 
-  const releasedAt = performance.now();
+  const releasedAt = runningMs();
   release();
   assert.match(await session.reply(), /^421 4\.3\.2 /);
   session.destroy();
   assert.deepEqual(await ended, { code: 0, signal: null }, service.log.slice(-2_000));
-  assert.ok(performance.now() - releasedAt < 5_000, 'nothing is waited for that is not there');
+  assert.ok(runningMs() - releasedAt < 15_000, 'nothing is waited for that is not there');
   await service.restart();
   const { body } = await service.api.get(`/messages/${sent.body.data.messageId}`);
   assert.equal(body.status, 'delivered');

@@ -55,7 +55,7 @@ for (const deadly of ['kill', 'hang'] as const) {
   });
 }
 
-test('a service that is killed six times with everything in hand parks nothing', { timeout: 110_000 }, async (t) => {
+test('a service that is killed six times with everything in hand parks nothing', { timeout: 300_000 }, async (t) => {
   const sink = await smtpSink({ script: { dot: { silent: true } } });
   t.after(() => sink.close());
   const service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });

@@ -9,12 +9,13 @@
  */
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../kit/api.ts';
+import { pausedMsBetween } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, type Copy, copiesByKey, type Ledger, openLedger, startLoad } from './ledger.ts';
 
-/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk. */
+/** Longest time from the sink's answer to the durable record of it, on a loaded machine with a slow disk that runs. */
 const RECORDING_MS = 1_000;
 /** The sink answers a dot after up to this time, so that kills fall between dot and answer. */
 const DOT_DELAY_MS = 30;
@@ -141,7 +142,10 @@ export function duplicateFaults(copies: Copy[], killedAt: number[], recordedAt: 
     const [earlier, later] = [copies[i - 1]!.at, copies[i]!.at];
     // A dot that was on its way when the process died is answered by the sink a moment after the kill.
     const kills = killedAt.filter(
-      (kill) => kill < later && kill >= earlier - STRAGGLER_MS && kill <= earlier + RECORDING_MS,
+      (kill) =>
+        kill < later &&
+        kill >= earlier - STRAGGLER_MS &&
+        kill <= earlier + RECORDING_MS + pausedMsBetween(earlier, kill),
     );
     if (kills.length === 0) faults.push('a copy that no kill explains');
     else if (recordedAt.some((at) => at < Math.min(...kills) - DOT_DELAY_MS))

@@ -40,11 +40,11 @@ test('kill -9 in the middle of a large mail: whole at the receiver after the sta
     attachmentSubmissionId: registered.attachmentSubmissionId,
   });
   assert.equal(sent.status, 202, sent.text);
-  await waitUntil('the mail to stand still on the wire', () => proxy.harmed === 1, 10_000);
+  await waitUntil('the mail to stand still on the wire', () => proxy.harmed === 1);
   assert.equal((await service.kill('SIGKILL')).signal, 'SIGKILL');
   assert.equal(sink.messages.length, 0);
   await service.restart({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${proxy.port}` } });
-  await waitUntil('the mail', () => sink.messages.length > 0, 30_000);
+  await waitUntil('the mail', () => sink.messages.length > 0, 60_000);
   const content = sink.messages[0]!.content.toString('latin1');
   const base64 = /filename="?report\.pdf"?\r\n\r\n([A-Za-z0-9+/=\r\n]+?)\r\n--/.exec(content)?.[1];
   assert.ok(Buffer.from(base64 ?? '', 'base64').equals(bytes));

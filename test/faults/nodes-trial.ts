@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../kit/api.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../kit/cluster.ts';
+import { pausedMsBetween } from '../kit/running-time.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, type Ledger, type Load, openLedger, startLoad } from './ledger.ts';
@@ -156,7 +157,8 @@ async function judge({ cluster, sink, ledger, faults }: Evidence): Promise<Nodes
 
 /** Whether the fault may have kept the earlier copy's delivery from being recorded. */
 export function explains(fault: Fault, earlierMs: number, laterMs: number): boolean {
-  const begun = fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS;
+  const begun =
+    fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS + pausedMsBetween(earlierMs, fault.fromMs);
   const lastedMs = fault.isStandstill ? fault.fromMs : (fault.untilMs ?? Number.POSITIVE_INFINITY);
   return begun && lastedMs >= earlierMs - STRAGGLER_MS;
 }

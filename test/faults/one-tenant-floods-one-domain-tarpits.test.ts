@@ -4,6 +4,7 @@ import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
+import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -14,7 +15,7 @@ test('single mails of other tenants go out at once while one tenant has a backlo
   for (let i = 0; i < 20; i += 1) dns.zone[`d${i}.example`] = { A: ['127.0.0.3'] };
   const good = await smtpSink({ host: '127.0.0.3' });
   const tarpit = await smtpSink({ host: '127.0.0.2', port: good.port, script: { banner: { dripMs: 1_000 } } });
-  const resolver = openDns({ servers: [dns.server], timeoutMs: 500, tries: 1 });
+  const resolver = openDns({ servers: [dns.server], timeoutMs: 30_000, tries: 1 });
   const allowed = parseCidrs('127.0.0.0/8');
   assert.ok(allowed.ok);
   const rig = await deliveryRig({
@@ -38,11 +39,11 @@ test('single mails of other tenants go out at once while one tenant has a backlo
   rig.delivery.nudge();
   const latencies: number[] = [];
   for (let i = 0; i < 20; i += 1) {
-    const start = performance.now();
+    const start = runningMs();
     const mail = { accountId: `acc_other${i}`, to: [`one@d${i}.example`] };
     const [id] = rig.delivery.hasRoom(1, 100) ? await rig.send(mail) : await rig.store(mail);
     await waitUntil('a mail of another tenant', () => rig.status(id!) === 'delivered');
-    latencies.push(performance.now() - start);
+    latencies.push(runningMs() - start);
   }
   assert.ok(Math.max(...latencies) < 2_000, `slowest of the others took ${Math.round(Math.max(...latencies))} ms`);
   assert.ok(rig.delivery.state().window <= 300, `window ${rig.delivery.state().window}`);
@@ -52,7 +53,7 @@ test('single mails of other tenants go out at once while one tenant has a backlo
   await waitUntil(
     'the backlog to drain',
     () => rig.rows<{ n: number }>("SELECT count(*) AS n FROM work WHERE account_id = 'acc_flood'")[0]!.n === 0,
-    30_000,
+    60_000,
   );
   assert.equal(rig.status(last), 'delivered');
   const copies = new Set(good.messages.map((mail) => mail.to[0]));

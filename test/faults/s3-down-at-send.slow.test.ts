@@ -32,7 +32,9 @@ test('with S3 in trouble, large content is answered 503 and nothing is accepted;
     assert.equal(refused.status, 503, `${name}: ${refused.text}`);
     assert.equal(refused.body.error.code, 'OVERLOADED');
     assert.ok(Number(refused.headers['retry-after']) > 0);
-    assert.ok(!/s3|bucket|127\.0\.0\.1/i.test(refused.text), 'the cause is not told');
+    // The request's id is random, and may well hold an "s3".
+    const told = refused.text.replaceAll(refused.body.requestId, '');
+    assert.doesNotMatch(told, /s3|bucket|127\.0\.0\.1/i, 'the cause is not told');
     assert.ok(proxy.met > 1, `${name}: ${proxy.met} tries`);
     const small = await service.api.post('/send', { ...mail, to: `small-${mail.to}`, text: 'small' });
     assert.equal(small.status, 202, 'small mail needs no blob');

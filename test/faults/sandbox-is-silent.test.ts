@@ -26,7 +26,7 @@ function outward(trace: string): string[] {
     .filter((line) => /\b(connect|sendto|sendmsg|sendmmsg)\(/.test(line) && /sa_family=AF_INET6?/.test(line));
 }
 
-test('a thousand sandbox sends reach neither DNS nor SMTP', { skip: cannotTrace(), timeout: 120_000 }, async (t) => {
+test('a thousand sandbox sends reach neither DNS nor SMTP', { skip: cannotTrace(), timeout: 170_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-silence-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = path.join(folder, 'trace');
@@ -57,8 +57,13 @@ test('a thousand sandbox sends reach neither DNS nor SMTP', { skip: cannotTrace(
     );
   }
   // The clock of the sandbox is moved beyond every retry.
-  const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 80 * 3_600 }, timeoutMs: 90_000 };
-  assert.equal((await service.sandboxApi.call(advance)).body.remainingSeconds, undefined);
+  // One call has its time only, and a traced process may need more of it.
+  for (let seconds: number | undefined = 80 * 3_600; seconds !== undefined; ) {
+    const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds }, timeoutMs: 60_000 };
+    const moved = await service.sandboxApi.call(advance);
+    assert.equal(moved.status, 200, moved.text);
+    seconds = moved.body.remainingSeconds;
+  }
   for (const status of ['queued', 'scheduled', 'delayed', 'sending']) {
     const { body } = await service.sandboxApi.get(`/messages?status=${status}`);
     assert.deepEqual(body, [], `none is ${status}`);

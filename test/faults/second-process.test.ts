@@ -1,7 +1,13 @@
 /** A data directory has one serving process; a second one refuses with one line, and the first does not notice. */
 import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'node:test';
 import { runCommand, startService } from '../kit/start-service.ts';
+import { testCertificate } from '../kit/test-certificate.ts';
 
 test('a second serve on the same directory refuses to start', async (t) => {
   const service = await startService();
@@ -27,5 +33,45 @@ test('a wrong setting stops the start with one line that names it', async (t) =>
   assert.notEqual(done.code, 0);
   const lines = `${done.stderr}${done.stdout}`.trim().split('\n');
   assert.equal(lines.length, 1, lines.join('\n'));
-  assert.match(lines[0]!, /POSTRIDER_MX_PORT="smtp".*0 to 65535/);
+  assert.match(lines[0]!, /POSTRIDER_MX_PORT="smtp".*1 to 65535/);
+});
+
+test('a first start that cannot be makes nothing, and prints no credentials', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-first-start-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  t.after(() => taken.close());
+  const takenPort = String((taken.address() as AddressInfo).port);
+  const file = (name: string, text: string): string => {
+    writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  const { cert, key } = testCertificate(['one.test']);
+  const certFile = file('cert.pem', cert);
+  const otherKey = file('other.pem', testCertificate(['other.test']).key);
+  const pair = (CERT: string, KEY: string) => ({ POSTRIDER_SMTP_TLS_CERT: CERT, POSTRIDER_SMTP_TLS_KEY: KEY });
+  const wrong: [env: Record<string, string>, line: RegExp][] = [
+    [pair('/none', '/none'), /POSTRIDER_SMTP_TLS_CERT="\/none" is not valid .*allowed: a readable PEM file/],
+    [pair(certFile, '/none'), /POSTRIDER_SMTP_TLS_KEY="\/none" is not valid/],
+    [pair(certFile, file('empty.pem', '')), /POSTRIDER_SMTP_TLS_KEY=".*empty\.pem" is not valid/],
+    [pair(certFile, otherKey), /POSTRIDER_SMTP_TLS_KEY=".*other\.pem" is not the key of the certificate/],
+    [{ POSTRIDER_HTTP_PORT: takenPort }, new RegExp(`POSTRIDER_HTTP_PORT="${takenPort}" is in use`)],
+    [{ POSTRIDER_SMTP_PORT: takenPort }, new RegExp(`POSTRIDER_SMTP_PORT="${takenPort}" is in use`)],
+    [{ POSTRIDER_HTTP_HOST: '203.0.113.7' }, /POSTRIDER_HTTP_HOST="203\.0\.113\.7" is no address of this machine/],
+  ];
+  const dataDir = path.join(folder, 'data');
+  const { code } = await runCommand(['serve'], { dataDir, env: { POSTRIDER_MX_PORT: 'smtp' } });
+  for (const [env, line] of wrong) {
+    const done = await runCommand(['serve'], { dataDir, env });
+    assert.deepEqual([done.code, done.stdout], [code, ''], done.stderr);
+    assert.match(done.stderr, line);
+    assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);
+    assert.ok(!existsSync(dataDir), `nothing was made: ${done.stderr}`);
+  }
+  const words = { POSTRIDER_INBOUND_PORT: 'off', POSTRIDER_BOUNCE_DOMAIN: 'none', POSTRIDER_MX_ALLOW: 'none' };
+  const service = await startService({ dataDir, env: { ...pair(certFile, file('key.pem', key)), ...words } });
+  t.after(() => service.close());
+  assert.doesNotMatch(service.log, /has no effect/, 'the words of the defaults are none to warn about');
+  assert.equal((await service.anonymous.get('/ready')).status, 200, 'control: with what fits it starts');
 });

@@ -4,12 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages, copiesByKey, openLedger, startLoad } from './ledger.ts';
 
-test('three planned stops under load cost nothing', { timeout: 110_000 }, async (t) => {
+test('three planned stops under load cost nothing', { timeout: 170_000 }, async (t) => {
   let stalled = 0;
   const sink = await smtpSink({
     script: {
@@ -34,11 +35,11 @@ test('three planned stops under load cost nothing', { timeout: 110_000 }, async 
   const load = startLoad({ api: service.api, ledger, from, workers: 4, prefix: 't' });
   for (let stop = 0; stop < 3; stop += 1) {
     const target = ledger.acknowledged.size + 40;
-    await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 30_000);
-    const startedAt = performance.now();
+    await waitUntil(`${target} acknowledgements`, () => ledger.acknowledged.size >= target, 60_000);
+    const startedAt = runningMs();
     const exit = await service.kill('SIGTERM');
     assert.deepEqual(exit, { code: 0, signal: null }, service.log.slice(-2000));
-    assert.ok(performance.now() - startedAt < 30_000, 'ended within 30 s');
+    assert.ok(runningMs() - startedAt < 30_000, 'ended within 30 s');
     await service.restart();
   }
   await load.finish();

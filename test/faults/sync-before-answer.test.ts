@@ -14,7 +14,7 @@ import { blobOrderFault, orderFault, parseTrace } from './strace-log.ts';
 const CALLS =
   'read,readv,recvfrom,recvmsg,write,writev,pwrite64,sendto,sendmsg,fsync,fdatasync,rename,renameat,renameat2';
 
-test('the 202 leaves after the sync of what it promises', { skip: cannotTrace(), timeout: 90_000 }, async () => {
+test('the 202 leaves after the sync of what it promises', { skip: cannotTrace(), timeout: 170_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-trace-'));
   const file = path.join(folder, 'trace');
   const service = await startService({

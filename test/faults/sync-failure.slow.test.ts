@@ -30,7 +30,7 @@ async function startWithFailure(dataDir: string, nth: number): Promise<Service |
 
 // Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
-  test(`sync number ${nth} fails`, { skip, timeout: 90_000 }, async (t) => {
+  test(`sync number ${nth} fails`, { skip, timeout: 240_000 }, async (t) => {
     const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
     const sendAt = new Date(Date.now() + 3_600_000).toISOString();
     const acknowledged: string[] = [];

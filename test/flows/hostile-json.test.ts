@@ -2,10 +2,12 @@
  * Bad input against the running service: each request gets a clear 4xx in the one error shape, names the field where
  * there is one, and leaves nothing behind. The service is as good afterwards as before.
  */
+
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../kit/api.ts';
+import { runningMs } from '../kit/running-time.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 
 let service: Service;
@@ -61,9 +63,9 @@ const malformed: [name: string, body: string | Buffer][] = [
 ];
 for (const [name, body] of malformed) {
   test(`JSON: ${name}`, async () => {
-    const startedAt = performance.now();
+    const startedAt = runningMs();
     assertRefusal(await service.sandboxApi.post('/send', body), 400, 'INVALID_REQUEST');
-    assert.ok(performance.now() - startedAt < 1_000, 'refused within a second');
+    assert.ok(runningMs() - startedAt < 10_000, 'refused soon');
   });
 }
 
@@ -142,6 +144,49 @@ for (const [name, change, fields] of together) {
   });
 }
 
+const besideForm: [name: string, body: string, fields: string[]][] = [
+  ['a NUL', '{"from":"a\\r\\n@x.com","to":"b@x.com","subject":"s\\u0000","text":"t"}', ['from', 'subject']],
+  ['half a pair', '{"from":"a@x.com","subject":"\\ud800","foo":1,"html":"{% if"}', ['foo', 'html', 'subject', 'to']],
+  ['a key twice', '{"from":"a@x.com","from":"b","to":5,"foo":1,"text":"t","subject":"s"}', ['foo', 'from', 'to']],
+];
+for (const [name, body, fields] of besideForm) {
+  test(`${name} hides no other fault`, async () => {
+    const answer = await service.sandboxApi.post('/send', body);
+    assertRefusal(answer, 400, 'INVALID_REQUEST');
+    const named = answer.body.error.details.map((one: JsonObject) => String(one.field));
+    assert.deepEqual(named.sort(), fields, answer.text);
+  });
+}
+
+test('faults of the query and of the key are told with those of the body', async () => {
+  const { sandboxApi } = service;
+  const places: [path: string, headers: Record<string, string>, body: JsonObject, fields: string[]][] = [
+    ['/send?bad=1', {}, { ...good, to: 'x', foo: 1 }, ['bad', 'foo', 'to']],
+    ['/send?dryRun=maybe', {}, good, ['dryRun']],
+    ['/send?to=1', {}, { ...good, to: ['nobody'] }, ['to', 'to[0]']],
+    ['/send?subject=1', {}, { ...good, subject: undefined }, ['subject', 'subject']],
+    ['/send?bad=1', { 'idempotency-key': 'k'.repeat(256) }, { ...good, to: 'x' }, ['Idempotency-Key', 'bad', 'to']],
+    [
+      '/send/batch?bad=1',
+      { 'idempotency-key': 'k'.repeat(256) },
+      { foo: 1 },
+      ['Idempotency-Key', 'bad', 'foo', 'messages'],
+    ],
+    [
+      '/attachments?bad=1',
+      { 'idempotency-key': 'k'.repeat(256) },
+      { foo: 1 },
+      ['Idempotency-Key', 'attachments', 'bad', 'foo'],
+    ],
+  ];
+  for (const [path, headers, body, fields] of places) {
+    const answer = await sandboxApi.post(path, body, headers);
+    assertRefusal(answer, 400, 'INVALID_REQUEST');
+    const named = answer.body.error.details.map((one: JsonObject) => String(one.field));
+    assert.deepEqual(named.sort(), fields, `${path}: ${answer.text}`);
+  }
+});
+
 test('an executable attachment is refused by its name', async () => {
   const attachments = [{ name: 'invoice.pdf.exe', contentType: 'application/pdf', content: 'YQ==' }];
   assertRefusal(await service.sandboxApi.post('/send', { ...good, attachments }), 400, 'UNSUPPORTED_FILE_TYPE');
@@ -178,7 +223,7 @@ function raw(bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1');
     let text = '';
-    socket.setTimeout(5_000, () => {
+    socket.setTimeout(30_000, () => {
       text += ' (and did not close)';
       socket.destroy();
     });

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import type { JsonObject } from '../kit/api.ts';
+import { runningMs } from '../kit/running-time.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
@@ -154,10 +155,10 @@ test('a stream ends within seconds of the revocation of its key, and refuses wha
   const stream = await fetch(`${service.url}/events/stream`, { headers });
   assert.equal(stream.status, 200);
   assert.match(stream.headers.get('content-type') ?? '', /^text\/event-stream/);
-  const began = performance.now();
+  const began = runningMs();
   assert.equal((await service.api.delete(`/api-keys/${body.keyId}`)).status, 200);
   await stream.text();
-  assert.ok(performance.now() - began < 10_000);
+  assert.ok(runningMs() - began < 30_000);
   for (const [query, extra, field] of [
     ['', { 'Last-Event-ID': 'x' }, 'Last-Event-ID'],
     ['?cursor=x', {}, 'cursor'],

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { runCommand, startService } from '../kit/start-service.ts';
 
-test('what is missing from a file is named, and the exit code says it', { timeout: 60_000 }, async (t) => {
+test('what is missing from a file is named, and the exit code says it', { timeout: 150_000 }, async (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-lost-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const service = await startService();

@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
+import { runningMs } from '../kit/running-time.ts';
 import { closeShop, openShop } from '../kit/shop.ts';
 import type { SmtpSink } from '../kit/smtp-sink.ts';
 import { runCommand, type Service } from '../kit/start-service.ts';
@@ -122,7 +123,7 @@ test('the command line works beside the service, and its changes are felt', asyn
     (await call('GET', '/messages/msg_none')).text.replace(/req_\w+/, ''),
   );
   await service.cli('account', 'set', String(made.accountId), '--status', 'suspended');
-  await waitUntil('the suspension', async () => (await call('GET', '/account')).status === 403, 1_500);
+  await waitUntil('the suspension', async () => (await call('GET', '/account')).status === 403, 10_000);
   assert.equal((await call('POST', '/send', mail)).body.error.code, 'ACCOUNT_SUSPENDED');
   const list = await service.cli('account', 'list');
   assert.equal(list.accounts.length, 2);
@@ -166,9 +167,9 @@ test('a backup taken beside the service holds what was acknowledged, and no firs
 
 test('an idle service ends with 0 on SIGTERM and on SIGINT', async () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    const startedAt = performance.now();
+    const startedAt = runningMs();
     assert.deepEqual(await service.kill(signal), { code: 0, signal: null });
-    assert.ok(performance.now() - startedAt < 5_000);
+    assert.ok(runningMs() - startedAt < 15_000);
     await service.restart();
   }
   assert.equal((await service.api.get('/account')).status, 200, 'the same keys after a restart');

@@ -5,8 +5,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 
-test('the other roles answer /health, /ready and /metrics, and nothing else', { timeout: 60_000 }, async (t) => {
+test('the other roles answer /health, /ready and /metrics, and nothing else', { timeout: 150_000 }, async (t) => {
   const service = await startService();
   t.after(() => service.close());
   for (const role of ['delivery', 'smtp', 'webhooks', 'smtp,webhooks']) {
@@ -29,23 +30,24 @@ test('the other roles answer /health, /ready and /metrics, and nothing else', { 
 });
 
 test('beside a process that has the HTTP port, other roles start and say what is missing', {
-  timeout: 60_000,
+  timeout: 150_000,
 }, async (t) => {
   const first = await startService();
   t.after(() => first.close());
   const env = { POSTRIDER_HTTP_PORT: new URL(first.url).port, POSTRIDER_ROLES: 'delivery' };
   const second = await startService({ env });
   t.after(() => second.close());
-  assert.match(second.log, /of this process are not served/);
+  await waitUntil('its word in the log', () => second.log.includes('of this process are not served'));
   assert.equal((await first.anonymous.get('/health')).status, 200);
   assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
 });
 
-test('a setting that has no effect yet is warned about, once', { timeout: 60_000 }, async (t) => {
+test('a setting that has no effect yet is warned about, once', { timeout: 150_000 }, async (t) => {
   const service = await startService({
     env: { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_BOUNCE_DOMAIN: 'bounce.example', POSTRIDER_LOG_LEVEL: 'silent' },
   });
   t.after(() => service.close());
+  await waitUntil('the last line', () => /BOUNCE_DOMAIN.*\n$/.test(service.log));
   assert.deepEqual(service.log.split('\n'), [
     'postrider: POSTRIDER_INBOUND_PORT is set and has no effect in this version',
     'postrider: POSTRIDER_BOUNCE_DOMAIN is set and has no effect in this version',

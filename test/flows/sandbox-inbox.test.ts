@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
+import { runningMs } from '../kit/running-time.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
@@ -41,14 +42,14 @@ test('waiting answers the mail as soon as it comes, with its codes and links', a
   await send({ to: 'other@example.com', tags: ['login'] });
   await send({ to: 'new@example.com', subject: 'Welcome', tags: ['login'] });
   await send({ to: 'new@example.com', tags: ['signup'] });
-  const began = performance.now();
+  const began = runningMs();
   const id = await send({
     ...{ to: 'new@example.com', tags: ['a', 'login'] },
     html: '<p>Your code is 482913. <a href="https://shop.example/in?a=1&amp;b=2">Sign in</a></p>',
   });
   const { status, body } = await waiting;
   assert.equal(status, 200);
-  assert.ok(performance.now() - began < 5_000);
+  assert.ok(runningMs() - began < 10_000);
   assert.deepEqual([body.messageId, body.to, body.codes], [id, 'new@example.com', ['482913']]);
   assert.deepEqual(body.links, ['https://shop.example/in?a=1&b=2']);
   const again = await wait('to=new@example.com&tag=login&subject=code&timeoutSeconds=0');
@@ -69,6 +70,21 @@ test('waiting ends with 404 at its time, and wrong queries are named', async () 
     assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, field]);
   }
   assert.equal((await service.api.get('/sandbox/inbox/wait')).status, 403);
+});
+
+test('a stop sends away those who wait, and does not tell them that none came', async () => {
+  const stopped = await startService();
+  try {
+    const path = '/sandbox/inbox/wait?timeoutSeconds=60';
+    const waiting = stopped.sandboxApi.call({ method: 'GET', path, timeoutMs: 60_000 });
+    // Answered behind it, so that it waits by then.
+    await stopped.sandboxApi.get('/sandbox/inbox');
+    assert.equal((await stopped.kill('SIGTERM')).code, 0);
+    const { status, headers, body } = await waiting;
+    assert.deepEqual([status, headers['retry-after'], body.error.code], [503, '1', 'OVERLOADED']);
+  } finally {
+    await stopped.close();
+  }
 });
 
 test('five hundred who wait at once each get their own mail', async () => {

@@ -95,7 +95,7 @@ test('while a template is edited and deleted, each mail is wholly one version, a
   const after = await service.api.post('/send', mail({ templateId, templateVariables: { n: 1, list: [] } }));
   assert.equal(after.status, 404, after.text);
   assert.equal(after.body.error.code, 'NOT_FOUND');
-  await waitUntil('all mails', () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS, 30_000);
+  await waitUntil('all mails', () => sink.messages.filter((one) => one.to[0]!.startsWith('n')).length >= SENDS, 60_000);
   const seen = new Set<string>();
   for (const one of sink.messages.filter((message) => message.to[0]!.startsWith('n'))) {
     const { subject, html, text } = await PostalMime.parse(one.content);

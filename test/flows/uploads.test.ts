@@ -37,8 +37,7 @@ const mail = (to: string): JsonObject => ({
   subject: 'Files',
   html: '<p>See the files.</p>',
 });
-const arrived = (to: string) =>
-  waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)), 20_000);
+const arrived = (to: string) => waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
 const blobFiles = (): string[] =>
   readdirSync(path.join(service.dataDir, 'blobs'), { recursive: true, withFileTypes: true }).flatMap((one) =>
     one.isFile() ? [one.name] : [],
@@ -232,7 +231,11 @@ test('expired URLs are refused, and made anew by repeating the call', async () =
     assert.equal(second.id, first.id);
     assert.ok(second.expiresAt > first.expiresAt);
     assert.notEqual(second.uploads[0]!.uploadUrl, uploadUrl);
-    assert.equal((await put({ url: local(second.uploads[0]!.uploadUrl), headers, body: bytes })).status, 200);
+    // Which is good for a second as well: one that is too late for it makes another.
+    await waitUntil('an upload in its time', async () => {
+      const [{ uploadUrl: url }] = (await register(brief.api, [{ bytes }], 'again')).uploads as [Upload];
+      return (await put({ url: local(url), headers, body: bytes })).status === 200;
+    });
   } finally {
     await brief.close();
   }

@@ -13,6 +13,7 @@ import { hasForbiddenControl } from '../../src/mail/header.ts';
 import { htmlToText } from '../../src/mail/html-text.ts';
 import { composedSizeBytes } from '../../src/mail/size.ts';
 import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
+import { runningMs } from '../kit/running-time.ts';
 
 const anything = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }),
@@ -66,7 +67,7 @@ test('address parsers answer, and what they accept is safe and stable', () => {
 });
 
 test('long and repetitive addresses take no time', () => {
-  const start = performance.now();
+  const start = runningMs();
   for (const piece of [
     'a',
     '.',
@@ -87,7 +88,7 @@ test('long and repetitive addresses take no time', () => {
   ]) {
     for (const end of ['', '@b.example', '>', '"']) parseAddressList(piece.repeat(20_000) + end);
   }
-  assert.ok(performance.now() - start < 1500, `${performance.now() - start} ms`);
+  assert.ok(runningMs() - start < 1500, `${runningMs() - start} ms`);
 });
 
 test('the reply parser answers any bytes in any pieces, the same however they are cut', () => {

@@ -15,6 +15,7 @@ const LEVELS: string[][] = [
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox', 'nodes'],
   ['send', 'delivery', 'webhooks'],
   ['smtp', 'routes'],
+  ['config-values'],
   ['config'],
   ['roles'],
   ['cli'],
@@ -22,7 +23,9 @@ const LEVELS: string[][] = [
 ];
 
 /** Folders whose files are imported one by one. All others have a door: `<folder>/<folder>.ts`. */
-const WITHOUT_DOOR = new Set(['base', 'mail', 'storage', 'net', 'http', 'config', 'roles', 'cli', 'main', 'routes']);
+const WITHOUT_DOOR = new Set([
+  ...['base', 'mail', 'storage', 'net', 'http', 'config-values', 'config', 'roles', 'cli', 'main', 'routes'],
+]);
 
 /** Configuration is handed down as values: only those who put the house together read the table, others may name its types. */
 const READS_CONFIG = new Set(['roles', 'cli', 'main']);

@@ -159,7 +159,7 @@ export function speak(port: number, bytes: string | Buffer, enough?: (text: stri
     const timer = setTimeout(() => {
       socket.destroy();
       reject(new Error(`the server neither closed nor said enough: ${text}`));
-    }, 5_000);
+    }, 30_000);
     socket.setEncoding('latin1');
     socket.on('data', (chunk: string) => {
       text += chunk;

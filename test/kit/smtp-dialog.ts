@@ -109,7 +109,7 @@ async function runStep(stage: Stage, { kind, text }: Step, sending: { text: stri
   if (sending.text !== '') talker.send(sending.text);
   sending.text = '';
   if (kind === 'S') {
-    const said = await talker.line(3_000);
+    const said = await talker.line();
     if (text === '(closed)') assert.equal(said, undefined);
     else assert.ok(said !== undefined && matches(text, said), `wanted ${text}\nheard  ${said ?? '(closed)'}`);
     return;

@@ -24,7 +24,7 @@ export async function begin(
     helo: 'mail.example.com',
     tls: 'opportunistic',
     verifyCertificate: false,
-    timeouts: { greetingMs: 3000, envelopeMs: 3000, dotMs: 3000, ...timeouts },
+    timeouts: { greetingMs: 30_000, envelopeMs: 30_000, dotMs: 30_000, ...timeouts },
   });
   assert.ok(result.ok, JSON.stringify(result));
   open.push({ close: () => result.session.destroy() });

@@ -15,6 +15,8 @@ export interface Talker {
   /** Sends a line and answers the whole reply. */
   say(line: string, timeoutMs?: number): Promise<string>;
   startTls(options?: tls.ConnectionOptions): Promise<void>;
+  /** EHLO, STARTTLS, EHLO; throws unless it is welcome. */
+  secure(): Promise<void>;
   /** Resolves when the server has closed; what it said last is still to be read. */
   closed(timeoutMs?: number): Promise<void>;
   /** Ends the sending side. */
@@ -29,7 +31,7 @@ export function plainResponse({ username, password }: { username: string; passwo
   return Buffer.from(`\0${username}\0${password}`).toString('base64');
 }
 
-const SLOWEST_MS = 10_000;
+const SLOWEST_MS = 30_000;
 
 /** Connects and does not wait for the greeting. */
 export async function connectTalker(
@@ -124,19 +126,22 @@ export async function connectTalker(
     const said = await got;
     if (!said.startsWith(want)) throw new Error(`wanted ${want}, heard ${said}`);
   };
+  const secure = async (): Promise<void> => {
+    await expect('250', say('EHLO client.example'));
+    await expect('220', say('STARTTLS'));
+    await startTls();
+    await expect('250', say('EHLO client.example'));
+  };
 
   return {
-    ...{ send, line, reply, say, startTls },
+    ...{ send, line, reply, say, startTls, secure },
     closed: async (timeoutMs = SLOWEST_MS) => {
       await until('the end of the connection', () => isOver || undefined, timeoutMs);
     },
     end: () => void socket.end(),
     destroy: () => void socket.destroy(),
     logIn: async (credential) => {
-      await expect('250', say('EHLO client.example'));
-      await expect('220', say('STARTTLS'));
-      await startTls();
-      await expect('250', say('EHLO client.example'));
+      await secure();
       await expect('235', say(`AUTH PLAIN ${plainResponse(credential)}`));
     },
     get socket() {

@@ -13,7 +13,7 @@ import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const MAIN = path.join(root, 'bin/postrider.js');
-const START_TIMEOUT_MS = 20_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** Processes that must not outlive the test, however that ends. */
 const running = new Set<ChildProcess>();
@@ -102,7 +102,7 @@ export async function runCommand(
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
     const env = environment(options.dataDir, options.env);
-    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd: root, env, timeout: 30_000 });
+    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd: root, env, timeout: 60_000 });
     return { code: 0, ...done };
   } catch (error) {
     const { code, stdout = '', stderr = '' } = error as { code?: number; stdout?: string; stderr?: string };

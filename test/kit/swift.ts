@@ -35,7 +35,7 @@ export const SWIFT_PROGRAMS = [
 export const STORAGE_DOMAIN = 'swift.test';
 
 const BACKENDS = ['account', 'container', 'object'] as const;
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 
 /** Builds the three rings in one process (Debian's Python has Swift's modules); swift-ring-builder would take nine. */
 const RINGS = `
@@ -153,7 +153,7 @@ export async function startSwift({ pageSize = 1000 }: { pageSize?: number } = {}
     }
     execFileSync('/usr/bin/python3', ['-c', RINGS, folder, ...backendPorts.map(String)], {
       stdio: 'pipe',
-      timeout: 20_000,
+      timeout: 60_000,
     });
     for (const name of ['proxy', ...BACKENDS]) {
       const child = spawn(`swift-${name}-server`, [at(`${name}-server.conf`), '--verbose'], {

@@ -24,6 +24,8 @@ export interface CatcherAnswer {
   headers?: Record<string, string>;
   body?: string;
   delayMs?: number;
+  /** Answered when this has resolved. */
+  held?: Promise<unknown>;
   /** Cut the connection instead of answering. */
   reset?: boolean;
   /** Headers, then a body without end: as fast as possible, or one byte each so many milliseconds. */
@@ -99,6 +101,7 @@ export async function webhookCatcher(
     };
     requests.push(caught);
     const answer = (typeof script === 'function' ? script(caught) : script) ?? {};
+    await answer.held;
     if (answer.delayMs) setTimeout(() => reply(response, answer), answer.delayMs);
     else reply(response, answer);
   };

@@ -74,7 +74,7 @@ async function freePort(): Promise<number> {
 
 test('only what was refused, or may be done twice, reaches a second node', {
   skip: missing('haproxy'),
-  timeout: 60_000,
+  timeout: 150_000,
 }, async (t) => {
   const nodes = [await fakeNode(), await fakeNode()];
   const port = await freePort();

@@ -123,7 +123,7 @@ export async function startPostfix(options: {
   writeFileSync(at('etc/main.cf'), main.join(''));
   writeFileSync(at('etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${MASTER_SERVICES.join('\n')}\n`);
   const control = (command: string): void => {
-    execFileSync('/usr/sbin/postfix', ['-c', at('etc'), command], { stdio: 'pipe', timeout: 30_000 });
+    execFileSync('/usr/sbin/postfix', ['-c', at('etc'), command], { stdio: 'pipe', timeout: 60_000 });
   };
   const log = (): string => (existsSync(at('log')) ? readFileSync(at('log'), 'utf8') : '');
   const stop = (): void => {
@@ -135,7 +135,7 @@ export async function startPostfix(options: {
   };
   try {
     control('start');
-    await waitUntil('Postfix to listen', () => answers(port), 20_000);
+    await waitUntil('Postfix to listen', () => answers(port), 60_000);
   } catch (error) {
     const { stderr = '' } = error as { stderr?: Buffer | string };
     const said = `${stderr}${log()}`;
