@@ -153,12 +153,27 @@ function serveTcp(socket: net.Socket, respond: (query: Buffer) => Buffer | undef
   });
 }
 
-/** UDP and TCP on one free port; another is tried when the number is taken on one of the two. */
+/** On one free port both; another is tried when UDP has that number already. Answers the port. */
 async function bindBoth(udp: dgram.Socket, tcp: net.Server): Promise<number> {
-  await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(0, '127.0.0.1', resolve));
-  const { port } = tcp.address() as net.AddressInfo;
-  await new Promise<void>((resolve, reject) => udp.once('error', reject).bind(port, '127.0.0.1', resolve));
-  return port;
+  for (;;) {
+    await new Promise<void>((resolve, reject) => tcp.once('error', reject).listen(0, '127.0.0.1', resolve));
+    const { port } = tcp.address() as net.AddressInfo;
+    if (await isBound(udp, port)) return port;
+    await new Promise((resolve) => tcp.close(resolve));
+  }
+}
+
+function isBound(udp: dgram.Socket, port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
+      if (error.code === 'EADDRINUSE') resolve(false);
+      else reject(error);
+    };
+    udp.once('error', failed).bind(port, '127.0.0.1', () => {
+      udp.off('error', failed);
+      resolve(true);
+    });
+  });
 }
 
 export async function fakeDns(zone: FakeZone = {}): Promise<FakeDns> {

@@ -30,7 +30,8 @@ function callAt(
   what: { method: string; address: string; headers?: Record<string, string>; body?: string },
 ): Promise<PageAnswer> {
   return new Promise((resolve, reject) => {
-    const target = new URL(new URL(what.address).pathname, base);
+    const { pathname, search } = new URL(what.address);
+    const target = new URL(pathname + search, base);
     const { method, headers = {} } = what;
     const sent = request(target, { method, headers, agent: false }, (answer) => {
       const chunks: Buffer[] = [];

@@ -5,11 +5,11 @@
  * memcached that tempauth insists on should be: Swift then goes without it.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { freePorts } from './free-ports.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface Swift {
@@ -49,27 +49,6 @@ for name, port in zip(('account', 'container', 'object'), sys.argv[2:]):
     builder.rebalance()
     builder.get_ring().save(folder + '/' + name + '.ring.gz')
 `;
-
-/**
- * Ports that nobody listens on, from below those that the system itself gives out: it cannot give them to somebody else
- * before the servers are up, which with many tests at once it does.
- */
-async function freePorts(count: number): Promise<number[]> {
-  const ports: number[] = [];
-  while (ports.length < count) {
-    const port = randomInt(10_000, 32_000);
-    if (!ports.includes(port) && (await isFree(port))) ports.push(port);
-  }
-  return ports;
-}
-
-function isFree(port: number): Promise<boolean> {
-  const server = net.createServer();
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
-}
 
 function defaults(folder: string, port: number): string {
   return `[DEFAULT]

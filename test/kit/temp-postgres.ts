@@ -16,12 +16,12 @@ import {
   rmSync,
   symlinkSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { randomText } from '../../src/base/ids.ts';
+import { freePort } from './free-ports.ts';
 import { waitUntil } from './wait-until.ts';
 
 const NOBODY = 65_534;
@@ -137,14 +137,6 @@ function installPrograms(home: string): Programs {
   chownSync(home, NOBODY, NOBODY);
   chmodSync(home, 0o700);
   return { folder, identity: { uid: NOBODY, gid: NOBODY } };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** Runs until its standard input ends; then the server is ended and everything removed. */

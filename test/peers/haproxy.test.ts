@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import net, { type AddressInfo } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '../kit/free-ports.ts';
 import { missing } from '../kit/peers.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -62,14 +63,6 @@ function statusOf(url: string, { method, body, headers = {} }: How): Promise<num
     });
     asking.on('error', reject).end(body);
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 test('only what was refused, or may be done twice, reaches a second node', {

@@ -14,9 +14,10 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { freePort } from '../kit/free-ports.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -55,14 +56,6 @@ const ids = (user: string): { uid: number; gid: number } => {
   const id = (flag: string): number => Number(execFileSync('id', [flag, user], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
 };
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Starts one that knows these users of this domain. Throws with Postfix's own words when it does not come up. */
 export async function startPostfix(options: {
