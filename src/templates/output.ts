@@ -9,6 +9,7 @@
  */
 import {
   Context,
+  Drop,
   type Emitter,
   evalToken,
   type Liquid,
@@ -46,6 +47,17 @@ export interface Report {
   reduce(html: string): string;
 }
 
+/** What is told of loops, by `forloop` and `tablerowloop`. */
+const OF_LOOPS: readonly unknown[] = [
+  ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
+  ...['row', 'col', 'col0', 'col_first', 'col_last'],
+];
+
+/** Liquid's other objects stand for literals (nil, empty, blank), and can be compared. */
+function isLoop(value: unknown): boolean {
+  return value instanceof Drop && !('equals' in value);
+}
+
 export class MailContext extends Context {
   readonly report: Report;
 
@@ -53,6 +65,11 @@ export class MailContext extends Context {
     const renderLimit = report.budget.timeLimit as unknown as Context['renderLimit'];
     super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid, renderLimit });
     this.report = report;
+  }
+
+  /** Liquid reads and calls whatever an object of its own has, inherited or not; only what is meant to be read can be. */
+  override readProperty(...[of, key]: Parameters<Context['readProperty']>): unknown {
+    return of instanceof Drop && !OF_LOOPS.includes(toValue(key)) ? undefined : super.readProperty(of, key);
   }
 }
 
@@ -164,7 +181,12 @@ export class MailOutput implements Template {
 
   *#renderFiltered(context: MailContext, emitter: Emitter): Generator<unknown, void, unknown> {
     const { filters, initial } = this.#value;
-    let value = toValue(yield initial.evaluate(context, true));
+    const found = yield initial.evaluate(context, true);
+    if (isLoop(found)) {
+      context.report.addObject(this.#name);
+      return;
+    }
+    let value = toValue(found);
     const isOptional = filters[0]?.name === 'default';
     if ((value === undefined || value === null) && !isOptional) {
       emitter.write(this.#text(undefined, context.report));

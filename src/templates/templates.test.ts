@@ -106,6 +106,46 @@ test('nothing but own properties of what was given can be read', () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
+test('of a loop its counters can be read, and nothing else', () => {
+  const variables = { list: ['a', 'b'], none: [] };
+  const counters = ['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'];
+  const of = (loop: string) => counters.map((name) => `{{ ${loop}.${name} }}`).join(' ');
+  const told = '1 0 2 1 true false 2 2 1 1 0 false true 2 ';
+  assert.equal(filled({ text: `{% for i in list %}${of('forloop')} {% endfor %}`, variables }).text, told);
+  const cells = `{% tablerow i in list cols: 1 %}${of('tablerowloop')} {{ tablerowloop.row }}{{ tablerowloop.col_last }} {% endtablerow %}`;
+  assert.match(filled({ text: cells, variables }).text!, /1 0 2 1 true false 2 1true .*2 1 1 0 false true 2 2true /);
+  for (const name of [
+    'toString',
+    'toLocaleString',
+    'valueOf',
+    'constructor',
+    '__proto__',
+    '__proto__.x',
+    'next',
+    'i',
+  ]) {
+    const inLoop = filled({ text: `{% for i in list %}[{{ forloop.${name} }}]{{ i }}{% endfor %}`, variables });
+    assert.equal(inLoop.text, '[]a[]b', name);
+    assert.deepEqual(inLoop.missing, [`forloop.${name}`]);
+    const inTable = filled({
+      text: `{% tablerow i in list %}{{ tablerowloop["${name}"] }}{% endtablerow %}`,
+      variables,
+    });
+    assert.notEqual(inTable.missing.length, 0, name);
+  }
+  for (const print of [
+    '{{ forloop }}',
+    '{{ forloop | json }}',
+    '{% assign l = forloop %}{{ l }}',
+    '{% echo forloop %}',
+  ]) {
+    const failure = refused({ text: `{% for i in list %}${print}{% endfor %}`, variables });
+    assert.match(failure.details[0]!.message, /object/, print);
+  }
+  const literals = '{% if none == empty %}1{% endif %}{% if nothing == blank %}2{% endif %}{{ empty }}';
+  assert.equal(filled({ text: literals, variables }).text, '12');
+});
+
 test('a call of a function is not a template', () => {
   for (const html of [
     '{{constructor.constructor("return process")()}}',
