@@ -44,6 +44,6 @@ startDelivery({
     for (;;);
   },
   pollMs: 20,
-  suspectsAfterMs: 300,
+  suspectsAfterMs: 2_000,
 });
 writeSync(1, 'serving\n');

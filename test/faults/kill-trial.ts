@@ -101,7 +101,7 @@ export async function killTrial(options: TrialOptions): Promise<TrialReport> {
       if (list.length < 2) continue;
       duplicates += list.length - 1;
       for (const { at } of list.slice(0, -1)) {
-        const kill = Math.min(...killedAt.filter((one) => one >= at - STRAGGLER_MS));
+        const kill = Math.min(...killedAt.filter((one) => one >= at - STRAGGLER_MS - pausedMsBetween(one, at)));
         unrecordedMs = Math.max(unrecordedMs, kill - at);
       }
       const recorded = await deliveries(ledger.acknowledged.get(key)!.messageId);
@@ -144,7 +144,7 @@ export function duplicateFaults(copies: Copy[], killedAt: number[], recordedAt: 
     const kills = killedAt.filter(
       (kill) =>
         kill < later &&
-        kill >= earlier - STRAGGLER_MS &&
+        kill >= earlier - STRAGGLER_MS - pausedMsBetween(kill, earlier) &&
         kill <= earlier + RECORDING_MS + pausedMsBetween(earlier, kill),
     );
     if (kills.length === 0) faults.push('a copy that no kill explains');

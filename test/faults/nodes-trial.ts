@@ -160,5 +160,5 @@ export function explains(fault: Fault, earlierMs: number, laterMs: number): bool
   const begun =
     fault.fromMs < laterMs && fault.fromMs <= earlierMs + RECORDING_MS + pausedMsBetween(earlierMs, fault.fromMs);
   const lastedMs = fault.isStandstill ? fault.fromMs : (fault.untilMs ?? Number.POSITIVE_INFINITY);
-  return begun && lastedMs >= earlierMs - STRAGGLER_MS;
+  return begun && lastedMs >= earlierMs - STRAGGLER_MS - pausedMsBetween(lastedMs, earlierMs);
 }

@@ -20,8 +20,8 @@ test('mail whose content S3 does not give is delayed, never bounced and never cu
 }, async (t) => {
   const { proxy, sink, service } = await s3Service(t);
   const scheduled = async (to: string): Promise<JsonObject & { text: string; id: string }> => {
-    // Scheduled mail is read back when its time comes.
-    const mail = largeMail(to, { sendAt: new Date(Date.now() + 1500).toISOString() });
+    // Mail that was not to leave at once is read back when it leaves.
+    const mail = largeMail(to, { sendAt: new Date(Date.now() + 3_600_000).toISOString() });
     const accepted = await service.api.post('/send', mail);
     assert.equal(accepted.status, 202, accepted.text);
     return { ...mail, id: accepted.body.data.messageId };
@@ -30,6 +30,7 @@ test('mail whose content S3 does not give is delayed, never bounced and never cu
   for (const [name, fault] of FAULTS) {
     const mail = await scheduled(`${name}@x.example`);
     proxy.set(fault, { methods: ['GET'] });
+    await service.cli('queue', 'retry', mail.id);
     const delayed = await waitUntil(`${name}: the delay`, async () => {
       const found = await message(mail.id);
       return found.status === 'delayed' && found;

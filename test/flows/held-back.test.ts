@@ -20,6 +20,7 @@ const mailFrom = (domain: string, change: JsonObject = {}): JsonObject => ({
   from: `orders@${domain}`,
   ...{ to: 'a@x.example', subject: domain, text: 'Hi', ...change },
 });
+const HOUR = 3_600_000;
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 
 async function idOf(mail: JsonObject): Promise<string> {
@@ -43,9 +44,10 @@ const arrived = (subject: string): number =>
 test('mail from a domain that was removed after its acceptance bounces, and nothing of it leaves', async () => {
   const { service } = shop;
   const added = await service.cli('domain', 'add', service.live.accountId, 'gone.example', '--verified');
-  const id = await idOf(mailFrom('gone.example', { sendAt: inMs(1_500) }));
-  const sub = await idOf(mailFrom('mail.gone.example', { sendAt: inMs(1_500) }));
+  const id = await idOf(mailFrom('gone.example', { sendAt: inMs(HOUR) }));
+  const sub = await idOf(mailFrom('mail.gone.example', { sendAt: inMs(HOUR) }));
   assert.equal((await service.api.delete(`/domains/${added.domainId}`)).status, 200);
+  for (const messageId of [id, sub]) await service.cli('queue', 'retry', messageId);
   for (const messageId of [id, sub]) {
     const { timeline, attempts } = await settled(messageId, 'bounced');
     const { bounce } = timeline.at(-1);
@@ -68,12 +70,13 @@ test('nothing of a suspended account leaves; what waited leaves soon after', asy
   const { service } = shop;
   const { accountId } = service.live;
   const other = await service.cli('account', 'create', '--name', 'Other');
-  const waiting = await idOf(mailFrom('shop.example', { subject: 'waiting', sendAt: inMs(1_200) }));
-  const later = await idOf(mailFrom('shop.example', { subject: 'later', sendAt: inMs(60_000) }));
-  const played = await service.sandboxApi.post('/send', mailFrom('x.example', { sendAt: inMs(1_200) }));
+  const waiting = await idOf(mailFrom('shop.example', { subject: 'waiting', sendAt: inMs(HOUR) }));
+  const later = await idOf(mailFrom('shop.example', { subject: 'later', sendAt: inMs(HOUR) }));
+  const played = await service.sandboxApi.post('/send', mailFrom('x.example', { sendAt: inMs(HOUR) }));
   await service.cli('account', 'set', accountId, '--status', 'suspended');
   await waitUntil('the suspension to be felt', async () => (await service.api.get('/messages')).status === 403);
-  // Both were due together, so that the live one has been looked at when this one is gone.
+  // The live one is due first, so that it has been looked at when the other is gone.
+  for (const id of [waiting, played.body.data.messageId]) await service.cli('queue', 'retry', id);
   await waitUntil('the queue to come to rest', async () => {
     const status = await service.cli('queue', 'status');
     return status.depth === 2 && status.due === 0;

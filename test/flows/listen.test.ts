@@ -7,6 +7,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import type { JsonObject } from '../kit/api.ts';
+import { freePort } from '../kit/free-ports.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -19,7 +20,8 @@ const children: ChildProcess[] = [];
 
 before(async () => {
   machine = await webhookCatcher();
-  service = await startService();
+  // One that it has again after a restart.
+  service = await startService({ env: { POSTRIDER_HTTP_PORT: String(await freePort()) } });
 });
 after(async () => {
   for (const child of children) child.kill('SIGKILL');
@@ -111,9 +113,8 @@ test('events come to a developer’s machine, signed, through a restart of the s
   ]);
   machine.answer();
   await waitUntil('both of its lines', () => listener.lines().filter((one) => one.messageId === failed).length === 2);
-  const { port } = new URL(service.url);
   assert.equal((await service.kill('SIGTERM')).code, 0, 'streams do not hold up a stop');
-  await service.restart({ env: { POSTRIDER_HTTP_PORT: port } });
+  await service.restart();
   const later = await send('carol@example.com');
   await waitUntil('events after the restart', () => eventsOf(later).length === 2);
   const told = await waitUntil('a line for each', () => {
@@ -128,9 +129,7 @@ test('events come to a developer’s machine, signed, through a restart of the s
 });
 
 test('without --json there is a line for people, and a machine that is away is told so', async () => {
-  const closed = await webhookCatcher();
-  await closed.close();
-  const listener = listen('--forward', closed.url);
+  const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
   await waitUntil('its beginning', () => /The secret of this session is whsec_\S+\n/.test(listener.out));
   await waitUntil('the event', async () => {
     await send('dora@example.com');
