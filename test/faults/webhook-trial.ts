@@ -8,11 +8,14 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../kit/api.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const BATCH = 50;
+/** Between two looks at the whole log. */
+const LOOK_MS = 500;
 /** No event fails so often that its schedule ends. */
 const MOST_FAILURES = 5;
 /** A row that was being tried at two kills waits this long before it is tried again alone. */
@@ -144,7 +147,7 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
       // In the middle of what a clock that is moved makes happen, every third time.
       const moving = done % 3 === 2 ? service.sandboxApi.post('/sandbox/clock/advance', { seconds: 30 }) : undefined;
       moving?.catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 80));
+      await pause(Math.random() * 80);
       await kill();
     }
     await Promise.all(senders);
@@ -152,6 +155,8 @@ export async function webhookTrial({ messages, kills }: TrialOptions): Promise<T
     const log = await waitUntil(
       'every event to be told',
       async () => {
+        // What two kills met is tried again after some seconds only, and the service is to have the processor until then.
+        await pause(LOOK_MS);
         const advance = { method: 'POST', path: '/sandbox/clock/advance', body: { seconds: 6 * 3_600 } };
         const moved = await service.sandboxApi.call({ ...advance, timeoutMs: 60_000 });
         assert.equal(moved.status, 200, moved.text);
