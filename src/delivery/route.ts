@@ -96,6 +96,9 @@ async function resolveExchangers(routing: Routing, domain: string): Promise<Reso
     // RFC 7505 §4.1 asks for 556 5.1.10.
     return permanent(556, '5.1.10', `the domain ${domain} says that it takes no mail (null MX)`);
   }
+  if (mx.status === 'found' && mx.value.hosts.length === 0) {
+    return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
+  }
   // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
   const hosts = mx.status === 'found' ? mx.value.hosts.slice(0, MAX_EXCHANGERS).map((one) => one.host) : [domain];
   const candidates: Candidate[] = [];

@@ -1,13 +1,15 @@
 /**
  * Whose turn it is. Destinations take turns for the connections of the process, lanes (account and domain) take turns for
  * those of their destination, and within a lane it is first come, first served. So the backlog of one tenant costs another
- * one nothing but its share, and a domain that swallows connections holds no more than its limit.
+ * one nothing but its share, and a domain that swallows connections holds no more than its limit. An account whose domains
+ * swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400, two such accounts
+ * get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne, 1998).
  *
  * The limit of a destination moves between `floor` and `ceiling`: it grows by one when as many messages as it allows
  * connections have gone through, and shrinks by a quarter when a connection could not be opened or the peer said 421. A peer
  * that refuses one more connection while it serves others has told us its own limit: it is kept for a minute.
  */
-import type { Held } from './window.ts';
+import { accountOfLane, type Held } from './window.ts';
 
 export interface ConnectionLimits {
   initial: number;
@@ -30,11 +32,15 @@ export function sharedLimits(limits: ConnectionLimits, share: number): Connectio
 const MAX_GROUP = 50;
 const TOLD_MS = 60_000;
 const MAX_IDLE_DESTINATIONS = 2_000;
+/** Slots that one account may hold for each that is free. */
+const HELD_FOR_EACH_FREE = 4;
+/** Where several accounts have mail for a destination. */
+const SHARED = '';
 
 interface Lane {
   name: string;
-  /** Whoever is no longer waiting is skipped. */
-  queue: Held[];
+  /** Whoever is no longer waiting is skipped. Places before `head` are empty: the mail is not to stay in memory behind it. */
+  queue: (Held | undefined)[];
   head: number;
 }
 
@@ -47,8 +53,8 @@ export interface Destination {
   told: { limit: number; until: number } | undefined;
   /** Jobs that wait for a slot. */
   waiting: number;
-  /** Whether it stands in the row of destinations that want a slot. */
-  queued: boolean;
+  /** In whose row it stands, wanting a slot: that of the account which alone has mail for it, or of SHARED ones. */
+  queued: string | undefined;
   readonly ring: Lane[];
   readonly lanes: Map<string, Lane>;
 }
@@ -58,10 +64,10 @@ export interface Schedule {
   add(held: Held, options?: { first: boolean }): void;
   /** To be told when a job stopped waiting in another way than by next(). */
   forget(held: Held): void;
-  /** A destination with waiting jobs and a free slot, in turn; its `active` is raised. */
-  open(): Destination | undefined;
+  /** A slot for a destination with waiting jobs, in turn; its `active` is raised. */
+  open(): Slot | undefined;
   /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
-  close(destination: Destination, options?: { rests: boolean }): void;
+  close(slot: Slot, options?: { rests: boolean }): void;
   /** Lets destinations that rest ask again. */
   wake(): void;
   /**
@@ -75,8 +81,14 @@ export interface Schedule {
   /** A connection failed; `served` is the number of ours that the peer serves while it refuses one more. */
   failed(destination: Destination, served: number): void;
   readonly active: number;
-  /** All slots are taken and somebody wants one: a slot should end after its message. */
-  readonly crowded: boolean;
+  /** Somebody wants a slot and gets none: this one should end after its message. */
+  isCrowded(slot: Slot): boolean;
+}
+
+export interface Slot {
+  readonly destination: Destination;
+  /** Whom it is counted for: an account, or SHARED. */
+  readonly owner: string;
 }
 
 export interface ScheduleOptions {
@@ -87,15 +99,36 @@ export interface ScheduleOptions {
 
 export function openSchedule(options: ScheduleOptions): Schedule {
   const destinations = new Map<string, Destination>();
-  const row: Destination[] = [];
+  /** Those that want a slot: the owners take turns, and so do the destinations of one. Those that left it are skipped. */
+  const rows = new Map<string, Destination[]>();
+  const heldBy = new Map<string, number>();
   const resting = new Set<Destination>();
   let active = 0;
   let sweepAt = MAX_IDLE_DESTINATIONS;
 
+  const ownerOf = ({ ring }: Destination): string => (ring.length === 1 ? accountOfLane(ring[0]!.name) : SHARED);
+
   const want = (destination: Destination): void => {
-    if (destination.queued || destination.waiting === 0 || resting.has(destination)) return;
-    destination.queued = true;
-    row.push(destination);
+    if (destination.waiting === 0 || resting.has(destination)) return;
+    const owner = ownerOf(destination);
+    // Mail of another account may have come since: it must not wait for the first one's share.
+    if (destination.queued === owner || destination.queued === SHARED) return;
+    destination.queued = owner;
+    const row = rows.get(owner);
+    if (row) row.push(destination);
+    else rows.set(owner, [destination]);
+  };
+
+  const hasShare = (owner: string): boolean => (heldBy.get(owner) ?? 0) < HELD_FOR_EACH_FREE * (options.slots - active);
+
+  /** The next of a row that can take a slot; at its limit it leaves the row, and is put back when a slot ends or that grows. */
+  const takeFrom = (owner: string, row: Destination[]): Destination | undefined => {
+    for (let destination = row.shift(); destination; destination = row.shift()) {
+      if (destination.queued !== owner) continue;
+      destination.queued = undefined;
+      if (destination.waiting > 0 && destination.active < Math.floor(limitOf(destination))) return destination;
+    }
+    return undefined;
   };
 
   /** The ceiling may have come down since the limit grew: other processes take their share. */
@@ -111,7 +144,7 @@ export function openSchedule(options: ScheduleOptions): Schedule {
         limit: initial,
         told: undefined,
         waiting: 0,
-        queued: false,
+        queued: undefined,
         ring: [],
         lanes: new Map(),
       };
@@ -125,6 +158,7 @@ export function openSchedule(options: ScheduleOptions): Schedule {
     while (lane.head < lane.queue.length) {
       const held = lane.queue[lane.head]!;
       if (held.state === 'waiting') return held;
+      lane.queue[lane.head] = undefined;
       lane.head += 1;
     }
     destination.lanes.delete(lane.name);
@@ -154,9 +188,7 @@ export function openSchedule(options: ScheduleOptions): Schedule {
     get active() {
       return active;
     },
-    get crowded() {
-      return active >= options.slots && row.length > 0;
-    },
+    isCrowded: ({ owner }) => (active >= options.slots ? rows.size > 0 : !hasShare(owner) && rows.has(owner)),
     add: (held, { first } = { first: false }) => {
       const destination = destinationOf(held.destination);
       destination.waiting += 1;
@@ -179,20 +211,27 @@ export function openSchedule(options: ScheduleOptions): Schedule {
     },
     open: () => {
       if (active >= options.slots) return undefined;
-      for (let destination = row.shift(); destination; destination = row.shift()) {
-        destination.queued = false;
-        // At its limit it leaves the row, and is put back when a slot ends or the limit grows.
-        if (destination.waiting === 0 || destination.active >= Math.floor(limitOf(destination))) continue;
+      for (const [owner, row] of rows) {
+        if (!hasShare(owner)) continue;
+        const destination = takeFrom(owner, row);
+        rows.delete(owner);
+        // Behind the others.
+        if (row.length > 0) rows.set(owner, row);
+        if (!destination) continue;
         destination.active += 1;
         active += 1;
+        heldBy.set(owner, (heldBy.get(owner) ?? 0) + 1);
         want(destination);
-        return destination;
+        return { destination, owner };
       }
       return undefined;
     },
-    close: (destination, { rests } = { rests: false }) => {
+    close: ({ destination, owner }, { rests } = { rests: false }) => {
       destination.active -= 1;
       active -= 1;
+      const held = (heldBy.get(owner) ?? 0) - 1;
+      if (held > 0) heldBy.set(owner, held);
+      else heldBy.delete(owner);
       if (rests) resting.add(destination);
       else want(destination);
       forgetIdle();

@@ -6,10 +6,10 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { Settlement } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { startSettler } from './settler.ts';
 
+const remover = { add: () => undefined };
 const SETTLEMENT = { seq: 1, fence: 1, messageId: 'msg_1', to: 'delivered' } as Settlement;
 
 test('a database that comes back is told at once, however long the pause has grown', async () => {
@@ -25,7 +25,7 @@ test('a database that comes back is told at once, however long the pause has gro
   } as unknown as Database;
   let recordedMs = 0;
   const settler = startSettler({
-    ...{ database, blobs: {} as Blobs, log: silentLog },
+    ...{ database, remover, log: silentLog },
     onRecorded: () => {
       recordedMs = runningMs();
     },
@@ -55,7 +55,7 @@ test('a storage that refuses without being away is not asked more often for it',
   } as unknown as Database;
   const nothing = (): void => undefined;
   const settler = startSettler({
-    ...{ database, blobs: {} as Blobs, log: silentLog, onRecorded: nothing, onDone: nothing, onPaused: nothing },
+    ...{ database, remover, log: silentLog, onRecorded: nothing, onDone: nothing, onPaused: nothing },
   });
   settler.add(SETTLEMENT);
   await settler.drained();

@@ -9,8 +9,8 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { crashOperation, type Settlement, type SettleResult, settleOperation } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { BlobRemover } from '../storage/remove-blobs.ts';
 
 const MAX_BATCH = 200;
 const FIRST_PAUSE_MS = 100;
@@ -23,7 +23,8 @@ const CRASH_PAUSE_MS = 30_000;
 
 export interface SettlerDeps {
   database: Database;
-  blobs: Blobs;
+  /** For content that is named no longer; recording never waits for it. */
+  remover: Pick<BlobRemover, 'add'>;
   log: Log;
   /** Told once for every result that stands in the database. */
   onRecorded(settlement: Settlement): void;
@@ -64,14 +65,6 @@ export function startSettler(deps: SettlerDeps): Settler {
     remembered.set(settlement.seq, settlement);
   };
 
-  const removeBlobs = async (keys: string[]): Promise<void> => {
-    for (const key of keys) {
-      await deps.blobs.remove(key).catch((error: Error) => {
-        deps.log.warn({ blobKey: key, error: error.message }, 'content could not be removed; the sweep will do it');
-      });
-    }
-  };
-
   const handleLost = (batch: Settlement[], lost: number[]): void => {
     for (const seq of lost) {
       const settlement = batch.find((one) => one.seq === seq)!;
@@ -96,7 +89,7 @@ export function startSettler(deps: SettlerDeps): Settler {
     const requeued = new Set(waiting.map((one) => one.seq));
     deps.onDone(batch.map((one) => one.seq).filter((seq) => !requeued.has(seq)));
     for (const one of batch) newFences.delete(one.seq);
-    if (result.blobKeys.length > 0) await removeBlobs(result.blobKeys);
+    deps.remover.add(result.blobKeys);
   };
 
   /** One result that our own code refuses to record: it must not stand in the way of the others. */

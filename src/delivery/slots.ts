@@ -16,7 +16,7 @@ import type { Marks } from './marks.ts';
 import { expiredWhileSuspended, judge, type Outcome } from './outcome.ts';
 import { openRoom } from './room.ts';
 import { RELAY } from './route.ts';
-import type { Destination, Schedule } from './schedule.ts';
+import type { Destination, Schedule, Slot } from './schedule.ts';
 import { type AttemptFacts, settlementOf } from './settlement.ts';
 import type { Settler } from './settler.ts';
 import { playSandbox } from './to-sandbox.ts';
@@ -84,8 +84,9 @@ export function openSlots(deps: SlotDeps): Slots {
 
   const playAll = (group: Held[]): void => {
     for (const held of group) {
+      const played = playSandbox(held.job, { nowMs: nowOf(held), random: deps.random() });
       window.move(held, 'settling');
-      settler.add(playSandbox(held.job, { nowMs: nowOf(held), random: deps.random() }));
+      settler.add(played);
     }
   };
 
@@ -101,6 +102,14 @@ export function openSlots(deps: SlotDeps): Slots {
         // The lease runs out and is taken over, which counts as a crash as well.
         log.warn({ error: failure.message }, 'a crash could not be recorded');
       });
+    }
+  };
+
+  const playOrCrash = async (group: Held[]): Promise<void> => {
+    try {
+      playAll(group);
+    } catch (error) {
+      await crash(group, error as Error);
     }
   };
 
@@ -266,7 +275,8 @@ export function openSlots(deps: SlotDeps): Slots {
     return group;
   };
 
-  const runSlot = async (destination: Destination): Promise<void> => {
+  const runSlot = async (slot: Slot): Promise<void> => {
+    const { destination } = slot;
     let line: Line | undefined;
     let group = begin(destination);
     for (; group; group = begin(destination)) {
@@ -274,18 +284,18 @@ export function openSlots(deps: SlotDeps): Slots {
       trying += group.length;
       const mark = await marks.set(group);
       if (!mark) for (const held of group.reverse()) putBack(held);
-      else if (destination.key === SANDBOX) playAll(group);
+      else if (destination.key === SANDBOX) await playOrCrash(group);
       else if (await isHeldBack(group)) await giveBack(group);
       else line = await tryGroup(destination, group, line);
       mark?.end();
       trying -= group.length;
       giveRoomBack?.();
       if (giveRoomBack) schedule.wake();
-      if (schedule.crowded) break;
+      if (schedule.isCrowded(slot)) break;
     }
     if (line) connections.release(line);
     // Whoever waits and may not start now is woken by what it waits for: a lease, or room for its content.
-    schedule.close(destination, { rests: group === undefined });
+    schedule.close(slot, { rests: group === undefined });
     if (schedule.active === 0) for (const resolve of whenIdle.splice(0)) resolve();
     pump();
   };
@@ -293,7 +303,7 @@ export function openSlots(deps: SlotDeps): Slots {
   const pump = (): void => {
     if (pumping || !deps.open()) return;
     pumping = true;
-    for (let destination = schedule.open(); destination; destination = schedule.open()) void runSlot(destination);
+    for (let slot = schedule.open(); slot; slot = schedule.open()) void runSlot(slot);
     pumping = false;
   };
 

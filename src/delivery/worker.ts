@@ -19,6 +19,7 @@ import type { Handover, Settlement } from '../messages/messages.ts';
 import type { OpenSmtpOptions } from '../net/smtp-client.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import { type BlobRemover, createBlobRemover } from '../storage/remove-blobs.ts';
 import type { KeysFor } from './attempt.ts';
 import { startClockWatch } from './clock-watch.ts';
 import { type Connections, openConnections } from './connections.ts';
@@ -44,6 +45,8 @@ const STOP_DOTS_MS = 2_000;
 const STOP_GRACE_MS = 26_000;
 const STOP_RECORDING_MS = 2_500;
 const STOP_RELEASING_MS = 500;
+/** For content that settled mail left; what is not removed then is swept a day later. */
+const STOP_REMOVING_MS = 2_000;
 /** What brought the process down before is tried again when everything else has had this time to flow. */
 const SUSPECTS_AFTER_MS = 15_000;
 
@@ -105,10 +108,9 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   let stopping: Promise<void> | undefined;
   const open = (): boolean => !stopping && !settler.paused;
 
+  const remover = createBlobRemover({ blobs, log });
   const settler = startSettler({
-    database,
-    blobs,
-    log,
+    ...{ database, remover, log },
     onRecorded: (settlement) => count(deps.metrics, settlement),
     onDone: (seqs) => {
       forget(seqs, { window, intake });
@@ -190,7 +192,9 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     stop: () => {
       clearInterval(timer);
       const graceMs = deps.stopGraceMs ?? STOP_GRACE_MS;
-      stopping ??= Promise.resolve().then(() => wind({ window, connections, intake, settler, slots, log, graceMs }));
+      stopping ??= Promise.resolve().then(() =>
+        wind({ window, connections, intake, settler, remover, slots, log, graceMs }),
+      );
       return stopping;
     },
   };
@@ -218,6 +222,7 @@ interface Winding {
   connections: Connections;
   intake: Intake;
   settler: Settler;
+  remover: BlobRemover;
   slots: Slots;
   log: Log;
   graceMs: number;
@@ -225,7 +230,7 @@ interface Winding {
 
 /** Winds up: no attempt begins any more; those that run end, results are recorded, the rest is given back. */
 async function wind(parts: Winding): Promise<void> {
-  const { window, connections, intake, settler, slots, log, graceMs } = parts;
+  const { window, connections, intake, settler, remover, slots, log, graceMs } = parts;
   const deadline = performance.now() + graceMs + STOP_RECORDING_MS;
   connections.cancelOpening();
   const extending = setInterval(() => void intake.extend(), POLL_MS);
@@ -248,6 +253,8 @@ async function wind(parts: Winding): Promise<void> {
   );
   if (settler.pending > 0) log.error({ unrecorded: settler.pending }, 'stopped with results that are not recorded');
   settler.abandon();
+  await within(remover.idle(), Math.min(performance.now() + STOP_REMOVING_MS, deadline + STOP_RELEASING_MS));
+  remover.abandon();
   log.info({ released: untried.length }, 'delivery stopped');
 }
 

@@ -58,6 +58,8 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
     }
     looking = false;
     if (!stopped && logs.size > 0) plan(again ? GAP_MS : pollMs);
+    // Whoever comes next is looked for anew.
+    else again = false;
   };
 
   const plan = (waitMs: number): void => {

@@ -31,34 +31,53 @@ function isWithin(place: string, around: string): boolean {
 /** Members of a map or list with too many of them that are judged. */
 const MAX_MEMBERS = 1_000;
 
+/** The faults of one field, and every place that holds one of them. */
+interface Faulty {
+  faults: readonly Fault[];
+  places: ReadonlySet<string>;
+}
+
+function faultyOf(faults: readonly Fault[]): Faulty {
+  const places = new Set<string>();
+  for (const { field } of faults) {
+    places.add(field);
+    for (let at = 1; at < field.length; at += 1)
+      if (field[at] === '.' || field[at] === '[') places.add(field.slice(0, at));
+  }
+  return { faults, places };
+}
+
 /** Undefined when nothing of the value can be judged. */
-function fittingPart(value: unknown, place: string, faults: readonly Fault[]): unknown {
+function fittingPart(value: unknown, place: string, faulty: Faulty): unknown {
+  // Most of a long list has nothing to do with the few faults that are told.
+  if (!faulty.places.has(place)) return value;
+  const { faults } = faulty;
   const own = faults.filter((fault) => fault.field === place);
   if (own.some((fault) => !isOfCount(fault))) return undefined;
   if (typeof value !== 'object' || value === null) return value;
-  const inside = faults.filter((fault) => isWithin(fault.field, place));
   const most = own.length === 0 ? Number.POSITIVE_INFINITY : MAX_MEMBERS;
   if (Array.isArray(value)) {
-    return value.slice(0, most).map((element, index) => fittingElement(element, fieldPath(place, index), inside));
+    return value.slice(0, most).map((element, index) => fittingElement(element, fieldPath(place, index), faulty));
   }
-  const members = fittingMembers(value, place, { faults: inside, most });
+  const members = fittingMembers(value, place, { faulty, most });
   return Object.fromEntries(members.filter(([, member]) => member !== undefined));
 }
 
 /** In an element the names of members that are at fault stay, without a value: they are not missing. */
-function fittingElement(element: unknown, place: string, faults: readonly Fault[]): unknown {
+function fittingElement(element: unknown, place: string, faulty: Faulty): unknown {
+  if (!faulty.places.has(place)) return element;
   const isObject = typeof element === 'object' && element !== null && !Array.isArray(element);
-  if (!isObject || faults.some((fault) => fault.field === place)) return fittingPart(element, place, faults);
-  return Object.fromEntries(fittingMembers(element, place, { faults, most: Number.POSITIVE_INFINITY }));
+  if (!isObject || faulty.faults.some((fault) => fault.field === place)) return fittingPart(element, place, faulty);
+  return Object.fromEntries(fittingMembers(element, place, { faulty, most: Number.POSITIVE_INFINITY }));
 }
 
 function fittingMembers(
   value: object,
   place: string,
-  { faults, most }: { faults: readonly Fault[]; most: number },
+  { faulty, most }: { faulty: Faulty; most: number },
 ): [string, unknown][] {
   const members = Object.entries(value).slice(0, most);
-  return members.map(([key, member]) => [key, fittingPart(member, fieldPath(place, key), faults)]);
+  return members.map(([key, member]) => [key, fittingPart(member, fieldPath(place, key), faulty)]);
 }
 
 /** Whether nothing is wrong with an object but some of its entries: it is one of free names, and fits without them. */
@@ -82,9 +101,10 @@ export function fittingFields(value: unknown, faults: readonly Fault[]): Fitting
     Object.defineProperty(to, name, { value: part, enumerable: true });
   };
   for (const [name, member] of Object.entries(value)) {
-    const faulty = faults.filter((fault) => fault.field === name || isWithin(fault.field, name));
-    const part = faulty.length === 0 ? member : fittingPart(member, name, faulty);
-    if (faulty.length === 0 || isEntriesOnly(name, member, faulty)) add(fields, name, part);
+    const place = fieldPath('', name);
+    const faulty = faults.filter((fault) => fault.field === place || isWithin(fault.field, place));
+    const part = faulty.length === 0 ? member : fittingPart(member, place, faultyOf(faulty));
+    if (faulty.length === 0 || isEntriesOnly(place, member, faulty)) add(fields, name, part);
     else {
       malformed.add(name);
       if (part !== undefined) add(rest, name, part);

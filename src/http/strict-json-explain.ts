@@ -30,10 +30,19 @@ export function positionFault(text: string, at: number, message: string): Fault 
   return { field: '', message: `${message} (line ${line}, column ${column})`, line, column };
 }
 
-/** `field` followed by a member or an element, as refusals write it: `attachments[0].sha256`. */
+/** Of a key in a place; nobody names fields like that. */
+const MAX_KEY_LENGTH = 200;
+const MAX_PLACE_LENGTH = 1_000;
+
+/**
+ * `field` followed by a member or an element, as refusals write it: `attachments[0].sha256`. Long keys are cut, and what lies
+ * deeper than a long place is told as that place: places are made and compared by the thousand.
+ */
 export function fieldPath(base: string, part: string | number): string {
+  if (base.length > MAX_PLACE_LENGTH) return base;
   if (typeof part === 'number') return `${base}[${part}]`;
-  return base === '' ? part : `${base}.${part}`;
+  const key = part.length > MAX_KEY_LENGTH ? `${part.slice(0, MAX_KEY_LENGTH)}…` : part;
+  return base === '' ? key : `${base}.${key}`;
 }
 
 interface Level {

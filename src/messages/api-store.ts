@@ -272,7 +272,8 @@ export const moveMessageOperation = operation(
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
     const aheadMs = await heldAheadOf(tx, move);
     const moved = await tx.run(
-      'UPDATE work SET due = ? WHERE seq = ? AND leased = 0',
+      // One that was set aside behind its lane would be called back when there is room, whenever that is.
+      'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',
       sendAtMs - aheadMs,
       found.work_seq,
     );

@@ -116,7 +116,8 @@ function toMxAnswer(records: { exchange: string; priority: number }[]): DnsAnswe
       return host === undefined ? [] : [{ host: host.toLowerCase(), preference: priority }];
     })
     .slice(0, MAX_MX);
-  return hosts.length === 0 ? { status: 'no-such-domain' } : { status: 'found', value: { nullMx: false, hosts } };
+  // None of them may be a host name, such as an address: the domain is there all the same.
+  return { status: 'found', value: { nullMx: false, hosts } };
 }
 
 interface WithTtl {

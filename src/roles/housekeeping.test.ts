@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { deliveryRig, type Rig } from '../../test/kit/delivery-rig.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
+import type { Blobs } from '../storage/blobs.ts';
 import { newBlobKey } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import type { Database } from '../storage/database.ts';
@@ -191,6 +192,27 @@ test('a look that misses a name, such as one into an old snapshot, removes nothi
   const left = new Set(await blobKeys());
   assert.ok(keys.length > 0 && keys.every((key) => left.has(key)));
   assert.ok(!left.has(orphan), 'control');
+});
+
+test('a stop waits for one removal, and not for all that are left', async () => {
+  for (let i = 0; i < 10; i += 1) age(await rig.blobs.put(Buffer.from(`orphan ${i}`)), Date.now() - 2 * DAY);
+  let removed = 0;
+  let stopped: Promise<void> | undefined;
+  const blobs: Blobs = {
+    ...rig.blobs,
+    remove: (key) => {
+      removed += 1;
+      stopped ??= keeping.stop();
+      return rig.blobs.remove(key);
+    },
+  };
+  const keeping = startHousekeeping({
+    ...{ database: rig.storage.database, blobs, clock: rig.clock, log: silentLog, orphanMs: 0 },
+  });
+  for (let i = 0; i < 3; i += 1) await keeping.run();
+  await stopped;
+  assert.equal(removed, 1);
+  await rounds(2);
 });
 
 /** A blob without waiting for the disk: the file as put() would name it, in few folders. */

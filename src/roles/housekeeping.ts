@@ -73,7 +73,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     const left = [...keys];
     let failed: string | undefined;
     const remover = async (): Promise<void> => {
-      for (let key = left.pop(); key !== undefined && failed === undefined; key = left.pop()) {
+      for (let key = left.pop(); key !== undefined && failed === undefined && !stopping; key = left.pop()) {
         await blobs.remove(key).catch((error: Error) => {
           failed = error.message;
         });
@@ -170,8 +170,13 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     const missed = await named(stillNamedBlobsOperation, twice);
     if (missed.size > 0) log.error({ blobKeys: [...missed] }, 'blobs that are named looked like orphans; they stay');
     const orphans = twice.filter((key) => !missed.has(key));
-    for (const key of orphans) await blobs.remove(key);
-    return orphans.length;
+    let removed = 0;
+    for (const key of orphans) {
+      if (stopping) break;
+      await blobs.remove(key);
+      removed += 1;
+    }
+    return removed;
   };
 
   const sweepOrphans = async (): Promise<number> => {

@@ -111,6 +111,16 @@ test('a move that was begun by a process that is dead is in nobody’s way after
   assert.equal(await now(), 2 * HOUR);
 });
 
+test('a clock is moved by twenty years in all and no further', async () => {
+  const { advance, now } = await open();
+  const year = 365 * 24 * HOUR;
+  assert.equal((await advance(20 * year)).ok, true);
+  const refused = await advance(1);
+  assert.ok(!refused.ok && refused.failure.code === 'INVALID_REQUEST');
+  assert.deepEqual([refused.failure.details[0]?.field, await now()], ['seconds', 20 * year]);
+  assert.equal((await advance(0)).ok, true);
+});
+
 test('a client that goes away ends the move', async () => {
   const { database, clock, deliveries, scheduled, now } = await open();
   await scheduled(1, 2, 3);

@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure } from '../base/failure.ts';
+import { type Failure, failure, invalid } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
@@ -65,12 +65,19 @@ const TAKEN_WITHIN_MS = 2_500;
 const LOOK_EVERY_MS = 10;
 /** Calls of one account that wait in this process for those before them. */
 const MOST_IN_LINE = 20;
+/** So far ahead of the real time at most: long before years have five digits and ids no room for their time. */
+const MOST_AHEAD_MS = 20 * 365 * 86_400_000;
 
 export interface Advance {
   accountId: string;
   byMs: number;
   /** Ends the move after the step under way. */
   signal: AbortSignal;
+}
+
+function tooFar(): Failure {
+  const message = `must not lead more than ${MOST_AHEAD_MS / 86_400_000} days ahead of the real time; what the clock was moved by stays`;
+  return invalid([{ field: 'seconds', message }]);
 }
 
 function busy(): Failure {
@@ -116,6 +123,7 @@ async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advance
   const { database, clock, runners } = deps;
   const { accountId, byMs, signal } = advance;
   const by = randomText(16);
+  if ((await createSandboxClock(deps).aheadMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
   await quiet(deps, advance);
   if (!(await begin(deps, accountId, by))) return refuse(busy());
   const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);

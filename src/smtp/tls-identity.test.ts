@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -110,6 +110,10 @@ test('files that change are taken when both fit, and open sessions stay', async 
   assert.equal(peerOf(fresh), second);
   rmSync(keyFile);
   assert.equal(identity.reload(), false);
+  // A folder that may not be entered, or a link that leads to itself, cannot even be looked at.
+  symlinkSync(keyFile, keyFile);
+  assert.equal(identity.reload(), false);
+  rmSync(keyFile);
   for (const talker of [old, between, fresh]) {
     assert.equal(await talker.say('NOOP'), '250 2.0.0 OK');
     talker.destroy();

@@ -63,9 +63,10 @@ export function openTlsIdentity(options: {
   let complaint: string | undefined;
 
   const reload = (): boolean => {
-    const state = stateOf(files);
-    if (state === seen) return false;
+    let state: string;
     try {
+      state = stateOf(files);
+      if (state === seen) return false;
       current = contextOf(readFiles(files), ticketKeys);
     } catch (error) {
       const { message } = error as Error;

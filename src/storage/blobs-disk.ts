@@ -107,7 +107,11 @@ export function openDiskBlobs(folder: string): Blobs {
     },
     read: async (key) => {
       const file = await open(place(key), 'r').catch(unlessMissing);
-      return file && Readable.from(streamAsWritten(key, file.createReadStream()), { objectMode: false });
+      if (!file) return undefined;
+      const source = file.createReadStream();
+      const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
+      // One that is given up before its first piece never gets to close the file by itself.
+      return content.once('close', () => source.destroy());
     },
     open: async (key) => {
       const file = await open(place(key), 'r').catch(unlessMissing);

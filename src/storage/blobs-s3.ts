@@ -94,7 +94,10 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     read: async (key) => {
       const answer = await client.run(getObject(key), async (one) => one);
-      return answer && Readable.from(streamAsWritten(key, wholeBody('GetObject', answer)), { objectMode: false });
+      if (!answer) return undefined;
+      const content = Readable.from(streamAsWritten(key, wholeBody('GetObject', answer)), { objectMode: false });
+      // One that is given up before its first piece never gets to free the connection by itself.
+      return content.once('close', answer.discard);
     },
     sizeOf: async (key) => {
       assertBlobKey(key);

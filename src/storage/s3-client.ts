@@ -50,6 +50,8 @@ export interface S3Answer {
   /** Length that the body must have; undefined for chunked ones, which end by themselves. */
   sizeBytes: number | undefined;
   body: AsyncIterable<Buffer>;
+  /** Gives up what is left of the body, and with it the connection; nothing when it was read to its end. */
+  discard(): void;
   /** How long the body may be waited for, beside the time that its bytes take. */
   waitMs: number;
 }
@@ -109,9 +111,13 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     // Also ends what undici's own limits do not cover: a name that is not resolved, a connection that never gets free.
     const cut = new AbortController();
     const timer = setTimeout(() => cut.abort(new Error('it took too long')), CONNECT_MS + 2 * answerMs);
+    // A request that waits for a connection is not ended by its signal.
+    const overdue = new Promise<never>((_, reject) => {
+      cut.signal.addEventListener('abort', () => reject(cut.signal.reason), { once: true });
+    });
     let got: Dispatcher.ResponseData;
     try {
-      got = await request(signed.url, {
+      const asked = request(signed.url, {
         method: call.method,
         headers: {
           ...Object.fromEntries(signed.headers as unknown as Iterable<[string, string]>),
@@ -123,6 +129,11 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         headersTimeout: answerMs,
         signal: cut.signal,
       });
+      asked.then(
+        (late) => cut.signal.aborted && giveUp(late),
+        () => undefined,
+      );
+      got = await Promise.race([asked, overdue]);
     } catch (error) {
       throw notAnswered(call.name, error);
     } finally {
@@ -138,11 +149,12 @@ export function openS3Client(options: S3ClientOptions): S3Client {
       const length = headers['content-length'];
       const sizeBytes = length === undefined ? undefined : Number(length);
       if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
-        got.body.destroy();
+        giveUp(got);
         throw new S3Trouble(`${call.name} was answered without a length`, { again: true });
       }
       const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
-      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, waitMs };
+      const discard = (): void => giveUp(got);
+      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, discard, waitMs };
     }
     const body = await beginning(got.body, ERROR_BYTES);
     const region = headers['x-amz-bucket-region'];
@@ -185,6 +197,10 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     presign: async (call, { expiresInSeconds, nowMs }) => (await sign(call, nowMs, { expiresInSeconds })).url.href,
     close: () => agent.destroy(),
   };
+}
+
+function giveUp({ body }: Dispatcher.ResponseData): void {
+  if (!body.destroyed) body.on('error', () => undefined).destroy();
 }
 
 async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {

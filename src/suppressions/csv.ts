@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
 import { type Fault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { turn } from '../base/turns.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
@@ -99,10 +100,10 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
 }
 
 /** The addresses of a file, each once, and how many lines repeat one or have expired. INVALID_REQUEST names every faulty line. */
-export function readSuppressions(
+export async function readSuppressions(
   text: string,
   nowMs: number,
-): Result<{ suppressions: Suppression[]; passedOver: number }> {
+): Promise<Result<{ suppressions: Suppression[]; passedOver: number }>> {
   const read = readCsv(text.startsWith('\uFEFF') ? text.slice(1) : text);
   if ('unclosedAt' in read) {
     return refuse(invalid([{ field: `line ${read.unclosedAt}`, message: 'has a quote that is not closed' }]));
@@ -117,6 +118,8 @@ export function readSuppressions(
   const found = new Map<string, Suppression>();
   let passedOver = 0;
   for (const line of lines) {
+    const wait = turn();
+    if (wait) await wait;
     const one = readLine(line, columns, nowMs);
     if (typeof one === 'string') faults.push({ field: `line ${line.number}`, message: one });
     else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) passedOver += 1;

@@ -181,7 +181,7 @@ function csvRoutes({ database, clock }: { database: Database; clock: Clock }): R
       response: { status: 200, schema: closed({ imported: Type.Integer(), skipped: Type.Integer() }) },
       handle: async (request) => {
         const nowMs = clock.now();
-        const read = readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);
+        const read = await readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);
         if (!read.ok) return read;
         const { suppressions, passedOver } = read.value;
         let imported = 0;

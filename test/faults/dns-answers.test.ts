@@ -31,6 +31,7 @@ before(async () => {
     'empty.example': { TXT: ['x'] },
     'private.example': { MX: [[10, 'inside.example']] },
     'inside.example': { A: ['10.1.2.3', '127.0.0.1'] },
+    'literal.example': { MX: [[10, '192.0.2.1']] },
     'many.example': { MX: Array.from({ length: 500 }, (_, i): [number, string] => [i, `h${i}.example`]) },
     ...Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`h${i}.example`, { A: ['127.0.0.3'] }])),
   });
@@ -72,6 +73,7 @@ const rows: [domain: string, status: string, enhanced: string | null, category: 
     ['loop.example', 'bounced', '5.4.4', 'domain-not-found', false],
     ['empty.example', 'bounced', '5.4.4', 'domain-not-found', false],
     ['private.example', 'bounced', '5.4.4', 'policy', false],
+    ['literal.example', 'bounced', '5.4.4', 'domain-not-found', false],
     ['many.example', 'delayed', null, 'network', false],
   ];
 
