@@ -98,7 +98,7 @@ const set: Command = {
     const account = await withStore({ config, clock }, (store) =>
       store.database.execute(setAccountOperation, {
         ...{ id, plan, status, approvedEmailBytes },
-        nowMs: clock.now(),
+        nowMs: store.clock.now(),
       }),
     );
     if (!account) throw unknownAccount(id);

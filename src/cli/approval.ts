@@ -41,9 +41,8 @@ const list: Command = {
 
 async function decide(call: CommandCall, status: 'approved' | 'rejected', reason: string | null): Promise<Decided> {
   const id = call.positionals[0] ?? '';
-  const decision = { id, status, reason, nowMs: call.clock.now() };
   const decided = await withStore({ config: call.config, clock: call.clock }, (store) =>
-    store.database.execute(decideApprovalOperation, decision),
+    store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),
   );
   if (!decided) throw new CommandError('NOT_FOUND', `there is no request ${id}; see postrider approval list`);
   if (!decided.decided) throw new CommandError('CONFLICT', `${id} is ${decided.approval.status} already`);

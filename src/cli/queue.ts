@@ -19,7 +19,7 @@ const status: Command = {
   positionals: [],
   run: async ({ config, clock }) => {
     const { oldestDueMs, ...counts } = await withStore({ config, clock }, (store) =>
-      store.database.execute(queueStatusOperation, clock.now()),
+      store.database.execute(queueStatusOperation, store.clock.now()),
     );
     const oldestDueAt = oldestDueMs === null ? null : new Date(oldestDueMs).toISOString();
     const data = { ...counts, oldestDueAt };
@@ -50,7 +50,7 @@ const retry: Command = {
   run: async (call) => {
     const messageId = call.positionals[0] ?? '';
     const outcome = await withQueued(call, (store, message) =>
-      store.database.execute(retryOperation, { ...message, nowMs: call.clock.now() }),
+      store.database.execute(retryOperation, { ...message, nowMs: store.clock.now() }),
     );
     if (!outcome.retried && outcome.reason === 'sending') throw sending(messageId);
     if (!outcome.retried) throw new CommandError('NOT_FOUND', `there is no message ${messageId} in the queue`);
@@ -70,7 +70,7 @@ const cancel: Command = {
       // A message that has left is in no queue any more, and its state is the reason that the operator wants to hear.
       const holder = await store.database.execute(messageHolderOperation, messageId);
       if (!holder) throw new CommandError('NOT_FOUND', `there is no message ${messageId}`);
-      const nowMs = call.clock.now();
+      const nowMs = store.clock.now();
       const args = { ...holder, messageId, nowMs, eventId: newId('evt', nowMs) };
       const outcome = await store.database.execute(cancelMessageOperation, args);
       if (outcome.changed) {

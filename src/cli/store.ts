@@ -51,7 +51,8 @@ export async function withStore<T>(options: StoreOptions, use: (store: CommandSt
         database,
         embedded,
         blobs: store.blobs,
-        clock,
+        // Of a shared database, whose moments are the same for all nodes and commands.
+        clock: database.clock ?? clock,
         secretKey: () => loadSecretKey({ directory, database, configured: config.secretKey }),
       });
     } finally {

@@ -42,6 +42,20 @@ test('a domain that is removed while recipients of one email wait is felt by the
   assert.deepEqual(rig.rows('SELECT email FROM suppression'), []);
 });
 
+test('one look for due mail passes over all of a suspended account, however much it is', async () => {
+  const [rig, sink] = await rigWithSink({ pollMs: 3_600_000 });
+  const account = (id: string, status: string) =>
+    rig.tamper(`INSERT INTO account VALUES ('${id}', 'x', 'paid', '${status}', 2000000, '{}', 0)`);
+  account('acc_suspended', 'suspended');
+  account('acc_active', 'active');
+  const many = Array.from({ length: 450 }, (_, index) => `${index}@y.example`);
+  await rig.store({ accountId: 'acc_suspended', to: many });
+  const [id] = await rig.store({ accountId: 'acc_active', to: ['a@x.example'] });
+  rig.delivery.nudge();
+  await settled(rig, id!, 'delivered');
+  assert.equal(sink.accepted, 1);
+});
+
 test('mail in the hands of the delivery is given back untried when its account is suspended, and bounces at its end', async () => {
   let suspended = true;
   let asked = 0;

@@ -191,9 +191,9 @@ export function startIntake(deps: IntakeDeps): Intake {
     const suspects = window.suspects === 0 && performance.now() - startedAt >= deps.suspectsAfterMs;
     const freeOnly = isFreeOnly(database.state());
     const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects, freeOnly };
-    const jobs = await database.execute(claimOperation, request);
+    const { jobs, taken } = await database.execute(claimOperation, request);
     receive(jobs, nowMs + DELIVERY_LEASE_MS);
-    return jobs.length >= limit;
+    return taken >= limit;
   };
 
   const claim = (): Promise<boolean> => {

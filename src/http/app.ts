@@ -32,6 +32,8 @@ export interface HttpLimits {
   /** The whole request, streamed uploads included. */
   requestTimeoutMs: number;
   keepAliveTimeoutMs: number;
+  /** For a client that takes nothing of its answer any more. */
+  stallTimeoutMs: number;
 }
 
 export const defaultLimits: HttpLimits = {
@@ -41,6 +43,7 @@ export const defaultLimits: HttpLimits = {
   bodyTimeoutMs: 60_000,
   requestTimeoutMs: 900_000,
   keepAliveTimeoutMs: 65_000,
+  stallTimeoutMs: 60_000,
 };
 
 /** Something that answers requests below some paths by itself; no key is asked for. */
@@ -119,8 +122,17 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
   return timer.unref();
 }
 
+/**
+ * Nothing came or went for a while. Whoever waits for an answer may go on; one that does not take what is written is cut off, or
+ * it would hold its place among those in work, and a file, for good. Told here instead of on the server, so that Node goes on
+ * closing connections that are idle between requests.
+ */
+function cutStalled(socket: Socket): void {
+  if (socket.writableLength > 0) socket.destroy();
+}
+
 function serverOf(limits: HttpLimits): Server {
-  return createServer({
+  const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
     // Judged by judgeForm, which answers in the one shape.
@@ -130,6 +142,8 @@ function serverOf(limits: HttpLimits): Server {
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.min(5_000, Math.max(50, limits.headersTimeoutMs / 4)),
   });
+  server.timeout = limits.stallTimeoutMs;
+  return server;
 }
 
 /** Builds the server; nothing listens until listen(). */
@@ -195,6 +209,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
 
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     const exchange = new Exchange(request, response, log);
+    response.on('timeout', cutStalled);
     traffic.live.add(exchange);
     const malformed = judgeForm(request);
     if (malformed !== undefined) {

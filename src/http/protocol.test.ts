@@ -4,9 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { httpShell, type RawAnswer, readAnswers, type Shell, speak } from '../../test/kit/http-shell.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { type CallerKey, defineRoute } from './route.ts';
 
 let shell: Shell;
 before(async () => {
@@ -43,6 +45,32 @@ async function assertRefusedOnce(
   assert.equal(answers.length, 1, `one answer: ${JSON.stringify(answers)}`);
   assertRefusal(answers[0], status, code);
   assert.equal(answers[0]?.headers.connection, 'close');
+}
+
+test('a client that takes nothing of its answer is cut off, and one that waits for it is not', async (t) => {
+  const endless = defineRoute<CallerKey>({
+    ...{ method: 'GET', path: '/endless', summary: 'Has no end', tag: 'notes', auth: 'none' },
+    response: { status: 200, contentType: 'text/plain' },
+    handle: () => ({ ok: true, contentType: 'text/plain', content: Readable.from(pieces(), { objectMode: false }) }),
+  });
+  const own = await httpShell({ limits: { stallTimeoutMs: 300, maxInWork: 1 }, more: [endless] });
+  t.after(() => own.close());
+  const waiting = speak(own.port, 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+  await waitUntil('it to be in work', () => own.held.started === 1);
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  own.held.release();
+  assert.equal(readAnswers(await waiting)[0]?.status, 200);
+
+  const stalled = connect(own.port, '127.0.0.1', () => stalled.write('GET /endless HTTP/1.1\r\nHost: a\r\n\r\n'));
+  t.after(() => stalled.destroy());
+  stalled.on('error', () => undefined).pause();
+  // The only place is taken until it is cut off.
+  await waitUntil('its place to be taken', async () => (await fetch(`${own.url}/stream`)).status === 503);
+  await waitUntil('its place to be free', async () => (await fetch(`${own.url}/stream`)).status === 200);
+});
+
+function* pieces(): Generator<Buffer> {
+  for (;;) yield Buffer.alloc(64_000, 'x');
 }
 
 const ambiguous: Record<string, string> = {

@@ -7,7 +7,7 @@ import { sameAddressKey } from '../mail/address.ts';
 import * as queue from '../queue/queue.ts';
 import { locked, type Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
-import type { ClaimRequest, Settlement, SettleResult } from './delivery-store.ts';
+import type { Claimed, ClaimRequest, Settlement, SettleResult } from './delivery-store.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob } from './message.ts';
@@ -19,7 +19,7 @@ type ClaimedRow = queue.Work &
 
 type WholeRow = queue.Work & JobRow & { account_status: string | null };
 
-export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise<DeliveryJob[]> {
+export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise<Claimed> {
   const statements = queue.claimStatements('postgres', { kind: DELIVERY_WORK, ...request });
   const claimed = await Promise.all(
     statements.map(({ sql, params }) =>
@@ -48,7 +48,10 @@ export async function claimJobs(tx: Transaction, request: ClaimRequest): Promise
   const suppressed = await suppressedAmong(tx, whole, request.nowMs);
   // Both are written and removed together; a row that lost its message all the same must not stop the claims.
   for (const row of rows) if (!existing.includes(row as WholeRow)) await queue.finish(tx, row);
-  return whole.map((row) => (suppressed.has(row.seq) ? { ...jobOf(row, row), suppressed: true } : jobOf(row, row)));
+  const jobs = whole.map(
+    (row): DeliveryJob => (suppressed.has(row.seq) ? { ...jobOf(row, row), suppressed: true } : jobOf(row, row)),
+  );
+  return { jobs, taken: rows.length };
 }
 
 /** Numbers of the rows whose address is on the list now. */

@@ -24,17 +24,24 @@ export interface ClaimRequest {
   freeOnly?: boolean;
 }
 
+export interface Claimed {
+  jobs: DeliveryJob[];
+  /** Rows that were looked at, those of suspended accounts among them, which rest again: as many as asked for means that there may be more. */
+  taken: number;
+}
+
 const onPostgres = loadedOnce(() => import('./delivery-postgres.ts'));
 
 export const claimOperation = operation(
   'messages.claim',
   'write',
-  async (tx, request: ClaimRequest): Promise<DeliveryJob[]> => {
+  async (tx, request: ClaimRequest): Promise<Claimed> => {
     if (tx.dialect === 'postgres') return (await onPostgres()).claimJobs(tx, request);
     const jobs: DeliveryJob[] = [];
     const heldBack: { work: queue.Work; expiresAt: number }[] = [];
     const statuses = new Map<string, string | undefined>();
-    for (const work of await queue.claim(tx, { kind: DELIVERY_WORK, ...request })) {
+    const claimed = await queue.claim(tx, { kind: DELIVERY_WORK, ...request });
+    for (const work of claimed) {
       const row = await tx.get<JobRow>(
         `SELECT m.status, m.recipient, m.created_at, m.expires_at, e.envelope_from, e.header_from, e.header_message_id,
            e.size_bytes, e.options, e.retain, e.source, e.content, e.blob_key
@@ -56,7 +63,7 @@ export const claimOperation = operation(
       } else jobs.push(jobOf(work, row));
     }
     await giveBackSuspended(tx, heldBack, request.nowMs);
-    return jobs;
+    return { jobs, taken: claimed.length };
   },
 );
 

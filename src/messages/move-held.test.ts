@@ -18,7 +18,7 @@ test('mail that was set aside and is moved to tomorrow does not leave when its l
     recipients: ['moved@x.example', 'stays@x.example'],
   });
   const { recipients } = await database.execute(acceptOperation, mail);
-  const jobs = await database.execute(claimOperation, { ...claim, nowMs });
+  const { jobs } = await database.execute(claimOperation, { ...claim, nowMs });
   assert.equal(jobs.length, 2);
   const leases = jobs.map(({ seq, fence }) => ({ seq, fence }));
   await database.execute(holdOperation, { leases, untilMs: nowMs });
@@ -26,12 +26,12 @@ test('mail that was set aside and is moved to tomorrow does not leave when its l
   const moved = await database.execute(moveMessageOperation, { ...key, sendAtMs: nowMs + DAY, nowMs });
   assert.equal(moved.changed, true);
   await database.execute(unholdOperation, { nowMs, lanes: [{ lane: jobs[0]!.lane, limit: 100 }] });
-  const next = await database.execute(claimOperation, { ...claim, nowMs });
+  const { jobs: next } = await database.execute(claimOperation, { ...claim, nowMs });
   assert.deepEqual(
     next.map((job) => job.messageId),
     [recipients[1]!.messageId],
     'the other one is called back',
   );
-  const later = await database.execute(claimOperation, { ...claim, nowMs: nowMs + DAY });
+  const { jobs: later } = await database.execute(claimOperation, { ...claim, nowMs: nowMs + DAY });
   assert.ok(later.some((job) => job.messageId === key.messageId));
 });

@@ -115,7 +115,7 @@ test('one message shows its attempts and its timeline, oldest first, and its con
   const api = app.api(accountId);
   const content = 'Subject: Hi\r\n\r\nBody with \u00e4\r\n';
   const id = await seed({ accountId, content });
-  const job = (await claim()).find((one) => one.messageId === id)!;
+  const job = (await claim()).jobs.find((one) => one.messageId === id)!;
   assert.equal((await api.get(`/messages/${id}`)).body.status, 'sending');
   await app.temp.database.execute(settleOperation, [
     {
@@ -200,7 +200,7 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
   const expiry = new Date(Date.parse(sendAt) + 259_200_000).toISOString();
   assert.deepEqual([status, moved.body.sendAt, nextAttemptAt, expiresAt], ['scheduled', sendAt, sendAt, expiry]);
   assert.deepEqual(
-    (await claim()).filter((job) => job.messageId === id),
+    (await claim()).jobs.filter((job) => job.messageId === id),
     [],
   );
   for (const wrong of [new Date(clock.now() + 31 * 86_400_000).toISOString(), 'soon']) {
@@ -208,7 +208,7 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
     assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'sendAt']);
   }
   clock.advance(60_000);
-  assert.equal((await claim()).filter((job) => job.messageId === id).length, 1);
+  assert.equal((await claim()).jobs.filter((job) => job.messageId === id).length, 1);
   const later = new Date(clock.now() + 60_000).toISOString();
   assert.equal((await api.patch(`/messages/${id}`, { sendAt: later })).status, 409);
   const past = await seed({ accountId, sendAtMs: clock.now() + 3_600_000 });
@@ -216,7 +216,7 @@ test('a scheduled message is moved with its expiry; others are not', async () =>
   assert.deepEqual([leaving.status, leaving.body.status], [200, 'queued'], leaving.text);
   assert.equal(leaving.body.expiresAt, new Date(clock.now() + 259_200_000).toISOString());
   assert.equal(
-    (await claim()).filter((job) => job.messageId === past).length,
+    (await claim()).jobs.filter((job) => job.messageId === past).length,
     1,
     'a time that has passed sends at once',
   );
@@ -275,7 +275,7 @@ test('what is sent again to a suppressed address and not to be kept leaves nothi
   const api = app.api(accountId);
   const blobKey = await blobs.put(Buffer.alloc(100_000, 0x20));
   const first = await seed({ accountId });
-  const job = (await claim()).find((one) => one.messageId === first)!;
+  const job = (await claim()).jobs.find((one) => one.messageId === first)!;
   await app.temp.database.execute(settleOperation, [
     {
       ...{ seq: job.seq, fence: job.fence, accountId, mode: 'live', messageId: first, emailSeq: job.emailSeq },

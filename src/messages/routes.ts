@@ -29,6 +29,7 @@ import {
 import { streamLargeContent } from './large-content.ts';
 import { type EmailOptions, MESSAGE_STATUSES, type MessageStatus, messageBody } from './message.ts';
 import { resendMessage } from './resend.ts';
+import { createSearches } from './searches.ts';
 
 export interface MessageRouteDeps {
   database: Database;
@@ -121,6 +122,7 @@ export function messageRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[]
 }
 
 function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Caller>[] {
+  const searches = createSearches();
   return [
     defineRoute({
       ...{ method: 'GET', path: '/messages', tag: 'messages', auth: 'key' },
@@ -136,7 +138,8 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
           before: after === undefined ? null : String(after[0]),
           limit: limit + 1,
         };
-        const rows = await database.execute(listMessagesOperation, asked);
+        const list = () => database.execute(listMessagesOperation, asked);
+        const rows = isSearch(asked) ? await searches.run(asked.accountId, list) : await list();
         return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: messageBody });
       },
     }),
@@ -185,6 +188,11 @@ async function readContent(
   }
   const stored = found.blob_key === null ? found.content : await blobs.get(found.blob_key);
   return stored ? streamLargeContent({ content: Buffer.from(stored), files }, blobs) : undefined;
+}
+
+/** Whether the filter may pass over all messages of the account. */
+function isSearch({ status, messageId, to, from, subject, tag }: ReturnType<typeof filtersOf>): boolean {
+  return messageId === null && [status, to, from, subject, tag].some((one) => one !== null);
 }
 
 function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {

@@ -7,6 +7,8 @@ import { htmlToText } from '../mail/html-text.ts';
 import { codesOf } from './codes.ts';
 
 const READ_BYTES = 4_000_000;
+/** Parsing takes its time for each line, 4 us of it, however short. */
+const READ_LINES = 60_000;
 const MOST_FOUND = 100;
 
 export interface Preview {
@@ -21,7 +23,8 @@ export interface Preview {
 }
 
 export async function previewOf(content: Uint8Array): Promise<Preview> {
-  const email = await PostalMime.parse(content.subarray(0, READ_BYTES));
+  // Mail in mail is an attachment here: to look into it takes as long again for each level.
+  const email = await PostalMime.parse(beginningOf(content), { forceRfc822Attachments: true });
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const { originalKey, value } of email.headers) {
     headers[originalKey] = originalKey in headers ? `${headers[originalKey]}\n${value}` : value;
@@ -29,6 +32,16 @@ export async function previewOf(content: Uint8Array): Promise<Preview> {
   const html = withoutLastLineEnd(email.html);
   const text = withoutLastLineEnd(email.text);
   return { html, text, headers, links: linksOf(html ?? '', text ?? ''), codes: codesIn(html, text) };
+}
+
+function beginningOf(content: Uint8Array): Uint8Array {
+  const most = content.subarray(0, READ_BYTES);
+  let end = -1;
+  for (let lines = 0; lines < READ_LINES; lines += 1) {
+    end = most.indexOf(0x0a, end + 1);
+    if (end === -1) return most;
+  }
+  return most.subarray(0, end + 1);
 }
 
 /** Of the text; of the html where there is none in the text. */

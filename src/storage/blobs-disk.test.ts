@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync 
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Unavailable } from '../base/failure.ts';
 import { openDiskBlobs } from './blobs-disk.ts';
 
@@ -12,6 +13,16 @@ function temporaryFolder(t: TestContext): string {
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
+
+test('content that is given up before its first piece leaves no file open', async (t) => {
+  const folder = temporaryFolder(t);
+  const blobs = openDiskBlobs(folder);
+  const key = await blobs.put(Buffer.alloc(100_000));
+  const open = () => readdirSync('/proc/self/fd').length;
+  const before = open();
+  for (let i = 0; i < 50; i += 1) (await blobs.read(key))!.destroy();
+  await waitUntil('the files to be closed', () => open() <= before + 2);
+});
 
 test('what crashed writes left goes after an hour, and nothing else', async (t) => {
   const folder = temporaryFolder(t);

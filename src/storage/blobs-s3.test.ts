@@ -42,6 +42,15 @@ test('SlowDown, 5xx and cut connections are tried again a few times, with the sa
   }
 });
 
+test('content that is given up before its first piece frees its connection', async (t) => {
+  const { blobs } = await store(t, (_request, response) =>
+    response.setHeader('content-length', CONTENT.length).end(CONTENT),
+  );
+  // More than there are connections.
+  for (let i = 0; i < 300; i += 1) (await blobs.read(KEY))!.destroy();
+  assert.deepEqual(await blobs.get(KEY), CONTENT);
+});
+
 test('what does not pass is Unavailable after a bounded number of tries', async (t) => {
   const { blobs, requests } = await store(t, (_request, response) => refuse(response, 503, 'SlowDown', 'Reduce.'));
   await assert.rejects(blobs.put(CONTENT), troubled(false, /PutObject was answered with 503 SlowDown Reduce\./));

@@ -193,7 +193,7 @@ export const settling: Scenario = async (stage) => {
   const mail = acceptance(stage, { accountId, change: { retain: 'none' } });
   const use = { submissionId: made.id, accountId, mode: 'live', version: 1, nowMs: stage.nowMs } as const;
   await stage.act(acceptLargeOperation, { acceptance: mail, use });
-  const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.database.execute(claimOperation, claimRequest(stage));
   const mine = jobs.filter((job) => job.accountId === accountId);
   const settled = await stage.act(
     settleOperation,

@@ -25,7 +25,7 @@ export const heldBack: Scenario = async (stage) => {
   const status = (to: 'active' | 'suspended', nowMs = stage.nowMs + 60_000) =>
     stage.act(setAccountOperation, { id: accountId, plan: null, status: to, approvedEmailBytes: null, nowMs });
   await status('suspended');
-  const claimed = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs: claimed } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
     claimed.map((job) => [job.accountId === accountId, job.mode, job.recipient]),
     [
@@ -35,9 +35,9 @@ export const heldBack: Scenario = async (stage) => {
     ],
     'the sandbox, other accounts, and what has to be told that it expired',
   );
-  assert.equal((await stage.act(claimOperation, claimRequest(stage))).length, 0, 'what is held back rests');
+  assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 0, 'what is held back rests');
   await status('active', stage.nowMs);
-  const again = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs: again } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
     again.map((job) => [job.recipient, job.attempts, job.crashes]),
     [
@@ -53,7 +53,7 @@ export const bouncedAgain: Scenario = async (stage) => {
   const to = ['ended', 'ends', 'wish', 'endless', 'new'].map((name) => `${name}@x.example`);
   const made = acceptance(stage, { accountId, to: [...to, 'New@x.example'] });
   await stage.act(acceptOperation, made);
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const entries: [email: string, reason: 'manual' | 'complaint' | 'bounce', expiresAt: number | null][] = [
     ['ended@x.example', 'complaint', stage.nowMs - 1],
     ['ends@x.example', 'manual', stage.nowMs + HOUR],

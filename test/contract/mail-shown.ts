@@ -72,7 +72,7 @@ export const sandbox: Scenario = async (stage) => {
   const mails = ['One Ä', 'two'].map((subject) => acceptance(stage, { accountId, change, email: { subject } }));
   mails[1]!.emails[0]!.recipients[0]!.simulateSuppressed = true;
   for (const mail of mails) await stage.act(acceptOperation, mail);
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const complaint = { id: stage.id('evt'), type: 'Complaint', detail: {} } as const;
   const followedBy = { to: 'complained', event: complaint } as const;
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, { followedBy, sandboxOutcome: 'Complained' })]);

@@ -251,9 +251,9 @@ export const delivering: Scenario = async (stage) => {
     to: ['a@x.example', 'b@x.example', 'c@y.example', 'd@y.example', 'e@z.example'],
   });
   await stage.act(acceptOperation, mail);
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   assert.equal(jobs.length, 5);
-  assert.equal((await stage.act(claimOperation, claimRequest(stage))).length, 0, 'all are leased');
+  assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 0, 'all are leased');
   const [a, b, c, d, e] = jobs as [DeliveryJob, DeliveryJob, DeliveryJob, DeliveryJob, DeliveryJob];
   await stage.act(queueStatusOperation, stage.nowMs + 60_000);
   const delayed = { to: 'delayed', nextAttemptAtMs: stage.nowMs + HOUR } as const;
@@ -269,7 +269,7 @@ export const delivering: Scenario = async (stage) => {
   await stage.act(releaseOperation, { leases: [d], untilMs: stage.nowMs });
   await stage.act(holdOperation, { leases: [e], untilMs: stage.nowMs });
   await stage.act(heldLanesOperation, { after: '', limit: 10 });
-  const retaken = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs: retaken } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
     retaken.map((job) => job.messageId),
     [d.messageId],
@@ -281,7 +281,7 @@ export const delivering: Scenario = async (stage) => {
       { lane: 'none', limit: 5 },
     ],
   });
-  const freed = await stage.act(claimOperation, claimRequest(stage, -HOUR));
+  const { jobs: freed } = await stage.act(claimOperation, claimRequest(stage, -HOUR));
   assert.deepEqual(
     freed.map((job) => job.messageId),
     [e.messageId],
@@ -292,7 +292,7 @@ export const delivering: Scenario = async (stage) => {
     1,
   );
   await stage.act(markOperation, { leases: [freed[0]!], tried: true });
-  const taken = await stage.act(claimOperation, claimRequest(stage, -HOUR));
+  const { jobs: taken } = await stage.act(claimOperation, claimRequest(stage, -HOUR));
   assert.deepEqual(
     taken.map((job) => job.crashes),
     [1, 1],
@@ -328,7 +328,7 @@ export const contentOf: Scenario = async (stage) => {
     email: { content: null, blobKey: 'zz/1' },
   });
   await stage.act(acceptOperation, mail);
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const key = { accountId, mode: 'live', messageId: jobs[0]!.messageId } as const;
   assert.deepEqual((await stage.act(settleOperation, [settlement(stage, jobs[0]!)])).blobKeys, []);
   await stage.act(findContentOperation, key);
@@ -341,7 +341,7 @@ export const contentOf: Scenario = async (stage) => {
     email: { content: null, blobKey: 'zz/2' },
   });
   await stage.act(acceptOperation, both);
-  const pair = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs: pair } = await stage.act(claimOperation, claimRequest(stage));
   const together = pair.map((job) => settlement(stage, job, { attempt: null, event: null }));
   assert.deepEqual((await stage.act(settleOperation, together)).blobKeys, ['zz/2']);
 };

@@ -35,7 +35,7 @@ export const emails: Scenario = async (stage) => {
   );
   for (const one of made) await stage.act(acceptOperation, one);
   const ids = made.map((one) => one.emails[0]!.recipients[0]!.messageId);
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const finished = jobs.filter((job) => job.messageId !== ids[1]);
   await stage.act(
     settleOperation,

@@ -125,7 +125,7 @@ export const movingTheClock: Scenario = async (stage) => {
     acceptOperation,
     acceptance(stage, { accountId, change: { ...after, sendAtMs: stage.nowMs + 65 * MINUTE } }),
   );
-  const jobs = await stage.act(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
     jobs.map(({ messageId, aheadMs }) => [messageId, aheadMs]),
     [[nowId, 61 * MINUTE]],

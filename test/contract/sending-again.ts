@@ -43,7 +43,7 @@ export const sendingAgain: Scenario = async (stage) => {
   assert.equal(await stage.act(acceptAgainOperation, refused), undefined);
 
   const firstIds = new Set(first.emails.flatMap((email) => email.recipients.map((one) => one.messageId)));
-  const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.database.execute(claimOperation, claimRequest(stage));
   const mine = jobs.filter((job) => job.accountId === accountId);
   const settle = async (which: boolean): Promise<string[]> => {
     const blobKeys: string[] = [];

@@ -155,7 +155,7 @@ export const reactions: Scenario = async (stage) => {
       ...change,
     });
   assert.equal(await track({}), true, 'before the delivery: by a machine');
-  const jobs = await stage.database.execute(claimOperation, claimRequest(stage));
+  const { jobs } = await stage.database.execute(claimOperation, claimRequest(stage));
   const job = jobs.find((one) => one.messageId === ada)!;
   await stage.act(settleOperation, [settlement(stage, job)]);
   const later = stage.nowMs + 60 * SECOND;

@@ -56,7 +56,7 @@ test('many connections over few sessions: every message is claimed once', { skip
   const claimAll = async (index: number): Promise<void> => {
     for (;;) {
       const request = { nowMs: Date.now(), leaseMs: 60_000, limit: 7, suspects: false };
-      const jobs = await nodes[index % 2]!.execute(claimOperation, request);
+      const { jobs } = await nodes[index % 2]!.execute(claimOperation, request);
       if (jobs.length === 0) return;
       taken.push(...jobs.map((job) => job.messageId));
     }

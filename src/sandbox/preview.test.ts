@@ -1,0 +1,31 @@
+/** Looking at captured mail costs little, whatever it is made of. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runningMs } from '../../test/kit/running-time.ts';
+import { previewOf } from './preview.ts';
+
+const HEAD = 'From: a@x.example\r\nTo: b@x.example\r\nSubject: Code\r\nMIME-Version: 1.0\r\n';
+const BOUND_MS = 1_500;
+
+async function timed(mail: string) {
+  const began = runningMs();
+  const preview = await previewOf(Buffer.from(mail));
+  const ms = runningMs() - began;
+  assert.ok(ms < BOUND_MS, `${Math.round(ms)} ms`);
+  return preview;
+}
+
+test('mail in mail in mail is not looked into, and the text before it is', async () => {
+  const nested = `${'Content-Type: message/rfc822\r\n\r\n'.repeat(98)}${'\r\n'.repeat(500_000)}`;
+  assert.equal((await timed(`${HEAD}${nested}`)).headers.Subject, 'Code');
+  const mixed = `${HEAD}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nYour code is 123456.\r\n--b\r\n${nested}\r\n--b--\r\n`;
+  const preview = await timed(mixed);
+  assert.equal(preview.text, 'Your code is 123456.');
+  assert.deepEqual(preview.codes, ['123456']);
+});
+
+test('of a million short lines the first are shown', async () => {
+  const { text } = await timed(`${HEAD}\r\nYour code is 123456.\r\n${'a\r\n'.repeat(700_000)}`);
+  assert.match(text!, /^Your code is 123456\.\r?\na\r?\n/);
+  assert.ok(text!.length < 400_000);
+});
