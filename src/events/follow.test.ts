@@ -1,5 +1,4 @@
 /** Waking those who follow the log, where the last of them leaves at the wrong moment. */
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';

@@ -138,7 +138,8 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
           before: after === undefined ? null : String(after[0]),
           limit: limit + 1,
         };
-        const list = () => database.execute(listMessagesOperation, asked);
+        // Nobody reads the answer to a client that has left while it waited for its turn.
+        const list = async () => (request.signal.aborted ? [] : database.execute(listMessagesOperation, asked));
         const rows = isSearch(asked) ? await searches.run(asked.accountId, list) : await list();
         return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: messageBody });
       },
