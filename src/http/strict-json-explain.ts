@@ -41,7 +41,7 @@ const MAX_PLACE_LENGTH = 1_000;
 export function fieldPath(base: string, part: string | number): string {
   if (base.length > MAX_PLACE_LENGTH) return base;
   if (typeof part === 'number') return `${base}[${part}]`;
-  const key = part.length > MAX_KEY_LENGTH ? `${part.slice(0, MAX_KEY_LENGTH)}…` : part;
+  const key = part.length > MAX_KEY_LENGTH ? `${part.slice(0, MAX_KEY_LENGTH).toWellFormed()}…` : part;
   return base === '' ? key : `${base}.${key}`;
 }
 

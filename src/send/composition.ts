@@ -11,6 +11,7 @@ import { type ComposedMail, compose, type MailToCompose } from '../mail/compose.
 import { newMessageId } from '../mail/header.ts';
 import type { EmailOptions } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs.ts';
+import { dropBlobs } from '../storage/remove-blobs.ts';
 import { threadTimeMs } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
 import {
@@ -88,10 +89,10 @@ async function composeCopies(
   const { blobs } = dependencies;
   try {
     const composed = await composeRest(mail, sender, { ...copies, stored }, dependencies);
-    if (!composed.ok) removeAll(blobs, stored);
+    if (!composed.ok) dropBlobs(blobs, stored);
     return composed;
   } catch (error) {
-    removeAll(blobs, stored);
+    dropBlobs(blobs, stored);
     throw error;
   }
 }
@@ -125,10 +126,6 @@ async function composeRest(
     emails.push(await kept(email.value));
   }
   return ok(emails);
-}
-
-function removeAll(blobs: Blobs, keys: readonly string[]): void {
-  for (const key of keys) blobs.remove(key).catch(() => undefined);
 }
 
 /** The recipients who get the same bytes, and the parts of these. */

@@ -26,6 +26,7 @@ import {
 import { FIRST_FENCE } from '../queue/queue.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import { dropBlobs } from '../storage/remove-blobs.ts';
 import { KEY_LIFETIME_MS } from './idempotency.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
@@ -115,7 +116,7 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     const acceptance = acceptanceOf(intake, { blobKeys, leaseUntilMs }, handover);
     // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
     const result = await accept(database, intake, acceptance);
-    removeAll(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
+    dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, nowMs, aheadMs } = intake;
@@ -145,10 +146,6 @@ const NO_BLOBS: readonly (string | null)[] = [];
 function hasLargeContent(emails: IntakeEmail[]): boolean {
   for (const email of emails) if (email.blobKey !== undefined || email.content.length > INLINE_BYTES) return true;
   return false;
-}
-
-function removeAll(blobs: Blobs, keys: readonly (string | null)[]): void {
-  for (const key of keys) if (key !== null) blobs.remove(key).catch(() => undefined);
 }
 
 function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<(string | null)[]> {

@@ -9,6 +9,7 @@ import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/track-submitted.ts';
 import type { Blobs } from '../storage/blobs.ts';
+import { dropBlobs } from '../storage/remove-blobs.ts';
 import type { IntakeEmail } from './intake.ts';
 import type { TrackingLinks } from './tracking.ts';
 
@@ -67,10 +68,10 @@ async function copiesOf(
   const stored: string[] = [];
   try {
     const copies = await makeCopies(email, { content, mail, tracked, stored }, dependencies);
-    if (!copies.ok) removeAll(dependencies.blobs, stored);
+    if (!copies.ok) dropBlobs(dependencies.blobs, stored);
     return copies;
   } catch (error) {
-    removeAll(dependencies.blobs, stored);
+    dropBlobs(dependencies.blobs, stored);
     throw error;
   }
 }
@@ -109,10 +110,6 @@ async function makeCopies(
     await setImmediate();
   }
   return ok(emails);
-}
-
-function removeAll(blobs: Blobs, keys: readonly string[]): void {
-  for (const key of keys) blobs.remove(key).catch(() => undefined);
 }
 
 /** Lets so many in at a time, the others in their order. */
