@@ -183,3 +183,18 @@ test('lists without a header, with a mark, quotes and repeats', async () => {
   for (const text of ['', '\n\n', '"a@x.com', 'x'.repeat(100_000)])
     assert.equal((await readSuppressions(text, 0)).ok, false);
 });
+
+test('a long list leaves turns to others while it is read', async () => {
+  let turns = 0;
+  let isRead = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isRead) setImmediate(count);
+  };
+  setImmediate(count);
+  const list = Array.from({ length: 95_000 }, (_, index) => `user${index}@example.com`).join('\n');
+  const read = await readSuppressions(list, 0);
+  isRead = true;
+  assert.equal(read.ok && read.value.suppressions.length, 95_000);
+  assert.ok(turns >= 1, `others had ${turns} turns`);
+});

@@ -1,0 +1,27 @@
+/** What a command works with beside a shared database. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { tempPostgres } from '../../test/kit/temp-postgres.ts';
+import { readConfig } from '../config.ts';
+import { withStore } from './store.ts';
+
+const HOUR = 3_600_000;
+
+test('a command goes by the clock of a shared database, whatever that of its machine says', async (t) => {
+  const postgres = await tempPostgres();
+  t.after(() => postgres.drop());
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-command-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const config = readConfig({
+    POSTRIDER_DATABASE_URL: postgres.url,
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_BLOB_URL: `file://${path.join(folder, 'blobs')}`,
+  });
+  const aheadMs = Date.now() + HOUR;
+  const nowMs = await withStore({ config, clock: fakeClock(aheadMs), create: true }, async ({ clock }) => clock.now());
+  assert.ok(nowMs < aheadMs - HOUR / 2, `${nowMs}, and the machine says ${aheadMs}`);
+});
