@@ -23,8 +23,11 @@ test('an upload URL that is still good after the send changes no mail: what came
   const [bytes, other] = [someBytes(500_000), someBytes(500_000)];
   const message = async (id: string): Promise<JsonObject> => (await service.api.get(`/messages/${id}`)).body;
 
+  // A few bytes, which the store has read when it refuses: the rest of a large body would reset the connection.
+  const few = someBytes(100);
+  const bound = await register(service.api, [{ bytes: few }]);
+  assert.equal((await upload(bound, 0, few.subarray(1))).status, 403, 'the length is bound by the signature');
   const registered = await register(service.api, [{ bytes }]);
-  assert.equal((await upload(registered, 0, bytes.subarray(1))).status, 403, 'the length is bound by the signature');
   assert.equal((await upload(registered, 0, bytes)).status, 200);
   const changed = await sendSubmission(service.api, registered.id, mail('changed@x.example'));
   assert.equal(changed.status, 202, changed.text);
