@@ -13,7 +13,8 @@ import { noS3, type S3Peer, startS3 } from '../kit/s3.ts';
 import { STORAGE_DOMAIN } from '../kit/swift.ts';
 
 const skip = noS3;
-const CONTENT = randomBytes(100_000);
+/** Small enough to be read with its header: a store that refuses a large body unread resets the connection. */
+const CONTENT = randomBytes(1_000);
 const TYPE = 'application/pdf; name="a b"';
 const sha256 = createHash('sha256').update(CONTENT).digest();
 
@@ -107,7 +108,7 @@ test('other bytes of the same length: refused by stores that compare the digest;
   const key = blobs.newKey();
   const { url, headers } = await presign(key);
   const forged = Buffer.from(CONTENT);
-  forged[50_000]! ^= 1;
+  forged[500]! ^= 1;
   const status = await put(url, headers, forged);
   if (peer.kind === 'swift') {
     assert.equal(status, 200, 'if Swift compares now, docs/s3.md says otherwise');
