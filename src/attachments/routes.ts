@@ -8,7 +8,6 @@ import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import { judgeParsed, withFaultsBefore } from '../http/rest-faults.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { parseStrictJson } from '../http/strict-json.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { type Claims, readKey } from '../send/send.ts';
 import { manifestSchema, readManifest } from './manifest.ts';
@@ -113,7 +112,7 @@ async function register(
   const { account, mode } = request.caller;
   const key = readKey(request.headerValues('idempotency-key'));
   const faults = key.ok ? request.inputFaults : [...request.inputFaults, ...key.failure.details];
-  const manifest = withFaultsBefore(faults, judgeParsed(parseStrictJson(request.rawBody), readManifest));
+  const manifest = withFaultsBefore(faults, judgeParsed(request.json(), readManifest));
   if (!manifest.ok) return manifest;
   if (!key.ok) return key;
   const run = async (): Promise<RouteAnswer> => {

@@ -11,6 +11,7 @@ import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
 import { withFaultsBefore } from './rest-faults.ts';
 import type { RouteRequest } from './route.ts';
+import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_QUERY = Object.freeze({});
@@ -36,7 +37,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   body: unknown = undefined;
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
-  parser: ((bytes: Buffer, everything?: boolean) => Result<unknown>) | undefined = undefined;
+  parser: ((bytes: Buffer, everything: boolean, json: ParsedJson) => Result<unknown>) | undefined = undefined;
   /** Headers that go on this answer whatever it is (rate limits). */
   extraHeaders: Record<string, string> | undefined = undefined;
   /** Pattern of the route, for metrics; never the path. */
@@ -61,6 +62,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   private isAborted = false;
   private controller: AbortController | undefined = undefined;
   private childLog: Log | undefined = undefined;
+  private parsedJson: ParsedJson | undefined = undefined;
 
   constructor(request: IncomingMessage, response: ServerResponse, log: Log) {
     this.request = request;
@@ -134,9 +136,14 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return values;
   }
 
+  json(): ParsedJson {
+    this.parsedJson ??= parseStrictJson(this.rawBody);
+    return this.parsedJson;
+  }
+
   parse(): Result<never> {
     if (this.parser === undefined) throw new Error('this route has no body to parse');
-    const parsed = this.parser(this.rawBody, this.inputFaults.length > 0);
+    const parsed = this.parser(this.rawBody, this.inputFaults.length > 0, this.json());
     return withFaultsBefore(this.inputFaults, parsed as Result<never>);
   }
 }

@@ -14,7 +14,7 @@ import type { RateLimiter } from './rate-limit.ts';
 import { type Fitting, judgeFully, judgeParsed, withFurtherFaults } from './rest-faults.ts';
 import type { CallerKey, RouteDefinition, Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
-import { parseStrictJson } from './strict-json.ts';
+import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 import { compile, type Validator } from './validate.ts';
 
 const DEFAULT_MAX_BODY_BYTES = 1_000_000;
@@ -45,8 +45,11 @@ export interface PipelineOptions<C extends CallerKey> {
   intakeClosed?: (() => string | undefined) | undefined;
 }
 
-/** With `everything` a body that fits its schema is judged by all that is asked of the rest of one that does not. */
-type Parse = (bytes: Buffer, everything?: boolean) => Result<unknown>;
+/**
+ * With `everything` a body that fits its schema is judged by all that is asked of the rest of one that does not; `json` is the
+ * value of the bytes where it was read already.
+ */
+type Parse = (bytes: Buffer, everything?: boolean, json?: ParsedJson) => Result<unknown>;
 
 function parserOf<C>(definition: RouteDefinition<C>): Parse {
   const type = definition.bodyType ?? 'json';
@@ -59,10 +62,10 @@ function parserOf<C>(definition: RouteDefinition<C>): Parse {
     definition.judgeRest?.(fields, malformed, rest) ?? [];
   const ordinary = judgeFully({ validate, judgeRest, everything: false });
   const thorough = judgeFully({ validate, judgeRest, everything: true });
-  return (bytes, everything = false) => {
+  return (bytes, everything = false, json) => {
     const judge = everything ? thorough : ordinary;
     if (bytes.length === 0 && definition.bodyOptional) return judge({}, []);
-    return judgeParsed(parseStrictJson(bytes), judge);
+    return judgeParsed(json ?? parseStrictJson(bytes), judge);
   };
 }
 

@@ -13,6 +13,7 @@ import type { Static, TSchema } from 'typebox';
 import type { Failure, FailureCode, Fault } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
+import type { ParsedJson } from './strict-json.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type Scope = 'send' | 'full';
@@ -60,7 +61,9 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly log: Log;
   /** Every value this header was sent with: more than one element means that it was doubled. */
   headerValues(name: string): string[];
-  /** Strict JSON and schema of the route over rawBody, after inputFaults; for rawFirst routes. */
+  /** Strict JSON of rawBody, whatever the schema says of it; for rawFirst routes. Read once, however often it is asked for. */
+  json(): ParsedJson;
+  /** Schema of the route over that value, after inputFaults; for rawFirst routes. */
   parse(): Result<B>;
 }
 

@@ -20,7 +20,7 @@ import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, type Filled, fillIn, type Sender } from './content.ts';
 import { dryRun } from './dry-run.ts';
-import { type Answer, type Claims, hashBody, once } from './idempotency.ts';
+import { type Answer, type Claims, digestOfJson, once } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
@@ -35,10 +35,10 @@ export interface SendDependencies extends IntakeDependencies, ContentDependencie
 
 export interface SendRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
-  /** The JSON value of the body; only asked for when no stored answer exists. */
+  /** The JSON value of the body. */
   read(): ParsedJson;
-  /** The key with the place it is unique in and the bytes it stands for. */
-  idempotency?: { endpoint: string; key: string; body: Uint8Array | string } | undefined;
+  /** The key with the place it is unique in, and what an earlier version compared bodies by. */
+  idempotency?: { endpoint: string; key: string; bytes(): Uint8Array | string } | undefined;
   dryRun?: boolean | undefined;
   /** Asked right before the work of making the mail, or of saying all that is wrong with it, where one request has many. */
   turn?: (() => Promise<void> | undefined) | undefined;
@@ -174,8 +174,11 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 
   /** An ordinary live mail waits for nothing but the storage: every wait costs the serving thread a promise and its registers. */
-  const run = (request: SendRequest, realNowMs: number, record: Work['record']): Outcome | Promise<Outcome> => {
-    const body = request.read();
+  const run = (
+    request: SendRequest,
+    body: ParsedJson,
+    { realNowMs, record }: { realNowMs: number; record: Work['record'] },
+  ): Outcome | Promise<Outcome> => {
     if (!body.ok && !('value' in body)) return withFaultsBefore(request.faults ?? NO_FAULTS, body);
     const before = body.ok ? NO_FAULTS : body.failure.details;
     const { account, mode } = request.caller;
@@ -187,7 +190,8 @@ export function createSend(dependencies: SendDependencies): Send {
   // A bug rejects, as it does behind a key.
   const unkeyed = (request: SendRequest): Promise<Result<Answer>> => {
     try {
-      return Promise.resolve(run(request, clock.now(), null) as Result<Answer> | Promise<Result<Answer>>);
+      const unrecorded = { realNowMs: clock.now(), record: null };
+      return Promise.resolve(run(request, request.read(), unrecorded) as Result<Answer> | Promise<Result<Answer>>);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -196,12 +200,12 @@ export function createSend(dependencies: SendDependencies): Send {
   const keyed = (request: SendRequest, given: NonNullable<SendRequest['idempotency']>): Promise<Result<Answer>> => {
     const nowMs = clock.now();
     const { account, mode }: { account: { id: string }; mode: Mode } = request.caller;
-    const bodyHash = hashBody(given.body);
-    const { endpoint, key } = given;
+    const { endpoint, key, bytes } = given;
+    const json = request.read();
+    const body = digestOfJson(json, bytes);
+    const record = { endpoint, key, bodyHash: body.value, status: 202 };
     const place = { accountId: account.id, mode, endpoint, key };
-    return once({ database, claims, place, bodyHash, nowMs }, async () =>
-      run(request, nowMs, { endpoint, key, bodyHash, status: 202 }),
-    );
+    return once({ database, claims, place, body, nowMs }, async () => run(request, json, { realNowMs: nowMs, record }));
   };
 
   return {

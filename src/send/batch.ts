@@ -11,8 +11,9 @@ import { catalogue, type Failure, failure, OutcomeUnknown, outcomeUnknown, Unava
 import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
 import { turn } from '../base/turns.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
-import { type Answer, hashBody, KEY_LIFETIME_MS, once } from './idempotency.ts';
+import { type Answer, digestOfJson, KEY_LIFETIME_MS, once } from './idempotency.ts';
 import { keepAnswerOperation } from './store.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
@@ -20,7 +21,7 @@ const BATCH_ENDPOINT = '/send/batch';
 export interface BatchRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
   parse(): Result<{ messages: unknown[] }>;
-  idempotency?: { key: string; body: Uint8Array };
+  idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
   log: Log;
 }
 
@@ -41,14 +42,14 @@ export async function sendBatch(
   }
   const { database, claims, clock } = dependencies;
   const nowMs = clock.now();
-  const bodyHash = hashBody(idempotency.body);
+  const body = digestOfJson(idempotency.json, idempotency.bytes);
   const place = { accountId: caller.account.id, mode: caller.mode, endpoint: BATCH_ENDPOINT, key: idempotency.key };
-  return once({ database, claims, place, bodyHash, nowMs }, async () => {
+  return once({ database, claims, place, body, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;
     const { answer, isFinal, messageIds } = run.value;
     if (isFinal && messageIds.length > 0) {
-      const stored = { bodyHash, status: answer.status, body: answer.json };
+      const stored = { bodyHash: body.value, status: answer.status, body: answer.json };
       await database
         .execute(keepAnswerOperation, {
           place,
@@ -108,7 +109,11 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
       read: () => ok(message),
       turn,
       ...(idempotency !== undefined && {
-        idempotency: { endpoint: `${BATCH_ENDPOINT}#${index}`, key: idempotency.key, body: JSON.stringify(message) },
+        idempotency: {
+          endpoint: `${BATCH_ENDPOINT}#${index}`,
+          key: idempotency.key,
+          bytes: () => JSON.stringify(message),
+        },
       }),
     });
     if (!result.ok) return refused(result.failure);

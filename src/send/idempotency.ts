@@ -1,6 +1,7 @@
 /**
  * What an Idempotency-Key promises: the first request runs, an identical retry gets its stored answer byte for byte, a
- * concurrent one 409 at once, the same key with another body 422. A refused request leaves nothing behind.
+ * concurrent one 409 at once, the same key with another body 422. Bodies are the same when their JSON values are: clients write
+ * their JSON afresh when they retry. A refused request leaves nothing behind.
  *
  *   free ──claim──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
  *                        └──refused or failed──▶ free
@@ -8,11 +9,13 @@
  * "In progress" is a claim in memory: it dies with the process, so that a crash frees the key. "Stored" is a row written in
  * the transaction of the acceptance: there is never one without the other.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
+import { jsonDigest } from '../base/json-digest.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
 import type { IdempotencyRecord } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { type KeyPlace, type StoredAnswer, storedAnswerOperation } from './store.ts';
@@ -54,7 +57,20 @@ export function readKey(values: readonly string[]): Result<string | undefined> {
 }
 
 export function hashBody(body: Uint8Array | string): Uint8Array {
-  return createHash('sha256').update(body).digest();
+  return hash('sha256', body, 'buffer');
+}
+
+/** What a repeat must have in common with the first request. */
+export interface BodyDigest {
+  value: Uint8Array;
+  /** As an earlier version recorded it, over the bytes; asked for only where `value` is not the one that is stored. */
+  ofBytes?(): Uint8Array;
+}
+
+/** Of a body with the bytes that an earlier version hashed. What is no JSON is the same as nothing but its own bytes. */
+export function digestOfJson(json: ParsedJson, bytes: () => Uint8Array | string): BodyDigest {
+  const ofBytes = (): Uint8Array => hashBody(bytes());
+  return { value: json.ok ? jsonDigest(json.value) : ofBytes(), ofBytes };
 }
 
 export interface Answer {
@@ -65,8 +81,9 @@ export interface Answer {
 }
 
 /** What a stored answer means for a request with this body. */
-function replay(stored: StoredAnswer, bodyHash: Uint8Array): Result<Answer> {
-  if (Buffer.compare(stored.bodyHash, bodyHash) !== 0) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
+function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyDigest): Result<Answer> {
+  const isSame = Buffer.compare(bodyHash, value) === 0 || (ofBytes && Buffer.compare(bodyHash, ofBytes()) === 0);
+  if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
   return ok({ status: stored.status, json: stored.body, replayed: true });
 }
 
@@ -74,7 +91,7 @@ export interface Keyed {
   database: Database;
   claims: Claims;
   place: KeyPlace;
-  bodyHash: Uint8Array;
+  body: BodyDigest;
   nowMs: number;
 }
 
@@ -83,16 +100,16 @@ export interface Keyed {
  * not there before (another node was faster); that record is the answer then.
  */
 export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
-  const { database, claims, place, bodyHash, nowMs } = keyed;
+  const { database, claims, place, body, nowMs } = keyed;
   const taken = await claims.take(place);
   if (!taken) return refuse(inProgress());
   try {
     const stored = await database.execute(storedAnswerOperation, { ...place, nowMs });
-    if (stored !== null) return replay(stored, bodyHash);
+    if (stored !== null) return replay(stored, body);
     const answer = await first();
     if (answer !== undefined && !mayBeAnswered(answer)) return answer;
     const other = await database.execute(storedAnswerOperation, { ...place, nowMs });
-    return other === null ? (answer ?? refuse(inProgress())) : replay(other, bodyHash);
+    return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
     await claims.release(place);
   }
@@ -133,7 +150,7 @@ export function createKeyedCalls(options: { database: Database; claims: Claims; 
     const bodyHash = hashBody(call.body);
     const place = { accountId, mode, endpoint, key: key.value };
     const record = { endpoint, key: key.value, bodyHash, status, expiresAtMs: nowMs + KEY_LIFETIME_MS };
-    return once({ database, claims, place, bodyHash, nowMs }, () => first(record));
+    return once({ database, claims, place, body: { value: bodyHash }, nowMs }, () => first(record));
   };
 }
 

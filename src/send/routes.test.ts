@@ -1,5 +1,6 @@
 /** POST /send and /send/batch behind the real HTTP shell: statuses, headers and the error shape as clients see them. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
@@ -11,6 +12,7 @@ import { createOpenapi } from '../http/openapi.ts';
 import { compile } from '../http/validate.ts';
 import { dryRunResponse } from './request.ts';
 import { createSendRoutes } from './routes.ts';
+import { keepAnswerOperation } from './store.ts';
 
 let rig: SendRig;
 let app: HttpApp;
@@ -85,6 +87,47 @@ test('202 with the answer of the contract, and its replay', async () => {
   assert.deepEqual([second.status, second.text, second.headers['idempotent-replayed']], [202, first.text, 'true']);
 });
 
+test('a retry is the same by its JSON value, however it is written', async () => {
+  const body = { ...GOOD, expiresAfterSeconds: 600, metadata: { a: 'é/', b: '2' }, tags: ['x', 'y'] };
+  const texts = [
+    JSON.stringify(body),
+    JSON.stringify(body, null, 2),
+    JSON.stringify(Object.fromEntries(Object.entries({ ...body, metadata: { b: '2', a: 'é/' } }).reverse())),
+    JSON.stringify(body).replace('600', '6e2').replace('é/', '\\u00e9\\/'),
+  ];
+  const first = await post('/send', texts[0]!, { 'Idempotency-Key': 'by value' });
+  assert.equal(first.status, 202);
+  for (const text of texts) {
+    const again = await post('/send', text, { 'Idempotency-Key': 'by value' });
+    assert.deepEqual([again.text, again.headers['idempotent-replayed']], [first.text, 'true'], text);
+    const item = await post('/send/batch', `{"messages":[${text}]}`, { 'Idempotency-Key': 'by value' });
+    assert.equal(item.headers['idempotent-replayed'], text === texts[0] ? undefined : 'true', text);
+  }
+  for (const other of [
+    { ...body, tags: ['y', 'x'] },
+    { ...body, expiresAfterSeconds: 601 },
+    { ...body, cc: [] },
+  ]) {
+    const refused = await post('/send', JSON.stringify(other), { 'Idempotency-Key': 'by value' });
+    assert.deepEqual([refused.status, refused.json.reasonCode], [422, 'IDEMPOTENCY_KEY_REUSED']);
+  }
+});
+
+test('an answer that an earlier version stored under the digest of the bytes is replayed', async () => {
+  const first = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
+  await rig.database.execute(keepAnswerOperation, {
+    place: { accountId: rig.account.id, mode: 'live', endpoint: '/send', key: 'upgrade' },
+    answer: { bodyHash: createHash('sha256').update(good).digest(), status: 202, body: first.text },
+    messageIds: [first.json.data!.messageId],
+    nowMs: rig.clock.now(),
+    expiresAtMs: rig.clock.now() + 1000,
+  });
+  const again = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
+  assert.deepEqual([again.status, again.text, again.headers['idempotent-replayed']], [202, first.text, 'true']);
+  // Its value cannot be known from the digest.
+  assert.equal((await post('/send', `${good} `, { 'Idempotency-Key': 'upgrade' })).status, 422);
+});
+
 test('refusals in the one error shape, with nothing stored', async () => {
   const before = await rowsOf(rig, 'SELECT seq FROM email');
   const cases: [status: number, code: string, answer: Promise<Answer>][] = [
@@ -102,7 +145,7 @@ test('refusals in the one error shape, with nothing stored', async () => {
     [413, 'EMAIL_SIZE_EXCEEDED', post('/send', JSON.stringify({ ...GOOD, text: 'x'.repeat(2_000_001) }))],
     [413, 'EMAIL_SIZE_EXCEEDED', post('/send', Buffer.alloc(16_000_001, 0x20))],
     [415, 'UNSUPPORTED_MEDIA_TYPE', post('/send', good, { 'Content-Type': 'text/plain' })],
-    [422, 'IDEMPOTENCY_KEY_REUSED', post('/send', `${good} `, { 'Idempotency-Key': 'http' })],
+    [422, 'IDEMPOTENCY_KEY_REUSED', post('/send', good.replace('Hello', 'Hallo'), { 'Idempotency-Key': 'http' })],
     [400, 'INVALID_REQUEST', post('/send/batch', good)],
     [413, 'PAYLOAD_TOO_LARGE', post('/send/batch', Buffer.alloc(16_000_001, 0x20))],
   ];

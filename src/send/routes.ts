@@ -3,7 +3,6 @@ import type { Caller } from '../accounts/accounts.ts';
 import type { Result } from '../base/result.ts';
 import { refuseWith } from '../http/rest-faults.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { parseStrictJson } from '../http/strict-json.ts';
 import { createSend, type SendDependencies } from './accept.ts';
 import { sendBatch } from './batch.ts';
 import { type Answer, readKey } from './idempotency.ts';
@@ -27,8 +26,8 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     const key = read.ok ? read.value : undefined;
     const result = await sender.send({
       caller: request.caller,
-      read: () => parseStrictJson(request.rawBody),
-      idempotency: key === undefined ? undefined : { endpoint: '/send', key, body: request.rawBody },
+      read: () => request.json(),
+      idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
       // A key's answer is none to a dry run, also where the query is at fault.
       dryRun: request.query.dryRun ?? (request.inputFaults.length > 0 && /[?&]dryRun=/.test(request.url)),
       turn: undefined,
@@ -44,7 +43,9 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       caller: request.caller,
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
       log: request.log,
-      ...(key.value !== undefined && { idempotency: { key: key.value, body: request.rawBody } }),
+      ...(key.value !== undefined && {
+        idempotency: { key: key.value, json: request.json(), bytes: () => request.rawBody },
+      }),
     });
     return result.ok ? answerOf(result.value) : result;
   };

@@ -111,7 +111,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const bodyHash = hashOf(submission);
     const record: IdempotencyPart = { endpoint: ENDPOINT, key, bodyHash, status: ACCEPTED };
     const attempt = () =>
-      once({ database, claims, place, bodyHash, nowMs }, async () => {
+      once({ database, claims, place, body: { value: bodyHash }, nowMs }, async () => {
         const stored = await store(submission, outcome, record);
         if (!stored.ok) return stored;
         return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });

@@ -39,7 +39,7 @@ test('a batch is made in turns with others, with a key and without one, results 
   const rig = await slowRig(10);
   try {
     const messages = Array.from({ length: 30 }, (_, i) => ({ ...GOOD, to: `p${i}@example.com` }));
-    for (const idempotency of [undefined, { key: 'k', body: Buffer.from('x') }]) {
+    for (const idempotency of [undefined, { key: 'k', json: ok({ messages }), bytes: () => Buffer.from('x') }]) {
       const turns = await turnsOfOthers(async () => {
         const answer = await sendBatch(rig.sender, rig.dependencies, {
           caller: { account: rig.account, mode: 'live' },

@@ -74,7 +74,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     return sender.send({
       caller: { account: options.account ?? account, mode: options.mode ?? 'live' },
       read: () => parseStrictJson(raw),
-      ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, body: raw } }),
+      ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, bytes: () => raw } }),
       ...(options.dryRun === true && { dryRun: true }),
     });
   };
