@@ -13,6 +13,7 @@
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { LocalRefusal, SmtpStage } from '../net/smtp-types.ts';
+import { errorSentence } from './error-words.ts';
 import { type Category, explanations, type Owner, SENDER_UNVERIFIED_ADVICE } from './outcome-words.ts';
 
 export type { Category, Owner } from './outcome-words.ts';
@@ -192,7 +193,7 @@ function judgeLocal(evidence: Evidence, local: LocalRefusal): Outcome {
 
 function judgeError(evidence: Evidence): Outcome {
   const { stage, relay, cause } = evidence;
-  const fields = { smtpCode: null, enhancedCode: null, reply: evidence.message ?? cause ?? null };
+  const fields = { smtpCode: null, enhancedCode: null, reply: errorSentence(evidence) };
   if (cause === 'ECONTENT' || cause === 'EDEADLINE' || cause === 'ECANCELLED') {
     return outcome('temporary', { category: 'our-side' }, fields);
   }
