@@ -1,9 +1,8 @@
 /**
  * What the service counts and measures, as Prometheus reads it at /metrics. The hot paths only add to plain numbers (prom-client
  * spends about a microsecond on the labels of each increment); they are put into its text format when someone asks.
- * Names start with postrider_ and end with their unit.
+ * Names of ours start with postrider_ and end with their unit; process_* and nodejs_* are prom-client's.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import type { Mode } from './mode.ts';
 
@@ -29,6 +28,8 @@ export interface Metrics {
   bounced: Record<Mode, Counter>;
   delayed: Record<Mode, Counter>;
   suppressed: Record<Mode, Counter>;
+  /** Attempts at the last hop, by the class of the reply that decided; none where there was no reply. */
+  attemptsByReply: Record<'2xx' | '4xx' | '5xx' | 'none', Counter>;
   webhookAttempts: Record<'succeeded' | 'failed', Counter>;
   /** The accepted ones again, by the way they came. */
   acceptedBySource: Record<'http' | 'smtp', Counter>;
@@ -47,11 +48,11 @@ export interface Metrics {
   countHttp(route: string, status: number): void;
   /** Says where queue depth and age are read from; asked at each scrape, a failure leaves them out. */
   readQueueFrom(read: () => QueueState | Promise<QueueState>): void;
+  /** Says where gauges with labels are read from, at each scrape. */
+  readGaugeFrom(about: { name: string; help: string }, read: () => LabelledValue[]): void;
   /** The whole registry in Prometheus' text format. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** Stops measuring the event loop. */
-  stop(): void;
 }
 
 type Labels = Record<string, string | number>;
@@ -147,23 +148,10 @@ function histogram(registry: Registry, name: string, help: string, bounds: reado
   };
 }
 
-const LOOP_RESOLUTION_MS = 20;
-
-/** Event-loop lag since the last scrape: what a timer came too late, without the timer's own interval. */
-function eventLoopGauges(registry: Registry): { stop(): void } {
-  const delay = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
-  delay.enable();
-  const lagSeconds = (ns: number) => Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
-  register(registry, 'gauge', 'postrider_event_loop_lag_seconds', 'Event-loop lag since the last scrape.', () => {
-    const samples = [
-      { labels: { quantile: '0.5' }, value: lagSeconds(delay.percentile(50)) },
-      { labels: { quantile: '0.99' }, value: lagSeconds(delay.percentile(99)) },
-      { labels: { quantile: '1' }, value: lagSeconds(delay.max) },
-    ];
-    delay.reset();
-    return samples;
-  });
-  return { stop: () => void delay.disable() };
+/** Samples that are read at each scrape, each with the labels it is given. */
+export interface LabelledValue {
+  labels: Record<string, string>;
+  value: number;
 }
 
 function queueGauges(registry: Registry): (read: () => QueueState | Promise<QueueState>) => void {
@@ -204,7 +192,10 @@ export function createMetrics(): Metrics {
   const http = new Map<string, Map<number, number>>();
   register(registry, 'counter', 'postrider_http_answers_total', 'Answers of the HTTP surface.', () =>
     [...http].flatMap(([route, byStatus]) =>
-      [...byStatus].map(([status, value]) => ({ labels: { route, status }, value })),
+      [...byStatus].map(([status, value]) => ({
+        labels: { route, status, class: `${Math.floor(status / 100)}xx` },
+        value,
+      })),
     ),
   );
   const accepted = byMode('accepted', 'Messages accepted, one per recipient.');
@@ -212,6 +203,11 @@ export function createMetrics(): Metrics {
   const bounced = byMode('bounced', 'Messages that were refused for good or expired.');
   const delayed = byMode('delayed', 'Attempts that were put off.');
   const suppressed = byMode('suppressed', 'Messages that never left because their address is suppressed.');
+  const attemptsByReply = counters(
+    registry,
+    { name: 'postrider_attempts_total', help: 'Delivery attempts, by the class of the reply.', label: 'class' },
+    ['2xx', '4xx', '5xx', 'none'] as const,
+  );
   const webhookAttempts = counters(
     registry,
     { name: 'postrider_webhook_attempts_total', help: 'Webhook deliveries tried.', label: 'result' },
@@ -230,10 +226,10 @@ export function createMetrics(): Metrics {
   const attemptSeconds = seconds('attempt_duration', 'One delivery attempt.', SLOW_BUCKETS);
   const webhookLagSeconds = seconds('webhook_lag', 'From event to its webhook delivery.', SLOW_BUCKETS);
   const readQueueFrom = queueGauges(registry);
-  const loop = eventLoopGauges(registry);
-  collectDefaultMetrics({ register: registry, prefix: 'postrider_' });
+  // process_* and nodejs_*, the names that dashboards know.
+  collectDefaultMetrics({ register: registry });
   return {
-    ...{ accepted, delivered, bounced, delayed, suppressed, webhookAttempts },
+    ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
     ...{ acceptedBySource, smtpSessions, smtpAuthFailures },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
@@ -241,8 +237,8 @@ export function createMetrics(): Metrics {
       if (byStatus.size === 0) http.set(route, byStatus);
       byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
     },
+    readGaugeFrom: ({ name, help }, read) => register(registry, 'gauge', name, help, read),
     text: () => registry.metrics(),
     contentType: registry.contentType,
-    stop: loop.stop,
   };
 }

@@ -5,11 +5,11 @@
 import { deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Metrics } from '../base/metrics.ts';
 import { sandboxJobsOperation, settleOperation } from '../messages/messages.ts';
 import type { SandboxRunner } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import { noteRecorded, type ResultMetrics } from './recorded.ts';
 import { suppressedSettlementOf } from './settlement.ts';
 import { playSandbox } from './to-sandbox.ts';
 
@@ -22,7 +22,7 @@ export interface SandboxDeliveryDeps {
   blobs: Blobs;
   clock: Clock;
   log: Log;
-  metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'suppressed'>;
+  metrics?: ResultMetrics;
   /** Uniform in [0, 1); the jitter of retries. */
   random?: () => number;
 }
@@ -44,7 +44,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxRunne
       if (settlements.length === 0) return 0;
       const { lost, blobKeys } = await database.execute(settleOperation, settlements);
       const unwritten = new Set(lost);
-      for (const { seq, to, mode } of settlements) if (!unwritten.has(seq)) deps.metrics?.[to][mode].inc();
+      for (const settlement of settlements) if (!unwritten.has(settlement.seq)) noteRecorded(deps, settlement);
       for (const key of blobKeys) {
         await deps.blobs.remove(key).catch((error: Error) => {
           deps.log.warn({ blobKey: key, error: error.message }, 'content could not be removed; the sweep will do it');

@@ -14,8 +14,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
-import type { Metrics } from '../base/metrics.ts';
-import type { Handover, Settlement } from '../messages/messages.ts';
+import type { Handover } from '../messages/messages.ts';
 import type { OpenSmtpOptions } from '../net/smtp-client.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -26,6 +25,7 @@ import { type Connections, openConnections } from './connections.ts';
 import { type Intake, startIntake } from './intake.ts';
 import { openMarks, WATCH_MS } from './marks.ts';
 import { parked } from './outcome.ts';
+import { noteRecorded, type ResultMetrics } from './recorded.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
 import { MX_CONNECTIONS, openSchedule, RELAY_CONNECTIONS, sharedLimits } from './schedule.ts';
 import { suppressedSettlementOf } from './settlement.ts';
@@ -61,7 +61,7 @@ export interface DeliveryDeps {
   keysFor: KeysFor;
   /** Whether an account is suspended: none is unless this says so. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
-  metrics?: Pick<Metrics, 'delivered' | 'bounced' | 'delayed' | 'suppressed' | 'deliverySeconds' | 'attemptSeconds'>;
+  metrics?: ResultMetrics;
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
   /** The part of a limit on connections that is this process's, above 0 and at most 1. */
@@ -111,7 +111,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   const remover = createBlobRemover({ blobs, log });
   const settler = startSettler({
     ...{ database, remover, log },
-    onRecorded: (settlement) => count(deps.metrics, settlement),
+    onRecorded: (settlement) => noteRecorded(deps, settlement),
     onDone: (seqs) => {
       forget(seqs, { window, intake });
       deps.onSettled?.();
@@ -256,14 +256,6 @@ async function wind(parts: Winding): Promise<void> {
   await within(remover.idle(), Math.min(performance.now() + STOP_REMOVING_MS, deadline + STOP_RELEASING_MS));
   remover.abandon();
   log.info({ released: untried.length }, 'delivery stopped');
-}
-
-function count(metrics: DeliveryDeps['metrics'], settlement: Settlement): void {
-  if (!metrics) return;
-  metrics[settlement.to][settlement.mode].inc();
-  if (settlement.attempt) metrics.attemptSeconds.observe(settlement.attempt.durationMs / 1000);
-  const delivery = settlement.event?.detail.delivery as { latencyMs: number } | undefined;
-  if (delivery) metrics.deliverySeconds.observe(delivery.latencyMs / 1000);
 }
 
 /** Waits for the work, but not beyond a moment of performance.now(). */

@@ -22,6 +22,8 @@ export interface HttpAnswer {
   contentType: string;
   content: string | Buffer | Readable;
   headers?: AnswerHeaders | undefined;
+  /** Why, where it is a refusal. */
+  refusal?: Failure;
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -67,6 +69,7 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
     contentType: JSON_TYPE,
     content: refusalBody(refusal.failure, requestId, refusal.extra),
     headers: { ...refusalHeaders(refusal.failure), ...refusal.headers },
+    refusal: refusal.failure,
   };
 }
 

@@ -88,6 +88,9 @@ export interface HttpApp {
 
 const DEFAULT_STOP_MS = 20_000;
 const SWEEP_MS = 1_000;
+/** Of what the log shows of a refusal; names of fields come from the client. */
+const MAX_LOGGED_FIELDS = 5;
+const MAX_LOGGED_LENGTH = 100;
 
 function judgeLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
@@ -129,6 +132,14 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
  */
 function cutStalled(socket: Socket): void {
   if (socket.writableLength > 0) socket.destroy();
+}
+
+/** Names of fields and codes only: what a field held may be anybody's business. */
+function noteRefused(exchange: Exchange, status: number, { code, details }: Failure): void {
+  const { routeName: route, remoteAddress: address, caller } = exchange;
+  const accountId = caller === undefined ? undefined : exchange.headers['x-id'];
+  const fields = details.slice(0, MAX_LOGGED_FIELDS).map(({ field }) => field.slice(0, MAX_LOGGED_LENGTH));
+  exchange.log.info({ accountId, address, route, status, code, fields }, 'mail refused');
 }
 
 function serverOf(limits: HttpLimits): Server {
@@ -175,6 +186,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
       const told = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
       metrics?.countHttp(exchange.routeName, told.status);
+      if (told.refusal !== undefined && exchange.isIntake) noteRefused(exchange, told.status, told.refusal);
       await writeAnswer(exchange, told, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');

@@ -53,6 +53,8 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   counted = false;
   rollIndex = -1;
   waits = false;
+  /** Takes on mail: its refusals are logged. */
+  isIntake = false;
   /** The connection must end with this answer. */
   mustClose = false;
   /** A handler consumes this body; nobody else may wait for its end. */

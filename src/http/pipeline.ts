@@ -158,6 +158,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.routeName = route.name;
     exchange.params = match.params;
     exchange.waits = definition.waits === true;
+    exchange.isIntake = definition.intake === true;
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
     if (definition.auth === 'key') {

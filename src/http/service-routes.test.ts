@@ -1,5 +1,7 @@
 /** Health, readiness, metrics, the OpenAPI document and its pages: who may see what, and in which shape. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
 import { test } from 'node:test';
 import { Type } from 'typebox';
 import { httpShell } from '../../test/kit/http-shell.ts';
@@ -29,7 +31,6 @@ async function service(notReady: () => NotReady[], more: { metricsToken?: string
     ...shell,
     metrics,
     close: async () => {
-      metrics.stop();
       await shell.close();
     },
   };
@@ -65,11 +66,25 @@ test('metrics are for loopback or the token, and a proxy is not loopback', async
   assert.match(text, /^postrider_messages_accepted_total\{mode="live"\} 3$/m);
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.0025"\} 1$/m);
   assert.match(text, /^postrider_accept_duration_seconds_bucket\{le="0.001"\} 0$/m);
-  assert.match(text, /^postrider_http_answers_total\{route="GET \/notes\/:id",status="401"\} 1$/m);
-  assert.match(text, /^postrider_event_loop_lag_seconds\{quantile="0.99"\} /m);
+  assert.match(text, /^postrider_http_answers_total\{route="GET \/notes\/:id",status="401",class="4xx"\} 1$/m);
+  for (const name of ['process_resident_memory_bytes', 'process_open_fds', 'nodejs_eventloop_lag_p99_seconds']) {
+    assert.match(text, new RegExp(`^${name} \\S+$`, 'm'));
+  }
   assert.doesNotMatch(text, /secret-id/);
   for (const name of ['Forwarded', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Real-IP', 'Via']) {
     assert.equal((await fetch(`${shell.url}/metrics`, { headers: { [name]: 'x' } })).status, 401, name);
+  }
+  const metricsFor = async (host: string): Promise<number | undefined> => {
+    const request = http.get(`${shell.url}/metrics`, { headers: { Host: host } });
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+  for (const host of ['evil.example', 'localhost.evil.example:80', '127.0.0.1.evil.example', '10.0.0.1']) {
+    assert.equal(await metricsFor(host), 401, host);
+  }
+  for (const host of ['localhost', 'LOCALHOST:3000', '127.0.0.1:9', '[::1]:9']) {
+    assert.equal(await metricsFor(host), 200, host);
   }
   const proxied = { 'X-Forwarded-For': '203.0.113.9' };
   const ask = (headers: Record<string, string>) =>
@@ -87,7 +102,6 @@ test('queue gauges are read at the scrape and survive an outage of their source'
     throw new Error('gone');
   });
   assert.match(await metrics.text(), /^postrider_queue_depth_messages 7$/m);
-  metrics.stop();
 });
 
 test('the OpenAPI document comes from the definitions, with the schemas that validate', async (t) => {

@@ -4,6 +4,7 @@
  * They answer also under overload and while the service stops.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
 import { failure } from '../base/failure.ts';
 import type { Metrics } from '../base/metrics.ts';
@@ -29,9 +30,14 @@ export interface ServiceOptions {
 /** Fields by which proxies show themselves, whatever they are set up to tell. */
 const PROXIED = /^(?:x-forwarded(?:-.*)?|forwarded|x-real-ip|via)$/;
 
-function isLoopback(request: { remoteAddress: string; headers: Record<string, unknown> }): boolean {
+/** Names of this machine to itself, with any port. */
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
+
+function isLoopback(request: { remoteAddress: string; headers: IncomingHttpHeaders }): boolean {
   // A proxy on this machine speaks from loopback for the whole world, and says so.
   if (Object.keys(request.headers).some((name) => PROXIED.test(name))) return false;
+  // A page in a browser here reaches us under its own name, where the DNS points that name to loopback (DNS rebinding).
+  if (!LOOPBACK_HOST.test(request.headers.host ?? '')) return false;
   const address = request.remoteAddress.replace(/^::ffff:/, '');
   return address === '::1' || address.startsWith('127.');
 }

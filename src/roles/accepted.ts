@@ -1,4 +1,5 @@
-/** What happens once mail was accepted, over HTTP or SMTP: it is counted, and those who wait for it are woken. */
+/** What happens once mail was accepted, over HTTP or SMTP: it is counted and logged, and those who wait for it are woken. */
+import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Accepted } from '../send/send.ts';
 
@@ -7,8 +8,12 @@ export interface Nudges {
   nudgeWebhooks(): void;
 }
 
-export function noteAccepted(metrics: Metrics, nudges: Nudges, accepted: Accepted): void {
-  const { mode, source, recipients } = accepted;
+export function noteAccepted(
+  { metrics, log }: { metrics: Metrics; log: Log },
+  nudges: Nudges,
+  accepted: Accepted,
+): void {
+  const { accountId, mode, source, recipients, requestId } = accepted;
   let suppressed = 0;
   let waiting = 0;
   for (const { status } of recipients) {
@@ -19,6 +24,8 @@ export function noteAccepted(metrics: Metrics, nudges: Nudges, accepted: Accepte
   metrics.acceptedBySource[source].inc(recipients.length);
   if (suppressed > 0) metrics.suppressed[mode].inc(suppressed);
   metrics.acceptSeconds.observe(accepted.tookMs / 1000);
+  const messageIds = recipients.map((recipient) => recipient.messageId);
+  log.info({ requestId, accountId, mode, source, messageIds }, 'mail accepted');
   if (waiting > accepted.handedOver) nudges.nudgeDelivery();
   nudges.nudgeWebhooks();
 }

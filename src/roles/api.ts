@@ -85,7 +85,7 @@ function apiRoutes(
       blobs,
       clock,
       handover: options.handover,
-      onAccepted: (accepted) => noteAccepted(parts.metrics, options, accepted),
+      onAccepted: (accepted) => noteAccepted(parts, options, accepted),
       claims,
       isVerified: senders.isVerified,
       render,

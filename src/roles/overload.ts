@@ -3,9 +3,10 @@
  * nearly full, queue at its cap, or the service draining. The same reasons make /ready answer not ready.
  */
 import type { Running } from '../base/lifecycle.ts';
+import type { LabelledValue } from '../base/metrics.ts';
 import { backlogOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { shortOfSpace } from '../storage/free-space.ts';
+import { type FreeSpace, freeSpace } from '../storage/free-space.ts';
 
 /** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
 export const QUEUE_CAP = 5_000_000;
@@ -27,6 +28,8 @@ export interface Overload extends Running {
   /** Empty when the service may accept. */
   reasons(): Reason[];
   queue(): QueueFigures;
+  /** Of each watched disk that can be asked, by the name of its folder. */
+  freeBytes(): LabelledValue[];
   startDraining(): void;
 }
 
@@ -46,7 +49,7 @@ export interface OverloadOptions {
 /** Makes its first observation before it resolves. */
 export async function watchOverload(options: OverloadOptions): Promise<Overload> {
   let draining = false;
-  let disks: string[] = [];
+  let disks: (FreeSpace & Watched)[] = [];
   let queue: QueueFigures = { depth: 0, oldestAgeSeconds: 0 };
   let nextCountMs = 0;
   let looking: Promise<void> | undefined;
@@ -62,11 +65,12 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
   };
 
   const look = async (): Promise<void> => {
-    const looks = options.folders.map(async ({ name, folder }) => {
-      const short = await shortOfSpace(folder, options.minFreeBytes);
-      return short === undefined ? [] : [`${name}: ${short}`];
-    });
-    disks = (await Promise.all(looks)).flat();
+    disks = await Promise.all(
+      options.folders.map(async (watched) => ({
+        ...watched,
+        ...(await freeSpace(watched.folder, options.minFreeBytes)),
+      })),
+    );
     await countQueue().catch(() => undefined);
   };
   await look();
@@ -83,11 +87,17 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
       const storage = options.database.state();
       if (draining) reasons.push({ part: 'service', message: 'the service is stopping' });
       if (!storage.ready) reasons.push({ part: 'storage', message: storage.reason ?? 'storage is not ready' });
-      for (const message of disks) reasons.push({ part: 'disk', message });
+      for (const { name, shortage } of disks) {
+        if (shortage !== undefined) reasons.push({ part: 'disk', message: `${name}: ${shortage}` });
+      }
       if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
       return reasons;
     },
     queue: () => queue,
+    freeBytes: () =>
+      disks.flatMap(({ name, freeBytes }) =>
+        freeBytes === undefined ? [] : [{ labels: { disk: name }, value: freeBytes }],
+      ),
     startDraining: () => {
       draining = true;
     },

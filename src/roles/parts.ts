@@ -84,7 +84,6 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     const dns = openDns({ servers: config.dnsServers });
     opened.push({ stop: async () => dns.close() });
     const metrics = createMetrics();
-    opened.push({ stop: async () => metrics.stop() });
     const overload = await watchOverload({
       database,
       folders: watchedFolders(config, directory),
@@ -93,6 +92,8 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     });
     opened.push(overload);
     metrics.readQueueFrom(() => overload.queue());
+    const disk = { name: 'postrider_disk_free_bytes', help: 'Free space where accepted mail is kept.' };
+    metrics.readGaugeFrom(disk, () => overload.freeBytes());
     const store = await openBlobStore(config, { directory, clock });
     opened.push(store);
     const { blobs } = store;

@@ -57,7 +57,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
       claims: createClaims(),
       trackingLinks: createTrackingLinks({ secretKey: parts.secretKey, baseUrl: options.baseUrl }),
       isVerified: createSenderCheck({ database, clock }).isVerified,
-      onAccepted: (accepted) => noteAccepted(metrics, options, accepted),
+      onAccepted: (accepted) => noteAccepted(parts, options, accepted),
     }),
     ...{ blobs, tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.smtpMaxConnectionsPerAddress },

@@ -35,6 +35,7 @@ export interface SendDependencies extends IntakeDependencies, ContentDependencie
 
 export interface SendRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
+  requestId?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
   /** The key with the place it is unique in, and what an earlier version compared bodies by. */
@@ -216,11 +217,12 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 }
 
-function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { sender, record }: Work): Intake {
+function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { request, sender, record }: Work): Intake {
   return {
     accountId: sender.account.id,
     mode: sender.mode,
     source: 'http',
+    requestId: request.requestId,
     nowMs: sender.nowMs,
     aheadMs: sender.aheadMs,
     from: mail.fromText,

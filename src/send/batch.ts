@@ -20,6 +20,7 @@ const BATCH_ENDPOINT = '/send/batch';
 
 export interface BatchRequest {
   caller: Pick<Caller, 'account' | 'mode'>;
+  requestId?: string;
   parse(): Result<{ messages: unknown[] }>;
   idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
   log: Log;
@@ -102,10 +103,11 @@ function submissionIdOf(message: unknown): string | undefined {
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
-  const { caller, idempotency } = request;
+  const { caller, requestId, idempotency } = request;
   try {
     const result = await send.send({
       caller,
+      requestId,
       read: () => ok(message),
       turn,
       ...(idempotency !== undefined && {
@@ -116,7 +118,14 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
         },
       }),
     });
-    if (!result.ok) return refused(result.failure);
+    if (!result.ok) {
+      const { code, details } = result.failure;
+      request.log.info(
+        { accountId: caller.account.id, item: index, code, fields: details.map((one) => one.field) },
+        'mail refused',
+      );
+      return refused(result.failure);
+    }
     return {
       status: result.value.status,
       data: (JSON.parse(result.value.json) as { data: { messageId: string } }).data,

@@ -49,6 +49,8 @@ export interface Accepted {
   mode: Mode;
   source: Intake['source'];
   recipients: AcceptanceResult['recipients'];
+  /** Of the HTTP request; mail from SMTP has none. */
+  requestId: string | undefined;
   /** Work that the delivery of this process has in hand already. */
   handedOver: number;
   /** From the arrival of the request to the commit. */
@@ -88,6 +90,8 @@ export interface Intake {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
+  /** Of the HTTP request, for the log. */
+  requestId?: string | undefined;
   /** With sendAtMs by the clock of the mode. */
   nowMs: number;
   /** What that clock is ahead of the real time. */
@@ -119,10 +123,10 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
-      const { accountId, mode, source, nowMs, aheadMs } = intake;
+      const { accountId, mode, source, requestId, nowMs, aheadMs } = intake;
       const { recipients, leased } = result;
       const tookMs = clock.now() + aheadMs - nowMs;
-      onAccepted?.({ accountId, mode, source, recipients, handedOver: leased.length, tookMs });
+      onAccepted?.({ accountId, mode, source, requestId, recipients, handedOver: leased.length, tookMs });
     }
     return result;
   };

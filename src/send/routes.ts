@@ -26,6 +26,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     const key = read.ok ? read.value : undefined;
     const result = await sender.send({
       caller: request.caller,
+      requestId: request.requestId,
       read: () => request.json(),
       idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
       // A key's answer is none to a dry run, also where the query is at fault.
@@ -41,6 +42,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     if (!key.ok) return refuseWith(key.failure.details, request.parse());
     const result = await sendBatch(sender, dependencies, {
       caller: request.caller,
+      requestId: request.requestId,
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
       log: request.log,
       ...(key.value !== undefined && {

@@ -1,5 +1,5 @@
 /**
- * The state of one SMTP session and what its commands may do with it. Shapes only.
+ * The state of one SMTP session and what its commands may do with it.
  *
  *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (all forgotten) ─EHLO─▶ secure ─AUTH─▶ logged in
  *   logged in ─MAIL─▶ envelope ─RCPT…─▶ ─DATA─▶ content ─dot─▶ logged in
@@ -59,6 +59,13 @@ export interface Envelope {
 
 /** Undefined when everything is done; else a promise of when. */
 export type Working = Promise<void> | undefined;
+
+/** One line in the log for a mail, or a recipient of it, that is refused to somebody who is logged in. */
+export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'login' | 'address'>, reply: string): void {
+  if (login === undefined) return;
+  const { account, keyId, mode } = login.caller;
+  log.info({ accountId: account.id, credentialId: keyId, mode, address, reply }, 'mail refused');
+}
 
 /** What a command may see and change; the session behind it owns the connection. */
 export interface Dialogue {

@@ -5,7 +5,7 @@
 import { Unavailable } from '../base/failure.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { type MailCommand, parseMail, parseRecipient } from './command.ts';
-import type { Dialogue, Login, Working } from './dialogue.ts';
+import { type Dialogue, type Login, noteRefused, type Working } from './dialogue.ts';
 import { beginTransfer } from './mail-transfer.ts';
 import { BUSY, LOGIN_FAILED, NEEDS_LOGIN, NEEDS_TLS, replyFor, TOO_LARGE } from './replies.ts';
 
@@ -32,6 +32,7 @@ export function beginMail(dialogue: Dialogue, argument: string): Working {
 
 function refuse(dialogue: Dialogue, line: string): undefined {
   dialogue.fruitless += 1;
+  noteRefused(dialogue, line);
   dialogue.reply(line);
 }
 
@@ -98,12 +99,15 @@ export function addRecipient(dialogue: Dialogue, argument: string): undefined {
   if (!parsed.ok) {
     if (isSyntaxFault(parsed.reply)) return dialogue.fault(parsed.reply);
     envelope.refused += 1;
+    noteRefused(dialogue, parsed.reply);
     return dialogue.reply(parsed.reply);
   }
   const key = sameAddressKey(parsed.value);
   if (envelope.recipients.size >= maxRecipients && !envelope.recipients.has(key)) {
     envelope.refused += 1;
-    return dialogue.reply(`452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`);
+    const line = `452 4.5.3 a mail may have ${maxRecipients} recipients; send it to the others separately`;
+    noteRefused(dialogue, line);
+    return dialogue.reply(line);
   }
   if (envelope.recipients.has(key)) dialogue.fruitless += 1;
   else envelope.recipients.set(key, parsed.value);

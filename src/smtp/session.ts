@@ -15,7 +15,7 @@ import type { Log } from '../base/log.ts';
 import { malformedLogin } from './authenticate.ts';
 import { lineText } from './command.ts';
 import { runCommand } from './commands.ts';
-import type { Dialogue, Envelope, Login, SmtpServices, Working } from './dialogue.ts';
+import { type Dialogue, type Envelope, type Login, noteRefused, type SmtpServices, type Working } from './dialogue.ts';
 import { AUTH_BYTES, commandLimit } from './limits.ts';
 import type { MailTransfer } from './mail-transfer.ts';
 import { countedAddress } from './peer-address.ts';
@@ -228,6 +228,7 @@ export class Session implements Dialogue {
     this.#wait(
       transfer.finish().then(({ line, accepted }) => {
         this.#isStoring = false;
+        if (!accepted) noteRefused(this, line);
         this.reply(line);
         if (!accepted) return;
         this.#faults = 0;

@@ -7,21 +7,32 @@ import { statfs } from 'node:fs/promises';
 /** Inodes below which intake stops, where the file system counts them. */
 const MIN_FREE_INODES = 1_000;
 
+export interface FreeSpace {
+  /** What an ordinary process may still write; undefined where the file system cannot be asked. */
+  freeBytes: number | undefined;
+  /** Why there is too little. */
+  shortage: string | undefined;
+}
+
 /**
- * Says why there is too little room, or undefined: free bytes below the smaller of `minFreeBytes` and 10 % of the disk,
- * or free inodes below the smaller of 1,000 and 10 %. A file system that cannot be asked is a reason too.
+ * Looks at the disk under `folder`. It is short with free bytes below the smaller of `minFreeBytes` and 10 % of the disk, or
+ * free inodes below the smaller of 1,000 and 10 %. A file system that cannot be asked counts as short.
  */
-export async function shortOfSpace(folder: string, minFreeBytes: number): Promise<string | undefined> {
+export async function freeSpace(folder: string, minFreeBytes: number): Promise<FreeSpace> {
   try {
     const { bsize, blocks, bavail, files, ffree } = await statfs(folder);
     const freeBytes = bavail * bsize;
     const neededBytes = Math.min(minFreeBytes, (blocks * bsize) / 10);
+    let shortage: string | undefined;
     if (freeBytes < neededBytes) {
-      return `the disk has ${Math.round(freeBytes / 1e6)} MB free, and ${Math.round(neededBytes / 1e6)} MB are needed`;
+      const [free, needed] = [freeBytes, neededBytes].map((bytes) => Math.round(bytes / 1e6));
+      shortage = `the disk has ${free} MB free, and ${needed} MB are needed`;
+    } else if (files > 0 && ffree < Math.min(MIN_FREE_INODES, files / 10)) {
+      shortage = `the disk has ${ffree} free inodes only`;
     }
-    if (files > 0 && ffree < Math.min(MIN_FREE_INODES, files / 10)) return `the disk has ${ffree} free inodes only`;
-    return undefined;
+    return { freeBytes, shortage };
   } catch (error) {
-    return `the disk cannot be asked for its free space: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`;
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    return { freeBytes: undefined, shortage: `the disk cannot be asked for its free space: ${code}` };
   }
 }

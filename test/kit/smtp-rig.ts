@@ -103,7 +103,6 @@ export async function smtpRig() {
     close: async (): Promise<void> => {
       await Promise.all(servers.map((server) => server.stop({ deadlineMs: 500 })));
       await tls.stop();
-      metrics.stop();
       await temp.close();
     },
   };
