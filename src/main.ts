@@ -6,6 +6,7 @@ process.umask(0o077);
 const code = await runCommandLine(process.argv.slice(2), process.env, {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
+  outIsTerminal: process.stdout.isTTY === true,
   errIsTerminal: process.stderr.isTTY === true,
 });
 // What was written to a pipe may still be on its way, and exit() would cut it off.

@@ -19,7 +19,7 @@ export {
 export { type Authenticator, createAuthenticator, type KnownCallers } from './authenticate.ts';
 export { contactsOperation } from './contact-store.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
-export { type FirstRun, firstRun } from './first-run.ts';
+export { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
 export { createSmtpAuthenticator, type KnownLogins, type SmtpAuthenticator } from './smtp-authenticate.ts';
 export { accountOperation, accountsOperation, messageHolderOperation, setAccountOperation } from './store.ts';

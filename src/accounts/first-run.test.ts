@@ -28,7 +28,10 @@ test('the first run makes working credentials once, and keeps them in a private 
   const sandbox = await authenticate(made.sandboxApiKey, made.accountId);
   assert.ok(sandbox.ok && sandbox.value.mode === 'sandbox');
   const smtp = createSmtpAuthenticator({ database, clock });
-  assert.ok((await smtp.logIn(made.smtpUsername, made.smtpPassword)).ok);
+  const ofLive = await smtp.logIn(made.smtpUsername, made.smtpPassword);
+  assert.ok(ofLive.ok && ofLive.value.mode === 'live');
+  const ofSandbox = await smtp.logIn(made.sandboxSmtpUsername, made.sandboxSmtpPassword);
+  assert.ok(ofSandbox.ok && ofSandbox.value.mode === 'sandbox');
 
   assert.equal(await firstRun({ database, clock, directory }), undefined);
   assert.equal((await database.execute(accountsOperation, null)).length, 1);

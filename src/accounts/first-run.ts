@@ -1,6 +1,6 @@
 /**
- * The first start: an operator, an account (plan enterprise) with a live and a sandbox key and an SMTP credential. The
- * credentials are drawn, written to `first-run.json` (mode 0600, synced), and only then committed together with a mark
+ * The first start: an operator, an account (plan enterprise) with a live and a sandbox key, and a live and a sandbox
+ * SMTP credential. They are drawn, written to `first-run.json` (mode 0600, synced), and only then committed together with a mark
  * that the first run is done. A crash in between leaves a file without rows; the next start takes the credentials from
  * that file and commits them, so that they are neither lost nor doubled. Of several nodes that start at once one does it, and
  * the others keep no file. The file is never part of a backup, and a restored
@@ -26,8 +26,11 @@ export interface FirstRun {
   /** Live key, scope full. */
   apiKey: string;
   sandboxApiKey: string;
+  /** Live. */
   smtpUsername: string;
   smtpPassword: string;
+  sandboxSmtpUsername: string;
+  sandboxSmtpPassword: string;
   operatorUserId: string;
   operatorEmail: string;
   operatorPassword: string;
@@ -48,6 +51,8 @@ function draw(nowMs: number): FirstRun {
     sandboxApiKey: keyOf('sandbox'),
     smtpUsername: newId('smtp', nowMs),
     smtpPassword: newPassword(),
+    sandboxSmtpUsername: newId('smtp', nowMs),
+    sandboxSmtpPassword: newPassword(),
     operatorUserId: newId('usr', nowMs),
     operatorEmail: OPERATOR_EMAIL,
     operatorPassword: newPassword(),
@@ -85,22 +90,20 @@ export async function firstRun(making: Making & { directory: DataDirectory }): P
     secretHash: apiKeyHash(apiKey),
     createdAt,
   });
-  const [smtpHash, operatorHash] = await Promise.all([
-    hashPassword(drawn.smtpPassword),
+  const credentialRow = async (mode: 'live' | 'sandbox', username: string, password: string) => ({
+    ...{ id: username, accountId: drawn.accountId, mode, username, createdAt },
+    passwordHash: await hashPassword(password),
+  });
+  const [operatorHash, ...credentials] = await Promise.all([
     hashPassword(drawn.operatorPassword),
+    credentialRow('live', drawn.smtpUsername, drawn.smtpPassword),
+    credentialRow('sandbox', drawn.sandboxSmtpUsername, drawn.sandboxSmtpPassword),
   ]);
   const done = await database.execute(firstRunOperation, {
     marker: MARKER,
     account: { ...newAccount(ACCOUNT_NAME, 'enterprise', createdAt), id: drawn.accountId },
     keys: [keyRow(drawn.apiKey, 'live'), keyRow(drawn.sandboxApiKey, 'sandbox')],
-    credential: {
-      id: drawn.smtpUsername,
-      accountId: drawn.accountId,
-      mode: 'live',
-      username: drawn.smtpUsername,
-      passwordHash: smtpHash,
-      createdAt,
-    },
+    credentials,
     user: {
       id: drawn.operatorUserId,
       email: drawn.operatorEmail,

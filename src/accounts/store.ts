@@ -42,7 +42,7 @@ export const firstRunOperation = operation(
       marker: string;
       account: Account;
       keys: NewKeyRow[];
-      credential: NewCredentialRow;
+      credentials: NewCredentialRow[];
       user: NewUserRow;
     },
   ): Promise<boolean> => {
@@ -54,7 +54,7 @@ export const firstRunOperation = operation(
     if (fresh === 0) return false;
     await insertAccount(tx, args.account);
     for (const key of args.keys) await insertKey(tx, key);
-    await insertCredential(tx, args.credential);
+    for (const credential of args.credentials) await insertCredential(tx, credential);
     await insertUser(tx, args.user);
     return true;
   },

@@ -13,6 +13,8 @@ export interface Streams {
   /** Writes to stdout and stderr as it is; line ends are the caller's. */
   out(text: string): void;
   err(text: string): void;
+  /** Whether stdout is a terminal, that nobody keeps. */
+  outIsTerminal?: boolean;
   /** Whether stderr is a terminal, where a line may be drawn over itself. */
   errIsTerminal?: boolean;
 }

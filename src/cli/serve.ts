@@ -1,30 +1,36 @@
 /**
- * `postrider serve`: starts the service, prints the credentials of a first run once, and stays until a signal ends it
- * (exit code 0) or its storage breaks (exit code 1). A second signal ends the process at once.
+ * `postrider serve`: starts the service, shows the credentials of a first run once to a terminal, and stays until a signal ends it
+ * (exit code 0) or its storage breaks (exit code 1).
  */
-import type { FirstRun } from '../accounts/accounts.ts';
+import { type FirstRun, firstRunFile } from '../accounts/accounts.ts';
 import { givenText, settings, unknownSettings } from '../config.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
 import { type Command, columns } from './command.ts';
+import { stopRequest } from './stop-request.ts';
 
 interface Ports {
   httpPort: number | undefined;
   smtpPort: number | undefined;
 }
 
-function welcome(first: FirstRun, { httpPort, smtpPort }: Ports): string {
+/** Where the service is, and what a first run made: the credentials on a terminal, elsewhere the file that holds them. */
+function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, showCredentials: boolean): string {
+  const where =
+    httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
+  const smtp = smtpPort === undefined ? '' : ` SMTP submission is on port ${smtpPort}.`;
+  if (!showCredentials) return `\nFirst start: the credentials are in ${file}.${where}${smtp}\n\n`;
   const rows: [string, unknown][] = [
     ['account id', first.accountId],
     ['live key', first.apiKey],
     ['sandbox key', first.sandboxApiKey],
-    ['SMTP user', first.smtpUsername],
-    ['SMTP password', first.smtpPassword],
+    ['live SMTP user', first.smtpUsername],
+    ['password', first.smtpPassword],
+    ['sandbox SMTP user', first.sandboxSmtpUsername],
+    ['password', first.sandboxSmtpPassword],
     ['operator', first.operatorEmail],
     ['password', first.operatorPassword],
   ];
-  const where =
-    httpPort === undefined ? '' : ` The API is at http://localhost:${httpPort}, its documentation at /docs.`;
-  const smtp = smtpPort === undefined ? '' : ` SMTP submission is on port ${smtpPort}.`;
-  return `\nFirst start: these credentials are printed once, and kept in first-run.json in the data directory.${where}${smtp}\n\n${columns(rows)}\n\n`;
+  return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${columns(rows)}\n\n`;
 }
 
 /** Settings that are read and judged, and that nothing goes by yet. */
@@ -50,18 +56,15 @@ export const serveCommand: Command = {
     for (const name of settingsWithoutEffect(environment)) {
       streams.err(`postrider: ${name} is set and has no effect in this version\n`);
     }
-    let stopRequested: (reason: 'signal') => void = () => undefined;
-    const signalled = new Promise<'signal'>((resolve) => {
-      stopRequested = resolve;
-    });
-    const onSignal = (): void => {
-      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, onSignal);
-      stopRequested('signal');
-    };
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, onSignal);
+    const stopRequested = stopRequest(environment);
     let first: FirstRun | undefined;
     const greet = (ports: Ports): void => {
-      if (first) streams.out(json ? `${JSON.stringify(first)}\n` : welcome(first, ports));
+      if (!first) return;
+      const file = firstRunFile(dataDirectory(config.dataDir));
+      // What goes to a file, a pipe or a journal is kept by others, and read by them.
+      const showCredentials = streams.outIsTerminal === true;
+      const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
+      streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
     };
     const serving = await serve(config, (made) => {
       first = made;
@@ -71,8 +74,8 @@ export const serveCommand: Command = {
       throw error;
     });
     greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
-    const ended = await Promise.race([signalled, serving.broken]);
-    if (ended === 'signal') {
+    const ended = await Promise.race([stopRequested, serving.broken]);
+    if (ended === 'stop') {
       await serving.stop();
       return { exitCode: 0 };
     }

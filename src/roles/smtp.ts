@@ -97,7 +97,7 @@ async function listen(server: SmtpServer, { config, log }: Parts): Promise<numbe
     return await bind(first);
   } catch (error) {
     if (second === undefined) throw error;
-    log.warn({ port: second, reason: (error as Error).message }, 'SMTP listens on another port than 587');
+    log.info({ port: second, reason: (error as Error).message }, 'SMTP listens on another port than 587');
     return bind(second);
   }
 }

@@ -120,7 +120,7 @@ function ownCertificate(options: { folder: string; hostname: string; clock: Cloc
   if (kept && isGood(kept, hostname, clock.now())) return kept;
   const made = selfSigned([...new Set([hostname, 'localhost', '127.0.0.1', '::1'])], clock.now());
   writeDurableFile(file, made.key + made.cert);
-  log.warn({ file, hostname }, 'a self-signed certificate was made for SMTP; clients cannot verify it');
+  log.info({ file, hostname }, 'a self-signed certificate was made for SMTP; clients cannot verify it');
   return made;
 }
 

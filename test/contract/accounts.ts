@@ -96,14 +96,16 @@ export const accounts: Scenario = async (stage) => {
         createdAt: stage.nowMs,
       },
     ],
-    credential: {
-      id: stage.id('smtp'),
-      accountId: account.id,
-      mode: 'live',
-      username: 'ada',
-      passwordHash: 'h',
-      createdAt: stage.nowMs,
-    },
+    credentials: [
+      {
+        id: stage.id('smtp'),
+        accountId: account.id,
+        mode: 'live',
+        username: 'ada',
+        passwordHash: 'h',
+        createdAt: stage.nowMs,
+      },
+    ],
     user: {
       id: stage.id('usr'),
       email: 'op@example.com',
@@ -113,7 +115,7 @@ export const accounts: Scenario = async (stage) => {
       createdAt: stage.nowMs,
     },
   } as const;
-  const firstRun = { ...first, keys: [...first.keys] };
+  const firstRun = { ...first, keys: [...first.keys], credentials: [...first.credentials] };
   assert.equal(await stage.act(firstRunOperation, firstRun), true);
   assert.equal(await stage.act(firstRunOperation, firstRun), false);
   await stage.act(contactsOperation, account.id);

@@ -216,7 +216,13 @@ test('of several first runs at once one is done; of settings patched at once non
         passwordHash: 'p',
         createdAt: 1,
       };
-      return node.execute(firstRunOperation, { marker: 'first-run', account, keys: [], credential, user });
+      return node.execute(firstRunOperation, {
+        marker: 'first-run',
+        account,
+        keys: [],
+        credentials: [credential],
+        user,
+      });
     }),
   );
   assert.equal(runs.filter(Boolean).length, 1);

