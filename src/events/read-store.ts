@@ -4,7 +4,9 @@
  * order of commit; on a shared one they lie at the position of their transaction, and are shown once every transaction
  * before it has ended.
  */
+import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
+import { addressSpellings } from '../mail/address.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { EventRow, EventType } from './event.ts';
 import { rangesOfTime, type SeqRange } from './stretch-store.ts';
@@ -23,10 +25,14 @@ export interface EventPage {
   after: EventPlace | null;
   limit: number;
   messageId: string | null;
+  /** The whole address, in any of its spellings. */
+  recipient?: string | null;
   eventType: EventType | null;
   /** Unix ms, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
+  /** Place of the last event to look at, in the order asked for. */
+  through?: EventPlace | null;
 }
 
 /** The columns of EventRow from these rows of `event`. */
@@ -52,11 +58,15 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     conditions.push(condition);
     params.push(value);
   };
-  const beyond = page.order === 'asc' ? '>' : '<';
-  if (page.after !== null && tx.dialect === 'postgres') {
-    conditions.push(`(v.position, v.seq) ${beyond} (?, ?)`);
-    params.push(page.after.position, page.after.seq);
-  } else if (page.after !== null) add(`v.seq ${beyond} ?`, page.after.seq);
+  const [beyond, upTo] = page.order === 'asc' ? ['>', '<='] : ['<', '>='];
+  const bound = (compare: string, place: EventPlace | null | undefined): void => {
+    if (place && tx.dialect === 'postgres') {
+      conditions.push(`(v.position, v.seq) ${compare} (?, ?)`);
+      params.push(place.position, place.seq);
+    } else if (place) add(`v.seq ${compare} ?`, place.seq);
+  };
+  bound(beyond, page.after);
+  bound(upTo, page.through);
   if (page.order === 'asc' && tx.dialect === 'postgres') conditions.push(SETTLED);
   add('v.message_id = ?', page.messageId);
   add('v.type = ?', page.eventType);
@@ -65,6 +75,14 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     conditions.push(`v.type NOT IN (${EVERYDAY_LIST})`);
   add('v.at >= ?', page.sinceMs);
   add('v.at <= ?', page.untilMs);
+  if (page.recipient) {
+    const spellings = addressSpellings(page.recipient).map(asciiLower);
+    conditions.push(
+      `EXISTS (SELECT 1 FROM message r WHERE r.account_id = v.account_id AND r.mode = v.mode AND r.id = v.message_id
+         AND lower(r.recipient) IN (${spellings.map(() => '?').join(', ')}))`,
+    );
+    params.push(...spellings);
+  }
   const order = page.order === 'asc' ? 'ASC' : 'DESC';
   const place = tx.dialect === 'postgres' ? `v.position ${order}, v.seq ${order}` : `v.seq ${order}`;
   // The page is chosen before anything is joined: every event has its message and email.
@@ -105,6 +123,29 @@ async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | n
 }
 
 export const readEventsOperation = operation('events.read', 'read', (tx, page: EventPage) => readEvents(tx, page));
+
+/** The place that ends a part of so many events behind one, in the order asked for; null where there are fewer. */
+export const eventsPartOperation = operation(
+  'events.part',
+  'read',
+  async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<EventPlace | null> => {
+    const { accountId, mode, after } = page;
+    const isShared = tx.dialect === 'postgres';
+    const key = isShared ? '(v.position, v.seq)' : 'v.seq';
+    const direction = page.order === 'asc' ? 'ASC' : 'DESC';
+    const places = isShared ? `v.position ${direction}, v.seq ${direction}` : `v.seq ${direction}`;
+    const bound = after === null ? '' : `AND ${key} ${page.order === 'asc' ? '>' : '<'} ${isShared ? '(?, ?)' : '?'}`;
+    // What is still to come before a place must not be passed over by whoever follows the log.
+    const settled = isShared && page.order === 'asc' ? `AND ${SETTLED}` : '';
+    const from = after === null ? [] : isShared ? [after.position, after.seq] : [after.seq];
+    const found = await tx.get<EventPlace>(
+      `SELECT ${isShared ? 'v.position' : 'v.seq AS position'}, v.seq FROM event v
+       WHERE v.account_id = ? AND v.mode = ? ${bound} ${settled} ORDER BY ${places} LIMIT 1 OFFSET ?`,
+      ...[accountId, mode, ...from, rows - 1],
+    );
+    return found ?? null;
+  },
+);
 
 /** The events of one message, oldest first. */
 export async function timeline(

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { createSearches } from '../storage/searches.ts';
 import { createEventCursors } from './cursor.ts';
 import { createFollowers } from './follow.ts';
 import { latestPlacesOperation } from './latest-store.ts';
@@ -14,7 +15,13 @@ const secretKey = Buffer.alloc(32, 1);
 let app: FeatureApp;
 before(async () => {
   app = await featureApp(({ database }) =>
-    eventRoutes({ database, secretKey, followers: createFollowers({ database }), isAllowed: async () => true }),
+    eventRoutes({
+      database,
+      secretKey,
+      searches: createSearches({ partRows: 2 }),
+      followers: createFollowers({ database }),
+      isAllowed: async () => true,
+    }),
   );
 });
 after(() => app.close());
@@ -114,6 +121,34 @@ test('cursors tell nothing, and one that was not made here or lies behind the en
   const headers = { 'last-event-id': cursors.textOf(behind) };
   const resumed = await api.call({ method: 'GET', path: '/events/stream', headers });
   assert.equal(resumed.body.error.details[0].field, 'Last-Event-ID');
+});
+
+test('events are filtered by their recipient, in pages and as a log to follow', async () => {
+  const accountId = 'acc_recipient';
+  const api = app.api(accountId);
+  const addresses = ['Ada@Bücher.example', 'bob@example.com', 'c@example.com', 'ada@bücher.example', 'd@example.com'];
+  const messageIds: string[] = [];
+  for (const email of addresses) {
+    const { recipients } = await seedMail(app.temp.database, { accountId, recipients: [email], nowMs: Date.now() });
+    messageIds.push(recipients[0]!.messageId);
+  }
+  const wanted = [messageIds[0]!, messageIds[3]!];
+  const recipient = encodeURIComponent('ADA@xn--bcher-kva.example');
+  const shown = async (query: string) => {
+    const { body, headers } = await api.get(`/events?recipient=${recipient}&${query}`);
+    const cursor = headers['x-next-cursor'];
+    return { ids: (body as unknown as { messageId: string }[]).map((one) => one.messageId), cursor };
+  };
+  assert.deepEqual((await shown('')).ids, wanted.toReversed());
+  assert.deepEqual((await shown('eventType=Delivery')).ids, []);
+  assert.deepEqual((await shown(`messageId=${messageIds[3]}`)).ids, [messageIds[3]]);
+  const first = await shown('order=asc&limit=1');
+  assert.deepEqual(first.ids, [wanted[0]]);
+  const second = await shown(`order=asc&limit=1&cursor=${first.cursor}`);
+  assert.deepEqual(second.ids, [wanted[1]]);
+  assert.deepEqual((await shown(`order=asc&cursor=${second.cursor}`)).ids, []);
+  const late = await seedMail(app.temp.database, { accountId, recipients: [addresses[0]!], nowMs: Date.now() });
+  assert.deepEqual((await shown(`order=asc&cursor=${second.cursor}`)).ids, [late.recipients[0]!.messageId]);
 });
 
 test('since and until are inclusive; wrong values are named', async () => {

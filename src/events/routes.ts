@@ -13,11 +13,12 @@ import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.t
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
+import type { Searches } from '../storage/searches.ts';
 import { createEventCursors, type EventCursors } from './cursor.ts';
-import { EVENT_TYPES, eventBody } from './event.ts';
+import { EVENT_TYPES, type EventRow, eventBody } from './event.ts';
 import type { Followers } from './follow.ts';
 import { isBehindEndOperation, latestPlacesOperation } from './latest-store.ts';
-import { type EventPlace, readEventsOperation } from './read-store.ts';
+import { type EventPage, type EventPlace, eventsPartOperation, readEventsOperation } from './read-store.ts';
 import { eventStream } from './stream.ts';
 
 const NOT_OURS = 'is not one that this log gave out; start without it';
@@ -25,6 +26,9 @@ const BEHIND_END = 'lies behind the end of the log, which was restored from an e
 
 const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  recipient: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, in any of its spellings.' }),
+  ),
   eventType: Type.Optional(oneOf([...EVENT_TYPES])),
   since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
@@ -51,6 +55,7 @@ export interface EventRouteDeps {
   /** The service's key; cursors are made under one that is derived from it. */
   secretKey: Uint8Array;
   followers: Followers;
+  searches: Searches;
   /** Whether the headers of a request still name a good key; asked while a stream goes on. */
   isAllowed(headers: IncomingHttpHeaders): Promise<boolean>;
 }
@@ -81,13 +86,14 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
         const order = asked.order ?? 'desc';
         const after = asked.cursor === undefined ? null : cursors.read(asked.cursor);
         if (after === undefined) return refuse(invalid([{ field: 'cursor', message: NOT_OURS }]));
-        const rows = await deps.database.execute(readEventsOperation, {
+        const rows = await readPageOf(deps, request.signal, {
           accountId: request.caller.account.id,
           mode: request.caller.mode,
           order,
           after,
           limit: limit + 1,
           messageId: asked.messageId ?? null,
+          recipient: asked.recipient ?? null,
           eventType: asked.eventType ?? null,
           sinceMs: asked.since === undefined ? null : isoTimeMs(asked.since),
           untilMs: asked.until === undefined ? null : isoTimeMs(asked.until),
@@ -115,6 +121,16 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, cursors, request),
     }),
   ];
+}
+
+/** Whoever asks for a recipient may pass over all events of the account. */
+function readPageOf({ database, searches }: EventRouteDeps, signal: AbortSignal, page: EventPage): Promise<EventRow[]> {
+  if (!page.recipient || page.messageId !== null) return database.execute(readEventsOperation, page);
+  return searches.run<EventRow, EventPlace>({
+    ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
+    endOf: (after, rows) => database.execute(eventsPartOperation, { page: { ...page, after }, rows }),
+    read: ({ from, through, limit }) => database.execute(readEventsOperation, { ...page, after: from, through, limit }),
+  });
 }
 
 function placeOf([position, seq]: PageKey): EventPlace {

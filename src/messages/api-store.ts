@@ -39,13 +39,15 @@ export interface MessagePage {
   limit: number;
   status: MessageStatus | null;
   messageId: string | null;
-  /** The whole address, in any of its spellings. */
+  /** A part of the address, or the whole of it in any of its spellings. Without (ASCII) case, as the two below. */
   to: string | null;
-  /** Parts of the text, without (ASCII) case. */
+  /** Parts of the text. */
   from: string | null;
   subject: string | null;
-  /** Exact. */
-  tag: string | null;
+  /** Exact, and all of them. */
+  tags: readonly string[];
+  /** Names and values, exact, and all of them. */
+  metadata: readonly (readonly [name: string, value: string])[];
   /** Unix ms of acceptance, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
@@ -78,15 +80,24 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
   add('m.id <= ?', page.highestId);
   add('m.created_at >= ?', page.sinceMs);
   add('m.created_at <= ?', page.untilMs);
-  const spellings = page.to === null ? [] : addressSpellings(page.to).map(asciiLower);
-  if (spellings.length > 0) {
-    conditions.push(`lower(m.recipient) IN (${spellings.map(() => '?').join(', ')})`);
-    params.push(...spellings);
+  if (page.to !== null) {
+    const spellings = addressSpellings(page.to).map(asciiLower);
+    const oneOf = spellings.map(() => '?').join(', ');
+    conditions.push(`(lower(m.recipient) IN (${oneOf}) OR replace(lower(m.recipient), ?, '') <> lower(m.recipient))`);
+    params.push(...spellings, asciiLower(page.to));
   }
   // A text contains another one when taking it out changes it; both dialects know replace(), and nothing needs escaping.
   add("replace(lower(e.header_from), ?, '') <> lower(e.header_from)", asciiLower(page.from));
   add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
-  add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
+  for (const tag of page.tags) add("replace(e.tags, ?, '') <> e.tags", JSON.stringify(tag));
+  for (const pair of page.metadata) {
+    conditions.push(
+      tx.dialect === 'postgres'
+        ? 'CAST(e.metadata AS jsonb) ->> CAST(? AS TEXT) = ?'
+        : 'EXISTS (SELECT 1 FROM json_each(e.metadata) AS pair WHERE pair.key = ? AND pair.value = ?)',
+    );
+    params.push(...pair);
+  }
   if (page.status !== null) conditions.push(statusCondition(page.status));
   return tx.all<MessageRow>(
     `SELECT ${COLUMNS} ${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY m.id DESC LIMIT ?`,
@@ -94,6 +105,27 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
     page.limit,
   );
 });
+
+/** The id that ends a part of so many messages, newest first, in front of one; null where there are fewer. */
+export const messagesPartOperation = operation(
+  'messages.part',
+  'read',
+  async (tx, { page, rows }: { page: MessagePage; rows: number }): Promise<string | null> => {
+    const bounds = [page.before, page.highestId, page.lowestId];
+    const [before, highest, lowest] = ['m.id < ?', 'm.id <= ?', 'm.id >= ?'].map((one, index) =>
+      bounds[index] === null ? '' : `AND ${one}`,
+    );
+    const found = await tx.get<{ id: string }>(
+      `SELECT m.id FROM message m WHERE m.account_id = ? AND m.mode = ? ${before} ${highest} ${lowest}
+       ORDER BY m.id DESC LIMIT 1 OFFSET ?`,
+      page.accountId,
+      page.mode,
+      ...bounds.filter((one) => one !== null),
+      rows - 1,
+    );
+    return found?.id ?? null;
+  },
+);
 
 async function findRow(tx: Transaction, key: MessageKey): Promise<MessageRow | undefined> {
   return tx.get<MessageRow>(

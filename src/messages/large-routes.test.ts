@@ -11,6 +11,7 @@ import { seedMail } from '../../test/kit/seed-mail.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
+import { createSearches } from '../storage/searches.ts';
 import { messageRoutes, type Once } from './routes.ts';
 
 const once: Once = async (_, first) => (await first(null))!;
@@ -22,7 +23,15 @@ let blobs: Blobs;
 before(async () => {
   app = await featureApp(({ database, folder }) => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
-    return messageRoutes({ database, blobs, clock, judgeSender: async () => undefined, once, nudge: () => {} });
+    return messageRoutes({
+      database,
+      blobs,
+      clock,
+      searches: createSearches(),
+      judgeSender: async () => undefined,
+      once,
+      nudge: () => {},
+    });
   });
 });
 after(() => app.close());

@@ -14,6 +14,7 @@ import { createClaims, createKeyedCalls } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
+import { createSearches } from '../storage/searches.ts';
 import { backlogOperation, claimOperation, settleOperation } from './messages.ts';
 import { messageRoutes } from './routes.ts';
 
@@ -26,7 +27,7 @@ before(async () => {
   app = await featureApp(({ database, folder }) => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
     return messageRoutes({
-      ...{ database, blobs, clock },
+      ...{ database, blobs, clock, searches: createSearches({ partRows: 2 }) },
       judgeSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
       once: createKeyedCalls({ database, claims: createClaims(), clock }),
       nudge: () => {
@@ -61,7 +62,13 @@ test('the list is filtered by every field, without case where that is promised',
   const api = app.api('acc_list');
   const accountId = 'acc_list';
   const a = await seed({ accountId, recipients: ['Ada@Example.com'], subject: '100% off_now', tags: ['a_b'] });
-  const b = await seed({ accountId, recipients: ['bob@example.com'], subject: 'Hello', tags: ['axb', 'new'] });
+  const b = await seed({
+    accountId,
+    recipients: ['bob@example.com'],
+    subject: 'Hello',
+    tags: ['axb', 'new'],
+    email: { metadata: JSON.stringify({ order: '17', 'a b': 'é' }) },
+  });
   const c = await seed({
     accountId,
     from: 'Desk <desk@example.net>',
@@ -73,7 +80,15 @@ test('the list is filtered by every field, without case where that is promised',
   const found = async (query: string): Promise<string[]> => ids((await api.get(`/messages?${query}`)).body as never);
   assert.deepEqual((await found('')).sort(), [a, b, c].sort());
   assert.deepEqual(await found('to=ADA@example.com'), [a]);
-  assert.deepEqual(await found('to=ada'), []);
+  assert.deepEqual(await found('to=ada'), [a]);
+  assert.deepEqual((await found('to=%40EXAMPLE.com')).sort(), [a, b, c].sort());
+  assert.deepEqual(await found('tag=new&tag=axb'), [b]);
+  assert.deepEqual(await found('tag=new&tag=a_b'), []);
+  assert.deepEqual(await found('metadata.order=17'), [b]);
+  assert.deepEqual(await found('metadata.order=17&metadata.a+b=%C3%A9&tag=new'), [b]);
+  assert.deepEqual(await found('metadata.order=17&metadata.b=1'), []);
+  assert.equal((await api.get('/messages?metadata.order=17&metadata.order=18')).status, 400);
+  assert.equal((await api.get('/messages?meta.order=17')).status, 400);
   assert.deepEqual(await found('subject=%25%20OFF_'), [a]);
   assert.deepEqual(await found('from=DESK@'), [c]);
   assert.deepEqual(await found('tag=a_b'), [a]);
@@ -91,6 +106,21 @@ test('the list is filtered by every field, without case where that is promised',
   await claim();
   assert.deepEqual((await found('status=sending')).sort(), [a, b].sort());
   assert.deepEqual(await found('status=queued'), []);
+});
+
+test('a search finds page by page what lies far apart', async () => {
+  const accountId = 'acc_search';
+  const api = app.api(accountId);
+  const wanted: string[] = [];
+  for (let i = 0; i < 12; i += 1) {
+    clock.advance(1);
+    const id = await seed({ accountId, subject: i % 5 === 0 ? 'needle' : 'straw' });
+    if (i % 5 === 0) wanted.unshift(id);
+  }
+  const first = await api.get('/messages?subject=needle&limit=2');
+  assert.deepEqual(ids(first.body as never), wanted.slice(0, 2));
+  const second = await api.get(/<([^>]+)>; rel="next"/.exec(first.headers.link ?? '')![1]!);
+  assert.deepEqual([ids(second.body as never), second.headers.link], [wanted.slice(2), undefined]);
 });
 
 test('pages are exact while messages are accepted', async () => {
@@ -260,6 +290,7 @@ test('sending again is refused where sending is', () => {
     database: app.temp.database,
     blobs,
     clock,
+    searches: createSearches(),
     judgeSender: async () => undefined,
     once: async (_, first) => (await first(null))!,
     nudge: () => {},

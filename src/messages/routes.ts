@@ -16,6 +16,7 @@ import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { Searches } from '../storage/searches.ts';
 import type { IdempotencyRecord } from './accept-store.ts';
 import {
   cancelMessageOperation,
@@ -23,13 +24,14 @@ import {
   findMessageOperation,
   listMessagesOperation,
   type MessageKey,
+  type MessagePage,
+  messagesPartOperation,
   moveMessageOperation,
   type StoredContent,
 } from './api-store.ts';
 import { streamLargeContent } from './large-content.ts';
-import { type EmailOptions, MESSAGE_STATUSES, type MessageStatus, messageBody } from './message.ts';
+import { type EmailOptions, MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
 import { resendMessage } from './resend.ts';
-import { createSearches } from './searches.ts';
 
 export interface MessageRouteDeps {
   database: Database;
@@ -39,6 +41,7 @@ export interface MessageRouteDeps {
   judgeSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
   /** Runs what accepts mail once under the Idempotency-Key it came with. */
   once: Once;
+  searches: Searches;
   /** Tells delivery and webhooks that there is new work. */
   nudge(): void;
 }
@@ -63,20 +66,31 @@ const MAX_AHEAD_DAYS = 30;
 /** How far an id's time may lie from the time its message is recorded with. */
 const ID_SLACK_MS = 3_600_000;
 
+const METADATA = 'metadata.';
 const text = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength, description }));
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 
-const listQuery = closed({
+const listFields = {
   status: Type.Optional(oneOf([...MESSAGE_STATUSES])),
-  to: text(320, 'The whole address, in any of its spellings.'),
+  to: text(320, 'A part of the address, without case, or the whole of it in any of its spellings.'),
   from: text(998, 'A part of the From header, without case.'),
   subject: text(998, 'A part of the subject, without case.'),
-  tag: text(64, 'One tag, exactly.'),
+  tag: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      maxItems: 10,
+      description: 'One tag, exactly; given several times, all of them must be there.',
+    }),
+  ),
   messageId: text(64, 'One id.'),
   since: time('Accepted at or after.'),
   until: time('Accepted at or before.'),
   ...pageFields,
+};
+/** A filter by metadata has the name of the pair in its own. */
+const listQuery = closed(listFields, {
+  patternProperties: { '^metadata\\.': { type: 'string', maxLength: 998 } },
+  maxProperties: 40,
 });
 
 const messageShape = {
@@ -121,12 +135,13 @@ export function messageRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[]
   return [...readRoutes(deps), ...changeRoutes(deps)];
 }
 
-function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Caller>[] {
-  const searches = createSearches();
+function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
+  const { database, blobs } = deps;
   return [
     defineRoute({
       ...{ method: 'GET', path: '/messages', tag: 'messages', auth: 'key' },
       summary: 'List messages, newest first',
+      description: 'With `metadata.NAME=value` only those whose metadata has this pair; several may be given.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
@@ -139,8 +154,9 @@ function readRoutes({ database, blobs }: MessageRouteDeps): RouteDefinition<Call
           limit: limit + 1,
         };
         // Nobody reads the answer to a client that has left while it waited for its turn.
-        const list = async () => (request.signal.aborted ? [] : database.execute(listMessagesOperation, asked));
-        const rows = isSearch(asked) ? await searches.run(asked.accountId, list) : await list();
+        const rows = isSearch(asked)
+          ? await search(deps, asked, request.signal)
+          : await database.execute(listMessagesOperation, asked);
         return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: messageBody });
       },
     }),
@@ -192,8 +208,20 @@ async function readContent(
 }
 
 /** Whether the filter may pass over all messages of the account. */
-function isSearch({ status, messageId, to, from, subject, tag }: ReturnType<typeof filtersOf>): boolean {
-  return messageId === null && [status, to, from, subject, tag].some((one) => one !== null);
+function isSearch({ status, messageId, to, from, subject, tags, metadata }: MessagePage): boolean {
+  if (messageId !== null) return false;
+  return [status, to, from, subject].some((one) => one !== null) || tags.length > 0 || metadata.length > 0;
+}
+
+function search({ database, searches }: MessageRouteDeps, page: MessagePage, signal: AbortSignal) {
+  return searches.run<MessageRow, string>({
+    ...{ accountId: page.accountId, limit: page.limit, from: page.before, signal },
+    endOf: (before, rows) => database.execute(messagesPartOperation, { page: { ...page, before }, rows }),
+    read: ({ from, through, limit }) => {
+      const part = { ...page, before: from, limit, lowestId: through ?? page.lowestId };
+      return database.execute(listMessagesOperation, part);
+    },
+  });
 }
 
 function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
@@ -210,7 +238,10 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
     to: query.to ?? null,
     from: query.from ?? null,
     subject: query.subject ?? null,
-    tag: query.tag ?? null,
+    tags: query.tag ?? [],
+    metadata: Object.entries(query).flatMap(([name, value]) =>
+      name.startsWith(METADATA) ? [[name.slice(METADATA.length), String(value)] as const] : [],
+    ),
     sinceMs,
     untilMs,
     lowestId: narrow && sinceMs !== null ? idPrefix(sinceMs - ID_SLACK_MS) : null,

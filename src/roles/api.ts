@@ -33,6 +33,7 @@ import { createSendRoutes } from '../send/routes.ts';
 import { trackingRoutes } from '../send/routes-tracking.ts';
 import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
 import { createClaims, createKeyedCalls, createTrackingLinks, createUnsubscribeLinks } from '../send/send.ts';
+import { createSearches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
@@ -70,6 +71,7 @@ function apiRoutes(
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
   const claims = createClaims();
+  const searches = createSearches();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
   const templates = createTemplateSource({ database, clock });
@@ -112,6 +114,7 @@ function apiRoutes(
       uploadTtlSeconds: config.uploadTtlSeconds,
     }),
     ...messageRoutes({
+      searches,
       database,
       blobs,
       clock,
@@ -120,6 +123,7 @@ function apiRoutes(
       nudge,
     }),
     ...eventRoutes({
+      searches,
       database,
       secretKey,
       followers: options.followers,
@@ -140,7 +144,7 @@ function apiRoutes(
       secretKey,
       sendingHost: config.smtpHostname,
     }),
-    ...suppressionRoutes({ database, clock }),
+    ...suppressionRoutes({ database, clock, searches }),
     ...sandboxRoutes({
       ...{ database, blobs, clock, followers: options.followers },
       isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),

@@ -9,15 +9,19 @@ import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
+import type { Searches } from '../storage/searches.ts';
 import {
+  findSuppressionOperation,
   importOperation,
   type ListOf,
   readSuppressions,
   SUPPRESSION_REASONS,
   type Suppression,
+  type SuppressionPage,
   suppressionsByEmailOperation,
   suppressionsCsv,
   suppressionsOperation,
+  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from './suppressions.ts';
@@ -91,27 +95,70 @@ function readNew(request: NewSuppression, nowMs: number): Result<Suppression> {
 }
 
 /** /suppressions, /suppressions.csv and /suppressions/import. */
-export function suppressionRoutes(options: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+interface SuppressionRouteDeps {
+  database: Database;
+  clock: Clock;
+  searches: Searches;
+}
+
+export function suppressionRoutes(options: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [...listRoutes(options), ...csvRoutes(options)];
 }
 
-function listRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+const listQuery = closed({
+  email: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 320, description: 'A part of the address, without case.' }),
+  ),
+  reason: Type.Optional(reason),
+  ...pageFields,
+});
+
+const notSuppressed = refuse(failure('NOT_FOUND', { message: 'This address is not suppressed.' }));
+
+/** A part of an address as the list has it; a whole one is compared in any of its spellings. */
+function partOfKey(part: string | undefined): string | null {
+  if (part === undefined) return null;
+  return parseAddress(part).ok ? sameAddressKey(part) : part.normalize('NFC').toLowerCase();
+}
+
+/** The address of a path, as it is compared. */
+const keyOf = (params: Readonly<Record<string, string>>): string => sameAddressKey((params.email ?? '').trim());
+
+function readList(
+  { database, searches }: SuppressionRouteDeps,
+  page: SuppressionPage,
+  signal: AbortSignal,
+): Promise<Suppression[]> {
+  if (!page.email && !page.reason) return database.execute(suppressionsOperation, page);
+  return searches.run<Suppression, NonNullable<SuppressionPage['after']>>({
+    ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
+    endOf: (after, rows) => database.execute(suppressionsPartOperation, { page: { ...page, after }, rows }),
+    read: ({ from, through, limit }) =>
+      database.execute(suppressionsOperation, { ...page, after: from, through, limit }),
+  });
+}
+
+function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
   return [
     route({
       ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
       summary: 'Suppressed addresses, newest first',
-      query: closed(pageFields),
+      query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
       handle: async (request) => {
         const page = readPage(request.query, ['number', 'string']);
         if (!page.ok) return page;
         const [createdAt, email] = (page.value.after ?? []) as [number?, string?];
-        const rows = await database.execute(suppressionsOperation, {
+        const asked: SuppressionPage = {
           ...listOf(request.caller),
           nowMs: clock.now(),
           after: createdAt === undefined || email === undefined ? null : { createdAt, email },
           limit: page.value.limit + 1,
-        });
+          email: partOfKey(request.query.email),
+          reason: request.query.reason ?? null,
+        };
+        const rows = await readList(deps, asked, request.signal);
         return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.createdAt, row.email], show: body });
       },
     }),
@@ -134,24 +181,31 @@ function listRoutes({ database, clock }: { database: Database; clock: Clock }): 
       },
     }),
     route({
+      ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      summary: 'Show whether an address is suppressed, and why',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: suppressionSchema },
+      handle: async ({ caller, params }) => {
+        const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
+        const found = await database.execute(findSuppressionOperation, entry);
+        return found ? answer(body(found)) : notSuppressed;
+      },
+    }),
+    route({
       ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
       summary: 'Let an address receive again',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: closed({ message: Type.String() }) },
       handle: async ({ caller, params }) => {
-        const email = sameAddressKey((params.email ?? '').trim());
-        const removed = await database.execute(unsuppressOperation, {
-          ...{ ...listOf(caller), email },
-          nowMs: clock.now(),
-        });
-        if (removed) return answer({ message: 'The address is no longer suppressed.' });
-        return { ok: false, failure: failure('NOT_FOUND', { message: 'This address is not suppressed.' }) };
+        const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
+        const removed = await database.execute(unsuppressOperation, entry);
+        return removed ? answer({ message: 'The address is no longer suppressed.' }) : notSuppressed;
       },
     }),
   ];
 }
 
-function csvRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [
     route({
       ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },

@@ -1,6 +1,6 @@
 /** The rows of the suppression list: one per account, mode and address key (lower case, A-label domain). */
 import type { Mode } from '../base/mode.ts';
-import { locked, operation } from '../storage/operation.ts';
+import { locked, operation, type SqlValue } from '../storage/operation.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual';
 export const SUPPRESSION_REASONS: SuppressionReason[] = ['bounce', 'complaint', 'unsubscribe', 'manual'];
@@ -94,6 +94,21 @@ export const importOperation = operation(
   },
 );
 
+/** The entry of an address; undefined when it is not on the list, or no longer in force there. */
+export const findSuppressionOperation = operation(
+  'suppressions.find',
+  'read',
+  (tx, args: ListOf & { email: string; nowMs: number }) =>
+    tx.get<Suppression>(
+      `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+         AND (expires_at IS NULL OR expires_at > ?)`,
+      args.accountId,
+      args.mode,
+      args.email,
+      args.nowMs,
+    ),
+);
+
 /** False when the address is not on the list, or no longer in force there. */
 export const unsuppressOperation = operation(
   'suppressions.remove',
@@ -116,7 +131,27 @@ export interface SuppressionPage extends ListOf {
   /** The last row of the page in front, by time and address. */
   after: { createdAt: number; email: string } | null;
   limit: number;
+  /** A part of the address, as keys are written. */
+  email?: string | null;
+  reason?: SuppressionReason | null;
+  /** The last row to look at. */
+  through?: { createdAt: number; email: string } | null;
 }
+
+/** Place of the row that ends a part of so many, in force or not, newest first; null where there are fewer. */
+export const suppressionsPartOperation = operation(
+  'suppressions.part',
+  'read',
+  async (tx, { page, rows }: { page: SuppressionPage; rows: number }) => {
+    const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
+    const found = await tx.get<{ createdAt: number; email: string }>(
+      `SELECT created_at AS "createdAt", email FROM suppression WHERE account_id = ? AND mode = ?
+         AND (created_at < ? OR (created_at = ? AND email < ?)) ORDER BY created_at DESC, email DESC LIMIT 1 OFFSET ?`,
+      ...[page.accountId, page.mode, createdAt, createdAt, page.after?.email ?? '', rows - 1],
+    );
+    return found ?? null;
+  },
+);
 
 /** In force, newest first. */
 export const suppressionsOperation = operation(
@@ -124,15 +159,22 @@ export const suppressionsOperation = operation(
   'read',
   async (tx, page: SuppressionPage): Promise<Suppression[]> => {
     const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
+    const { accountId, mode, nowMs, email, reason, through } = page;
+    const wishes: [condition: string, ...SqlValue[]][] = [];
+    if (through)
+      wishes.push([
+        '(created_at > ? OR (created_at = ? AND email >= ?))',
+        ...[through.createdAt, through.createdAt, through.email],
+      ]);
+    // A text contains another one when taking it out changes it.
+    if (email) wishes.push(["replace(email, ?, '') <> email", email]);
+    if (reason) wishes.push(['reason = ?', reason]);
     return tx.all<Suppression>(
       `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND (expires_at IS NULL OR expires_at > ?)
-         AND (created_at < ? OR (created_at = ? AND email < ?)) ORDER BY created_at DESC, email DESC LIMIT ?`,
-      page.accountId,
-      page.mode,
-      page.nowMs,
-      createdAt,
-      createdAt,
-      page.after?.email ?? '',
+         AND (created_at < ? OR (created_at = ? AND email < ?)) ${wishes.map(([one]) => `AND ${one}`).join(' ')}
+       ORDER BY created_at DESC, email DESC LIMIT ?`,
+      ...[accountId, mode, nowMs, createdAt, createdAt, page.after?.email ?? ''],
+      ...wishes.flatMap(([, ...values]) => values),
       page.limit,
     );
   },

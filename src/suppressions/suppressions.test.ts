@@ -5,6 +5,7 @@ import { type Called, serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
+import { createSearches } from '../storage/searches.ts';
 import { readSuppressions } from './csv.ts';
 import { suppressionRoutes } from './routes.ts';
 
@@ -15,7 +16,10 @@ async function setup(t: TestContext) {
   const making = { database: temp.database, clock };
   const one = await createAccount(making, { name: 'One', plan: 'paid' });
   const two = await createAccount(making, { name: 'Two', plan: 'paid' });
-  const server = await serveRoutes({ ...making, routes: suppressionRoutes(making) });
+  const server = await serveRoutes({
+    ...making,
+    routes: suppressionRoutes({ ...making, searches: createSearches({ partRows: 2 }) }),
+  });
   t.after(server.close);
   const live = { key: one.apiKey, id: one.account.id };
   const sandbox = { key: one.sandboxApiKey, id: one.account.id };
@@ -50,6 +54,42 @@ test('addresses are suppressed without case, per account and mode', async (t) =>
   assert.equal((await call('DELETE', '/suppressions/some.one@example.com', foreign)).status, 404);
   assert.equal((await call('DELETE', '/suppressions/SOME.one%40example.com', live)).status, 200);
   assert.equal((await call('DELETE', '/suppressions/some.one@example.com', live)).status, 404);
+});
+
+test('one address is shown, and the list is filtered by address and reason', async (t) => {
+  const { call, live, sandbox, foreign, clock } = await setup(t);
+  const add = (email: string, reason: string) => call('POST', '/suppressions', { ...live, json: { email, reason } });
+  for (const [email, reason] of [
+    ['ada@a.example', 'bounce'],
+    ['bob@b.example', 'manual'],
+    ['Ada@Bücher.example', 'complaint'],
+    ['eve@a.example', 'bounce'],
+    ['max@a.example', 'unsubscribe'],
+  ] as const) {
+    clock.advance(1);
+    await add(email, reason);
+  }
+  const one = await call('GET', '/suppressions/ADA%40b%C3%BCcher.example', live);
+  assert.deepEqual([one.status, one.body.email, one.body.reason], [200, 'ada@xn--bcher-kva.example', 'complaint']);
+  for (const other of [sandbox, foreign])
+    assert.equal((await call('GET', '/suppressions/ada@a.example', other)).status, 404);
+  assert.equal((await call('GET', '/suppressions/nobody@a.example', live)).status, 404);
+  const found = async (query: string) =>
+    (await call('GET', `/suppressions?${query}`, live)).body.map((row: { email: string }) => row.email);
+  assert.deepEqual(await found('email=%40A.Example'), ['max@a.example', 'eve@a.example', 'ada@a.example']);
+  assert.deepEqual(await found('reason=bounce'), ['eve@a.example', 'ada@a.example']);
+  assert.deepEqual(await found('reason=bounce&email=ada'), ['ada@a.example']);
+  assert.deepEqual(await found('email=ada%40b%C3%BCcher.example'), ['ada@xn--bcher-kva.example']);
+  assert.deepEqual(await found('email=bücher'), []);
+  const first = await call('GET', '/suppressions?reason=bounce&limit=1', live);
+  assert.equal(first.body[0].email, 'eve@a.example');
+  const second = await call(
+    'GET',
+    `/suppressions?reason=bounce&limit=1&cursor=${first.headers.get('x-next-cursor')}`,
+    live,
+  );
+  assert.deepEqual([second.body[0].email, second.headers.get('x-next-cursor')], ['ada@a.example', null]);
+  assert.equal((await call('GET', '/suppressions?reason=other', live)).status, 400);
 });
 
 test('what is on the list is never weakened by what comes later, and ends when the longer one ends', async (t) => {

@@ -4,12 +4,15 @@
  */
 export { readSuppressions, suppressionsCsv } from './csv.ts';
 export {
+  findSuppressionOperation,
   importOperation,
   type ListOf,
   SUPPRESSION_REASONS,
   type Suppression,
+  type SuppressionPage,
   suppressionsByEmailOperation,
   suppressionsOperation,
+  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from './store.ts';

@@ -52,9 +52,11 @@ import { suppressedAmongOperation } from '../../src/send/store.ts';
 import { alignEventOrderOperation } from '../../src/storage/event-order-store.ts';
 import { metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
 import {
+  findSuppressionOperation,
   importOperation,
   suppressionsByEmailOperation,
   suppressionsOperation,
+  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from '../../src/suppressions/store.ts';
@@ -287,6 +289,23 @@ export const suppressions: Scenario = async (stage) => {
   const first = await stage.act(suppressionsOperation, { ...page, after: null });
   await stage.act(suppressionsOperation, { ...page, after: first[1]! });
   await stage.act(suppressionsOperation, { ...page, limit: 10, after: null });
+  const find = (change: object) => stage.act(suppressionsOperation, { ...page, limit: 10, after: null, ...change });
+  for (const [change, found] of [
+    [{ email: 'x.example' }, 6],
+    [{ email: 'ünï@' }, 1],
+    [{ email: '_' }, 1],
+    [{ email: '%' }, 0],
+    [{ reason: 'bounce' }, 1],
+    [{ reason: 'bounce', email: 'a@' }, 0],
+    [{ reason: 'complaint' }, 0],
+  ] as const)
+    assert.equal((await find(change)).length, found, JSON.stringify(change));
+  const through = await stage.act(suppressionsPartOperation, { page: { ...page, after: null }, rows: 3 });
+  assert.deepEqual((await find({ through })).length, 3);
+  assert.equal(await stage.act(suppressionsPartOperation, { page: { ...page, after: through }, rows: 4 }), null);
+  assert.equal((await find({ after: through })).length, 3);
+  assert.equal((await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'B@x.example' }))?.reason, 'bounce');
+  assert.equal(await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'none@x.example' }), undefined);
   await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: '', limit: 3 });
   await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: 'a@x.example', limit: 9 });
   await stage.act(suppressedAmongOperation, { ...list, nowMs, keys: ['b@x.example', 'B@x.example', 'c@x.example'] });

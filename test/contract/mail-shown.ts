@@ -1,6 +1,12 @@
 /** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
+import assert from 'node:assert/strict';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
-import { cancelMessageOperation, listMessagesOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
+import {
+  cancelMessageOperation,
+  listMessagesOperation,
+  messagesPartOperation,
+  moveMessageOperation,
+} from '../../src/messages/api-store.ts';
 import { clampDueOperation } from '../../src/messages/clock-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
@@ -45,6 +51,7 @@ export const lists: Scenario = async (stage) => {
       email: {
         subject: ['Ärger 100%', 'Hello_World', "it's ? fine"][index]!,
         tags: ['["a"]', '["ab","ß"]', '[]'][index]!,
+        metadata: ['{"order":"17","a\\"b":"c,\\""}', '{"order":"18","x":"17"}', '{}'][index]!,
       },
     }),
   );
@@ -58,7 +65,47 @@ export const lists: Scenario = async (stage) => {
   for (const to of ['ADA@x.example', 'Ångström@X.EXAMPLE', 'ångström@x.example']) await list({ to });
   for (const subject of ['ÄRGER', 'ärger', '%', '_', '?', "'S ?", '']) await list({ subject });
   for (const from of ['SHOP', 'shop@example.org', 'nobody']) await list({ from });
-  for (const tag of ['a', 'ab', 'ß', 'b']) await list({ tag });
+  for (const tag of ['a', 'ab', 'ß', 'b']) await list({ tags: [tag] });
+  assert.equal((await list({ tags: ['ß', 'ab'] })).length, 1);
+  assert.equal((await list({ tags: ['a', 'ab'] })).length, 0);
+  for (const [metadata, found] of [
+    [[['order', '17']], 1],
+    [[['order', '1']], 0],
+    [[['a"b', 'c,"']], 1],
+    [[['b', 'c,"']], 0],
+    [
+      [
+        ['order', '18'],
+        ['x', '17'],
+      ],
+      1,
+    ],
+    [
+      [
+        ['order', '17'],
+        ['x', '17'],
+      ],
+      0,
+    ],
+    [[['0', '17']], 0],
+  ] as const)
+    assert.equal((await list({ metadata })).length, found, JSON.stringify(metadata));
+  for (const [to, found] of [
+    ['@X.EXAMPLE', 3],
+    ['da@', 1],
+    ['b', 1],
+    ['ob@x.exampl', 1],
+    ['nobody', 0],
+    ['%', 0],
+  ] as const)
+    assert.equal((await list({ to })).length, found, to);
+  const ids = mails.flatMap(idsOf).sort();
+  const partOf = (change: object, rows: number) =>
+    stage.act(messagesPartOperation, { page: { ...page, ...change }, rows });
+  assert.equal(await partOf({}, 2), ids[1]);
+  assert.equal(await partOf({ before: ids[2]! }, 1), ids[1]);
+  assert.equal(await partOf({ before: ids[1]! }, 2), null);
+  assert.equal(await partOf({ lowestId: ids[1]!, highestId: ids[1]! }, 1), ids[1]);
   for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ status });
   await list({ sinceMs: stage.nowMs + 1_000 });
   await list({ untilMs: stage.nowMs + 1_000, highestId: idsOf(mails[1]!)[0]!, lowestId: 'msg_' });

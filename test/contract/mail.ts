@@ -131,7 +131,7 @@ export function readEvents(stage: Stage, accountId: string, change: object = {})
 
 export const wholePage = (accountId: string) => ({
   ...{ accountId, mode: 'live' as const, before: null, limit: 50, status: null, messageId: null, to: null, from: null },
-  ...{ subject: null, tag: null, sinceMs: null, untilMs: null, lowestId: null, highestId: null },
+  ...{ subject: null, tags: [], metadata: [], sinceMs: null, untilMs: null, lowestId: null, highestId: null },
 });
 
 export const accepting: Scenario = async (stage) => {

@@ -1,6 +1,6 @@
 /** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
 import assert from 'node:assert/strict';
-import { readEventsOperation } from '../../src/events/read-store.ts';
+import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
 import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
@@ -146,5 +146,23 @@ export const stretches: Scenario = async (stage) => {
     }
   }
   assert.deepEqual(found, [5, 5, 2, 2, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0]);
+  for (const order of ['asc', 'desc'] as const) {
+    const page = {
+      ...{ accountId, mode: 'live' as const, order, after: null, messageId: null, eventType: null, limit: 10 },
+      ...{ sinceMs: null, untilMs: null },
+    };
+    const read = (change: object) => stage.act(readEventsOperation, { ...page, ...change });
+    const through = await stage.act(eventsPartOperation, { page, rows: 3 });
+    assert.equal((await read({ through })).length, 3);
+    assert.equal((await read({ after: through })).length, 2);
+    assert.notEqual(await stage.act(eventsPartOperation, { page: { ...page, after: through }, rows: 2 }), null);
+    assert.equal(await stage.act(eventsPartOperation, { page: { ...page, after: through }, rows: 3 }), null);
+    assert.equal((await read({ recipient: 'ADA@example.com' })).length, 5);
+    assert.equal(
+      (await read({ recipient: 'ADA@example.com', through, sinceMs: startMs })).length,
+      order === 'asc' ? 3 : 2,
+    );
+    assert.equal((await read({ recipient: 'da@example.com' })).length, 0);
+  }
   await stage.act(forgetStretchesOperation, null);
 };
