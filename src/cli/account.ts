@@ -44,7 +44,7 @@ const create: Command = {
     if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
       throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
     }
-    const made = await withStore({ config, clock, create: true }, (store) => createAccount(store, { name, plan }));
+    const made = await withStore({ config, clock }, (store) => createAccount(store, { name, plan }));
     const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
     return { data, text: `${columns(Object.entries(data))}\nThe keys are not shown again.` };
   },

@@ -2,19 +2,20 @@
 import path from 'node:path';
 import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import { type Command, CommandError } from './command.ts';
+import { type Command, CommandError, targetFile } from './command.ts';
 import { withLost } from './lost-blobs.ts';
 import { withStore } from './store.ts';
 
 export const backupCommand: Command = {
   words: 'backup',
-  usage: 'FILE',
+  usage: '[FILE]',
   summary: 'copy database and content into one file, beside a running service',
   options: {},
-  positionals: ['FILE'],
+  positionals: [],
+  morePositionals: true,
   run: async (call) => {
-    const { config, clock, positionals } = call;
-    const target = path.resolve(positionals[0] ?? '');
+    const { config, clock } = call;
+    const target = targetFile(call, 'backup');
     const made = await withStore({ config, clock }, ({ embedded, blobs }) => {
       if (embedded === undefined) {
         throw new CommandError(

@@ -2,20 +2,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
-import test, { type TestContext } from 'node:test';
+import test from 'node:test';
+import { commandFolder } from '../../test/kit/command-folder.ts';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { runCommand } from '../../test/kit/start-service.ts';
@@ -23,53 +14,14 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createAuthenticator } from '../accounts/accounts.ts';
 import { systemClock } from '../base/clock.ts';
-import { readConfig } from '../config.ts';
 import { acceptOperation } from '../messages/messages.ts';
 import { listenFault } from '../roles/listen-fault.ts';
 import { openSqlite } from '../storage/sqlite-connection.ts';
 import { runCommandLine } from './command-line.ts';
-import { type CommandStore, withStore } from './store.ts';
-
-interface Ran {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-function setup(t: TestContext) {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-cli-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const dataDir = path.join(folder, 'data');
-  /** In this process, which is as good and spares the start of another. */
-  const run = async (args: string[], env: Record<string, string> = {}): Promise<Ran> => {
-    const ran: Ran = { code: 0, stdout: '', stderr: '' };
-    ran.code = await runCommandLine(
-      args,
-      { POSTRIDER_DATA_DIR: dataDir, ...env },
-      {
-        out: (text) => {
-          ran.stdout += text;
-        },
-        err: (text) => {
-          ran.stderr += text;
-        },
-      },
-    );
-    return ran;
-  };
-  const json = async (...args: string[]) => {
-    const ran = await run([...args, '--json']);
-    assert.equal(ran.code, 0, ran.stderr);
-    assert.equal(ran.stdout.trimEnd().split('\n').length, 1);
-    return JSON.parse(ran.stdout);
-  };
-  const store = <T>(use: (opened: CommandStore) => Promise<T>) =>
-    withStore({ config: readConfig({ POSTRIDER_DATA_DIR: dataDir }), clock: systemClock }, use);
-  return { folder, dataDir, run, json, store };
-}
 
 test('as a process: one JSON object on stdout, and the exit code', async (t) => {
-  const { dataDir } = setup(t);
+  const { dataDir, json } = commandFolder(t);
+  await json('migrate');
   const made = await runCommand(['account', 'create', '--name', 'Acme', '--json'], { dataDir });
   assert.equal(made.code, 0, made.stderr);
   const keys = Object.keys(JSON.parse(made.stdout));
@@ -84,7 +36,8 @@ test('as a process: one JSON object on stdout, and the exit code', async (t) => 
 });
 
 test('accounts, keys, credentials, users and domains have the answers of the contract', async (t) => {
-  const { json, run, dataDir } = setup(t);
+  const { json, run, dataDir } = commandFolder(t);
+  await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
   const second = await json('account', 'create', '--name', 'Free', '--plan', 'free');
   const list = await json('account', 'list');
@@ -140,7 +93,7 @@ test('accounts, keys, credentials, users and domains have the answers of the con
 });
 
 test('wrong usage is exit code 2 and names the mistake', async (t) => {
-  const { run } = setup(t);
+  const { run } = commandFolder(t);
   const cases: [string[], RegExp][] = [
     [[], /no command/],
     [['invoice', 'list'], /there is no command invoice/],
@@ -172,7 +125,8 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
 });
 
 test('--json may stand anywhere, and help is an object under it', async (t) => {
-  const { run, json } = setup(t);
+  const { run, json } = commandFolder(t);
+  await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
   for (const args of [
     ['--json', 'account', 'list'],
@@ -200,7 +154,7 @@ test('--json may stand anywhere, and help is an object under it', async (t) => {
 });
 
 test('a port or an address that cannot be bound is one line that names the setting', async (t) => {
-  const { dataDir } = setup(t);
+  const { dataDir } = commandFolder(t);
   const taken = createServer().listen(0, '127.0.0.1');
   t.after(() => taken.close());
   await once(taken, 'listening');
@@ -218,13 +172,12 @@ test('a port or an address that cannot be bound is one line that names the setti
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   assert.deepEqual(printed.splice(0), [''], 'a first start asks for the port before it makes anything');
   assert.ok(!existsSync(path.join(dataDir, 'first-run.json')));
-  // A later one does not: credentials that were made before the port was asked for are told then, and only then.
+  // A later one does not: where the credentials are that were made before the port was asked for is told then, and only then.
   mkdirSync(dataDir, { recursive: true });
   writeFileSync(path.join(dataDir, 'serving.lock'), '');
   await fail({ POSTRIDER_HTTP_PORT: String(port) }, inUse);
   await fail({ POSTRIDER_HTTP_HOST: '192.0.2.1' }, /POSTRIDER_HTTP_HOST="192\.0\.2\.1" is no address .*; allowed: /);
-  const first = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')) as { apiKey: string };
-  assert.ok(printed[0]!.includes(first.apiKey));
+  assert.ok(printed[0]!.includes(path.join(dataDir, 'first-run.json')));
   assert.equal(printed[1], '');
   assert.match(
     listenFault({ code: 'EACCES' }, { httpHost: '::', httpPort: 80 })?.message ?? '',
@@ -237,8 +190,8 @@ test('a port or an address that cannot be bound is one line that names the setti
   assert.equal(listenFault(new Error('x'), { httpHost: 'x', httpPort: 80 }), undefined);
 });
 
-test('serve --json prints the credentials of the first run as one object', async (t) => {
-  const { dataDir } = setup(t);
+test('serve --json prints where the credentials of the first run are, as one object', async (t) => {
+  const { dataDir } = commandFolder(t);
   const settings = { POSTRIDER_DATA_DIR: dataDir, POSTRIDER_HTTP_PORT: '0', POSTRIDER_HTTP_HOST: '127.0.0.1' };
   const main = path.resolve(import.meta.dirname, '../main.ts');
   const child = spawn(process.execPath, [main, 'serve', '--json'], {
@@ -254,11 +207,11 @@ test('serve --json prints the credentials of the first run as one object', async
   await waitUntil('the credentials', () => stdout.endsWith('\n'), 60_000);
   child.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null]);
-  assert.deepEqual(JSON.parse(stdout), JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8')));
+  assert.deepEqual(JSON.parse(stdout), { firstRunFile: path.join(dataDir, 'first-run.json') });
 });
 
 test('help explains every command and changes nothing', async (t) => {
-  const { run, dataDir } = setup(t);
+  const { run, dataDir } = commandFolder(t);
   const all = await run(['--help']);
   assert.equal(all.code, 0);
   const commands = [...all.stdout.matchAll(/^ {2}postrider ([a-z-]+(?: [a-z][a-z-]*)?)/gm)].map(
@@ -273,19 +226,28 @@ test('help explains every command and changes nothing', async (t) => {
   assert.equal(existsSync(dataDir), false);
 });
 
-test('reading commands make no database; migrate does, once', async (t) => {
-  const { run, json, dataDir } = setup(t);
-  const none = await run(['account', 'list']);
-  assert.equal(none.code, 1);
-  assert.match(none.stderr, /there is no database/);
-  assert.equal(existsSync(dataDir), false);
+test('in a wrong folder no command makes a database; migrate does, once', async (t) => {
+  const { run, json, dataDir } = commandFolder(t);
+  for (const args of [
+    ['account', 'list'],
+    ['account', 'create', '--name', 'Acme'],
+    ['user', 'create', '--email', 'ada@example.com'],
+    ['domain', 'add', 'acc_0', 'example.com'],
+    ['backup', 'x.backup'],
+  ]) {
+    const none = await run(args);
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /there is no database/);
+    assert.equal(existsSync(dataDir), false, args.join(' '));
+  }
   assert.ok((await json('migrate')).applied.length > 0);
   assert.deepEqual((await json('migrate')).applied, []);
   assert.deepEqual(await json('account', 'list'), { accounts: [] });
 });
 
 test('the queue: status, retry now, cancel', async (t) => {
-  const { json, run, store, dataDir } = setup(t);
+  const { json, run, store, dataDir } = commandFolder(t);
+  await json('migrate');
   const { accountId } = await json('account', 'create', '--name', 'Acme');
   const later = Date.now() + 3_600_000;
   const ids = await store(async ({ database }) => {
@@ -319,41 +281,6 @@ test('the queue: status, retry now, cancel', async (t) => {
   assert.match(delivered.message, /is delivered/);
 });
 
-test('a backup holds database and blobs, and restores into an empty directory only', async (t) => {
-  const { folder, dataDir, json, run, store } = setup(t);
-  const { accountId } = await json('account', 'create', '--name', 'Acme');
-  await json('domain', 'add', accountId, 'example.com', '--verified');
-  const content = Buffer.alloc(100_000, 'blob');
-  const blobKey = await store(({ blobs }) => blobs.put(content));
-  writeFileSync(path.join(dataDir, 'first-run.json'), '{"apiKey":"pr_live_secret"}');
-  const file = path.join(folder, 'backup.db');
-  const made = await json('backup', file);
-  assert.deepEqual([made.file, made.blobs], [file, 1]);
-  assert.equal(statSync(file).mode & 0o777, 0o600);
-  const bytes = readFileSync(file);
-  const key = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
-  for (const secret of ['pr_live_secret', key, 'PRIVATE KEY']) assert.equal(bytes.includes(secret), false, secret);
-  assert.deepEqual(readdirSync(folder).sort(), ['backup.db', 'data']);
-  assert.match((await run(['backup', file])).stderr, /exists already/);
-  assert.match((await run(['restore', file])).stderr, /is not empty/);
-
-  const elsewhere = { POSTRIDER_DATA_DIR: path.join(folder, 'restored') };
-  const restored = await run(['restore', file, '--json'], elsewhere);
-  assert.equal(restored.code, 0, restored.stderr);
-  const listed = await run(['account', 'list', '--json'], elsewhere);
-  assert.deepEqual(JSON.parse(listed.stdout).accounts[0].accountId, accountId);
-  assert.deepEqual(readFileSync(path.join(elsewhere.POSTRIDER_DATA_DIR, 'blobs', blobKey)), content);
-  const withoutKey = await run(['domain', 'add', accountId, 'example.net'], elsewhere);
-  assert.match(withoutKey.stderr, /there is no key/);
-  const withKey = await run(['domain', 'add', accountId, 'example.net'], { ...elsewhere, POSTRIDER_SECRET_KEY: key });
-  assert.equal(withKey.code, 0, withKey.stderr);
-
-  const [broken, empty] = [path.join(folder, 'broken.db'), path.join(folder, 'third')];
-  writeFileSync(broken, bytes.subarray(0, 60_000));
-  assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a whole backup/);
-  assert.equal(existsSync(empty), false);
-});
-
 test('what a command changes is felt by a running service within a second', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
@@ -375,7 +302,7 @@ test('what a command changes is felt by a running service within a second', asyn
 });
 
 test('doctor names what is missing and how to mend it', async (t) => {
-  const { run } = setup(t);
+  const { run } = commandFolder(t);
   // A relay and a resolver on loopback that nobody listens on: refused at once, whatever the network outside.
   const offline = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1', POSTRIDER_DNS_SERVERS: '127.0.0.1:1', POSTRIDER_TYPO: 'x' };
   const before = await run(['doctor', '--json'], offline);
@@ -391,7 +318,7 @@ test('doctor names what is missing and how to mend it', async (t) => {
 });
 
 test('the version is told, also as JSON', async (t) => {
-  const { run, json } = setup(t);
+  const { run, json } = commandFolder(t);
   const { version } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../package.json'), 'utf8'));
   for (const word of ['version', '--version']) {
     assert.deepEqual(await run([word]), { code: 0, stdout: `${version}\n`, stderr: '' });

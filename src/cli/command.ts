@@ -3,6 +3,7 @@
  * printed as one JSON object under --json and as text otherwise; nothing else goes to stdout. Refusals are thrown as
  * CommandError and end with exit code 1, wrong usage as UsageError with 2.
  */
+import path from 'node:path';
 import type { ParseArgsConfig } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Failure } from '../base/failure.ts';
@@ -96,6 +97,13 @@ export function optional(options: OptionValues, name: string): string | undefine
   const value = options[name];
   if (value === '') throw new UsageError(`--${name} must not be empty`);
   return typeof value === 'string' ? value : undefined;
+}
+
+/** The file to write: the one that is named, else one in this folder named after the moment, which git ignores. */
+export function targetFile({ positionals, clock }: CommandCall, ending: 'backup' | 'export'): string {
+  if (positionals.length > 1) throw new UsageError(`unexpected argument ${positionals[1]}`);
+  const moment = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '');
+  return path.resolve(positionals[0] ?? `postrider-${moment}.${ending}`);
 }
 
 /** An option that is one of a few words. */

@@ -2,7 +2,8 @@
  * `postrider listen`: follows the events of an account and posts each to a developer's machine, one after the other, signed as
  * a webhook would be, with a secret that lives as long as the command. So nothing has to be reachable from outside. A broken
  * connection is taken up again where it was; what the receiver answers is shown and not tried again. Ends with 0 on SIGINT.
- * Under --json each line is one object: first where events go and with which secret, then one for each event.
+ * It says that it is ready, and with which secret it signs, once the stream is open: no event after that is missed. Under
+ * --json each line is one object: that one first, then one for each event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { API_OPTIONS, type ApiPlace, apiHeaders, apiPlace, refusal } from './api-client.ts';
@@ -67,15 +68,18 @@ interface Listening {
   api: ApiPlace;
   forward: string;
   signal: AbortSignal;
+  /** Called once, when the stream is open for the first time. */
+  ready(): void;
   /** Posts one event; `body` is its JSON. */
   deliver(body: string): Promise<void>;
 }
 
 /** Follows until the signal; answers a refusal that no repetition would change. */
-async function follow({ call, api, signal, deliver }: Listening): Promise<CommandOutcome> {
+async function follow({ call, api, signal, ready, deliver }: Listening): Promise<CommandOutcome> {
   let lastId: string | undefined;
   let retryMs = FIRST_PAUSE_MS;
   let failures = 0;
+  let isReady = false;
   while (!signal.aborted) {
     try {
       const headers = { ...apiHeaders(api), ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }) };
@@ -85,6 +89,9 @@ async function follow({ call, api, signal, deliver }: Listening): Promise<Comman
         if (response.status < 500 && response.status !== 429) return refusal({ status: response.status, body });
         throw new Error(`the service answers ${response.status}`);
       }
+      // The service answers when it knows the place in its log from which on it tells.
+      if (!isReady) ready();
+      isReady = true;
       for await (const message of messagesOf(response.body as ReadableStream<Uint8Array>)) {
         failures = 0;
         if (message.retryMs !== undefined) retryMs = message.retryMs;
@@ -96,8 +103,8 @@ async function follow({ call, api, signal, deliver }: Listening): Promise<Comman
       if (signal.aborted) break;
       failures += 1;
       const { message, cause } = error as Error & { cause?: { code?: string } };
-      if (failures === 1)
-        call.streams.err(`postrider: the stream broke off (${cause?.code ?? message}); taking it up again\n`);
+      const what = isReady ? 'the stream broke off' : `${api.base} cannot be reached`;
+      if (failures === 1) call.streams.err(`postrider: ${what} (${cause?.code ?? message}); trying again\n`);
     }
     const pauseMs = Math.min(retryMs * 2 ** Math.max(0, failures - 1), LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
@@ -137,8 +144,10 @@ export const listenCommand: Command = {
     const secret = newSecret();
     const key = secretKeyOf(secret)!;
     const { json, streams, clock } = call;
-    if (json) streams.out(`${JSON.stringify({ forward, secret })}\n`);
-    else streams.out(`Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
+    const ready = (): void => {
+      if (json) streams.out(`${JSON.stringify({ ready: true, forward, secret })}\n`);
+      else streams.out(`Ready. Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
+    };
     const deliver = async (body: string): Promise<void> => {
       const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };
       const { eventId, eventType, messageId, recipient } = event;
@@ -148,7 +157,7 @@ export const listenCommand: Command = {
     };
     const { signal, done } = untilSignalled();
     try {
-      return await follow({ call, api, forward, signal, deliver });
+      return await follow({ call, api, forward, signal, ready, deliver });
     } finally {
       done();
     }

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { readConfig } from '../config.ts';
-import { withStore } from './store.ts';
+import { migrate, withStore } from './store.ts';
 
 const HOUR = 3_600_000;
 
@@ -22,6 +22,7 @@ test('a command goes by the clock of a shared database, whatever that of its mac
     POSTRIDER_BLOB_URL: `file://${path.join(folder, 'blobs')}`,
   });
   const aheadMs = Date.now() + HOUR;
-  const nowMs = await withStore({ config, clock: fakeClock(aheadMs), create: true }, async ({ clock }) => clock.now());
+  await migrate(config, Date.now());
+  const nowMs = await withStore({ config, clock: fakeClock(aheadMs) }, async ({ clock }) => clock.now());
   assert.ok(nowMs < aheadMs - HOUR / 2, `${nowMs}, and the machine says ${aheadMs}`);
 });

@@ -1,8 +1,7 @@
 /**
  * The database for a command: the embedded one opened directly, or the server that the settings name, beside a running
- * service if there is one. A database that does not exist
- * yet is made only by commands that begin one; one that waits for a migration is left to `migrate` and to the start of
- * the service, since another version may be serving it.
+ * service if there is one. A database that does not exist, as in a wrong folder, and one that waits for a migration are left to
+ * `migrate` and to the start of the service, since another version may be serving it.
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
@@ -33,15 +32,13 @@ export interface CommandStore {
 export interface StoreOptions {
   config: Config;
   clock: Clock;
-  /** Makes the database when there is none. */
-  create?: boolean;
 }
 
 /** Opens the store, lets `use` work with it, and closes it whatever happens. */
 export async function withStore<T>(options: StoreOptions, use: (store: CommandStore) => Promise<T>): Promise<T> {
   const { config, clock } = options;
   const directory = dataDirectory(config.dataDir, config.blobs.kind === 'disk' ? config.blobs.folder : undefined);
-  await assertUsable(options, directory);
+  await assertUsable(config, directory);
   const store = await openBlobStore(config, { directory, clock });
   try {
     const { database, embedded } = await openForCommand(config, directory);
@@ -77,22 +74,16 @@ async function openForCommand(
   return { database, embedded: undefined };
 }
 
-/** Makes a missing database where that is asked for; throws when there is none, or one of another version. */
-async function assertUsable({ config, clock, create }: StoreOptions, directory: DataDirectory): Promise<void> {
-  const isMissing = config.databaseUrl === undefined && !existsSync(directory.databaseFile);
-  if (isMissing && !create) {
+/** Throws when there is no database, or one of another version. */
+async function assertUsable(config: Config, directory: DataDirectory): Promise<void> {
+  if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
     throw new CommandError(
       'NO_DATABASE',
       `there is no database in ${directory.path}; start the service once, run postrider migrate, or set POSTRIDER_DATA_DIR`,
     );
   }
-  const pending = isMissing ? 1 : await pendingMigrations(config, directory);
+  const pending = await pendingMigrations(config, directory);
   if (pending === 0) return;
-  // An empty server is a missing database; one with tables may be served by another version.
-  if (isMissing || (create && config.databaseUrl !== undefined && pending === listMigrations('postgres').length)) {
-    await migrate(config, clock.now());
-    return;
-  }
   throw new CommandError(
     'NOT_MIGRATED',
     pending > 0

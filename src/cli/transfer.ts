@@ -23,7 +23,7 @@ import {
 } from '../storage/portable-file.ts';
 import type { PostgresAddress } from '../storage/postgres-url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
-import { type Command, type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { type Command, type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { withLost } from './lost-blobs.ts';
 import { migrate, withStore } from './store.ts';
 
@@ -57,12 +57,13 @@ const ONE_MOMENT =
 
 export const exportCommand: Command = {
   words: 'export',
-  usage: 'FILE',
+  usage: '[FILE]',
   summary: 'copy database and content as of one moment into one file, for import elsewhere',
   options: {},
-  positionals: ['FILE'],
+  positionals: [],
+  morePositionals: true,
   run: async (call) => {
-    const target = path.resolve(call.positionals[0] ?? '');
+    const target = targetFile(call, 'export');
     return call.config.databaseUrl === undefined ? exportEmbedded(call, target) : exportServer(call, target);
   },
 };

@@ -23,7 +23,7 @@ const create: Command = {
   positionals: [],
   run: async ({ config, clock, options }) => {
     const wish = { email: emailOf(options), isOperator: options.operator === true };
-    const made = successOf(await withStore({ config, clock, create: true }, (store) => createUser(store, wish)));
+    const made = successOf(await withStore({ config, clock }, (store) => createUser(store, wish)));
     const data = { ...made, operator: wish.isOperator };
     return { data, text: `${columns(Object.entries(data))}\nThe password is not shown again.` };
   },

@@ -30,6 +30,7 @@ import { type CopiedBlobs, copyBlobs, NAMED_BY } from './copy-blobs.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from './data-directory.ts';
 import { syncDirectory, syncFile } from './durable-file.ts';
 import { migrateSqlite } from './migrate.ts';
+import { giveAllToOwner } from './owner.ts';
 import type { Progress } from './portable-file.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
 
@@ -114,6 +115,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
       }
       syncFile(part);
       renameSync(part, directory.databaseFile);
+      giveAllToOwner(directory.path, [directory.blobsFolder]);
       syncDirectory(directory.path);
       return { blobs };
     } catch (error) {

@@ -5,12 +5,14 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../base/ids.ts';
+import { giveToOwner } from './owner.ts';
 
 function writePart(file: string, content: string): string {
   const part = `${file}.${randomText(8)}.part`;
   const handle = openSync(part, 'wx', 0o600);
   try {
     writeFileSync(handle, content);
+    giveToOwner(path.dirname(file), [part]);
     fsyncSync(handle);
   } finally {
     closeSync(handle);

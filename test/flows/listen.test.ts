@@ -3,6 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
@@ -72,20 +75,10 @@ function listen(...args: string[]): Listener {
   };
 }
 
-/** Sends to a marker until its event comes: a listener that is being connected begins with what comes next. */
-async function connected(marker: string): Promise<void> {
-  await waitUntil('the listener to be connected', async () => {
-    await send(marker);
-    const came = () => machine.requests.some((request) => request.body.includes(marker));
-    return waitUntil('it to come', came, 300).catch(() => false);
-  });
-}
-
 test('events come to a developer’s machine, signed, through a restart of the service, and SIGINT ends with 0', async () => {
   const listener = listen('--forward', `${machine.url}`, '--json');
-  const { secret, forward } = await waitUntil('the secret', () => listener.lines()[0]);
-  assert.equal(forward, machine.url);
-  await connected('first@example.com');
+  const { ready, secret, forward } = await waitUntil('the secret', () => listener.lines()[0]);
+  assert.deepEqual([ready, forward], [true, machine.url]);
   const ids = [await send('bounced@example.com'), await send('ann@example.com')];
   const eventsOf = (id: string): JsonObject[] =>
     machine.requests.map((one) => JSON.parse(one.body) as JsonObject).filter((event) => event.messageId === id);
@@ -130,12 +123,27 @@ test('events come to a developer’s machine, signed, through a restart of the s
 
 test('without --json there is a line for people, and a machine that is away is told so', async () => {
   const listener = listen('--forward', `http://127.0.0.1:${await freePort()}`);
-  await waitUntil('its beginning', () => /The secret of this session is whsec_\S+\n/.test(listener.out));
-  await waitUntil('the event', async () => {
-    await send('dora@example.com');
+  await waitUntil('its beginning', () => /^Ready\. .*\nThe secret of this session is whsec_\S+\n/.test(listener.out));
+  await send('dora@example.com');
+  await waitUntil('the event', () => {
     return /^ECONNREFUSED \d+ ms {2}Send dora@example\.com msg_\w+$/m.test(listener.out);
   });
   assert.equal(await listener.end('SIGTERM'), 0);
+});
+
+test('it says that it is ready when the stream is open, and not before', async (t) => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const slow = createServer((_, response) => asked.resolve(response));
+  slow.listen(0, '127.0.0.1');
+  t.after(() => slow.close());
+  await once(slow, 'listening');
+  const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+  const listener = listen('--forward', machine.url, '--url', url);
+  const response = await asked.promise;
+  assert.equal(listener.out, '', 'the stream is asked for, and not open');
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders();
+  await waitUntil('it to be ready', () => listener.out.startsWith('Ready. '));
+  assert.equal(await listener.end('SIGINT'), 0);
 });
 
 test('wrong usage and a wrong key say so', async () => {

@@ -98,11 +98,15 @@ function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.
 /** Runs `postrider <args>` to its end, whatever it says. */
 export async function runCommand(
   args: string[],
-  options: { dataDir: string; env?: Record<string, string> },
+  options: { dataDir: string; env?: Record<string, string>; cwd?: string },
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
     const env = environment(options.dataDir, options.env);
-    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd: root, env, timeout: 60_000 });
+    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], {
+      cwd: options.cwd ?? root,
+      env,
+      timeout: 60_000,
+    });
     return { code: 0, ...done };
   } catch (error) {
     const { code, stdout = '', stderr = '' } = error as { code?: number; stdout?: string; stderr?: string };
