@@ -1,13 +1,11 @@
 /**
- * The HTTP API as a command calls it: address, account and key from options or their environment variables, JSON both ways.
- * A refusal is an answer like any other; only what is no answer of the API is thrown.
+ * The HTTP API as a command calls it, JSON both ways. A refusal is an answer like any other; only what is no
+ * answer of the API is thrown.
  */
-import { type CommandCall, CommandError, type CommandOutcome, optional, UsageError } from './command.ts';
+import type { ApiPlace } from './api-place.ts';
+import { CommandError, type CommandOutcome } from './command.ts';
 
 const TIMEOUT_MS = 60_000;
-
-/** Options of every command that calls the API. */
-export const API_OPTIONS = { url: { type: 'string' }, id: { type: 'string' }, key: { type: 'string' } } as const;
 
 export interface ApiAnswer {
   status: number;
@@ -25,43 +23,21 @@ export interface ApiClient {
   /** Address without a slash at its end. */
   base: string;
   accountId: string;
+  /** Nothing that is sent with this key leaves the machine. */
+  isSandbox: boolean;
   call(call: ApiCall): Promise<ApiAnswer>;
-}
-
-function setting(call: CommandCall, name: string, variable: string): string {
-  const value = optional(call.options, name) ?? call.environment[variable];
-  if (!value) throw new UsageError(`--${name} or ${variable} is required`);
-  return value;
-}
-
-/** Where the API is, and who calls it. */
-export interface ApiPlace {
-  /** Address without a slash at its end. */
-  base: string;
-  apiKey: string;
-  accountId: string;
-}
-
-/** The API that the call names; UsageError when something of its place is missing. */
-export function apiPlace(call: CommandCall): ApiPlace {
-  const given = optional(call.options, 'url') ?? call.environment.POSTRIDER_URL ?? 'http://localhost:3000';
-  if (!URL.canParse(given)) throw new UsageError('--url must be an address such as https://mail.example.com');
-  const base = given.replace(/\/+$/, '');
-  const apiKey = setting(call, 'key', 'POSTRIDER_KEY');
-  const accountId = setting(call, 'id', 'POSTRIDER_ID');
-  return { base, apiKey, accountId };
 }
 
 export function apiHeaders({ apiKey, accountId }: ApiPlace): Record<string, string> {
   return { 'X-Api-Key': apiKey, 'X-Id': accountId };
 }
 
-export function apiClient(given: CommandCall): ApiClient {
-  const place = apiPlace(given);
+export function apiClient(place: ApiPlace): ApiClient {
   const { base, accountId } = place;
   return {
     base,
     accountId,
+    isSandbox: place.apiKey.startsWith('pr_test_'),
     call: async ({ method, path, body, idempotencyKey }) => {
       const headers = apiHeaders(place);
       if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -86,4 +62,10 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
   const details = (error?.details ?? []).map((one) => `\n  ${one.field} ${one.message}`).join('');
   const text = `refused with ${status} ${error?.code ?? ''}: ${error?.message ?? ''}${details}`;
   return { data: body, text, exitCode: 1 };
+}
+
+/** What POST /send accepted, as the outcome of the command; a sandbox is named, since nobody will get that mail. */
+export function sentOutcome({ isSandbox }: ApiClient, { body }: ApiAnswer): CommandOutcome {
+  const { messageId, status } = body.data as { messageId: string; status: string };
+  return { data: body, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
 }

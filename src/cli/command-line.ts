@@ -23,6 +23,7 @@ import { doctorCommand } from './doctor.ts';
 import { domainCommands } from './domain.ts';
 import { keyCommands } from './key.ts';
 import { listenCommand } from './listen.ts';
+import { loginCommand } from './login.ts';
 import { migrateCommand } from './migrate.ts';
 import { queueCommands } from './queue.ts';
 import { sendCommand } from './send.ts';
@@ -40,6 +41,7 @@ const COMMANDS: Command[] = [
   ...approvalCommands,
   ...userCommands,
   ...queueCommands,
+  loginCommand,
   sendCommand,
   listenCommand,
   migrateCommand,

@@ -6,7 +6,8 @@
  * --json each line is one object: that one first, then one for each event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { API_OPTIONS, type ApiPlace, apiHeaders, apiPlace, refusal } from './api-client.ts';
+import { apiHeaders, refusal } from './api-client.ts';
+import { API_OPTIONS, API_OPTIONS_HELP, type ApiPlace, apiPlace } from './api-place.ts';
 import { type Command, type CommandCall, type CommandOutcome, required, UsageError } from './command.ts';
 
 const FORWARD_TIMEOUT_MS = 15_000;
@@ -130,8 +131,7 @@ function untilSignalled(): { signal: AbortSignal; done(): void } {
 export const listenCommand: Command = {
   words: 'listen',
   usage: '--forward URL',
-  summary:
-    'post the events of an account to this machine as they happen, signed like a webhook (--url, --id, --key or POSTRIDER_URL, _ID, _KEY; --json prints one object a line)',
+  summary: `post the events of an account to this machine as they happen, signed like a webhook (${API_OPTIONS_HELP}; --json prints one object a line)`,
   options: { forward: { type: 'string' }, ...API_OPTIONS },
   positionals: [],
   run: async (call) => {

@@ -2,7 +2,7 @@
  * `postrider send` with files: the whole upload flow as a client makes it. Manifest, uploads, send; each step can be
  * repeated, and what an earlier run has uploaded is not uploaded again.
  */
-import { type ApiAnswer, type ApiClient, refusal } from './api-client.ts';
+import { type ApiAnswer, type ApiClient, refusal, sentOutcome } from './api-client.ts';
 import { type CommandCall, type CommandOutcome, optional } from './command.ts';
 import { ERASE_LINE, startProgress } from './progress.ts';
 import { type LocalFile, type ManifestItem, manifestItem } from './send-files.ts';
@@ -68,8 +68,7 @@ export async function sendLarge(
     const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
     if (answer.status !== 202) throw new Refused(answer);
     state?.finish();
-    const { messageId, status } = answer.body.data as { messageId: string; status: string };
-    return { data: answer.body, text: `${messageId} ${status}` };
+    return sentOutcome(api, answer);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (isHopeless(error.answer)) state?.finish();

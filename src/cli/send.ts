@@ -4,7 +4,8 @@
  */
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { parseAddressList } from '../mail/address.ts';
-import { API_OPTIONS, type ApiClient, apiClient, refusal } from './api-client.ts';
+import { type ApiClient, apiClient, refusal, sentOutcome } from './api-client.ts';
+import { API_OPTIONS, API_OPTIONS_HELP, apiPlace } from './api-place.ts';
 import {
   type Command,
   type CommandCall,
@@ -74,15 +75,13 @@ async function sendInline(
   const idempotencyKey = optional(options, 'idempotency-key');
   const answer = await api.call({ method: 'POST', path: '/send', body: JSON.stringify(body), idempotencyKey });
   if (answer.status !== 202) return refusal(answer);
-  const { messageId, status } = answer.body.data as { messageId: string; status: string };
-  return { data: answer.body, text: `${messageId} ${status}` };
+  return sentOutcome(api, answer);
 }
 
 export const sendCommand: Command = {
   words: 'send',
   usage: '--from F --to T --subject S [--html H] [--text T] [--attach FILE…]',
-  summary:
-    'send an email over the API; repeat an interrupted one to continue it (also --cc, --bcc, --idempotency-key; --url, --id, --key or POSTRIDER_URL, _ID, _KEY)',
+  summary: `send an email over the API; repeat an interrupted one to continue it (also --cc, --bcc, --idempotency-key; ${API_OPTIONS_HELP})`,
   options: {
     from: { type: 'string' },
     to: { type: 'string', multiple: true },
@@ -99,7 +98,7 @@ export const sendCommand: Command = {
   morePositionals: true,
   run: async (call) => {
     const what = { mail: mailOf(call.options), files: filesOf(call) };
-    const api = apiClient(call);
+    const api = apiClient(apiPlace(call));
     const isLarge = what.files.length > 0 && hasOneRecipient(call.options);
     return isLarge ? sendLarge(call, api, what) : sendInline(call, api, what);
   },

@@ -1,0 +1,151 @@
+/**
+ * Which API a command calls, and as whom. Account and key come together from one source, the first that has them: the options,
+ * the environment, the profile that `postrider login` kept, the first-run.json of a service beside the command (its sandbox key,
+ * unless --live is given). What comes from a file is sent to the address it belongs to and to no other.
+ */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { firstRunFile } from '../accounts/accounts.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
+import { writeDurableFile } from '../storage/durable-file.ts';
+import { type CommandCall, CommandError, type Environment, optional, UsageError } from './command.ts';
+
+/** Options of every command that calls the API. */
+export const API_OPTIONS = {
+  url: { type: 'string' },
+  id: { type: 'string' },
+  key: { type: 'string' },
+  profile: { type: 'string' },
+  live: { type: 'boolean' },
+} as const;
+
+/** How help names them. */
+export const API_OPTIONS_HELP =
+  '--url, --id, --key or POSTRIDER_URL, _ID, _KEY; else what postrider login kept (--profile N); else data/first-run.json, with its sandbox key unless --live';
+
+/** Where the API is, and who calls it. */
+export interface ApiPlace {
+  /** Address without a slash at its end. */
+  base: string;
+  apiKey: string;
+  accountId: string;
+}
+
+const DEFAULT_URL = 'http://localhost:3000';
+const DEFAULT_PROFILE = 'default';
+
+function baseOf(text: string): string {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+    throw new UsageError('--url must be an address such as https://mail.example.com');
+  }
+  return text.replace(/\/+$/, '');
+}
+
+function profileFile(environment: Environment, name: string): string {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw new UsageError('--profile must be 1 to 64 letters, digits, - and _');
+  const base = environment.XDG_CONFIG_HOME || path.join(environment.HOME || os.homedir(), '.config');
+  return path.join(base, 'postrider', `${name}.json`);
+}
+
+/** The members of a JSON file, all of them text; undefined when there is no such file. */
+function readTexts<K extends string>(file: string, names: readonly K[], remedy: string): Record<K, string> | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const found = JSON.parse(readFileSync(file, 'utf8')) as Record<K, string>;
+    if (names.every((name) => typeof found[name] === 'string')) return found;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== undefined) throw new CommandError('UNREADABLE', message);
+  }
+  throw new CommandError('UNREADABLE', `${file} cannot be understood; ${remedy}`);
+}
+
+function fromProfile({ environment, options }: CommandCall): ApiPlace | undefined {
+  const name = optional(options, 'profile');
+  const file = profileFile(environment, name ?? DEFAULT_PROFILE);
+  const kept = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
+  if (kept) return { base: kept.url, accountId: kept.accountId, apiKey: kept.apiKey };
+  if (name === undefined) return undefined;
+  throw new CommandError('NOT_FOUND', `there is no profile ${name}; postrider login --profile ${name} makes one`);
+}
+
+/** Of the service that serves the data directory, where it listens now. */
+function fromFirstRun({ config, options }: CommandCall): ApiPlace | undefined {
+  const directory = dataDirectory(config.dataDir);
+  const names = ['accountId', 'apiKey', 'sandboxApiKey'] as const;
+  const first = readTexts(firstRunFile(directory), names, 'give --id and --key');
+  if (!first) return undefined;
+  const apiKey = options.live === true ? first.apiKey : first.sandboxApiKey;
+  return { base: localBase(directory.path, config.httpPort), accountId: first.accountId, apiKey };
+}
+
+function localBase(folder: string, configured: number): string {
+  const file = path.join(folder, 'serving.json');
+  try {
+    const serving = JSON.parse(readFileSync(file, 'utf8')) as { httpPort?: number; httpHost?: string };
+    const host = serving.httpHost ?? '0.0.0.0';
+    const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
+    return `http://${name.includes(':') ? `[${name}]` : name}:${serving.httpPort ?? configured}`;
+  } catch {
+    // Nobody serves now; the call will say that nothing answers.
+    return `http://localhost:${configured}`;
+  }
+}
+
+function isLoopback(base: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(base).hostname);
+}
+
+interface Given {
+  url: string | undefined;
+  accountId: string | undefined;
+  apiKey: string | undefined;
+}
+
+/** What options and environment say; with --profile the options alone. */
+function given({ options, environment }: CommandCall): Given {
+  const pick = (name: string, variable: string): string | undefined =>
+    optional(options, name) ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
+  const url = pick('url', 'POSTRIDER_URL');
+  return {
+    url: url === undefined ? undefined : baseOf(url),
+    accountId: pick('id', 'POSTRIDER_ID'),
+    apiKey: pick('key', 'POSTRIDER_KEY'),
+  };
+}
+
+/** The API that the call names; UsageError when something of it is missing. */
+export function apiPlace(call: CommandCall): ApiPlace {
+  const { url, accountId, apiKey } = given(call);
+  if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
+  if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
+  if (apiKey !== undefined) throw new UsageError('--id or POSTRIDER_ID is required with --key');
+  const profile = fromProfile(call);
+  const kept = profile ?? fromFirstRun(call);
+  if (!kept) {
+    const folder = dataDirectory(call.config.dataDir).path;
+    throw new UsageError(
+      `which account? Give --id and --key, run postrider login, or run this beside a service (there is no first-run.json in ${folder})`,
+    );
+  }
+  if (url === undefined || url === kept.base) return kept;
+  if (profile === undefined && isLoopback(url)) return { ...kept, base: url };
+  throw new UsageError(`the key that is kept belongs to ${kept.base}, not to ${url}; give --id and --key too`);
+}
+
+/** What `postrider login` was given, to be kept. */
+export function placeToKeep(call: CommandCall): ApiPlace {
+  const { url, accountId, apiKey } = given({ ...call, options: { ...call.options, profile: undefined } });
+  if (accountId === undefined) throw new UsageError('--id or POSTRIDER_ID is required');
+  if (apiKey === undefined) throw new UsageError('--key or POSTRIDER_KEY is required');
+  return { base: url ?? DEFAULT_URL, accountId, apiKey };
+}
+
+/** Keeps it for its owner alone (mode 0600); the name of the file. */
+export function keepPlace({ environment, options }: CommandCall, { base, accountId, apiKey }: ApiPlace): string {
+  const file = profileFile(environment, optional(options, 'profile') ?? DEFAULT_PROFILE);
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  writeDurableFile(file, `${JSON.stringify({ url: base, accountId, apiKey }, null, 2)}\n`);
+  return file;
+}
