@@ -17,7 +17,7 @@ export const catalogue = {
   INVALID_REQUEST: {
     status: 400,
     smtp: '550 5.6.0',
-    text: 'The request is not valid; mend the fields named in details and send it again.',
+    text: 'The request is not valid; fix the fields named in details and send it again.',
   },
   UNSUPPORTED_FILE_TYPE: {
     status: 400,
@@ -32,7 +32,7 @@ export const catalogue = {
   TEMPLATE_INVALID: {
     status: 400,
     smtp: '550 5.6.0',
-    text: 'The template does not parse; mend it at the line and column named in details.',
+    text: 'The template does not parse; fix it at the line and column named in details.',
   },
   UNAUTHORIZED: {
     status: 401,
@@ -148,7 +148,7 @@ export interface Failure {
 }
 
 /** Bounds of what one refusal tells: what is wrong may be repeated as often as a body has room for it. */
-export const MAX_DETAILS = 100;
+const MAX_DETAILS = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
 /** Each fault once, however often it was met. */
@@ -162,13 +162,38 @@ function distinct(details: Fault[]): Fault[] {
   });
 }
 
+/** Of a field in a sentence. */
+const MAX_FIELD_LENGTH = 200;
+
+/** The first of the faults, and how many there are besides: the middle of a sentence. */
+export function firstFault([first, ...others]: readonly Fault[]): string {
+  if (first === undefined) return '';
+  const { field, message } = first;
+  const place = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
+  const more =
+    others.length === 0 ? '' : ` (and ${others.length} more fault${others.length === 1 ? '' : 's'}, see details)`;
+  return `${place === '' ? 'the body' : place} ${message}${more}`;
+}
+
+/** Codes whose faults say all that there is to say; to others the text of the catalogue is added. */
+const SAID_BY_FAULTS: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
+
+/** What a refusal says that nobody gave a sentence of its own. */
+function sentenceOf(code: FailureCode, details: readonly Fault[]): string {
+  const { text } = catalogue[code];
+  if (details.length === 0) return text;
+  const fault = `${firstFault(details).replace(/^the body/, 'The body')}.`;
+  return SAID_BY_FAULTS.has(code) ? fault : `${fault} ${text}`;
+}
+
 /**
  * A refusal from the catalogue; `extra` makes it more precise. At most 100 details, each once, and 2,000 characters of message
  * are kept.
  */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
-  const whole: Failure = { message: catalogue[code].text, details: [], ...extra, code };
-  if (whole.details.length > 1) whole.details = distinct(whole.details);
+  const details =
+    extra.details !== undefined && extra.details.length > 1 ? distinct(extra.details) : (extra.details ?? []);
+  const whole: Failure = { ...extra, code, message: extra.message ?? sentenceOf(code, details), details };
   if (whole.details.length > MAX_DETAILS) whole.details = whole.details.slice(0, MAX_DETAILS);
   if (whole.message.length > MAX_MESSAGE_LENGTH) whole.message = `${whole.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
   return whole;

@@ -58,7 +58,7 @@ export async function checkRoute(config: Config): Promise<Check[]> {
   const host = answer.status === 'found' ? answer.value.hosts[0]?.host : undefined;
   if (host === undefined) {
     const message = `could not be tried: no mail server of ${PROBE_DOMAIN} found`;
-    return [{ name, status: 'warn', message, remedy: 'Mend the DNS first.' }];
+    return [{ name, status: 'warn', message, remedy: 'Fix the DNS first.' }];
   }
   const problem = await tryConnect(host, config.mxPort);
   if (problem === undefined) return [{ name, status: 'ok', message: `${host} accepts connections` }];

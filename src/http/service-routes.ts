@@ -75,7 +75,8 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
       async handle() {
         const reasons = await reasonsOf(options);
         if (reasons.length === 0) return { ok: true, body: { status: 'ready' } };
-        const message = 'The service is not ready; details names each reason.';
+        const [first] = reasons;
+        const message = `The service is not ready: ${first!.field}: ${first!.message}.`;
         return {
           ok: false,
           failure: failure('OVERLOADED', { message, details: reasons }),

@@ -136,7 +136,7 @@ function membersOf(value: unknown): number {
 function syntaxFailure(text: string): Failure {
   const at = syntaxErrorAt(text);
   const message = at >= text.length ? 'ends before its JSON is complete' : 'is not valid JSON';
-  return invalid([positionFault(text, at, message)], 'The body is not valid JSON; mend it where details says.');
+  return invalid([positionFault(text, at, message)]);
 }
 
 /**

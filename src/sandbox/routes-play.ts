@@ -14,7 +14,7 @@ import type { Database } from '../storage/database.ts';
 import { type AdvanceDeps, createAdvance } from './advance.ts';
 import { createSandboxClock } from './clock.ts';
 import { itemBody, itemShape, noSuchItem, sandboxOnly } from './item.ts';
-import { parseSandboxOutcome, SANDBOX_OUTCOMES, type SandboxPlay } from './outcomes.ts';
+import { parseSandboxOutcome, SANDBOX_OUTCOMES } from './outcomes.ts';
 import { findInboxOperation } from './store.ts';
 
 export interface PlayRouteDeps {
@@ -32,7 +32,7 @@ const outcomeBody = closed({
   outcome: Type.String({
     minLength: 1,
     maxLength: 500,
-    description: `${SANDBOX_OUTCOMES.join(', ')}; or the SMTP reply of a simulated server, such as "452 4.2.2 mailbox full".`,
+    description: `${SANDBOX_OUTCOMES.join(', ')}, in any case; or the SMTP reply of a simulated server, such as "452 4.2.2 mailbox full".`,
   }),
 });
 
@@ -48,14 +48,8 @@ const advanceAnswer = closed({
 
 const OUTCOME_FAULT: Fault = {
   field: 'outcome',
-  message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in lower case, or an SMTP reply such as 452 4.2.2 mailbox full`,
+  message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in any case, or an SMTP reply such as 452 4.2.2 mailbox full`,
 };
-
-/** A word in lower case, or a reply. */
-function playOf(outcome: string): SandboxPlay | undefined {
-  const play = parseSandboxOutcome(outcome);
-  return play?.kind === 'word' && play.word !== outcome ? undefined : play;
-}
 
 export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[] {
   const { database } = deps;
@@ -65,7 +59,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
   const playOutcome = async (request: Request<Static<typeof outcomeBody>>): Promise<RouteAnswer> => {
     const { caller } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
-    const play = playOf(request.body.outcome);
+    const play = parseSandboxOutcome(request.body.outcome);
     if (!play) return refuse(invalid([OUTCOME_FAULT]));
     const key = { accountId: caller.account.id, messageId: request.params.id ?? '' };
     const find = async () =>
@@ -96,7 +90,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
-      judgeRest: ({ outcome }) => (outcome === undefined || playOf(outcome) ? [] : [OUTCOME_FAULT]),
+      judgeRest: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_FAULT]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: closed(itemShape) },
       handle: playOutcome,

@@ -7,7 +7,7 @@
  */
 
 import type { Caller } from '../accounts/accounts.ts';
-import { type Failure, type FailureCode, type Fault, failure, MAX_DETAILS } from '../base/failure.ts';
+import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { withFaultsBefore } from '../http/rest-faults.ts';
@@ -259,7 +259,7 @@ function withTemplateFaults(refusal: Failure, value: unknown): Failure {
   };
   const judged = judgeSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
   if (judged.ok) return refusal;
-  return { ...refusal, details: [...refusal.details, ...judged.failure.details].slice(0, MAX_DETAILS) };
+  return failure(refusal.code, { details: [...refusal.details, ...judged.failure.details] });
 }
 
 export function notVerified(domain: string): ReturnType<typeof failure> {

@@ -31,6 +31,7 @@ type Item = {
   status: number;
   data?: { messageId: string };
   error?: { code: string; message: string; details: { field: string }[] };
+  reasonCode?: string;
 };
 
 interface Call {
@@ -83,6 +84,10 @@ test('each message is judged and stored by itself, results in order', async () =
   assert.deepEqual(
     results.map((one) => one.error?.code),
     [undefined, 'INVALID_REQUEST', 'INVALID_REQUEST', 'SENDER_NOT_VERIFIED', undefined],
+  );
+  assert.deepEqual(
+    results.map((one) => one.reasonCode),
+    results.map((one) => one.error?.code),
   );
   assert.equal(results[1]?.error?.details[0]?.field, 'to');
   const stored = await rowsOf<{ id: string }>(rig, 'SELECT id FROM message');

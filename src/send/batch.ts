@@ -7,7 +7,15 @@
  */
 
 import type { Caller } from '../accounts/accounts.ts';
-import { catalogue, type Failure, failure, OutcomeUnknown, outcomeUnknown, Unavailable } from '../base/failure.ts';
+import {
+  catalogue,
+  type Failure,
+  type FailureCode,
+  failure,
+  OutcomeUnknown,
+  outcomeUnknown,
+  Unavailable,
+} from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
 import { turn } from '../base/turns.ts';
@@ -28,7 +36,7 @@ export interface BatchRequest {
 
 type ItemResult =
   | { status: number; data: { messageId: string } }
-  | { status: number; error: Pick<Failure, 'code' | 'message' | 'details'> };
+  | { status: number; error: Pick<Failure, 'code' | 'message' | 'details'>; reasonCode: FailureCode };
 
 /** Runs the batch; the answer is 200 whatever becomes of its messages. */
 export async function sendBatch(
@@ -142,5 +150,5 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
 }
 
 function refused({ code, message, details }: Failure): ItemResult {
-  return { status: catalogue[code].status, error: { code, message, details } };
+  return { status: catalogue[code].status, error: { code, message, details }, reasonCode: code };
 }

@@ -23,7 +23,7 @@ export interface UploadedFile {
   sha256: string;
 }
 
-/** What is too large of a mail, and how to mend it. */
+/** What is too large of a mail, and how to fix it. */
 export interface SizeFault {
   message: string;
   remedy: string;

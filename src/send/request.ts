@@ -148,6 +148,7 @@ export const batchResponse = closed({
       error: Type.Optional(
         closed({ code: Type.String(), message: Type.String(), details: Type.Array(Type.Unknown()) }),
       ),
+      reasonCode: Type.Optional(Type.String({ description: 'With an error: its code once more.' })),
     }),
   ),
 });

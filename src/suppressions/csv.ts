@@ -6,7 +6,7 @@
  */
 import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
-import { type Fault, invalid } from '../base/failure.ts';
+import { type Fault, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { turn } from '../base/turns.ts';
 import { isoTimeMs } from '../http/validate.ts';
@@ -126,7 +126,7 @@ export async function readSuppressions(
     else found.set(one.email, one);
   }
   if (faults.length > 0) {
-    const message = `${faults.length} of ${lines.length} lines are not valid; nothing was imported, mend the lines in details.`;
+    const message = `${faults.length} of ${lines.length} lines are not valid and nothing was imported: ${firstFault(faults)}.`;
     return refuse(invalid(faults.slice(0, MAX_FAULTS), message));
   }
   return ok({ suppressions: [...found.values()], passedOver });

@@ -2,7 +2,7 @@
  * Judges what somebody wants to save as a template: that there is something to send, that the subject may become a header,
  * that every part parses, and that variables are declared as they have to be. All faults are told at once.
  */
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { type Fault, failure, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { hasForbiddenControl } from '../mail/header.ts';
 import { type Declaration, declarationFaults } from './declared.ts';
@@ -49,7 +49,7 @@ export function judgeSources(sources: Sources, as: string): Result<undefined> {
   return refuse(
     failure('TEMPLATE_INVALID', {
       details: faults,
-      message: `The ${names} cannot be used ${as}; mend it at the line and column that details names.`,
+      message: `The ${names} cannot be used ${as}: ${firstFault(faults)}.`,
     }),
   );
 }

@@ -2,7 +2,7 @@
  * What a template would say with these values, without sending anything: variables without a value are listed and left
  * empty, as a dry run does. The unsubscribe link is one that leads nowhere, since there is no recipient.
  */
-import { failure, invalid } from '../base/failure.ts';
+import { failure, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { accountVariables } from './account-variables.ts';
 import { settleDeclared } from './declared.ts';
@@ -56,8 +56,9 @@ export function preview(
   });
   if (!rendered.ok) {
     if (rendered.failure.code !== 'TEMPLATE_INVALID') return rendered;
-    const message = 'The template cannot be filled in with these values; details says why.';
-    return refuse(failure('TEMPLATE_INVALID', { details: rendered.failure.details, message }));
+    const { details } = rendered.failure;
+    const message = `The template cannot be filled in with these values: ${firstFault(details)}.`;
+    return refuse(failure('TEMPLATE_INVALID', { details, message }));
   }
   const { value } = rendered;
   const fault = value.subject === undefined ? undefined : filledSubjectFault(value.subject);

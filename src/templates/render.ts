@@ -7,7 +7,7 @@
  * costs a hundred times what filling in does. Otherwise the text is made from the rendered html.
  */
 import { toValueSync } from 'liquidjs';
-import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
+import { type Failure, type Fault, failure, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { Budget } from './budget.ts';
 import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
@@ -244,7 +244,7 @@ function derivePieces(pieces: Pieces, report: Report): (string | MailOutput)[] |
 }
 
 function templateMessage(faults: readonly Fault[]): string {
-  return `The ${faults.map((fault) => fault.field).join(', ')} cannot be used as a template; mend it where details says, or send it literally with render: false.`;
+  return `The ${faults.map((fault) => fault.field).join(', ')} cannot be used as a template: ${firstFault(faults)}. Fix it, or send it literally with render: false.`;
 }
 
 function objectFailure(names: ReadonlySet<string>): Failure {

@@ -103,7 +103,7 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
   const play = (id: string, outcome: unknown) => service.sandboxApi.post(`/sandbox/inbox/${id}/outcome`, { outcome });
   const delivered = await send({ to: 'ann@example.com' });
   await settled(delivered, 'delivered');
-  const complained = await play(delivered, 'complained');
+  const complained = await play(delivered, 'COMPLAINED');
   assert.equal(complained.status, 200, complained.text);
   assert.deepEqual([complained.body.messageId, complained.body.outcome], [delivered, 'Complained']);
   assert.deepEqual(types(await settled(delivered, 'complained')), ['Send', 'Delivery', 'Complaint']);
@@ -111,7 +111,7 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
 
   const late = await send({ to: 'ann@example.com' });
   await settled(late, 'delivered');
-  assert.equal((await play(late, 'bounced')).body.outcome, 'Bounced');
+  assert.equal((await play(late, 'Bounced')).body.outcome, 'Bounced');
   const bounce = (await settled(late, 'bounced')).timeline[2];
   assert.deepEqual([bounce.bounce.kind, bounce.bounce.smtpCode, bounce.bounce.suppressed], ['hard', 550, false]);
   for (const word of ['delivered', 'delayed', 'suppressed', 'bounced', 'complained']) {
@@ -135,7 +135,7 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
   assert.equal((await play(both, 'complained')).body.outcome, 'Complained');
   assert.deepEqual(types(await settled(both, 'complained')), ['Send', 'Delivery', 'Complaint']);
 
-  for (const wrong of ['Bounced', 'gone', '', '999 x', 7]) {
+  for (const wrong of ['gone', '', '999 x', 7]) {
     const refused = await play(both, wrong);
     assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'outcome'], String(wrong));
   }

@@ -1,0 +1,37 @@
+/** What a refusal says: the first fault, how many there are besides, and nothing that a caller could make long. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { catalogue, type Fault, failure, invalid } from './failure.ts';
+
+const hex: Fault = { field: 'attachments[0].sha256', message: 'must be 64 hex characters' };
+const other = (index: number): Fault => ({ field: `tags[${index}]`, message: 'is empty' });
+
+test('the sentence names the first fault', () => {
+  assert.equal(invalid([hex]).message, 'attachments[0].sha256 must be 64 hex characters.');
+  assert.match(invalid([hex, other(0)]).message, /hex characters \(and 1 more fault, see details\)\.$/);
+  const three = invalid([hex, other(0), other(0), other(1)]);
+  assert.match(three.message, /\(and 2 more faults, see details\)/, 'each is counted once');
+  assert.equal(three.details.length, 3);
+  assert.equal(invalid([{ field: '', message: 'is empty; send JSON' }]).message, 'The body is empty; send JSON.');
+});
+
+test('where faults do not say what to do the text of the catalogue follows', () => {
+  const { text } = catalogue.ATTACHMENT_UPLOAD_INCOMPLETE;
+  assert.equal(failure('ATTACHMENT_UPLOAD_INCOMPLETE').message, text);
+  assert.equal(
+    failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details: [{ field: 'a.pdf', message: 'was not uploaded' }] }).message,
+    `a.pdf was not uploaded. ${text}`,
+  );
+  assert.equal(failure('CONFLICT', { message: 'It is so.', details: [hex] }).message, 'It is so.');
+});
+
+test('long names of fields are cut, between characters', () => {
+  const { message, details } = invalid([{ field: '😀'.repeat(5_000), message: 'is not a known field' }]);
+  assert.ok(message.length < 300 && message.isWellFormed(), message);
+  assert.match(message, /… is not a known field\.$/);
+  assert.equal(details.length, 1);
+});
+
+test('no sentence of the catalogue says mend', () => {
+  for (const { text } of Object.values(catalogue)) assert.doesNotMatch(text, /\bmend/i);
+});
