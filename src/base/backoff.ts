@@ -1,5 +1,5 @@
 /**
- * The two published retry schedules. Pure: given how many attempts were made, when is the next one. Jitter spreads
+ * The published retry schedules. Pure: given how many attempts were made, when is the next one. Jitter spreads
  * messages that failed together; it is drawn by the caller so that tests can fix it.
  */
 
@@ -8,6 +8,9 @@ const HOUR = 60 * MINUTE;
 
 /** Delay after attempt n (1-based) of a delivery: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
 const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
+
+/** Delay after attempt n (1-based) of a delivery to a server that blocks our host: 15 min, 1, 2, 4 h, then every 6 h. */
+const BLOCKED_DELAYS_MS = [15, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
 /** Delay after attempt n (1-based) of a webhook; none follows the tenth. */
 const WEBHOOK_DELAYS_MS = [
@@ -30,6 +33,11 @@ export function jitter(delayMs: number, random: number): number {
 /** Milliseconds from the end of attempt `attempts` to the next one, without jitter. */
 export function deliveryDelayMs(attempts: number): number {
   return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
+}
+
+/** The same where the server refused our host. */
+export function blockedDelayMs(attempts: number): number {
+  return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
 }
 
 /** Milliseconds to the next webhook attempt without jitter, or undefined when the schedule has ended. */

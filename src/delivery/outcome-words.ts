@@ -3,7 +3,7 @@
  * somebody who has never seen an SMTP reply. Events, the portal and the documentation show exactly these.
  */
 
-/** Who can mend it. */
+/** Who can fix it. */
 export type Owner = 'recipient' | 'sender-domain' | 'our-side' | 'remote';
 
 interface Explanation {
@@ -49,9 +49,9 @@ export const explanations = {
   blocked: {
     owner: 'our-side',
     advice: {
-      temporary: `The receiving server blocks the sending host at the moment; ${retried}`,
+      temporary: `The receiving server blocks the sending host; the operator should check its reverse DNS and look it up on block lists; ${retried}`,
       permanent:
-        'The receiving server blocks the sending host; the operator should look it up on block lists and ask to be removed.',
+        'The receiving server blocks the sending host; the operator should check its reverse DNS, look it up on block lists and ask to be removed.',
     },
   },
   policy: {
@@ -82,6 +82,14 @@ export const explanations = {
     advice: {
       temporary: `The receiving server asks unknown senders to come back later; ${retried}`,
       permanent: 'The receiving server refused a sender it does not know; send again later.',
+    },
+  },
+  smtputf8: {
+    owner: 'recipient',
+    advice: {
+      temporary: `The receiving server does not take addresses with letters beyond ASCII at the moment; ${retried}`,
+      permanent:
+        'The receiving server does not take addresses with letters beyond ASCII; ask the recipient for an address in plain letters.',
     },
   },
   tls: {
@@ -132,5 +140,9 @@ export const explanations = {
 /** Of our own refusal, where the words of `policy` would speak of a receiving server. */
 export const SENDER_UNVERIFIED_ADVICE =
   "The sender's domain was removed from this account, or is not verified any more; add and verify it, then send the mail again.";
+
+/** Of our own refusal to connect to exchangers whose addresses are not public. */
+export const PRIVATE_EXCHANGER_ADVICE =
+  'The mail exchangers of this domain have addresses that are not public, to which this service does not connect; where that is meant, the operator permits them with POSTRIDER_MX_ALLOW.';
 
 export type Category = keyof typeof explanations;

@@ -1,251 +1,119 @@
+/** What replies mean: every line of replies.txt, and the policy at the top of outcome.ts. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
-import { type Category, judge, type Outcome } from './outcome.ts';
+import { type Category, judge, type Outcome, type Owner } from './outcome.ts';
+import { explanations } from './outcome-words.ts';
+import { matchReply, replyRules } from './reply-rules.ts';
 
-type Row = [reply: string, kind: Outcome['kind'], category: Category, suppress?: 'suppress'];
+interface Sample {
+  stage: SmtpStage;
+  category: Category;
+  owner: Owner;
+  suppress: string;
+  source: string;
+  reply: string;
+}
 
-const rcpt: Row[] = [
-  // Gmail
-  [
-    "550-5.1.1 The email account that you tried to reach does not exist. Please try\r\n550-5.1.1 double-checking the recipient's email address for typos or\r\n550 5.1.1 unnecessary spaces. https://support.google.com/mail/?p=NoSuchUser - gsmtp",
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  [
-    '550 5.2.1 The email account that you tried to reach is disabled. https://support.google.com/mail/?p=DisabledUser - gsmtp',
-    'permanent',
-    'mailbox-disabled',
-    'suppress',
-  ],
-  [
-    '550 5.2.1 The email account that you tried to reach is inactive. - gsmtp',
-    'permanent',
-    'mailbox-disabled',
-    'suppress',
-  ],
-  ['550 5.2.1 The user you are trying to contact is receiving mail too quickly. - gsmtp', 'permanent', 'rate-limited'],
-  [
-    '450 4.2.1 The user you are trying to contact is receiving mail at a rate that prevents additional messages from being delivered. - gsmtp',
-    'temporary',
-    'rate-limited',
-  ],
-  [
-    "452 4.2.2 The recipient's inbox is out of storage space. https://support.google.com/mail/?p=OverQuotaTemp - gsmtp",
-    'temporary',
-    'mailbox-full',
-  ],
-  [
-    '552 5.2.2 The email account that you tried to reach is over quota and inactive. - gsmtp',
-    'permanent',
-    'mailbox-full',
-  ],
-  ['553 5.1.2 The address specified is not a valid RFC-5321 address. - gsmtp', 'permanent', 'domain-not-found'],
-  [
-    '421 4.7.28 Our system has detected an unusual rate of unsolicited mail originating from your IP address. - gsmtp',
-    'temporary',
-    'rate-limited',
-  ],
-  [
-    "550 5.7.1 The IP you're using to send mail is not authorized to send email directly to our servers. - gsmtp",
-    'permanent',
-    'policy',
-  ],
-  // Outlook and Exchange Online
-  [
-    '550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302). [BN8NAM11FT013.eop-nam11.prod.protection.outlook.com]',
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  [
-    '550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup',
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  [
-    '550 5.4.1 Recipient address rejected: Access denied. [AM5EUR02FT012.eop-EUR02.prod.protection.outlook.com]',
-    'permanent',
-    'mailbox-not-found',
-  ],
-  [
-    '550 5.7.1 Service unavailable, Client host [203.0.113.7] blocked using Spamhaus. To request removal from this list see https://www.spamhaus.org/query/ip/203.0.113.7',
-    'permanent',
-    'blocked',
-  ],
-  [
-    "550 5.7.1 Unfortunately, messages from [203.0.113.7] weren't sent. Please contact your Internet service provider since part of their network is on our block list (S3150).",
-    'permanent',
-    'blocked',
-  ],
-  ['451 4.7.500 Server busy. Please try again later from [203.0.113.7].', 'temporary', 'policy'],
-  [
-    '451 4.7.650 The mail server [203.0.113.7] has been temporarily rate limited due to IP reputation.',
-    'temporary',
-    'rate-limited',
-  ],
-  ['550 5.7.606 Access denied, banned sending IP [203.0.113.7]', 'permanent', 'blocked'],
-  ['550 5.7.64 TenantAttribution; Relay Access Denied', 'permanent', 'policy'],
-  ['552 5.2.3 Message size exceeds maximum', 'permanent', 'content-rejected'],
-  ['552 5.2.2 mailbox full', 'permanent', 'mailbox-full'],
-  ['432 4.3.2 STOREDRV.Deliver; recipient thread limit exceeded', 'temporary', 'rate-limited'],
-  // Yahoo
-  [
-    '421 4.7.0 [TSS04] Messages from 203.0.113.7 temporarily deferred due to unexpected volume or user complaints - 4.16.55.1',
-    'temporary',
-    'rate-limited',
-  ],
-  [
-    "553 5.7.1 [BL21] Connections will not be accepted from 203.0.113.7, because the ip is in Spamhaus's list",
-    'permanent',
-    'blocked',
-  ],
-  ['552 1 Requested mail action aborted, mailbox not found', 'permanent', 'mailbox-not-found', 'suppress'],
-  // Postfix
-  [
-    '550 5.1.1 <nobody@example.com>: Recipient address rejected: User unknown in local recipient table',
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  [
-    '550 5.1.1 <nobody@example.com>: Recipient address rejected: User unknown in virtual mailbox table',
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  ['554 5.7.1 <a@example.com>: Relay access denied', 'permanent', 'policy'],
-  ['554 5.7.1 Service unavailable; Client host [203.0.113.7] blocked using zen.spamhaus.org', 'permanent', 'blocked'],
-  [
-    '450 4.2.0 <a@example.com>: Recipient address rejected: Greylisted, see http://postgrey.schweikert.ch/help/example.com.html',
-    'temporary',
-    'greylisted',
-  ],
-  ['450 4.7.1 Client host rejected: cannot find your hostname, [203.0.113.7]', 'temporary', 'policy'],
-  ['450 4.1.8 <bounce@shop.example>: Sender address rejected: Domain not found', 'temporary', 'policy'],
-  ['550 5.1.8 <bounce@shop.example>: Sender address rejected: Domain not found', 'permanent', 'policy'],
-  ['451 4.3.0 <a@example.com>: Temporary lookup failure', 'temporary', 'remote-error'],
-  ['452 4.3.1 Insufficient system storage', 'temporary', 'remote-error'],
-  ['452 4.5.3 Error: too many recipients', 'temporary', 'rate-limited'],
-  ['550 5.1.0 <a@example.com>: Recipient address rejected: no longer in use', 'permanent', 'refused'],
-  [
-    '550 5.1.6 <a@example.com>: Recipient address rejected: has moved to a@example.net',
-    'permanent',
-    'mailbox-not-found',
-    'suppress',
-  ],
-  [
-    '554 5.2.2 <a@example.com>: Recipient address rejected: Quota exceeded (mailbox for user is full)',
-    'permanent',
-    'mailbox-full',
-  ],
-  ['450 4.7.25 Client host rejected: cannot find your reverse hostname', 'temporary', 'policy'],
-  // Exim
-  ['550 Unrouteable address', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 No such user here', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 No Such User Here"', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 Verification failed for <bounce@shop.example> 550 Sender verify failed', 'permanent', 'policy'],
-  ['451 Temporary local problem - please try later', 'temporary', 'remote-error'],
-  [
-    '550-Verification failed for <x@shop.example>\r\n550-No Such User Here\r\n550 Sender verify failed',
-    'permanent',
-    'policy',
-  ],
-  ['451 Greylisted, please try again in 180 seconds', 'temporary', 'greylisted'],
-  ['550 relay not permitted', 'permanent', 'policy'],
-  // qmail, Sendmail, others
-  ['550 sorry, no mailbox here by that name. (#5.7.17)', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 5.1.1 <a@example.com>... User unknown', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 User unknown', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['551 User not local; please try <a@example.net>', 'permanent', 'refused'],
-  ['552 Requested mail action aborted: exceeded storage allocation', 'permanent', 'mailbox-full'],
-  ['550 5.7.1 Unknown user, message blocked by policy', 'permanent', 'policy'],
-  ['553 5.1.3 Bad recipient address syntax', 'permanent', 'mailbox-not-found', 'suppress'],
-  ['550 permanent failure for one or more recipients (a@example.com:blocked)', 'permanent', 'blocked'],
-  ['550 Requested action not taken', 'permanent', 'refused'],
-  ['450 Requested action not taken', 'temporary', 'remote-error'],
-  ['421 Too many concurrent SMTP connections', 'temporary', 'rate-limited'],
-  ['550 4.2.2 over quota', 'permanent', 'mailbox-full'],
-  ['503 5.5.1 Bad sequence of commands', 'permanent', 'refused'],
-  ['530 5.7.0 Must issue a STARTTLS command first', 'permanent', 'tls'],
-  ['556 5.1.10 Recipient address has null MX', 'permanent', 'mailbox-not-found', 'suppress'],
-];
+function readSamples(): Sample[] {
+  const samples: Sample[] = [];
+  let section: Omit<Sample, 'source' | 'reply'> | undefined;
+  for (const line of readFileSync(new URL('replies.txt', import.meta.url), 'utf8').split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    if (line.startsWith('== ')) {
+      const [stage = '', category = '', owner = '', suppress = ''] = line.slice(3).split(' | ');
+      section = { stage: stage as SmtpStage, category: category as Category, owner: owner as Owner, suppress };
+      continue;
+    }
+    const [, source = '', reply = ''] = /^(.*?): (?=[45])(.*)$/.exec(line) ?? [];
+    assert.ok(section && reply !== '', `a line that is no sample: ${line}`);
+    samples.push({ ...section, source, reply: reply.replaceAll('\\n', '\r\n') });
+  }
+  return samples;
+}
 
-const elsewhere: [SmtpStage, ...Row][] = [
-  [
-    'banner',
-    '554 5.7.1 Service unavailable; Client host [203.0.113.7] blocked using zen.spamhaus.org',
-    'permanent',
-    'blocked',
-  ],
-  ['banner', '554 mx.example.com ESMTP not accepting messages', 'permanent', 'blocked'],
-  ['banner', '421 4.3.2 Service not available, closing transmission channel', 'temporary', 'remote-error'],
-  ['banner', '450 4.7.1 slow down', 'temporary', 'policy'],
-  ['ehlo', '550 5.7.1 HELO/EHLO command rejected', 'permanent', 'policy'],
-  ['ehlo', '504 5.5.2 need fully-qualified hostname', 'permanent', 'blocked'],
-  ['mail', '550 5.1.1 sender unknown', 'permanent', 'mailbox-not-found'],
-  ['mail', '550 5.7.1 sender rejected', 'permanent', 'policy'],
-  ['mail', '553 5.1.8 sender domain does not exist', 'permanent', 'policy'],
-  ['mail', '552 5.3.4 Message size exceeds fixed limit', 'permanent', 'content-rejected'],
-  ['mail', '452 4.3.1 out of memory', 'temporary', 'remote-error'],
-  ['data', '554 5.5.1 no valid recipients', 'permanent', 'content-rejected'],
-  ['data', '451 4.3.0 try later', 'temporary', 'remote-error'],
-  [
-    'dot',
-    "554 delivery error: dd This user doesn't have a yahoo.com account (a@yahoo.com) [0] - mta1",
-    'permanent',
-    'mailbox-not-found',
-  ],
-  ['dot', '550 5.1.1 User unknown', 'permanent', 'mailbox-not-found'],
-  [
-    'dot',
-    '550-5.7.26 This mail has been blocked because the sender is unauthenticated. Gmail requires all senders to authenticate with either SPF or DKIM.\r\n550 5.7.26 - gsmtp',
-    'permanent',
-    'policy',
-  ],
-  [
-    'dot',
-    '552 5.7.0 This message was blocked because its content presents a potential security issue. - gsmtp',
-    'permanent',
-    'blocked',
-  ],
-  [
-    'dot',
-    '550 5.7.1 [203.0.113.7] Our system has detected that this message is likely unsolicited mail. - gsmtp',
-    'permanent',
-    'content-rejected',
-  ],
-  ['dot', '554 5.6.0 malformed message', 'permanent', 'content-rejected'],
-  ['dot', '554 Transaction failed', 'permanent', 'content-rejected'],
-  ['dot', '554 5.7.1 Spam message rejected', 'permanent', 'content-rejected'],
-  ['dot', '451 4.7.1 Greylisting in action, please come back later', 'temporary', 'greylisted'],
-  ['dot', '421 4.4.2 timeout', 'temporary', 'remote-error'],
-  ['dot', '554 5.4.6 too many hops', 'permanent', 'policy'],
-  ['starttls', '454 4.7.0 TLS not available due to local problem', 'temporary', 'tls'],
-  ['starttls', '554 5.7.3 unable to initialise security subsystem', 'temporary', 'tls'],
-  ['auth', '535 5.7.8 authentication credentials invalid', 'temporary', 'our-side'],
-  ['auth', '535 5.1.1 whatever', 'temporary', 'our-side'],
-];
+const samples = readSamples();
 
-for (const [stage, text, kind, category, suppress] of [
-  ...rcpt.map((row): [SmtpStage, ...Row] => ['rcpt', ...row]),
-  ...elsewhere,
-]) {
-  test(`${stage}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
+function suppressionOf({ suppress, suppressDays }: Outcome): string {
+  if (!suppress) return 'not suppressed';
+  return suppressDays === undefined ? 'suppressed for good' : `suppressed for ${suppressDays} days`;
+}
+
+test('there are samples of at least 300 replies, each of its own, and every category has one', () => {
+  assert.ok(new Set(samples.map((one) => one.reply)).size >= 300);
+  const never = ['accepted', 'network', 'expired'];
+  const known = new Set<string>(samples.map((one) => one.category));
+  assert.deepEqual(
+    Object.keys(explanations).filter((category) => !known.has(category) && !never.includes(category)),
+    [],
+  );
+});
+
+for (const { stage, category, owner, suppress, source, reply: text } of samples) {
+  test(`${stage}, ${source}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
     const reply = parseReply(text);
-    assert.ok(reply, 'the row is a reply');
+    assert.ok(reply, 'the line is a reply');
     const outcome = judge({ stage, reply, relay: false });
+    const isOurs = category === 'blocked' || category === 'our-side' || stage === 'starttls';
+    const kind = reply.code >= 500 && !isOurs ? 'permanent' : 'temporary';
     assert.deepEqual(
-      { kind: outcome.kind, category: outcome.category, suppress: outcome.suppress },
-      { kind, category, suppress: suppress === 'suppress' },
+      { ...{ kind: outcome.kind, category: outcome.category, owner: outcome.owner }, suppress: suppressionOf(outcome) },
+      { kind, category, owner, suppress },
     );
     assert.equal(outcome.smtpCode, reply.code);
     assert.ok(outcome.advice.endsWith('.'), 'advice is a sentence');
   });
 }
+
+test('every row of the table is the first that matches one of the samples', () => {
+  const used = new Set(samples.map(({ stage, reply }) => matchReply(parseReply(reply)!, stage)));
+  assert.deepEqual(
+    replyRules.filter((rule) => !used.has(rule)),
+    [],
+  );
+});
+
+test('words about the sender, our host, a list or a policy veto a suppression whatever the code', () => {
+  const words = [
+    'your IP 203.0.113.7 is listed',
+    'Access denied by DNSBL',
+    'invalid sender address',
+    'your domain has no valid PTR',
+    'Mail from your domain is not accepted',
+    'refused for reasons of policy',
+    'the client host is not welcome',
+    'bad reputation',
+    'temporarily disabled',
+    'that domain is not in my list of allowed rcpthosts',
+  ];
+  for (const code of ['550 5.1.1', '550 5.1.3', '550 5.1.6', '550 5.1.10', '550 5.2.1', '550']) {
+    for (const said of words) {
+      const reply = parseReply(`${code} User unknown: ${said}`);
+      assert.ok(reply);
+      assert.equal(judge({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
+    }
+    const control = parseReply(`${code} User unknown`);
+    assert.ok(control);
+    assert.equal(judge({ stage: 'rcpt', reply: control, relay: false }).suppress, true, code);
+  }
+});
+
+test('every 5xx at the banner and to EHLO is a refusal of our own host: tried again, ours, and of no address', () => {
+  for (const stage of ['banner', 'ehlo'] as const) {
+    for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
+      const reply = parseReply(text);
+      assert.ok(reply);
+      const { kind, category, owner, suppress } = judge({ stage, reply, relay: false });
+      assert.deepEqual(
+        [kind, category, owner, suppress],
+        ['temporary', 'blocked', 'our-side', false],
+        `${stage} ${text}`,
+      );
+    }
+  }
+});
 
 test('no reply at any stage but RCPT and the DNS suppresses, whatever it says', () => {
   const reply = parseReply('550 5.1.1 no such user');
@@ -304,7 +172,7 @@ test('refusals of our own', () => {
     ['dns', 554, '5.4.4', 'permanent', 'policy', false],
     ['starttls', 550, '5.7.10', 'permanent', 'tls', false],
     ['mail', 552, '5.3.4', 'permanent', 'content-rejected', false],
-    ['mail', 553, '5.6.7', 'permanent', 'content-rejected', false],
+    ['rcpt', 553, '5.6.7', 'permanent', 'smtputf8', false],
     ['mail', 554, '5.6.3', 'permanent', 'content-rejected', false],
     ['rcpt', 553, '5.1.3', 'permanent', 'mailbox-not-found', false],
     ['data', 554, '5.4.6', 'permanent', 'policy', false],
@@ -312,5 +180,18 @@ test('refusals of our own', () => {
   for (const [stage, code, enhanced, kind, category, suppress] of rows) {
     const outcome = judge({ stage, local: { code, enhanced, text: 't' }, relay: false });
     assert.deepEqual([outcome.kind, outcome.category, outcome.suppress], [kind, category, suppress], enhanced);
+    if (suppress) assert.equal(outcome.suppressDays, 7);
   }
+});
+
+test('exchangers with addresses that are not public are our own refusal, and it says so', () => {
+  const local = {
+    code: 554,
+    enhanced: '5.4.4',
+    text: 'the mail exchangers of a.example have addresses that are not public',
+  };
+  const outcome = judge({ stage: 'dns', local, relay: false });
+  assert.equal(outcome.owner, 'our-side');
+  assert.match(outcome.advice, /POSTRIDER_MX_ALLOW/);
+  assert.doesNotMatch(outcome.advice, /SPF/);
 });

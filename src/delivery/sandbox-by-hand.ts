@@ -105,8 +105,8 @@ function lateOutcome(play: SandboxPlay, nowMs: number) {
     return { to: 'complained' as const, event, sandboxOutcome: SHOWN.complained };
   }
   const reply = replyOfPlay(play);
-  if (reply.code < 500 || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
   const outcome = { ...judge({ stage: 'rcpt', reply, relay: false }), suppress: false };
+  if (outcome.kind !== 'permanent' || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
   const event = { id, type: 'Bounce' as const, detail: { bounce: failureDetail(outcome, { host: HOST }) } };
   return { to: 'bounced' as const, event, sandboxOutcome: SHOWN.bounced };
 }

@@ -2,11 +2,12 @@
  * Turns the outcome of an attempt into what is recorded of it: the next state, the next attempt, the event and the attempt as
  * the API shows them. Pure.
  *
- * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). A next attempt that would fall behind the
+ * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %); where our host is blocked after 15 min, 1, 2,
+ * 4 h, then every 6 h, since nothing but people lifts a block. A next attempt that would fall behind the
  * end of the lifetime is made at its end; only an attempt made at or after the end turns into a Bounce `expired`. So no
  * message expires without an attempt, whatever the clock did in between.
  */
-import { deliveryDelayMs, jitter } from '../base/backoff.ts';
+import { blockedDelayMs, deliveryDelayMs, jitter } from '../base/backoff.ts';
 import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { sameAddressKey } from '../mail/address.ts';
@@ -39,6 +40,8 @@ export interface Settling {
   random: number;
 }
 
+const DAY_MS = 86_400_000;
+
 const SOFT: ReadonlySet<Outcome['category']> = new Set([
   'expired',
   'mailbox-full',
@@ -53,10 +56,12 @@ export function nextAttemptAtMs(options: {
   nowMs: number;
   expiresAtMs: number;
   random: number;
+  category: Outcome['category'];
 }): number | undefined {
   const { attempts, nowMs, expiresAtMs, random } = options;
   if (nowMs >= expiresAtMs) return undefined;
-  return Math.min(nowMs + jitter(deliveryDelayMs(attempts), random), expiresAtMs);
+  const delayMs = options.category === 'blocked' ? blockedDelayMs(attempts) : deliveryDelayMs(attempts);
+  return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);
 }
 
 /** `bounce` of the event body; `deliveryDelay` is the same with its next attempt. */
@@ -65,8 +70,8 @@ export function failureDetail(outcome: Outcome, facts: Pick<AttemptFacts, 'host'
   return {
     kind: hard ? 'hard' : 'soft',
     category: outcome.category,
-    // What is no reply has no code.
-    ...(outcome.smtpCode === null ? {} : { smtpCode: outcome.smtpCode }),
+    // Null where there was no reply.
+    smtpCode: outcome.smtpCode,
     enhancedCode: outcome.enhancedCode,
     reply: outcome.reply,
     remoteHost: facts?.host ?? null,
@@ -108,7 +113,13 @@ export function settlementOf(settling: Settling): Settlement {
   let outcome = job.mode === 'sandbox' ? { ...settling.outcome, suppress: false } : settling.outcome;
   let nextMs: number | undefined;
   if (outcome.kind === 'temporary') {
-    nextMs = nextAttemptAtMs({ attempts, nowMs, expiresAtMs: job.expiresAt, random: settling.random });
+    nextMs = nextAttemptAtMs({
+      attempts,
+      nowMs,
+      expiresAtMs: job.expiresAt,
+      random: settling.random,
+      category: outcome.category,
+    });
     if (nextMs === undefined) outcome = expired(outcome);
   }
   let event: SettledEvent | null = null;
@@ -126,8 +137,14 @@ export function settlementOf(settling: Settling): Settlement {
     to: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
     nextAttemptAtMs: nextMs ?? null,
     event,
-    suppress: outcome.suppress ? { email: sameAddressKey(job.recipient), untilMs: null } : null,
+    suppress: suppressionOf(job, outcome, nowMs),
   };
+}
+
+function suppressionOf(job: DeliveryJob, { suppress, suppressDays }: Outcome, nowMs: number): Settlement['suppress'] {
+  if (!suppress) return null;
+  const untilMs = suppressDays === undefined ? null : nowMs + suppressDays * DAY_MS;
+  return { email: sameAddressKey(job.recipient), untilMs };
 }
 
 /** What every settlement of this message begins with: no attempt was made, and nothing follows. */

@@ -157,14 +157,16 @@ function insertAttempts(tx: Transaction, settled: readonly Settlement[]): void {
 }
 
 function insertSuppressions(tx: Transaction, settled: readonly Settlement[]): void {
-  // One statement may not change a row twice.
-  const byAddress = new Map(
-    settled.flatMap((one) =>
-      one.suppress
-        ? [[`${one.accountId} ${one.mode} ${one.suppress.email}`, { one, suppress: one.suppress }] as const]
-        : [],
-    ),
-  );
+  // One statement may not change a row twice: of several for one address the one that holds longest.
+  const byAddress = new Map<string, { one: Settlement; suppress: NonNullable<Settlement['suppress']> }>();
+  for (const one of settled) {
+    if (!one.suppress) continue;
+    const key = `${one.accountId} ${one.mode} ${one.suppress.email}`;
+    const untilMs = one.suppress.untilMs ?? Number.POSITIVE_INFINITY;
+    const knownMs = byAddress.get(key)?.suppress.untilMs;
+    if (!byAddress.has(key) || (knownMs != null && knownMs <= untilMs))
+      byAddress.set(key, { one, suppress: one.suppress });
+  }
   const rows = [...byAddress.values()];
   if (rows.length === 0) return;
   void tx.run(

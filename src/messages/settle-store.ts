@@ -27,7 +27,7 @@ export async function giveBackSuspended(
 }
 
 /**
- * An entry without an end stays as it is. One with an end holds from now on without it; it keeps its reason where that is the
+ * An entry without an end stays as it is. Of one with an end the later end counts; it keeps its reason where that is the
  * recipient's own wish and still in force.
  */
 export const STRONGER_BOUNCE = `ON CONFLICT (account_id, mode, email) DO UPDATE SET
@@ -36,5 +36,6 @@ export const STRONGER_BOUNCE = `ON CONFLICT (account_id, mode, email) DO UPDATE 
   source_message_id = CASE WHEN suppression.expires_at > excluded.created_at
     AND suppression.reason IN ('complaint', 'unsubscribe') THEN suppression.source_message_id
     ELSE excluded.source_message_id END,
-  expires_at = excluded.expires_at, created_at = excluded.created_at
+  expires_at = CASE WHEN excluded.expires_at < suppression.expires_at THEN suppression.expires_at
+    ELSE excluded.expires_at END, created_at = excluded.created_at
   WHERE suppression.expires_at IS NOT NULL`;

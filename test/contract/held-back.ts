@@ -90,3 +90,55 @@ export const bouncedAgain: Scenario = async (stage) => {
     ],
   );
 };
+
+/** A bounce that suppresses for some days only: of two ends the later one counts, and after it the address is free again. */
+export const bouncedForDays: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const to = ['new', 'shorter', 'longer', 'endless', 'twice'].map((name) => `${name}@y.example`);
+  await stage.act(acceptOperation, acceptance(stage, { accountId, to: [...to, 'Twice@y.example'] }));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
+  const days = (count: number): number => stage.nowMs + count * 24 * HOUR;
+  for (const [name, expiresAt] of [
+    ['shorter', days(1)],
+    ['longer', days(30)],
+    ['endless', null],
+  ] as const) {
+    const email = `${name}@y.example`;
+    const suppression = {
+      email,
+      reason: 'manual',
+      expiresAt,
+      sourceMessageId: null,
+      createdAt: stage.nowMs - HOUR,
+    } as const;
+    await stage.act(suppressOperation, { accountId, mode: 'live', suppression });
+  }
+  await stage.act(
+    settleOperation,
+    jobs
+      .filter((job) => job.accountId === accountId)
+      .map((job) =>
+        settlement(stage, job, {
+          to: 'bounced',
+          event: { id: stage.id('evt'), type: 'Bounce', detail: {} },
+          suppress: { email: job.recipient.toLowerCase(), untilMs: days(job.recipient.startsWith('Twice') ? 7 : 8) },
+        }),
+      ),
+  );
+  const listAt = (nowMs: number) =>
+    stage.database.execute(suppressionsByEmailOperation, { accountId, mode: 'live', nowMs, after: '', limit: 10 });
+  assert.deepEqual(
+    (await listAt(stage.nowMs)).map((one) => [one.email.split('@')[0], one.expiresAt]),
+    [
+      ['endless', null],
+      ['longer', days(30)],
+      ['new', days(8)],
+      ['shorter', days(8)],
+      ['twice', days(8)],
+    ],
+  );
+  assert.deepEqual(
+    (await listAt(days(8))).map((one) => one.email.split('@')[0]),
+    ['endless', 'longer'],
+  );
+};

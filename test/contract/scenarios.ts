@@ -25,6 +25,7 @@ export const scenarios: Record<string, Scenario> = {
   delivering: mail.delivering,
   'mail of a suspended account': heldBack.heldBack,
   'bounces of addresses on the list': heldBack.bouncedAgain,
+  'bounces that suppress for some days': heldBack.bouncedForDays,
   'content that is not kept': mail.contentOf,
   'changes before a message leaves': mailShown.changing,
   lists: mailShown.lists,

@@ -88,6 +88,10 @@ for (const [domain, status, enhanced, category, suppressed] of rows) {
       assert.equal(failure!.enhancedCode, enhanced);
       assert.equal(failure!.suppressed, suppressed);
     }
+    const ends = rig
+      .rows<{ expires_at: number | null }>('SELECT expires_at FROM suppression WHERE email = ?', `a@${domain}`)
+      .map((row) => row.expires_at);
+    assert.deepEqual(ends, suppressed ? [rig.clock.now() + 7 * 86_400_000] : [], 'for 7 days, or not at all');
   });
 }
 
