@@ -33,6 +33,8 @@ export interface Setting<T> {
   /** The default as documentation shows it. */
   shown: string;
   meaning: string;
+  /** It is read and checked, and nothing goes by it in this version. */
+  notYet?: true;
   fallback(): T;
   /** Turns text into a value, or throws a sentence part that says what is allowed. */
   read(text: string): T;
@@ -46,6 +48,11 @@ function setting<T>(
   fallback: () => T,
 ): Setting<T> {
   return { name: `POSTRIDER_${name}`, shown, meaning, read, fallback };
+}
+
+/** A setting of the plan that has no effect in this version: documented as such, and warned about where it is set. */
+function notYet<T>(planned: Setting<T>): Setting<T> {
+  return { ...planned, notYet: true };
 }
 
 const none = (): undefined => undefined;
@@ -92,6 +99,7 @@ export const settings = {
     port,
     none,
   ),
+  smtpHost: setting('SMTP_HOST', '0.0.0.0', 'address that SMTP submission is bound to', listenHost, () => '0.0.0.0'),
   smtpHostname: setting('SMTP_HOSTNAME', "the host's name", 'banner, HELO, Received', domainName, hostName),
   smtpTlsCert: setting<string | undefined>(
     'SMTP_TLS_CERT',
@@ -114,19 +122,23 @@ export const settings = {
     integer(1, 100_000),
     () => 50,
   ),
-  inboundPort: setting<number | undefined>(
-    'INBOUND_PORT',
-    'off',
-    'receives bounces and feedback reports (25 in production)',
-    port,
-    none,
+  inboundPort: notYet(
+    setting<number | undefined>(
+      'INBOUND_PORT',
+      'off',
+      'receives bounces and feedback reports (25 in production)',
+      port,
+      none,
+    ),
   ),
-  bounceDomain: setting<string | undefined>(
-    'BOUNCE_DOMAIN',
-    'none',
-    'domain of the return path; without it, MAIL FROM is the sender',
-    domainName,
-    none,
+  bounceDomain: notYet(
+    setting<string | undefined>(
+      'BOUNCE_DOMAIN',
+      'none',
+      'domain of the return path; without it, MAIL FROM is the sender',
+      domainName,
+      none,
+    ),
   ),
   route: setting<Route>(
     'ROUTE',
@@ -227,6 +239,11 @@ function notValid(name: string, text: string, allowed: string): ConfigError {
 
 /** Defaults that are words, which may be written out as well. */
 const DEFAULT_WORDS = new Set(['off', 'none']);
+
+/** Settings that have no effect in this version. */
+export const NOT_YET: readonly Setting<unknown>[] = (Object.values(settings) as Setting<unknown>[]).filter(
+  (one) => one.notYet,
+);
 
 /** What a setting was given; undefined where it is unset, or the word for its default. */
 export function givenText(

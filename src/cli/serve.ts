@@ -3,7 +3,7 @@
  * (exit code 0) or its storage breaks (exit code 1).
  */
 import { type FirstRun, firstRunFile } from '../accounts/accounts.ts';
-import { givenText, settings, unknownSettings } from '../config.ts';
+import { givenText, NOT_YET, unknownSettings } from '../config.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type Command, columns } from './command.ts';
 import { stopRequest } from './stop-request.ts';
@@ -33,14 +33,6 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, s
   return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${columns(rows)}\n\n`;
 }
 
-/** Settings that are read and judged, and that nothing goes by yet. */
-const idle = [settings.inboundPort, settings.bounceDomain];
-export const WITHOUT_EFFECT: readonly string[] = idle.map((setting) => setting.name);
-
-function settingsWithoutEffect(environment: Record<string, string | undefined>): string[] {
-  return idle.filter((setting) => givenText(setting, environment) !== undefined).map((setting) => setting.name);
-}
-
 export const serveCommand: Command = {
   words: 'serve',
   usage: '',
@@ -53,8 +45,9 @@ export const serveCommand: Command = {
     for (const name of unknownSettings(environment)) {
       streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
     }
-    for (const name of settingsWithoutEffect(environment)) {
-      streams.err(`postrider: ${name} is set and has no effect in this version\n`);
+    for (const setting of NOT_YET) {
+      if (givenText(setting, environment) === undefined) continue;
+      streams.err(`postrider: ${setting.name} is set and has no effect in this version\n`);
     }
     const stopRequested = stopRequest(environment);
     let first: FirstRun | undefined;

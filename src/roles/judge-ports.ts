@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import { listenFault, smtpListenFault } from './listen-fault.ts';
 import { smtpPorts } from './smtp.ts';
 
-type Listening = Pick<Config, 'roles' | 'httpHost' | 'httpPort' | 'smtpPort'>;
+type Listening = Pick<Config, 'roles' | 'httpHost' | 'httpPort' | 'smtpHost' | 'smtpPort'>;
 
 /** Rejects with the line for the operator when a port without which the service does not start cannot be had. */
 export async function judgePorts(config: Listening): Promise<void> {
@@ -20,23 +20,23 @@ export async function judgePorts(config: Listening): Promise<void> {
         await listenOn({ port: config.httpPort, host: config.httpHost }, (error) => listenFault(error, config)),
       );
     }
-    if (config.roles.includes('smtp')) listening.push(await listenOnFirst(smtpPorts(config)));
+    if (config.roles.includes('smtp')) listening.push(await listenOnFirst(smtpPorts(config), config.smtpHost));
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }
 }
 
-async function listenOnFirst([port = 0, ...others]: readonly number[]): Promise<Server> {
+async function listenOnFirst([port = 0, ...others]: readonly number[], host: string): Promise<Server> {
   try {
-    return await listenOn({ port }, (error) => smtpListenFault(error, port));
+    return await listenOn({ port, host }, (error) => smtpListenFault(error, port, host));
   } catch (error) {
     if (others.length === 0) throw error;
-    return listenOnFirst(others);
+    return listenOnFirst(others, host);
   }
 }
 
 async function listenOn(
-  where: { port: number; host?: string },
+  where: { port: number; host: string },
   faultOf: (error: unknown) => Error | undefined,
 ): Promise<Server> {
   const server = createServer((socket) => socket.destroy());

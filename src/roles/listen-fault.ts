@@ -23,16 +23,14 @@ export function listenFault(error: unknown, config: Pick<Config, 'httpHost' | 'h
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL':
-      return new ConfigError(
-        `${settings.httpHost.name}=${JSON.stringify(httpHost)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
-      );
+      return noAddress(settings.httpHost.name, httpHost);
     default:
       return undefined;
   }
 }
 
 /** The same for the SMTP port, whether it was asked for or is the standard one. */
-export function smtpListenFault(error: unknown, smtpPort: number): ConfigError | undefined {
+export function smtpListenFault(error: unknown, smtpPort: number, smtpHost: string): ConfigError | undefined {
   const port = `${settings.smtpPort.name}="${smtpPort}"`;
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
@@ -44,7 +42,19 @@ export function smtpListenFault(error: unknown, smtpPort: number): ConfigError |
       return new ConfigError(
         `${port} may not be bound by this user; allowed: a port from 1024 to 65535, or 0 for any free one`,
       );
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
+      return noAddress(settings.smtpHost.name, smtpHost);
     default:
       return undefined;
   }
+}
+
+function noAddress(name: string, host: string): ConfigError {
+  return new ConfigError(
+    `${name}=${JSON.stringify(host)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
+  );
 }

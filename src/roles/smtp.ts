@@ -87,10 +87,10 @@ export function smtpPorts({ smtpPort }: Pick<Config, 'smtpPort'>): readonly [num
 async function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
   const [first, second] = smtpPorts(config);
   const bind = async (port: number): Promise<number> =>
-    server.listen(port).then(
+    server.listen(port, config.smtpHost).then(
       (bound) => bound.port,
       (error: unknown) => {
-        throw smtpListenFault(error, port) ?? error;
+        throw smtpListenFault(error, port, config.smtpHost) ?? error;
       },
     );
   try {

@@ -11,7 +11,7 @@ import { Session } from './session.ts';
 
 export interface SmtpServer {
   /** Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. */
-  listen(port: number): Promise<{ port: number }>;
+  listen(port: number, host?: string): Promise<{ port: number }>;
   /** Open sessions. */
   count(): number;
   /**
@@ -123,10 +123,10 @@ export function createSmtpServer(shared: SmtpServices): SmtpServer {
 
   return {
     count: () => sessions.size,
-    listen: (port) =>
+    listen: (port, host) =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
-        server.listen({ port, backlog: 511 }, () => {
+        server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
           server.off('error', reject);
           server.on('error', complain());
           resolve({ port: (server.address() as AddressInfo).port });

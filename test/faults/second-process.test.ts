@@ -58,6 +58,7 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
     [pair(certFile, otherKey), /POSTRIDER_SMTP_TLS_KEY=".*other\.pem" is not the key of the certificate/],
     [{ POSTRIDER_HTTP_PORT: takenPort }, new RegExp(`POSTRIDER_HTTP_PORT="${takenPort}" is in use`)],
     [{ POSTRIDER_SMTP_PORT: takenPort }, new RegExp(`POSTRIDER_SMTP_PORT="${takenPort}" is in use`)],
+    [{ POSTRIDER_SMTP_HOST: '203.0.113.7' }, /POSTRIDER_SMTP_HOST="203\.0\.113\.7" is no address of this machine/],
     [{ POSTRIDER_HTTP_HOST: '203.0.113.7' }, /POSTRIDER_HTTP_HOST="203\.0\.113\.7" is no address of this machine/],
   ];
   const dataDir = path.join(folder, 'data');

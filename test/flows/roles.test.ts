@@ -3,6 +3,8 @@
  * counts; nothing else is there.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import test from 'node:test';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -40,6 +42,30 @@ test('beside a process that has the HTTP port, other roles start and say what is
   await waitUntil('its word in the log', () => second.log.includes('of this process are not served'));
   assert.equal((await first.anonymous.get('/health')).status, 200);
   assert.deepEqual(await second.kill('SIGTERM'), { code: 0, signal: null });
+});
+
+test('SMTP submission is bound to POSTRIDER_SMTP_HOST, and to all addresses without it', {
+  timeout: 150_000,
+}, async (t) => {
+  for (const [env, isOpen] of [
+    [{ POSTRIDER_SMTP_HOST: '127.0.0.1' }, false],
+    [{}, true],
+  ] as const) {
+    const service = await startService({ env });
+    t.after(() => service.close());
+    for (const [host, wanted] of [
+      ['127.0.0.1', true],
+      ['127.0.0.2', isOpen],
+    ] as const) {
+      const socket = connect({ port: service.smtpPort, host });
+      const answer = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      );
+      socket.destroy();
+      assert.equal(answer, wanted, host);
+    }
+  }
 });
 
 test('a setting that has no effect yet is warned about, once', { timeout: 150_000 }, async (t) => {
