@@ -75,7 +75,7 @@ ${rows.join('\n')}
 
 /** docs/openapi.json: what a service started on an empty directory answers. */
 export async function openapiDocument(): Promise<string> {
-  const service = await startService();
+  const service = await startService({ env: { POSTRIDER_BASE_URL: 'http://localhost:3000' } });
   try {
     const { status, body } = await service.anonymous.get('/openapi.json');
     if (status !== 200) throw new Error(`GET /openapi.json answered ${status}`);

@@ -1,7 +1,7 @@
 /** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
-import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type Account, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
 import type { CredentialRecord } from './credential-store.ts';
 import type { ApiKeyRecord } from './key-store.ts';
@@ -12,7 +12,7 @@ const time = Type.String({ format: 'date-time' });
 const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
 
-export const accountSchema = closed({
+export const accountSchema = named('Account', {
   accountId: Type.String(),
   name: Type.String(),
   plan: oneOf(['free', 'paid', 'enterprise']),
@@ -57,7 +57,7 @@ export function accountBody(account: Account, usage: Usage): Record<string, unkn
   };
 }
 
-export const healthSchema = closed({
+export const healthSchema = named('AccountHealth', {
   status: oneOf(['good', 'warning', 'critical']),
   periodDays: Type.Integer(),
   messages: Type.Integer(),
@@ -77,16 +77,19 @@ const keyFields = {
   name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   createdAt: time,
 };
-export const keySchema = closed(keyFields);
-export const newKeySchema = closed({ ...keyFields, apiKey: Type.String({ description: 'Shown this once.' }) });
+export const keySchema = named('ApiKey', keyFields);
+export const newKeySchema = named('NewApiKey', {
+  ...keyFields,
+  apiKey: Type.String({ description: 'Shown this once.' }),
+});
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
   return { keyId: key.id, mode: key.mode, scope: key.scope, name: key.name, createdAt: iso(key.createdAt) };
 }
 
 const credentialFields = { smtpCredentialId: Type.String(), username: Type.String(), mode, createdAt: time };
-export const credentialSchema = closed(credentialFields);
-export const newCredentialSchema = closed({
+export const credentialSchema = named('SmtpCredential', credentialFields);
+export const newCredentialSchema = named('NewSmtpCredential', {
   ...credentialFields,
   password: Type.String({ description: 'Shown this once.' }),
 });
@@ -95,10 +98,9 @@ export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record
   return { smtpCredentialId: row.id, username: row.username, mode: row.mode, createdAt: iso(row.createdAt) };
 }
 
-export const messageSchema = closed({ message: Type.String() });
-export const newKeyRequest = closed({
+export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),
   scope: Type.Optional(scope),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
 });
-export const newCredentialRequest = closed({ mode: Type.Optional(mode) });
+export const newCredentialRequest = named('SmtpCredentialRequest', { mode: Type.Optional(mode) });

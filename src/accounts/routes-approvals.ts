@@ -10,7 +10,7 @@ import { newId } from '../base/ids.ts';
 import { refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import { type Caller, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
 import { type Approval, approvalsOperation, askApprovalOperation } from './approval-store.ts';
@@ -29,7 +29,7 @@ const reason = Type.String({
   description: 'what it is for, in words, for the operator who decides',
 });
 
-const approvalSchema = closed({
+const approvalSchema = named('Approval', {
   approvalId: Type.String(),
   requestedEmailBytes: Type.Integer(),
   reason: Type.String(),
@@ -55,7 +55,9 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
   return [
     defineRoute({
       ...{ ...common, method: 'GET' },
+      operationId: 'listApprovals',
       summary: 'Requests for a larger email size, newest first',
+      description: 'Each with its status (pending, approved or rejected) and, once decided, the reason given.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(approvalSchema) },
       handle: async (request: RouteRequest<Caller, undefined, { limit?: number; cursor?: string }>) => {
@@ -70,9 +72,10 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
     }),
     defineRoute({
       ...{ ...common, method: 'POST' },
+      operationId: 'requestApproval',
       summary: 'Ask for a larger email size',
       description: 'The operator decides. An approved limit is in force at once; GET /account shows it.',
-      body: closed({ requestedEmailBytes, reason }),
+      body: named('ApprovalRequest', { requestedEmailBytes, reason }),
       response: { status: 201, schema: approvalSchema },
       refusals: ['CONFLICT'],
       handle: async ({

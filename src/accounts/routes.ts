@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
-import { closed } from '../http/validate.ts';
+import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account, Caller } from './account.ts';
 import type { PageRequest } from './account-row.ts';
@@ -68,7 +68,9 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
   return [
     route({
       ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },
+      operationId: 'getAccount',
       summary: 'The account: plan, limits, usage, settings',
+      description: 'limits are what this account may have at most; usage counts the mode of the key.',
       response: { status: 200, schema: bodies.accountSchema },
       // Read afresh: the caller's copy may be a moment old, and a setting just made is to be seen.
       handle: async ({ caller }) =>
@@ -76,7 +78,10 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
     }),
     route({
       ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key' },
+      operationId: 'updateAccount',
       summary: "Change the account's settings",
+      description:
+        'Merged into what is there: only what is given changes, null removes a variable. Answers the account.',
       body: settingsPatchSchema,
       bodyOptional: true,
       judgeRest: settingsFaults,
@@ -91,7 +96,9 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
     }),
     route({
       ...{ method: 'GET', path: '/account/health', tag: 'account', auth: 'key' },
+      operationId: 'getAccountHealth',
       summary: 'How mail of the last seven days fared',
+      description: 'Rates of bounces and complaints over the last seven days, for live mail.',
       response: { status: 200, schema: bodies.healthSchema },
       handle: async ({ caller }) => answer(await reader.health(caller.account.id, caller.mode)),
     }),
@@ -103,7 +110,9 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [
     route({
       ...{ method: 'GET', path: '/api-keys', tag: 'account', auth: 'key' },
+      operationId: 'listApiKeys',
       summary: 'API keys that are in force, newest first',
+      description: 'Keys are shown by their ids; the key itself is never shown again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.keySchema) },
       handle: (request) =>
@@ -115,6 +124,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
     }),
     route({
       ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key' },
+      operationId: 'createApiKey',
       summary: 'Make an API key',
       description: 'The key itself is shown in this answer only. Without a choice it is live and of full scope.',
       body: bodies.newKeyRequest,
@@ -130,10 +140,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
     }),
     route({
       ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key' },
+      operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
       description: 'It is refused from the next request on. A key may revoke itself.',
       refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: bodies.messageSchema },
+      response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const keyId = params.keyId ?? '';
         const revocation = { id: keyId, accountId: caller.account.id, nowMs: clock.now() };
@@ -149,7 +160,9 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
   return [
     route({
       ...{ method: 'GET', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      operationId: 'listSmtpCredentials',
       summary: 'SMTP credentials that are in force, newest first',
+      description: 'Passwords are never shown again.',
       query: pageQuery,
       response: { status: 200, schema: Type.Array(bodies.credentialSchema) },
       handle: (request) =>
@@ -161,6 +174,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
     }),
     route({
       ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      operationId: 'createSmtpCredential',
       summary: 'Make an SMTP credential',
       description: 'The password is shown in this answer only.',
       body: bodies.newCredentialRequest,
@@ -177,11 +191,12 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
     }),
     route({
       ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key' },
+      operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
         'Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.',
       refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: bodies.messageSchema },
+      response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const id = params.id ?? '';
         const revocation = { id, accountId: caller.account.id, nowMs: clock.now() };

@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account } from './account.ts';
@@ -16,7 +16,7 @@ const MAXIMUM_VALUE_BYTES = 100_000;
 const MAXIMUM_VARIABLE_BYTES = 500_000;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
-export const settingsPatchSchema = closed({
+export const settingsPatchSchema = named('AccountSettingsRequest', {
   variables: Type.Optional(
     mapOf(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: MAXIMUM_VALUE_BYTES }), {
       maxProperties: MAXIMUM_VARIABLES,

@@ -34,7 +34,10 @@ export const manifestSchema = closed(
       { minItems: 1, maxItems: MAX_FILES },
     ),
   },
-  { description: 'What is going to be uploaded: details of files only, never content and never fields of an email.' },
+  {
+    title: 'AttachmentManifest',
+    description: 'What is going to be uploaded: details of files only, never content and never fields of an email.',
+  },
 );
 
 const validate = compile(manifestSchema);

@@ -8,7 +8,7 @@ import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import { judgeParsed, withFaultsBefore } from '../http/rest-faults.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type Claims, readKey } from '../send/send.ts';
 import { manifestSchema, readManifest } from './manifest.ts';
 import { type RegisterDependencies, registerManifest, submissionState } from './register.ts';
@@ -22,7 +22,7 @@ export type AttachmentRouteOptions = RegisterDependencies & UploadDependencies &
 
 const unixMs = Type.Integer({ description: 'Unix time in milliseconds at which the upload URLs expire.' });
 
-const submissionSchema = closed({
+const submissionSchema = named('AttachmentSubmission', {
   attachmentSubmissionId: Type.String({ description: 'Passed to POST /send once all files are uploaded.' }),
   expiresAt: unixMs,
   attachmentUploads: Type.Array(
@@ -35,7 +35,7 @@ const submissionSchema = closed({
   maximumFinalMimeBytes: Type.Integer({ description: 'No email is larger; what is approved may be less.' }),
 });
 
-const stateSchema = closed({
+const stateSchema = named('AttachmentSubmissionState', {
   attachmentSubmissionId: Type.String(),
   expiresAt: unixMs,
   status: oneOf(['open', 'used']),
@@ -47,9 +47,11 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
   return [
     defineRoute({
       ...{ method: 'POST', path: ENDPOINT, tag: 'attachments', auth: 'key', scope: 'send' },
+      operationId: 'registerAttachments',
       summary: 'Register files for an email above 2 MB',
       description:
         'Answers an upload URL for every file. The same Idempotency-Key with the same manifest is the same submission, with fresh URLs once the old ones have expired.',
+      idempotencyKey: true,
       body: manifestSchema,
       response: { status: 201, schema: submissionSchema },
       refusals: [
@@ -64,7 +66,10 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
     }),
     defineRoute({
       ...{ method: 'GET', path: `${ENDPOINT}/:submissionId`, tag: 'attachments', auth: 'key', scope: 'send' },
+      operationId: 'getAttachmentSubmission',
       summary: 'What of a submission has been uploaded',
+      description:
+        'Says for each file whether it is waiting or uploaded; a client that was cut off goes on with those that wait.',
       response: { status: 200, schema: stateSchema },
       refusals: ['SUBMISSION_NOT_FOUND'],
       handle: async ({ caller, params }: RouteRequest<Caller, unknown, unknown>) => {
@@ -75,6 +80,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
     }),
     defineRoute({
       ...{ method: 'PUT', path: `${UPLOAD_PATH}:token`, tag: 'attachments', auth: 'none' },
+      operationId: 'uploadFile',
       summary: 'Upload the raw bytes of one file',
       description: 'The address is an uploadUrl of POST /attachments; its requiredHeaders go with it unchanged.',
       bodyType: 'stream',

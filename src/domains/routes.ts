@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { domainChanged } from './changes.ts';
@@ -21,7 +21,7 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
   definition: RouteDefinition<Caller, B, Q>,
 ): RouteDefinition<Caller> => defineRoute(definition);
 
-const recordSchema = closed({
+const recordSchema = named('DnsRecord', {
   purpose: oneOf(['dkim', 'spf', 'dmarc']),
   type: Type.String(),
   name: Type.String(),
@@ -32,7 +32,7 @@ const recordSchema = closed({
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
 });
 
-const domainSchema = closed({
+const domainSchema = named('Domain', {
   domainId: Type.String(),
   domain: Type.String(),
   status: oneOf(['pending', 'verified', 'failing']),
@@ -41,7 +41,7 @@ const domainSchema = closed({
   checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
 });
 
-const domainRequest = closed({
+const domainRequest = named('DomainRequest', {
   domain: Type.String({ minLength: 1, maxLength: 253, description: 'A domain name such as example.com.' }),
 });
 
@@ -81,6 +81,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
   const adding = (method: Method): RouteDefinition<Caller> =>
     route({
       ...{ method, path: '/domains', tag: 'domains', auth: 'key' },
+      operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
       summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
       description:
         'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
@@ -103,7 +104,9 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
     adding('PUT'),
     route({
       ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
+      operationId: 'listDomains',
       summary: 'Sender domains, newest first',
+      description: 'With the DNS records of each, and what the last verification found.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(domainSchema) },
       handle: async (request) => {
@@ -119,7 +122,9 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
     }),
     route({
       ...{ method: 'GET', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      operationId: 'getDomain',
       summary: 'One sender domain',
+      description: 'With the DNS records to publish, and what the last verification found.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: domainSchema },
       handle: async ({ caller, params }) => {
@@ -129,9 +134,12 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
     }),
     route({
       ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      operationId: 'deleteDomain',
       summary: 'Remove a sender domain and its keys',
+      description:
+        'Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.',
       refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: closed({ message: Type.String() }) },
+      response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const args = { id: params.id ?? '', accountId: caller.account.id };
         const removed = await database.execute(deleteDomainOperation, args);
@@ -141,7 +149,9 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
     }),
     route({
       ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
+      operationId: 'getDomainDnsRecords',
       summary: 'The DNS records to publish, looked up right now',
+      description: 'Each with what was found beside what is wanted.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: Type.Array(recordSchema) },
       handle: async ({ caller, params }) => {
@@ -151,10 +161,14 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
     }),
     route({
       ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key' },
+      operationId: 'verifyDomain',
       summary: 'Look for the DKIM record in the DNS',
       description: 'success tells whether the domain is verified; message says what is missing.',
       refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: closed({ success: Type.Boolean(), message: Type.String() }) },
+      response: {
+        status: 200,
+        schema: named('DomainVerification', { success: Type.Boolean(), message: Type.String() }),
+      },
       handle: async ({ caller, params }) => {
         const domain = await find(caller, params.id);
         if (!domain) return notFound;

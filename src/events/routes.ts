@@ -16,6 +16,7 @@ import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
 import { createEventCursors, type EventCursors } from './cursor.ts';
 import { EVENT_TYPES, type EventRow, eventBody } from './event.ts';
+import { eventSchema } from './event-schema.ts';
 import type { Followers } from './follow.ts';
 import { isBehindEndOperation, latestPlacesOperation } from './latest-store.ts';
 import { type EventPage, type EventPlace, eventsPartOperation, readEventsOperation } from './read-store.ts';
@@ -34,20 +35,6 @@ const query = closed({
   until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   order: Type.Optional(oneOf(['asc', 'desc'], { description: 'asc with cursor follows the log.' })),
   ...pageFields,
-});
-
-/** An event as it is shown, with the fields that its type adds. */
-const eventSchema = Type.Object({
-  eventId: Type.String(),
-  eventType: oneOf([...EVENT_TYPES]),
-  messageId: Type.String(),
-  timestamp: Type.String(),
-  mode: oneOf(['live', 'sandbox']),
-  recipient: Type.String(),
-  from: Type.String(),
-  subject: Type.String(),
-  tags: Type.Array(Type.String()),
-  metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
 });
 
 export interface EventRouteDeps {
@@ -73,6 +60,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/events', tag: 'events', auth: 'key' },
+      operationId: 'listEvents',
       summary: 'List events, or follow them',
       description:
         'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped.',
@@ -113,6 +101,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'GET', path: '/events/stream', tag: 'events', auth: 'key', waits: true },
+      operationId: 'streamEvents',
       summary: 'Follow events as they happen (server-sent events)',
       description:
         'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out.',

@@ -2,7 +2,11 @@
  * /docs: the API's documentation in a browser, Swagger UI over the generated document, from this machine alone. Fastify
  * and its plugins are loaded with the first visit: a service that nobody reads about starts without them.
  */
+
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { pipeline, Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Failure, failure, invalid } from '../base/failure.ts';
 import { refusalAnswer } from './answer.ts';
 import type { Pages } from './app.ts';
@@ -21,6 +25,27 @@ function refuse(response: ServerResponse, refusal: Failure): void {
     'X-Content-Type-Options': 'nosniff',
   });
   response.end(answer.content);
+}
+
+const COMPRESSIBLE = /^(?:text\/|application\/(?:javascript|json|x-yaml)|image\/svg)/;
+/** A release brings its own: files of the last one may be shown for an hour after it. */
+const CACHE_SECONDS = 3_600;
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2f5d8a" d="M1 3h14v10H1z"/><path fill="none" stroke="#fff" d="m2 4 6 5 6-5"/></svg>';
+
+/** Compresses what is text, and lets browsers keep the files. */
+function deliver(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
+  if (reply.statusCode !== 200) return payload;
+  if (request.url.includes('/static/')) reply.header('cache-control', `public, max-age=${CACHE_SECONDS}`);
+  reply.header('vary', 'accept-encoding');
+  const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
+  const isStream = payload instanceof Readable;
+  if (!takesGzip || !COMPRESSIBLE.test(String(reply.getHeader('content-type'))) || request.method === 'HEAD')
+    return payload;
+  if (!isStream && typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload;
+  reply.header('content-encoding', 'gzip').removeHeader('content-length');
+  const source = isStream ? payload : Readable.from([payload]);
+  return pipeline(source, createGzip(), () => undefined);
 }
 
 async function load(openapi: () => unknown): Promise<RequestListener> {
@@ -46,12 +71,18 @@ async function load(openapi: () => unknown): Promise<RequestListener> {
     const status = (error as { statusCode?: number }).statusCode ?? 500;
     refuse(reply.raw, status < 500 ? invalid([]) : failure('INTERNAL_ERROR'));
   });
+  app.addHook('onSend', async (request, reply, payload) => deliver(request, reply, payload));
   await app.register(helmet, { contentSecurityPolicy: false, hsts: false });
   await app.register(swagger, { mode: 'static', specification: { document: openapi() as never } });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: CONTENT_SECURITY_POLICY,
-    uiConfig: { validatorUrl: null, tryItOutEnabled: true } as object,
+    theme: {
+      title: 'Postrider API',
+      favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: ICON }],
+    },
+    // Without the bar on top, which shows the framework's logo.
+    uiConfig: { layout: 'BaseLayout', validatorUrl: null, tryItOutEnabled: true } as object,
   });
   await app.ready();
   if (listener === undefined) throw new Error('fastify made no listener');

@@ -1,7 +1,9 @@
 /**
- * /openapi.json (OpenAPI 3.1) out of the route definitions: the very schemas that validate. Deterministic: paths in
- * alphabetical order, so that a generated client changes only when the API does.
+ * /openapi.json (OpenAPI 3.1) out of the route definitions: the very schemas that validate. A schema with a title is described
+ * once, under components, with its example. Deterministic: paths in alphabetical order, so that a generated client changes only
+ * when the API does.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
 import { catalogue, type FailureCode } from '../base/failure.ts';
 import type { Method, RouteDefinition, RouteResponse } from './route.ts';
@@ -11,6 +13,7 @@ type Json = Record<string, unknown>;
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 const REFUSAL_SCHEMA = {
+  title: 'Refusal',
   type: 'object',
   required: ['success', 'error', 'reasonCode', 'requestId'],
   properties: {
@@ -45,20 +48,80 @@ function plain(schema: TSchema): Json {
   return JSON.parse(JSON.stringify(schema)) as Json;
 }
 
+/** The schemas with a name, and what stands in place of one where it is used. */
+class Components {
+  readonly schemas: Record<string, Json> = {};
+  readonly #examples: Readonly<Record<string, unknown>>;
+
+  constructor(examples: Readonly<Record<string, unknown>>) {
+    this.#examples = examples;
+  }
+
+  /** The schema with every named one in it moved here. Throws when two different schemas have one name: that is a bug. */
+  use(schema: unknown): unknown {
+    if (Array.isArray(schema)) return schema.map((one) => this.use(one));
+    if (typeof schema !== 'object' || schema === null) return schema;
+    const used = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.use(value)])) as Json;
+    const { title } = used;
+    if (typeof title !== 'string') return used;
+    const example = this.#examples[title];
+    const component = example === undefined ? used : { ...used, examples: [example] };
+    const known = this.schemas[title];
+    if (known !== undefined && !isDeepStrictEqual(known, component)) throw new Error(`two schemas are named ${title}`);
+    this.schemas[title] = component;
+    return { $ref: `#/components/schemas/${title}` };
+  }
+
+  /** `content` of a body of this type. */
+  content(contentType: string, schema: TSchema | undefined): Json {
+    if (schema === undefined) return { [contentType]: {} };
+    const used = this.use(plain(schema)) as Json;
+    const example = this.#exampleOf(used);
+    return { [contentType]: example === undefined ? { schema: used } : { schema: used, example } };
+  }
+
+  #exampleOf(schema: Json): unknown {
+    const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1)! : undefined;
+    if (name !== undefined) return this.#examples[name];
+    if (schema.type !== 'array') return undefined;
+    const item = this.#exampleOf(schema.items as Json);
+    return item === undefined ? undefined : [item];
+  }
+}
+
+const text = { type: 'string' } as const;
+const ofHeader = (description: string, example: string): Json => ({ description, schema: text, example });
+
+const REQUEST_HEADERS: Record<string, Json> = {
+  'Idempotency-Key': {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description:
+      '1 to 255 printable ASCII characters. The first request runs; an identical retry within 24 h gets its answer again and sends nothing.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+    example: 'order-17-receipt',
+  },
+  'Last-Event-ID': {
+    name: 'Last-Event-ID',
+    in: 'header',
+    description: 'The id of the last message of an earlier stream: this one begins behind it.',
+    schema: text,
+  },
+};
+
+const ANSWER_HEADERS: Record<string, Json> = {
+  'X-Request-Id': ofHeader('Names this request in the log.', 'req_2zAbCdEfGhIjKlMnOpQrStU'),
+  'Idempotent-Replayed': ofHeader('true: the stored answer of an earlier request with this key.', 'true'),
+  Link: ofHeader('The next page, with rel="next"; absent on the last.', '</messages?cursor=WyJtc2dfIl0>; rel="next"'),
+  'X-Next-Cursor': ofHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
+  'Retry-After': ofHeader('Seconds after which the same request may be repeated.', '5'),
+};
+
+const header = (name: string): Json => ({ [name]: { $ref: `#/components/headers/${name}` } });
+
 /** `/messages/:id/cancel` as OpenAPI writes it. */
 function openPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
-}
-
-/** `POST /messages/:id/cancel` → postMessagesByIdCancel. */
-export function operationId(method: Method, path: string): string {
-  const words = path.split(/[/.-]/).filter((word) => word !== '');
-  const parts = words.map((word) => (word.startsWith(':') ? `By${capital(word.slice(1))}` : capital(word)));
-  return `${method.toLowerCase()}${parts.join('')}`;
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 function parameters<C>(route: RouteDefinition<C>): Json[] {
@@ -77,59 +140,94 @@ function parameters<C>(route: RouteDefinition<C>): Json[] {
     required: required.includes(name),
     schema,
   }));
-  return [...inPath, ...inQuery];
+  const headers = [];
+  if (route.idempotencyKey) headers.push({ $ref: '#/components/parameters/Idempotency-Key' });
+  if (isStream(route)) headers.push({ $ref: '#/components/parameters/Last-Event-ID' });
+  return [...inPath, ...inQuery, ...headers];
 }
 
-function requestBody<C>(route: RouteDefinition<C>): Json | undefined {
-  if (route.bodyType === 'text/csv') return { required: true, content: { 'text/csv': { schema: { type: 'string' } } } };
+function isStream<C>(route: RouteDefinition<C>): boolean {
+  return route.response.contentType === 'text/event-stream';
+}
+
+/** Every list takes a cursor; a stream of events begins behind one. */
+function isList<C>(route: RouteDefinition<C>): boolean {
+  return !isStream(route) && route.query !== undefined && 'cursor' in ((plain(route.query).properties ?? {}) as Json);
+}
+
+function requestBody<C>(route: RouteDefinition<C>, components: Components): Json | undefined {
+  if (route.bodyType === 'text/csv') {
+    const example = 'email,reason\nann@example.com,manual\n';
+    return { required: true, content: { 'text/csv': { schema: text, example } } };
+  }
   if (route.bodyType === 'raw' || route.bodyType === 'stream') {
     return { required: true, content: { 'application/octet-stream': {} } };
   }
-  if (route.body === undefined) return undefined;
-  return { required: !route.bodyOptional, content: { 'application/json': { schema: plain(route.body) } } };
+  if (route.body === undefined || isEmpty(plain(route.body))) return undefined;
+  return { required: !route.bodyOptional, content: components.content('application/json', route.body) };
+}
+
+/** A body that may only be `{}` is none. */
+function isEmpty(schema: Json): boolean {
+  return schema.type === 'object' && Object.keys((schema.properties ?? {}) as Json).length === 0;
 }
 
 function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
   const codes: FailureCode[] = ['INVALID_REQUEST', 'INTERNAL_ERROR', 'OVERLOADED', ...(route.refusals ?? [])];
   if (route.auth === 'key') codes.push('UNAUTHORIZED', 'ACCOUNT_SUSPENDED', 'FORBIDDEN', 'RATE_LIMITED');
   if (route.path.includes(':')) codes.push('NOT_FOUND');
-  if (route.body !== undefined) codes.push('UNSUPPORTED_MEDIA_TYPE', route.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE');
+  if (route.body !== undefined || route.bodyType === 'text/csv') {
+    codes.push('UNSUPPORTED_MEDIA_TYPE', route.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE');
+  }
   return [...new Set(codes)];
 }
 
-function success({ schema, contentType = 'application/json', description = 'Success.' }: RouteResponse): Json {
-  if (schema === undefined && contentType === 'application/json') return { description };
-  return { description, content: { [contentType]: schema === undefined ? {} : { schema: plain(schema) } } };
+function success<C>(route: RouteDefinition<C>, response: RouteResponse, components: Components): Json {
+  const { schema, contentType = 'application/json', description = 'Success.' } = response;
+  const headers = {
+    ...header('X-Request-Id'),
+    ...(route.idempotencyKey ? header('Idempotent-Replayed') : {}),
+    ...(isList(route) ? { ...header('Link'), ...header('X-Next-Cursor') } : {}),
+  };
+  if (schema === undefined && contentType === 'application/json') return { description, headers };
+  return { description, headers, content: components.content(contentType, schema) };
 }
 
-function responses<C>(route: RouteDefinition<C>): Json {
+const WAITS: ReadonlySet<FailureCode> = new Set(['RATE_LIMITED', 'OVERLOADED']);
+
+function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   const byStatus = new Map<number, FailureCode[]>();
   for (const code of refusalCodes(route)) {
     byStatus.set(catalogue[code].status, [...(byStatus.get(catalogue[code].status) ?? []), code]);
   }
   const all: Json = {};
-  for (const response of [route.response, ...(route.furtherResponses ?? [])]) all[response.status] = success(response);
-  for (const [refused, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
-    all[refused] = {
-      description: codes.join(', '),
-      content: { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } },
-    };
+  for (const response of [route.response, ...(route.furtherResponses ?? [])]) {
+    all[response.status] = success(route, response, components);
   }
+  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } };
+  for (const [refused, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
+    const headers = {
+      ...header('X-Request-Id'),
+      ...(codes.some((code) => WAITS.has(code)) ? header('Retry-After') : {}),
+    };
+    all[refused] = { description: codes.join(', '), headers, content };
+  }
+  all.default = { description: 'Any other refusal has the same shape.', headers: header('X-Request-Id'), content };
   return all;
 }
 
-function operation<C>(route: RouteDefinition<C>): Json {
-  const body = requestBody(route);
+function operation<C>(route: RouteDefinition<C>, components: Components): Json {
+  const body = requestBody(route, components);
   const found = parameters(route);
   return {
-    operationId: operationId(route.method, route.path),
+    operationId: route.operationId,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
     security: route.auth === 'key' ? [{ apiKey: [], accountId: [] }] : [],
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
-    responses: responses(route),
+    responses: responses(route, components),
   };
 }
 
@@ -137,30 +235,77 @@ export interface OpenapiAbout {
   title: string;
   version: string;
   description?: string;
+  license?: { name: string; identifier: string };
+}
+
+export interface OpenapiOptions {
+  about: OpenapiAbout;
   serverUrl?: string;
+  /** In the order in which a newcomer meets them. Tags of routes that are not named here come behind, by alphabet. */
+  tags?: readonly { name: string; description: string }[];
+  /** One for each named schema, by its name. */
+  examples?: Readonly<Record<string, unknown>>;
+  /** What is sent to the webhooks of an account: the schema of the body, and each event with an example. */
+  events?: { schema: TSchema; types: readonly { name: string; summary: string; example: unknown }[] };
+}
+
+const WEBHOOK_HEADERS = [
+  ['webhook-id', 'The eventId; the same on every retry, for telling repeats apart.', 'evt_2zAbCdEfGhIjKlMnOpQrStU'],
+  ['webhook-timestamp', 'Unix time in seconds at which this request was signed.', '1795167840'],
+  [
+    'webhook-signature',
+    'v1, and the Base64 of an HMAC-SHA256 (standardwebhooks.com).',
+    'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  ],
+] as const;
+
+function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, components: Components): Json {
+  const used = components.use(plain(schema));
+  const parameters = WEBHOOK_HEADERS.map(([name, description, example]) => ({
+    ...{ name, in: 'header', required: true, description, schema: text, example },
+  }));
+  const answers = {
+    '2XX': { description: 'Taken. Anything else, or no answer within 15 s, is tried again.' },
+    '410': { description: 'The endpoint is gone: it is disabled.' },
+  };
+  return Object.fromEntries(
+    types.map(({ name, summary, example }) => {
+      const requestBody = { required: true, content: { 'application/json': { schema: used, example } } };
+      const post = { operationId: `on${name}`, summary, tags: ['webhooks'], security: [], parameters, requestBody };
+      return [name, { post: { ...post, responses: answers } }];
+    }),
+  );
 }
 
 /** The document for these routes; hidden ones are left out. */
-export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], about: OpenapiAbout): Json {
-  const { serverUrl, ...info } = about;
+export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options: OpenapiOptions): Json {
+  const { about, serverUrl, tags = [], events } = options;
+  const components = new Components(options.examples ?? {});
+  components.use(REFUSAL_SCHEMA);
   const paths: Record<string, Json> = {};
   const shown = routes.filter((route) => !route.hidden);
   const order = (route: RouteDefinition<C>) => `${openPath(route.path)} ${METHODS.indexOf(route.method)}`;
   for (const route of [...shown].sort((a, b) => (order(a) < order(b) ? -1 : 1))) {
     const path = openPath(route.path);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components) };
   }
+  const further = [...new Set(shown.map((route) => route.tag))].filter((tag) => !tags.some(({ name }) => name === tag));
+  const schemasOf = (): Json =>
+    Object.fromEntries(Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     openapi: '3.1.0',
-    info,
+    info: about,
     ...(serverUrl === undefined ? {} : { servers: [{ url: serverUrl }] }),
-    tags: [...new Set(shown.map((route) => route.tag))].sort().map((name) => ({ name })),
+    tags: [...tags, ...further.sort().map((name) => ({ name }))],
     paths,
+    ...(events === undefined ? {} : { webhooks: webhooks(events, components) }),
     components: {
-      schemas: { Refusal: REFUSAL_SCHEMA },
+      schemas: schemasOf(),
+      parameters: REQUEST_HEADERS,
+      headers: ANSWER_HEADERS,
       securitySchemes: {
-        apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' },
-        accountId: { type: 'apiKey', in: 'header', name: 'X-Id' },
+        apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'pr_live_… or pr_test_….' },
+        accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account, acc_….' },
       },
     },
   };

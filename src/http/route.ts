@@ -122,11 +122,15 @@ export interface RouteDefinition<
   method: Method;
   /** '/messages/:id': a parameter is a whole segment. A fixed segment wins over a parameter. No trailing slash. */
   path: string;
-  /** One line for /openapi.json; also makes the operation id. */
+  /** As a person would name the call: generated clients have a method of this name. Not needed where it is hidden. */
+  operationId?: string;
+  /** One line for /openapi.json. */
   summary: string;
   description?: string;
   tag: string;
   auth: 'key' | 'none';
+  /** Takes Idempotency-Key, for /openapi.json. */
+  idempotencyKey?: boolean;
   /** What the key must be allowed; default full. */
   scope?: Scope;
   body?: B;

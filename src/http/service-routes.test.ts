@@ -11,11 +11,12 @@ import { createOpenapi } from './openapi.ts';
 import type { CallerKey } from './route.ts';
 import { defineRoute } from './route.ts';
 import { type NotReady, serviceRoutes } from './service-routes.ts';
-import { closed } from './validate.ts';
+import { closed, named } from './validate.ts';
 
 const noteRoute = defineRoute({
   ...{ method: 'PUT', path: '/notes/:id', summary: 'Replaces a note', tag: 'notes', auth: 'key' },
-  body: closed({ text: Type.String({ maxLength: 5 }) }),
+  operationId: 'replaceNote',
+  body: named('Note', { text: Type.String({ maxLength: 50 }) }),
   query: closed({ dryRun: Type.Optional(Type.Boolean()) }),
   response: { status: 200, schema: closed({ id: Type.String() }) },
   refusals: ['CONFLICT'],
@@ -24,7 +25,11 @@ const noteRoute = defineRoute({
 
 async function service(notReady: () => NotReady[], more: { metricsToken?: string } = {}) {
   const metrics = createMetrics();
-  const document = () => createOpenapi([noteRoute], { title: 'Postrider', version: '1.0.0' });
+  const document = () =>
+    createOpenapi([noteRoute], {
+      about: { title: 'Postrider', version: '1.0.0' },
+      examples: { Note: { text: 'Buy bread' } },
+    });
   const routes = serviceRoutes<CallerKey>({ metrics, notReady, openapi: document, ...more });
   const shell = await httpShell({ metrics, more: routes, pages: [docsPages(document)] });
   return {
@@ -110,14 +115,17 @@ test('the OpenAPI document comes from the definitions, with the schemas that val
   const document = (await (await fetch(`${shell.url}/openapi.json`)).json()) as {
     openapi: string;
     paths: Record<string, Record<string, Record<string, object>>>;
+    components: { schemas: Record<string, object> };
   };
   assert.equal(document.openapi, '3.1.0');
   const operation = document.paths['/notes/{id}']?.put;
-  assert.equal(operation?.operationId, 'putNotesById');
+  assert.equal(operation?.operationId, 'replaceNote');
   assert.deepEqual(operation?.security, [{ apiKey: [], accountId: [] }]);
   assert.deepEqual(operation?.requestBody, {
     required: true,
-    content: { 'application/json': { schema: JSON.parse(JSON.stringify(noteRoute.body)) } },
+    content: {
+      'application/json': { schema: { $ref: '#/components/schemas/Note' }, example: { text: 'Buy bread' } },
+    },
   });
   assert.deepEqual(operation?.parameters, [
     { name: 'id', in: 'path', required: true, schema: { type: 'string' } },
@@ -135,7 +143,17 @@ test('the OpenAPI document comes from the definitions, with the schemas that val
     '429',
     '500',
     '503',
+    'default',
   ]);
+  const { title, ...note } = JSON.parse(JSON.stringify(noteRoute.body)) as Record<string, unknown>;
+  assert.deepEqual(document.components.schemas.Note, { ...note, title, examples: [{ text: 'Buy bread' }] });
+});
+
+test('two schemas of one name are a bug, and so is nothing else', () => {
+  const about = { title: 'Postrider', version: '1.0.0' };
+  const other = { ...noteRoute, path: '/other/:id', body: named('Note', { words: Type.String() }) };
+  assert.throws(() => createOpenapi([noteRoute, other], { about }), /two schemas are named Note/);
+  assert.ok(createOpenapi([noteRoute, { ...noteRoute, path: '/other/:id' }], { about }));
 });
 
 test('the pages work under a strict policy and load nothing from elsewhere', async (t) => {
@@ -156,7 +174,11 @@ test('the pages work under a strict policy and load nothing from elsewhere', asy
     assert.doesNotMatch(asset, /^(https?:)?\/\//);
     const response = await fetch(new URL(asset, `${shell.url}/docs/`));
     assert.equal(response.status, 200, asset);
-    await response.arrayBuffer();
+    if (!asset.includes('initializer') && !asset.includes('theme'))
+      assert.equal(response.headers.get('cache-control'), 'public, max-age=3600', asset);
+    const isText = /\.(?:js|css|svg)$/.test(asset);
+    assert.equal(response.headers.get('content-encoding'), isText ? 'gzip' : null, asset);
+    assert.ok((await response.arrayBuffer()).byteLength > 0, asset);
   }
   const json = (await (await fetch(`${shell.url}/docs/json`)).json()) as { info: { title: string } };
   assert.equal(json.info.title, 'Postrider');

@@ -9,7 +9,7 @@ import { Type } from 'typebox';
 import { failure } from '../base/failure.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { defineRoute, type RouteDefinition } from './route.ts';
-import { closed } from './validate.ts';
+import { named } from './validate.ts';
 
 export interface NotReady {
   /** What is in the way: storage, disk, queue, draining… */
@@ -64,14 +64,18 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
   return [
     defineRoute({
       ...{ method: 'GET', path: '/health', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      operationId: 'getHealth',
       summary: 'Whether the process lives',
-      response: { status: 200, schema: closed({ status: Type.Literal('ok') }) },
+      description: 'Says only that the process answers. For traffic decisions use /ready.',
+      response: { status: 200, schema: named('Health', { status: Type.Literal('ok') }) },
       handle: () => ({ ok: true, body: { status: 'ok' } }),
     }),
     defineRoute({
       ...{ method: 'GET', path: '/ready', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      operationId: 'getReady',
       summary: 'Whether it can take traffic, or why not',
-      response: { status: 200, schema: closed({ status: Type.Literal('ready') }) },
+      description: '503 names every reason: storage, disk, queue, or a service that is stopping.',
+      response: { status: 200, schema: named('Readiness', { status: Type.Literal('ready') }) },
       async handle() {
         const reasons = await reasonsOf(options);
         if (reasons.length === 0) return { ok: true, body: { status: 'ready' } };
@@ -86,7 +90,9 @@ export function serviceRoutes<C>(options: ServiceOptions): RouteDefinition<C>[] 
     }),
     defineRoute({
       ...{ method: 'GET', path: '/metrics', tag: 'service', auth: 'none', always: true, ownQuery: true },
+      operationId: 'getMetrics',
       summary: 'Counters and measurements for Prometheus',
+      description: 'In the Prometheus text format. Only for loopback, or with POSTRIDER_METRICS_TOKEN as bearer token.',
       refusals: ['UNAUTHORIZED'],
       response: { status: 200, contentType: options.metrics.contentType },
       async handle(request) {

@@ -89,6 +89,14 @@ export function closed<P extends TProperties>(properties: P, options: Record<str
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
 
+/** The same with a name: /openapi.json describes it once under this name, and generated clients make a type of it. */
+export function named<P extends TProperties>(title: string, properties: P): TObject<P> {
+  return closed(properties, { title });
+}
+
+/** What is answered where there is nothing to show but that it was done. */
+export const confirmationSchema = named('Confirmation', { message: Type.String() });
+
 /**
  * An object of free names with values of one kind. Type.Record is not used for it: its pattern does not match names
  * that hold a line break, whose values would go unchecked.

@@ -9,10 +9,10 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { eventBody } from '../events/events.ts';
+import { eventBody, eventSchema } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
+import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -112,11 +112,29 @@ const messageShape = {
   nextAttemptAt: Type.Optional(Type.String()),
   expiresAt: Type.String(),
 };
-const messageSchema = closed(messageShape);
-const detailSchema = closed({
+const messageSchema = named('Message', messageShape);
+const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
+const attemptSchema = named('Attempt', {
+  time: Type.String({ format: 'date-time' }),
+  durationMs: Type.Integer(),
+  host: nullableText,
+  address: nullableText,
+  tls: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Such as TLSv1.3; null in the clear.' }),
+  tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
+  dialogue: Type.Array(
+    closed({
+      atMs: Type.Integer({ description: 'Since the attempt began.' }),
+      direction: oneOf(['C', 'S'], { description: 'C: Postrider. S: the server.' }),
+      text: Type.String(),
+    }),
+  ),
+  reply: nullableText,
+  outcome: oneOf(['delivered', 'delayed', 'bounced']),
+});
+const detailSchema = named('MessageDetail', {
   ...messageShape,
-  attempts: Type.Array(Type.Object({ time: Type.String(), outcome: Type.String() })),
-  timeline: Type.Array(Type.Object({ eventId: Type.String(), eventType: Type.String(), timestamp: Type.String() })),
+  attempts: Type.Array(attemptSchema),
+  timeline: Type.Array(eventSchema),
 });
 
 const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
@@ -140,8 +158,10 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/messages', tag: 'messages', auth: 'key' },
+      operationId: 'listMessages',
       summary: 'List messages, newest first',
-      description: 'With `metadata.NAME=value` only those whose metadata has this pair; several may be given.',
+      description:
+        'Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
@@ -162,7 +182,9 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'GET', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      operationId: 'getMessage',
       summary: 'Show a message with its attempts and its timeline',
+      description: 'attempts holds the whole SMTP dialogue of each attempt, timeline every event, oldest first.',
       response: { status: 200, schema: detailSchema },
       async handle(request: Request) {
         const found = await database.execute(findMessageOperation, keyOf(request));
@@ -176,7 +198,10 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'GET', path: '/messages/:id/content', tag: 'messages', auth: 'key' },
+      operationId: 'getMessageContent',
       summary: 'The MIME message as it was accepted',
+      description:
+        'Byte for byte, before Received and DKIM-Signature are added. 404 once the content is no longer kept.',
       response: { status: 200, contentType: 'message/rfc822' },
       async handle(request: Request) {
         const found = await database.execute(findContentOperation, keyOf(request));
@@ -254,7 +279,7 @@ function idPrefix(ms: number): string {
   return newId('msg', Math.max(0, ms)).slice(0, 12);
 }
 
-const moveBody = closed({ sendAt: Type.String({ format: 'date-time', maxLength: 40 }) });
+const moveBody = named('MoveMessageRequest', { sendAt: Type.String({ format: 'date-time', maxLength: 40 }) });
 
 function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   const { database, blobs, clock } = deps;
@@ -266,6 +291,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'PATCH', path: '/messages/:id', tag: 'messages', auth: 'key' },
+      operationId: 'rescheduleMessage',
       summary: 'Move a scheduled message to another time',
       description: 'A time that has passed sends it at once, as with POST /send.',
       body: moveBody,
@@ -288,7 +314,10 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/messages/:id/cancel', tag: 'messages', auth: 'key' },
+      operationId: 'cancelMessage',
       summary: 'Cancel a message that has not left',
+      description:
+        'Possible while it is scheduled, queued or delayed; a Reject event tells of it. 409 CONFLICT once it has left.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: messageSchema },
@@ -310,6 +339,8 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/messages/:id/resend', tag: 'messages', auth: 'key' },
+      operationId: 'resendMessage',
+      idempotencyKey: true,
       summary: 'Send the kept content again to the same recipient, as a new message',
       description:
         'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',

@@ -39,8 +39,8 @@ import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
 import { createSandboxWebhooks } from '../webhooks/webhooks.ts';
-import { ABOUT } from './about.ts';
 import { noteAccepted } from './accepted.ts';
+import { API_DOCUMENT } from './api-document.ts';
 import { type Parts, ranges } from './parts.ts';
 
 export interface ApiOptions {
@@ -177,7 +177,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   };
   const routes = apiRoutes(parts, options, { callers: authenticator, place });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
-  const openapi = (): unknown => createOpenapi([...routes, ...service], ABOUT);
+  const openapi = (): unknown => createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: place.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
     routes: [...routes, ...service],

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { previewOf } from './preview.ts';
@@ -11,7 +11,7 @@ import { findInboxOperation, type InboxRow } from './store.ts';
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 
-export const itemShape = {
+const itemShape = {
   messageId: Type.String(),
   from: Type.String(),
   to: Type.String(),
@@ -21,7 +21,9 @@ export const itemShape = {
   createdAt: Type.String(),
 };
 
-export const wholeItemSchema = closed({
+export const itemSchema = named('SandboxMessage', itemShape);
+
+export const wholeItemSchema = named('SandboxMessageDetail', {
   ...itemShape,
   html: nullableText,
   text: nullableText,

@@ -9,11 +9,11 @@ import { type Fault, invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import type { PlayByHand } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed } from '../http/validate.ts';
+import { named } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import { type AdvanceDeps, createAdvance } from './advance.ts';
 import { createSandboxClock } from './clock.ts';
-import { itemBody, itemShape, noSuchItem, sandboxOnly } from './item.ts';
+import { itemBody, itemSchema, noSuchItem, sandboxOnly } from './item.ts';
 import { parseSandboxOutcome, SANDBOX_OUTCOMES } from './outcomes.ts';
 import { findInboxOperation } from './store.ts';
 
@@ -28,7 +28,7 @@ export interface PlayRouteDeps {
 
 type Request<B> = RouteRequest<Caller, B>;
 
-const outcomeBody = closed({
+const outcomeBody = named('SandboxOutcomeRequest', {
   outcome: Type.String({
     minLength: 1,
     maxLength: 500,
@@ -37,8 +37,8 @@ const outcomeBody = closed({
 });
 
 const MOST_SECONDS = 90 * 86_400;
-const advanceBody = closed({ seconds: Type.Integer({ minimum: 0, maximum: MOST_SECONDS }) });
-const advanceAnswer = closed({
+const advanceBody = named('ClockAdvanceRequest', { seconds: Type.Integer({ minimum: 0, maximum: MOST_SECONDS }) });
+const advanceAnswer = named('ClockAdvance', {
   now: Type.String({ description: 'The time of this sandbox.' }),
   ran: Type.Integer({ description: 'Attempts of messages and webhooks that came due and were run.' }),
   remainingSeconds: Type.Optional(
@@ -86,17 +86,19 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
   return [
     defineRoute({
       ...{ method: 'POST', path: '/sandbox/inbox/:id/outcome', tag: 'sandbox', auth: 'key' },
+      operationId: 'playSandboxOutcome',
       summary: 'Play a further outcome on a captured message',
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
       judgeRest: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_FAULT]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
-      response: { status: 200, schema: closed(itemShape) },
+      response: { status: 200, schema: itemSchema },
       handle: playOutcome,
     }),
     defineRoute({
       ...{ method: 'POST', path: '/sandbox/clock/advance', tag: 'sandbox', auth: 'key', waits: true },
+      operationId: 'advanceSandboxClock',
       summary: 'Let time pass in this sandbox',
       description:
         'Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.',

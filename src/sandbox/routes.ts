@@ -10,11 +10,11 @@ import { refuse } from '../base/result.ts';
 import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed } from '../http/validate.ts';
+import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { createSandboxClock } from './clock.ts';
-import { itemBody, itemShape, noSuchItem, sandboxOnly, wholeItem, wholeItemSchema } from './item.ts';
+import { itemBody, itemSchema, noSuchItem, sandboxOnly, wholeItem, wholeItemSchema } from './item.ts';
 import { clearInboxOperation, type InboxRow, listInboxOperation } from './store.ts';
 import { createWaitForMail, type Wanted } from './waiting.ts';
 
@@ -59,11 +59,12 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
   return [
     defineRoute({
       ...{ method: 'GET', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
+      operationId: 'listSandboxInbox',
       summary: 'List captured messages, newest first',
       description: 'The last 1,000 messages of the last 7 days.',
       query,
       refusals: ['FORBIDDEN'],
-      response: { status: 200, schema: Type.Array(closed(itemShape)) },
+      response: { status: 200, schema: Type.Array(itemSchema) },
       async handle(request: Request<undefined, Static<typeof query>>) {
         const { caller } = request;
         if (caller.mode !== 'sandbox') return sandboxOnly;
@@ -82,7 +83,9 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
     waitRoute(deps),
     defineRoute({
       ...{ method: 'GET', path: '/sandbox/inbox/:id', tag: 'sandbox', auth: 'key' },
+      operationId: 'getSandboxMessage',
       summary: 'Show a captured message with its content',
+      description: 'With html, text, headers, the links in it, and what looks like a one-time code.',
       refusals: ['FORBIDDEN'],
       response: { status: 200, schema: wholeItemSchema },
       async handle(request: Request) {
@@ -96,9 +99,11 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
     }),
     defineRoute({
       ...{ method: 'DELETE', path: '/sandbox/inbox', tag: 'sandbox', auth: 'key' },
+      operationId: 'emptySandboxInbox',
       summary: 'Empty the inbox',
+      description: 'The messages stay in GET /messages; only the inbox forgets them.',
       refusals: ['FORBIDDEN'],
-      response: { status: 200, schema: closed({ message: Type.String() }) },
+      response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         if (request.caller.mode !== 'sandbox') return sandboxOnly;
         await database.execute(clearInboxOperation, request.caller.account.id);
@@ -141,6 +146,7 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
 
   return defineRoute({
     ...{ method: 'GET', path: '/sandbox/inbox/wait', tag: 'sandbox', auth: 'key', waits: true },
+    operationId: 'waitForSandboxMessage',
     summary: 'Wait for a message, and show it with its content',
     description: 'The newest that matches if there is one, else the next one that comes; 404 when none came in time.',
     query: waitQuery,

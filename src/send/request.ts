@@ -3,7 +3,7 @@
  * breaks, sums) is judged in check.ts. Every string and array has a bound, so that a hostile body is refused cheaply.
  */
 import { type Static, Type } from 'typebox';
-import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 
 export const MAX_RECIPIENTS = 50;
 const MAX_BATCH = 100;
@@ -18,7 +18,7 @@ const addresses = (description: string) =>
     description,
   });
 
-const attachment = closed({
+const attachment = named('Attachment', {
   name: Type.String({ minLength: 1, maxLength: 255, description: 'file name, without path' }),
   contentType: Type.String({ minLength: 1, maxLength: 255, description: 'MIME type of the file' }),
   content: Type.String({ maxLength: MAX_BODY_BYTES, description: 'the bytes in Base64' }),
@@ -96,7 +96,7 @@ export const sendBody = closed(
     ),
     requireTls: Type.Optional(Type.Boolean({ description: 'refuse to hand the mail over without verified TLS' })),
   },
-  { description: 'One email to 1 to 50 recipients.' },
+  { title: 'SendRequest', description: 'One email to 1 to 50 recipients.' },
 );
 
 export type SendBody = Static<typeof sendBody>;
@@ -106,18 +106,18 @@ export const sendQuery = closed({
 });
 
 /** Each message is judged by itself against the body of /send. */
-export const batchBody = closed({
+export const batchBody = named('SendBatchRequest', {
   messages: Type.Array(Type.Unknown({ description: 'a body of POST /send' }), { minItems: 1, maxItems: MAX_BATCH }),
 });
 
-const recipientAnswer = closed({
+const recipientAnswer = named('RecipientStatus', {
   email: Type.String(),
   role: oneOf(['to', 'cc', 'bcc']),
   status: oneOf(['queued', 'scheduled', 'suppressed']),
   messageId: Type.String(),
 });
 
-const sendData = closed({
+const sendData = named('SendResult', {
   message: oneOf(['queued', 'scheduled', 'suppressed']),
   messageId: Type.String({ description: "the first recipient's" }),
   from: Type.String(),
@@ -126,10 +126,10 @@ const sendData = closed({
   recipients: Type.Array(recipientAnswer),
 });
 
-export const sendResponse = closed({ success: Type.Literal(true), data: sendData });
+export const sendResponse = named('SendResponse', { success: Type.Literal(true), data: sendData });
 
 /** What POST /send?dryRun=true answers. */
-export const dryRunResponse = closed({
+export const dryRunResponse = named('DryRunResponse', {
   subject: Type.String(),
   html: Type.Union([Type.String(), Type.Null()]),
   text: Type.Union([Type.String(), Type.Null()]),
@@ -140,7 +140,7 @@ export const dryRunResponse = closed({
   warnings: Type.Array(closed({ code: Type.String(), message: Type.String(), remedy: Type.String() })),
 });
 
-export const batchResponse = closed({
+export const batchResponse = named('SendBatchResponse', {
   results: Type.Array(
     closed({
       status: Type.Integer(),

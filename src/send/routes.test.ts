@@ -163,14 +163,16 @@ test('a dry run over HTTP answers what is described', async () => {
   assert.equal(status, 200);
   const described = compile(dryRunResponse)(json);
   assert.ok(described.ok, JSON.stringify(described));
-  const document = createOpenapi(createSendRoutes(rig.dependencies), { title: 'x', version: '1' });
+  const document = createOpenapi(createSendRoutes(rig.dependencies), { about: { title: 'x', version: '1' } });
   const { responses } = (document.paths as Record<string, Record<string, { responses: Record<string, unknown> }>>)[
     '/send'
   ]!.post!;
   assert.deepEqual(
     (responses['200'] as { content: Record<string, { schema: unknown }> }).content['application/json']!.schema,
-    JSON.parse(JSON.stringify(dryRunResponse)),
+    { $ref: '#/components/schemas/DryRunResponse' },
   );
+  const { components } = document as { components: { schemas: Record<string, unknown> } };
+  assert.deepEqual(components.schemas.DryRunResponse, JSON.parse(JSON.stringify(dryRunResponse)));
   assert.ok(responses['202']);
   assert.deepEqual(Object.keys(json), [
     'subject',

@@ -56,6 +56,8 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     defineRoute({
       method: 'POST',
       path: '/send',
+      operationId: 'sendEmail',
+      idempotencyKey: true,
       summary: 'Send an email',
       description: 'Answers 202 once the email is on stable storage. Every recipient has a message id of its own.',
       tag: 'send',
@@ -90,6 +92,8 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     defineRoute({
       method: 'POST',
       path: '/send/batch',
+      operationId: 'sendEmailBatch',
+      idempotencyKey: true,
       summary: 'Send up to 100 emails',
       description: 'Each message is judged and stored by itself; results are in the order of the messages.',
       tag: 'send',

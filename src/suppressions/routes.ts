@@ -6,7 +6,7 @@ import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
-import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
+import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
@@ -37,7 +37,7 @@ const EXPORT_BATCH = 2_000;
 
 const reason = oneOf([...SUPPRESSION_REASONS]);
 const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
-const suppressionSchema = closed({
+const suppressionSchema = named('Suppression', {
   email: Type.String({ description: 'Lower case, as addresses are compared.' }),
   reason,
   sourceMessageId: nullableText,
@@ -45,7 +45,7 @@ const suppressionSchema = closed({
   createdAt: Type.String({ format: 'date-time' }),
 });
 
-const newSuppression = closed({
+const newSuppression = named('SuppressionRequest', {
   email: Type.String({ minLength: 1, maxLength: 320 }),
   reason: Type.Optional(reason),
   expiresAt: Type.Optional(Type.String({ format: 'date-time', maxLength: 64 })),
@@ -143,7 +143,9 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   return [
     route({
       ...{ method: 'GET', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      operationId: 'listSuppressions',
       summary: 'Suppressed addresses, newest first',
+      description: 'Of the mode of the key. Addresses are compared without case.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(suppressionSchema) },
       handle: async (request) => {
@@ -164,6 +166,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     }),
     route({
       ...{ method: 'POST', path: '/suppressions', tag: 'suppressions', auth: 'key' },
+      operationId: 'suppressAddress',
       summary: 'Suppress an address',
       description:
         'Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.',
@@ -182,7 +185,9 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     }),
     route({
       ...{ method: 'GET', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      operationId: 'getSuppression',
       summary: 'Show whether an address is suppressed, and why',
+      description: '404 where the address is not on the list.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: suppressionSchema },
       handle: async ({ caller, params }) => {
@@ -193,9 +198,11 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
     }),
     route({
       ...{ method: 'DELETE', path: '/suppressions/:email', tag: 'suppressions', auth: 'key' },
+      operationId: 'deleteSuppression',
       summary: 'Let an address receive again',
+      description: 'The next send to it leaves again.',
       refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: closed({ message: Type.String() }) },
+      response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
         const removed = await database.execute(unsuppressOperation, entry);
@@ -209,7 +216,10 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
   return [
     route({
       ...{ method: 'GET', path: '/suppressions.csv', tag: 'suppressions', auth: 'key' },
+      operationId: 'exportSuppressions',
       summary: 'The whole list as CSV',
+      description:
+        'Columns email, reason, sourceMessageId, expiresAt, createdAt; POST /suppressions/import takes it back.',
       response: { status: 200, contentType: 'text/csv; charset=utf-8' },
       handle: ({ caller }) => ({
         ok: true,
@@ -227,12 +237,16 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
     }),
     route({
       ...{ method: 'POST', path: '/suppressions/import', tag: 'suppressions', auth: 'key' },
+      operationId: 'importSuppressions',
       summary: 'Add addresses from CSV',
       description:
         'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are judged before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',
       maxBodyBytes: IMPORT_MAX_BYTES,
-      response: { status: 200, schema: closed({ imported: Type.Integer(), skipped: Type.Integer() }) },
+      response: {
+        status: 200,
+        schema: named('SuppressionImport', { imported: Type.Integer(), skipped: Type.Integer() }),
+      },
       handle: async (request) => {
         const nowMs = clock.now();
         const read = await readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);

@@ -1,6 +1,6 @@
 /** Templates as schemas: what is saved, what is shown, and what a preview takes and answers. */
 import { type Static, Type } from 'typebox';
-import { closed, mapOf, oneOf } from '../http/validate.ts';
+import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import type { Declaration } from './declared.ts';
 import { type DeclaredVariable, TEMPLATE_TYPES, type TemplateContent, VARIABLE_TYPES } from './template.ts';
 
@@ -13,14 +13,14 @@ const MAX_VARIABLES = 500;
 const nullable = (maxLength: number, description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, description });
 
-const declared = closed({
+const declared = named('TemplateVariable', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
   type: oneOf([...VARIABLE_TYPES]),
   required: Type.Boolean({ description: 'true: a send without a value is refused.' }),
   default: Type.Optional(Type.Unknown({ description: 'Used where a send gives no value.' })),
 });
 
-const declarable = closed({
+const declarable = named('TemplateVariableRequest', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
   type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: 'string unless told' })),
   required: Type.Optional(Type.Boolean({ description: 'false unless told' })),
@@ -35,7 +35,7 @@ const sources = {
   variables: Type.Optional(Type.Array(declarable, { maxItems: MAX_VARIABLES })),
 };
 
-export const templateRequest = closed({
+export const templateRequest = named('TemplateRequest', {
   name: Type.String({
     minLength: 1,
     maxLength: 200,
@@ -59,20 +59,21 @@ const shown = {
   version: Type.Integer(),
   createdAt: Type.String({ format: 'date-time' }),
 };
-export const templateSchema = closed({ ...shown, updatedAt: Type.String({ format: 'date-time' }) });
+export const templateSchema = named('Template', { ...shown, updatedAt: Type.String({ format: 'date-time' }) });
 export const versionSchema = closed(shown, {
+  title: 'TemplateVersion',
   description: 'createdAt is that of the version, name the one it had then.',
 });
 
 const templateVariables = Type.Optional(
   mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'values of the variables' }),
 );
-export const renderRequest = closed({ templateVariables });
-export const renderSourcesRequest = closed({ ...sources, templateVariables });
+export const renderRequest = named('RenderRequest', { templateVariables });
+export const renderSourcesRequest = named('RenderSourcesRequest', { ...sources, templateVariables });
 export type RenderSourcesRequest = Static<typeof renderSourcesRequest>;
 
 const part = Type.Unsafe<string | null>({ type: ['string', 'null'] });
-export const renderResponse = closed({
+export const renderResponse = named('RenderedTemplate', {
   subject: part,
   html: part,
   text: part,

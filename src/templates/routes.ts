@@ -10,7 +10,7 @@ import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed } from '../http/validate.ts';
+import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import {
   contentOf,
@@ -102,6 +102,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
   return [
     defineRoute({
       ...{ method: 'GET', path: '/templates', tag: 'templates', auth: 'key' },
+      operationId: 'listTemplates',
       summary: 'List templates, newest first',
       description: 'A page of large templates may be shorter than its limit; Link tells whether there is more.',
       query: closed(pageFields),
@@ -118,7 +119,9 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
     }),
     defineRoute({
       ...{ method: 'GET', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      operationId: 'getTemplate',
       summary: 'One template, in its present version',
+      description: 'By its id; a send may also use its name.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: templateSchema },
       async handle(request: Request) {
@@ -193,7 +196,9 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ ...shared, method: 'POST', path: '/templates' },
+      operationId: 'createTemplate',
       summary: 'Make a template',
+      description: 'Content in the Liquid language; a mistake is answered with its line and column.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 201, schema: templateSchema },
       handle: (request: Request<TemplateRequest>) =>
@@ -201,6 +206,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ ...shared, method: 'PUT', path: '/templates/:id' },
+      operationId: 'replaceTemplate',
       summary: 'Replace a template; makes a new version',
       description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
@@ -210,10 +216,11 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'DELETE', path: '/templates/:id', tag: 'templates', auth: 'key' },
+      operationId: 'deleteTemplate',
       summary: 'Delete a template with all its versions',
       description: 'Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.',
       refusals: ['NOT_FOUND', 'CONFLICT'],
-      response: { status: 200, schema: closed({ message: Type.String() }) },
+      response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
         const outcome = await database.execute(removeTemplateOperation, key);
@@ -230,7 +237,9 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/templates/:id/versions', tag: 'templates', auth: 'key' },
+      operationId: 'listTemplateVersions',
       summary: 'Versions of a template, newest first',
+      description: 'Every PUT and every restore made one.',
       refusals: ['NOT_FOUND'],
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(versionSchema) },
@@ -246,6 +255,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/templates/:id/versions/:version/restore', tag: 'templates', auth: 'key' },
+      operationId: 'restoreTemplateVersion',
       summary: 'Make a new version that says what an earlier one said',
       description: 'The template keeps the name it has.',
       refusals: ['NOT_FOUND', 'CONFLICT'],
@@ -274,6 +284,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'POST', path: '/templates/:id/render', tag: 'templates', auth: 'key' },
+      operationId: 'renderTemplate',
       summary: 'Preview a template',
       description: 'Variables without a value are left empty and listed.',
       body: renderRequest,
@@ -292,6 +303,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/templates/render', tag: 'templates', auth: 'key' },
+      operationId: 'renderTemplateSources',
       summary: 'Preview what is not saved yet',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,

@@ -13,7 +13,7 @@ import { open, seal } from '../base/seal.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
+import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { shapeFault } from '../net/check-url.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
@@ -52,7 +52,7 @@ type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 const eventName = oneOf([...EVENT_TYPES]);
 const nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
 
-const endpointFields = closed({
+const endpointFields = named('WebhookRequest', {
   url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, without credentials.' }),
   events: Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true }),
   description: Type.Optional(nullable(Type.String({ maxLength: 500 }))),
@@ -72,10 +72,10 @@ const endpointShape = {
   updatedAt: Type.String(),
   disabledReason: Type.Optional(Type.String()),
 };
-const endpointSchema = closed(endpointShape);
-const endpointWithSecret = closed({ ...endpointShape, secret: Type.String() });
+const endpointSchema = named('Webhook', endpointShape);
+const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
 
-const deliverySchema = closed({
+const deliverySchema = named('WebhookDelivery', {
   deliveryId: Type.String(),
   eventId: Type.String(),
   eventType: eventName,
@@ -97,7 +97,6 @@ const deliverySchema = closed({
   nextAttemptAt: nullable(Type.String()),
   createdAt: Type.String(),
 });
-const messageSchema = closed({ message: Type.String() });
 
 const DROP_AT_ONCE = 5_000;
 
@@ -163,7 +162,9 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      operationId: 'listWebhooks',
       summary: 'List webhooks',
+      description: 'Of the mode of the key, without their secrets.',
       query: closed(pageFields),
       response: { status: 200, schema: Type.Array(endpointSchema) },
       async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
@@ -177,6 +178,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/webhooks', tag: 'webhooks', auth: 'key' },
+      operationId: 'createWebhook',
       summary: 'Register a webhook',
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
@@ -194,7 +196,9 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'GET', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      operationId: 'getWebhook',
       summary: 'Show a webhook',
+      description: 'Without its secret. disabledReason says why it was disabled, where the service did it.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
         const row = await database.execute(findEndpointOperation, keyOf(request));
@@ -203,6 +207,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'PUT', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
         'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
@@ -224,8 +229,10 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'DELETE', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
+      operationId: 'deleteWebhook',
       summary: 'Delete a webhook and the record of its deliveries',
-      response: { status: 200, schema: messageSchema },
+      description: 'Nothing more is sent to it, retries included.',
+      response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
         if (!(await database.execute(removeEndpointOperation, key))) return noSuchEndpoint;
@@ -243,11 +250,18 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/rotate-secret', tag: 'webhooks', auth: 'key' },
+      operationId: 'rotateWebhookSecret',
       summary: 'Make a new secret; the old one signs too for 24 h',
+      description:
+        'Until then every request carries a signature with each; the new secret is shown in this answer only.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,
-        schema: closed({ ...endpointShape, secret: Type.String(), previousSecretUntil: Type.String() }),
+        schema: named('WebhookWithNewSecret', {
+          ...endpointShape,
+          secret: Type.String(),
+          previousSecretUntil: Type.String(),
+        }),
       },
       async handle(request: Request<object>) {
         const key = keyOf(request);
@@ -261,12 +275,13 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/test', tag: 'webhooks', auth: 'key' },
+      operationId: 'testWebhook',
       summary: 'Send a signed test event now and answer its result',
       description: 'The event is a Delivery with "test": true. It is tried once, also when the webhook is disabled.',
       ...{ body: closed({}), bodyOptional: true },
       response: {
         status: 200,
-        schema: closed({
+        schema: named('WebhookTestResult', {
           success: Type.Boolean(),
           eventId: Type.String(),
           responseStatus: Type.Union([Type.Integer(), Type.Null()]),
@@ -286,7 +301,7 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-const replayFields = closed({
+const replayFields = named('ReplayRequest', {
   since: Type.String({ format: 'date-time', maxLength: 40 }),
   until: Type.String({ format: 'date-time', maxLength: 40 }),
   eventTypes: Type.Optional(Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true })),
@@ -298,6 +313,7 @@ function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
   return [
     defineRoute({
       ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
+      operationId: 'listWebhookDeliveries',
       summary: 'What became of events sent to this webhook, newest event first',
       description: 'One record per event, from its first attempt on; retries and replays count as further attempts.',
       query: closed(pageFields),
@@ -314,7 +330,9 @@ function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
+      operationId: 'retryWebhookDelivery',
       summary: 'Send one event again now',
+      description: 'At once, also where the schedule of its retries has ended. The webhook-id stays the same.',
       ...{ body: closed({}), bodyOptional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: deliverySchema },
@@ -333,12 +351,13 @@ function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
     }),
     defineRoute({
       ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
+      operationId: 'replayWebhookEvents',
       summary: 'Send the events of a time again',
       description:
         'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.',
       body: replayFields,
       refusals: ['CONFLICT'],
-      response: { status: 200, schema: closed({ message: Type.String(), events: Type.Integer() }) },
+      response: { status: 200, schema: named('ReplayResult', { message: Type.String(), events: Type.Integer() }) },
       handle: (request: Request<Static<typeof replayFields>>) => replayAsAsked(deps, replay, request),
     }),
   ];

@@ -1,0 +1,63 @@
+/** The event as /openapi.json describes it: what every event has, and what each type adds (contract: section 6). */
+import { Type } from 'typebox';
+import { closed, named, oneOf } from '../http/validate.ts';
+import { EVENT_TYPES } from './event.ts';
+
+const nullable = (type: 'string' | 'integer', description: string) =>
+  Type.Unsafe<string | number | null>({ type: [type, 'null'], description });
+const time = Type.String({ format: 'date-time' });
+
+/** Of every failure. */
+const whose = {
+  owner: oneOf(['recipient', 'sender-domain', 'our-side', 'remote'], { description: 'Whose move it is.' }),
+  advice: Type.String({ description: 'One sentence in plain words.' }),
+  suppressed: Type.Boolean({ description: 'Whether the address was suppressed.' }),
+};
+
+const failureFields = {
+  kind: oneOf(['hard', 'soft']),
+  category: Type.String({
+    description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, expired.',
+  }),
+  smtpCode: nullable('integer', 'Null where no server replied.'),
+  enhancedCode: nullable('string', 'Such as 5.1.1.'),
+  reply: nullable('string', 'What the server said, or what happened instead.'),
+  remoteHost: nullable('string', 'The exchanger.'),
+  ...whose,
+};
+
+const reaction = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
+
+const deliveryFields = {
+  remoteHost: nullable('string', 'The exchanger.'),
+  reply: nullable('string', 'What the server said.'),
+  tls: nullable('string', 'Such as TLSv1.3; null in the clear.'),
+  tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
+  attempts: Type.Integer(),
+  latencyMs: Type.Integer({ description: 'From acceptance to delivery.' }),
+};
+
+/** An event as it is shown; exactly the member of its own type is there. */
+export const eventSchema = named('Event', {
+  eventId: Type.String(),
+  eventType: oneOf([...EVENT_TYPES]),
+  messageId: Type.String(),
+  timestamp: time,
+  mode: oneOf(['live', 'sandbox']),
+  recipient: Type.String(),
+  from: Type.String(),
+  subject: Type.String(),
+  tags: Type.Array(Type.String()),
+  metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  test: Type.Optional(Type.Boolean({ description: 'true: sent by POST /webhooks/{id}/test.' })),
+  delivery: Type.Optional(closed(deliveryFields)),
+  deliveryDelay: Type.Optional(closed({ ...failureFields, nextAttemptAt: time })),
+  bounce: Type.Optional(closed(failureFields)),
+  complaint: Type.Optional(
+    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
+  ),
+  reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
+  open: Type.Optional(closed(reaction)),
+  click: Type.Optional(closed({ url: Type.String(), ...reaction })),
+  unsubscribe: Type.Optional(closed({ method: Type.String() })),
+});

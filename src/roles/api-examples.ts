@@ -1,0 +1,394 @@
+/**
+ * An example of each named schema of the API, for /openapi.json: one shop, one order, the same ids throughout. Each fits its schema,
+ * which a test proves.
+ */
+import type { EventType } from '../events/events.ts';
+
+const TIME = '2026-11-20T09:44:00.123Z';
+const LATER = '2026-11-20T09:49:02.480Z';
+const DAY_BEFORE = '2026-11-19T08:00:00.000Z';
+
+const ids = {
+  account: 'acc_2zAb00CdEfGhIjKlMnOpQr',
+  message: 'msg_2zAb01CdEfGhIjKlMnOpQr',
+  second: 'msg_2zAb02CdEfGhIjKlMnOpQr',
+  event: 'evt_2zAb03CdEfGhIjKlMnOpQr',
+  webhook: 'whk_2zAb04CdEfGhIjKlMnOpQr',
+  delivery: 'del_2zAb05CdEfGhIjKlMnOpQr',
+  template: 'tpl_2zAb06CdEfGhIjKlMnOpQr',
+  domain: 'dom_2zAb07CdEfGhIjKlMnOpQr',
+  submission: 'sub_2zAb08CdEfGhIjKlMnOpQr',
+  key: 'key_2zAb09CdEfGhIjKlMnOpQr',
+  credential: 'smtp_2zAb0ACdEfGhIjKlMnOpQr',
+  approval: 'apr_2zAb0BCdEfGhIjKlMnOpQr',
+  request: 'req_2zAb0CCdEfGhIjKlMnOpQr',
+};
+
+const SHOP = 'Shop <orders@shop.example>';
+const ANN = 'ann@example.com';
+const SUBJECT = 'Order 17';
+
+const common = {
+  eventId: ids.event,
+  messageId: ids.message,
+  timestamp: TIME,
+  mode: 'live',
+  recipient: ANN,
+  from: SHOP,
+  subject: SUBJECT,
+  tags: ['receipt'],
+  metadata: { order: '17' },
+};
+
+const busy = {
+  kind: 'soft',
+  category: 'rate-limited',
+  smtpCode: 421,
+  enhancedCode: '4.7.0',
+  reply: '421 4.7.0 try again later',
+  remoteHost: 'mx.example.com',
+  owner: 'remote',
+  advice: 'The recipient’s server asks for time; the mail is tried again by itself.',
+  suppressed: false,
+};
+
+const unknown = {
+  kind: 'hard',
+  category: 'mailbox-not-found',
+  smtpCode: 550,
+  enhancedCode: '5.1.1',
+  reply: '550 5.1.1 no such user',
+  remoteHost: 'mx.example.com',
+  owner: 'recipient',
+  advice: 'The address does not exist; correct it where it was entered.',
+  suppressed: true,
+};
+
+const reader = { machine: false, userAgent: 'Mozilla/5.0' };
+
+const member: Record<EventType, object> = {
+  Send: {},
+  Delivery: {
+    delivery: { remoteHost: 'mx.example.com', reply: '250 2.0.0 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 412 },
+  },
+  DeliveryDelay: { deliveryDelay: { ...busy, nextAttemptAt: LATER } },
+  Bounce: { bounce: unknown },
+  Complaint: {
+    complaint: {
+      feedbackType: 'abuse',
+      remoteHost: 'mx.example.com',
+      owner: 'recipient',
+      advice: 'The recipient marked this mail as spam; stop sending to this address.',
+      suppressed: true,
+    },
+  },
+  Reject: {
+    reject: {
+      reason: 'suppressed',
+      owner: 'recipient',
+      advice: 'The address is on the suppression list of this account; remove it there once the recipient agrees.',
+      suppressed: true,
+    },
+  },
+  Open: { open: reader },
+  Click: { click: { url: 'https://shop.example/orders/17', ...reader } },
+  Unsubscribe: { unsubscribe: { method: 'one-click' } },
+};
+
+/** One event of each type. */
+export const EVENT_EXAMPLES: Readonly<Record<string, unknown>> = Object.fromEntries(
+  Object.entries(member).map(([eventType, detail]) => [eventType, { ...common, eventType, ...detail }]),
+);
+
+const message = {
+  messageId: ids.message,
+  status: 'delivered',
+  mode: 'live',
+  from: SHOP,
+  to: ANN,
+  role: 'to',
+  subject: SUBJECT,
+  tags: ['receipt'],
+  metadata: { order: '17' },
+  sizeBytes: 2_143,
+  headerMessageId: '<2zAb01CdEfGhIjKlMnOpQr@shop.example>',
+  createdAt: TIME,
+  expiresAt: '2026-11-23T09:44:00.123Z',
+};
+
+const attempt = {
+  time: TIME,
+  durationMs: 398,
+  host: 'mx.example.com',
+  address: '192.0.2.25',
+  tls: 'TLSv1.3',
+  dialogue: [
+    { atMs: 41, direction: 'S', text: '220 mx.example.com ESMTP' },
+    { atMs: 42, direction: 'C', text: 'EHLO mail.shop.example' },
+  ],
+  reply: '250 2.0.0 OK',
+  outcome: 'delivered',
+};
+
+const attachment = { name: 'receipt.pdf', contentType: 'application/pdf', content: 'JVBERi0xLjcK' };
+
+const sendRequest = {
+  from: SHOP,
+  to: ANN,
+  subject: 'Order {{order}}',
+  html: '<p>Thank you, {{name}}.</p>',
+  templateVariables: { order: 17, name: 'Ann' },
+  tags: ['receipt'],
+  metadata: { order: '17' },
+};
+
+const recipient = { email: ANN, role: 'to', status: 'queued', messageId: ids.message };
+const sendResult = {
+  message: 'queued',
+  messageId: ids.message,
+  from: SHOP,
+  status: 'queued',
+  totalRecipients: 1,
+  recipients: [recipient],
+};
+
+const variable = { name: 'name', type: 'string', required: true };
+const templateRequest = {
+  name: 'receipt',
+  subject: 'Order {{order}}',
+  html: '<p>Thank you, {{name}}.</p>',
+  variables: [variable],
+};
+const templateVersion = {
+  templateId: ids.template,
+  name: 'receipt',
+  type: 'transactional',
+  subject: 'Order {{order}}',
+  html: '<p>Thank you, {{name}}.</p>',
+  text: null,
+  variables: [variable],
+  version: 3,
+  createdAt: DAY_BEFORE,
+};
+
+const webhook = {
+  webhookId: ids.webhook,
+  url: 'https://shop.example/hooks/mail',
+  events: ['Delivery', 'Bounce'],
+  description: 'Orders',
+  enabled: true,
+  createdAt: DAY_BEFORE,
+  updatedAt: DAY_BEFORE,
+};
+const SECRET = 'whsec_…';
+
+const record = {
+  purpose: 'dkim',
+  type: 'TXT',
+  name: 'pr1._domainkey.shop.example',
+  value: 'v=DKIM1; k=rsa; p=MIIBIjANBgkq…',
+  status: 'verified',
+  required: true,
+};
+
+const inboxItem = {
+  messageId: ids.message,
+  from: SHOP,
+  to: ANN,
+  subject: 'Your code',
+  outcome: 'Delivered',
+  age: 12,
+  createdAt: TIME,
+};
+
+const apiKey = { keyId: ids.key, mode: 'live', scope: 'send', name: 'web shop', createdAt: DAY_BEFORE };
+const credential = { smtpCredentialId: ids.credential, username: ids.credential, mode: 'live', createdAt: DAY_BEFORE };
+
+export const EXAMPLES: Readonly<Record<string, unknown>> = {
+  Refusal: {
+    success: false,
+    error: {
+      code: 'INVALID_REQUEST',
+      message: 'The request is not valid: to must hold at least one address.',
+      details: [{ field: 'to', message: 'must hold at least one address' }],
+    },
+    reasonCode: 'INVALID_REQUEST',
+    requestId: ids.request,
+  },
+  Confirmation: { message: 'Deleted.' },
+  Attachment: attachment,
+  SendRequest: sendRequest,
+  SendBatchRequest: { messages: [sendRequest] },
+  RecipientStatus: recipient,
+  SendResult: sendResult,
+  SendResponse: { success: true, data: sendResult },
+  SendBatchResponse: { results: [{ status: 202, data: sendResult }] },
+  DryRunResponse: {
+    subject: SUBJECT,
+    html: '<p>Thank you, Ann.</p>',
+    text: 'Thank you, Ann.',
+    sizeBytes: 2_143,
+    limitBytes: 2_000_000,
+    suppressed: [],
+    missingVariables: [],
+    warnings: [
+      {
+        code: 'NO_UNSUBSCRIBE',
+        message: 'The mail offers no way to unsubscribe.',
+        remedy: 'Set listUnsubscribe for mail that people did not ask for one by one.',
+      },
+    ],
+  },
+  AttachmentManifest: {
+    attachments: [
+      {
+        name: 'catalogue.pdf',
+        contentType: 'application/pdf',
+        sizeBytes: 12_000_000,
+        sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+      },
+    ],
+  },
+  AttachmentSubmission: {
+    attachmentSubmissionId: ids.submission,
+    expiresAt: 1_795_168_740_000,
+    attachmentUploads: [
+      { uploadUrl: 'http://localhost:3000/uploads/AbC…', requiredHeaders: { 'Content-Type': 'application/pdf' } },
+    ],
+    maximumFinalMimeBytes: 40_000_000,
+  },
+  AttachmentSubmissionState: {
+    attachmentSubmissionId: ids.submission,
+    expiresAt: 1_795_168_740_000,
+    status: 'open',
+    files: [{ name: 'catalogue.pdf', sizeBytes: 12_000_000, status: 'uploaded' }],
+  },
+  Message: message,
+  MessageDetail: { ...message, attempts: [attempt], timeline: [EVENT_EXAMPLES.Send, EVENT_EXAMPLES.Delivery] },
+  Attempt: attempt,
+  MoveMessageRequest: { sendAt: '2026-11-21T08:00:00.000Z' },
+  Event: EVENT_EXAMPLES.Delivery,
+  WebhookRequest: { url: webhook.url, events: webhook.events, description: 'Orders' },
+  Webhook: webhook,
+  WebhookWithSecret: { ...webhook, secret: SECRET },
+  WebhookWithNewSecret: { ...webhook, secret: SECRET, previousSecretUntil: '2026-11-21T09:44:00.123Z' },
+  WebhookTestResult: {
+    success: true,
+    eventId: ids.event,
+    responseStatus: 204,
+    responseStart: '',
+    error: null,
+    latencyMs: 38,
+  },
+  WebhookDelivery: {
+    deliveryId: ids.delivery,
+    eventId: ids.event,
+    eventType: 'Delivery',
+    status: 'succeeded',
+    attempts: 1,
+    request: {
+      method: 'POST',
+      url: webhook.url,
+      headers: { 'webhook-id': ids.event },
+      body: JSON.stringify(EVENT_EXAMPLES.Delivery),
+    },
+    responseStatus: 204,
+    responseStart: '',
+    error: null,
+    latencyMs: 38,
+    nextAttemptAt: null,
+    createdAt: TIME,
+  },
+  ReplayRequest: { since: DAY_BEFORE, until: TIME, eventTypes: ['Bounce'] },
+  ReplayResult: { message: 'The events are sent again.', events: 12 },
+  TemplateVariable: variable,
+  TemplateVariableRequest: variable,
+  TemplateRequest: templateRequest,
+  Template: { ...templateVersion, updatedAt: TIME },
+  TemplateVersion: templateVersion,
+  RenderRequest: { templateVariables: { order: 17, name: 'Ann' } },
+  RenderSourcesRequest: { html: '<p>Thank you, {{name}}.</p>', templateVariables: { name: 'Ann' } },
+  RenderedTemplate: { subject: SUBJECT, html: '<p>Thank you, Ann.</p>', text: 'Thank you, Ann.', missingVariables: [] },
+  DnsRecord: record,
+  DomainRequest: { domain: 'shop.example' },
+  Domain: {
+    domainId: ids.domain,
+    domain: 'shop.example',
+    status: 'verified',
+    dnsRecords: [record],
+    createdAt: DAY_BEFORE,
+    checkedAt: TIME,
+  },
+  DomainVerification: { success: true, message: 'The domain is verified.' },
+  Suppression: {
+    email: ANN,
+    reason: 'bounce',
+    sourceMessageId: ids.message,
+    expiresAt: null,
+    createdAt: TIME,
+  },
+  SuppressionRequest: { email: ANN, reason: 'manual' },
+  SuppressionImport: { imported: 2, skipped: 1 },
+  SandboxMessage: inboxItem,
+  SandboxMessageDetail: {
+    ...inboxItem,
+    html: '<p>Your code is 493 817.</p>',
+    text: 'Your code is 493 817.',
+    headers: { Subject: 'Your code' },
+    links: [],
+    codes: ['493817'],
+  },
+  SandboxOutcomeRequest: { outcome: 'bounced' },
+  ClockAdvanceRequest: { seconds: 86_400 },
+  ClockAdvance: { now: '2026-11-21T09:44:00.123Z', ran: 3 },
+  Account: {
+    accountId: ids.account,
+    name: 'Shop',
+    plan: 'paid',
+    status: 'active',
+    approvedEmailBytes: 2_000_000,
+    limits: {
+      maximumEmailBytes: 2_000_000,
+      approvedEmailBytes: 2_000_000,
+      maximumFinalMimeBytes: 40_000_000,
+      recipientsPerEmail: 50,
+    },
+    usage: { messagesToday: 120, messagesLast30Days: 4_310, queued: 2 },
+    settings: {
+      variables: { company_address_html: 'Shop, 1 High Street' },
+      missingVariables: 'error',
+      retainContent: '30d',
+      defaultFrom: SHOP,
+    },
+    createdAt: DAY_BEFORE,
+  },
+  AccountSettingsRequest: { defaultFrom: SHOP },
+  AccountHealth: {
+    status: 'good',
+    periodDays: 7,
+    messages: 4_310,
+    delivered: 4_280,
+    bounced: 28,
+    complained: 1,
+    queued: 2,
+    bounceRate: 0.0065,
+    complaintRate: 0.0002,
+    advice: [],
+  },
+  ApiKeyRequest: { mode: 'live', scope: 'send', name: 'web shop' },
+  ApiKey: apiKey,
+  NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },
+  SmtpCredentialRequest: { mode: 'live' },
+  SmtpCredential: credential,
+  NewSmtpCredential: { ...credential, password: '…' },
+  ApprovalRequest: { requestedEmailBytes: 20_000_000, reason: 'We send printed catalogues to our customers.' },
+  Approval: {
+    approvalId: ids.approval,
+    status: 'pending',
+    requestedEmailBytes: 20_000_000,
+    reason: 'We send printed catalogues to our customers.',
+    createdAt: TIME,
+  },
+  Health: { status: 'ok' },
+  Readiness: { status: 'ready' },
+};

@@ -1,0 +1,119 @@
+/**
+ * docs/openapi.json as those use it who generate clients from it: every operation has a name, a description and examples, every
+ * example fits its schema, and nothing refers to what is not there.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Ajv } from 'ajv';
+import { EVENT_TYPES } from '../../src/events/events.ts';
+import { isIsoTime } from '../../src/http/validate.ts';
+
+type Json = Record<string, unknown>;
+interface Content {
+  schema?: Json;
+  example?: unknown;
+}
+interface Operation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  parameters?: (Json & { name?: string })[];
+  requestBody?: { content: Record<string, Content> };
+  responses: Record<string, { description: string; headers?: Json; content?: Record<string, Content> }>;
+}
+interface Document {
+  servers: { url: string }[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: Operation }>;
+  components: Record<string, Record<string, Json>>;
+}
+
+const file = new URL('../../docs/openapi.json', import.meta.url);
+const document = JSON.parse(readFileSync(file, 'utf8')) as Document;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+);
+const ajv = new Ajv({ strict: false, formats: { 'date-time': isIsoTime } });
+ajv.addSchema({ $id: 'openapi', components: document.components });
+
+function fits(schema: Json, value: unknown, where: string): void {
+  const rooted = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"openapi#/')) as Json;
+  const validate = ajv.compile(rooted);
+  assert.ok(validate(value), `${where}: ${JSON.stringify(validate.errors)}`);
+}
+
+test('operations are named as a person would name them, each once, and described', () => {
+  const names = operations.map(({ operation }) => operation.operationId);
+  for (const name of names) assert.match(name, /^[a-z]+(?:[A-Z][a-z]+)+$/);
+  assert.equal(new Set(names).size, names.length);
+  for (const name of ['sendEmail', 'listMessages', 'rotateWebhookSecret']) assert.ok(names.includes(name), name);
+  for (const { name, operation } of operations) {
+    assert.ok((operation.description ?? '').length > 20, `${name} has no description`);
+  }
+});
+
+test('every body of an operation has an example, and it fits', () => {
+  for (const { name, operation } of operations) {
+    const bodies = [
+      operation.requestBody,
+      ...Object.entries(operation.responses)
+        .filter(([status]) => status.startsWith('2'))
+        .map(([, response]) => response),
+    ];
+    for (const body of bodies) {
+      const json = body?.content?.['application/json'];
+      if (json === undefined) continue;
+      assert.ok(json.schema !== undefined && json.example !== undefined, `${name} has no example`);
+      fits(json.schema, json.example, name);
+    }
+  }
+});
+
+test('every named schema has an example, and it fits', () => {
+  const schemas = Object.entries(document.components.schemas ?? {});
+  assert.ok(schemas.length > 40);
+  for (const [name, schema] of schemas) {
+    const [example] = (schema.examples ?? []) as unknown[];
+    assert.notEqual(example, undefined, `${name} has no example`);
+    fits({ $ref: `#/components/schemas/${name}` }, example, name);
+  }
+});
+
+test('headers of requests and answers, webhooks, servers and tags in the order of use', () => {
+  const headersOf = (name: string, status: string) =>
+    Object.keys(operations.find((one) => one.name === name)?.operation.responses[status]?.headers ?? {});
+  const takesKey = operations
+    .filter(({ operation }) =>
+      operation.parameters?.some((one) => one.$ref === '#/components/parameters/Idempotency-Key'),
+    )
+    .map(({ operation }) => operation.operationId);
+  assert.deepEqual(takesKey.sort(), ['registerAttachments', 'resendMessage', 'sendEmail', 'sendEmailBatch']);
+  assert.ok(headersOf('POST /send', '202').includes('Idempotent-Replayed'));
+  assert.ok(headersOf('POST /send', '503').includes('Retry-After'));
+  assert.deepEqual(headersOf('GET /messages', '200'), ['X-Request-Id', 'Link', 'X-Next-Cursor']);
+  assert.deepEqual(Object.keys(document.webhooks), [...EVENT_TYPES]);
+  for (const [name, { post }] of Object.entries(document.webhooks)) {
+    const { schema, example } = post.requestBody?.content['application/json'] ?? {};
+    fits(schema ?? {}, example, name);
+    assert.deepEqual(
+      post.parameters?.map((one) => one.name),
+      ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    );
+  }
+  assert.deepEqual(document.servers, [{ url: 'http://localhost:3000' }]);
+  assert.equal(document.tags[0]?.name, 'send');
+  const known = new Set(document.tags.map((tag) => tag.name));
+  for (const { name, operation } of operations)
+    for (const tag of operation.tags) assert.ok(known.has(tag), `${name}: ${tag}`);
+  for (const tag of document.tags) assert.ok(tag.description, `the tag ${tag.name} has no description`);
+});
+
+test('every reference leads somewhere', () => {
+  for (const [, reference] of JSON.stringify(document).matchAll(/"\$ref":"#\/components\/([^"]+)"/g)) {
+    const [kind = '', name = ''] = (reference ?? '').split('/');
+    assert.ok(document.components[kind]?.[name], `there is no ${kind} ${name}`);
+  }
+});
