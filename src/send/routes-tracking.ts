@@ -1,6 +1,6 @@
 /**
  * `/t/{token}`: where tracked links and pictures of a mail lead. A link is answered with a redirect to the address that stands
- * signed in it, a picture with one transparent pixel, both at once: the event is written behind the answer, and what
+ * sealed in it, a picture with one transparent pixel, both at once: the event is written behind the answer, and what
  * cannot be written is lost and counted, since no reader of a mail may wait for our storage.
  */
 import type { Caller } from '../accounts/accounts.ts';
@@ -56,7 +56,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
           const headers = { ...HEADERS, 'Cross-Origin-Resource-Policy': 'cross-origin' };
           return { ok: true, status: 200, contentType: 'image/gif', headers, content: PIXEL };
         }
-        // Serialised anew, which leaves nothing that a header may not hold.
+        // Serialised again, which leaves nothing that a header may not hold.
         const headers = { ...HEADERS, Location: new URL(action.url).href };
         return { ok: true, status: 302, contentType: 'text/plain; charset=utf-8', headers, content: '' };
       },

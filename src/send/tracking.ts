@@ -1,15 +1,15 @@
 /**
  * Tracking of one copy of a mail, asked for with enableOpenTracking and enableClickTracking: links of the html lead through
- * this service, and a picture tells that the html was shown. What a link leads to stands signed inside it: nobody makes
+ * this service, and a picture tells that the html was shown. What a link leads to stands sealed inside it: nobody makes
  * this service redirect to a place that no mail of it named.
  */
 import type { Mode } from '../base/mode.ts';
 import type { HtmlTracking } from '../mail/track-html.ts';
-import { createSignedText } from './signed-links.ts';
+import { createSealedText } from './sealed-links.ts';
 import { UNSUBSCRIBE_PATH } from './unsubscribe-link.ts';
 
 export const TRACKING_PATH = '/t/';
-/** A longer address is left as it is: together with its signature it would be longer than what clients take. */
+/** A longer address is left as it is: sealed it would be longer than what clients take. */
 const MAX_URL_LENGTH = 4_000;
 
 /** Whose copy it is. */
@@ -30,12 +30,12 @@ export interface TrackingLinks {
 
 /** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
 export function createTrackingLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): TrackingLinks {
-  const signed = createSignedText(options.secretKey, 'tracking links');
+  const sealed = createSealedText(options.secretKey, 'tracking links');
   return {
     trackingOf: ({ accountId, mode, messageId }, wish) => {
       const { baseUrl } = options;
       const copy = `${accountId} ${mode} ${messageId}`;
-      const address = (text: string): string => `${baseUrl}${TRACKING_PATH}${signed.seal(text)}`;
+      const address = (text: string): string => `${baseUrl}${TRACKING_PATH}${sealed.seal(text)}`;
       const isOurs = (url: string): boolean =>
         url.startsWith(baseUrl + UNSUBSCRIBE_PATH) || url.startsWith(baseUrl + TRACKING_PATH);
       return {
@@ -46,7 +46,7 @@ export function createTrackingLinks(options: { secretKey: Uint8Array; readonly b
       };
     },
     open: (token) => {
-      const text = signed.open(token);
+      const text = sealed.open(token);
       if (text === undefined) return undefined;
       const [kind, accountId = '', mode = '', messageId = '', ...url] = text.split(' ');
       const copy = { accountId, mode: mode as Mode, messageId };

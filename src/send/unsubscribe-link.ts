@@ -1,9 +1,9 @@
 /**
  * The links behind `unsubscribe_email_html` and List-Unsubscribe: one for each recipient, with all that the unsubscribe page
- * has to know inside, and signed, so that nobody can unsubscribe anybody else.
+ * has to know inside, sealed, so that nobody reads it or can unsubscribe anybody else.
  */
 import type { Mode } from '../base/mode.ts';
-import { createSignedText } from './signed-links.ts';
+import { createSealedText } from './sealed-links.ts';
 
 export const UNSUBSCRIBE_PATH = '/unsubscribe/';
 
@@ -24,12 +24,12 @@ export interface UnsubscribeLinks {
 
 /** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
 export function createUnsubscribeLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): UnsubscribeLinks {
-  const signed = createSignedText(options.secretKey, 'unsubscribe links');
+  const sealed = createSealedText(options.secretKey, 'unsubscribe links');
   return {
     url: ({ accountId, mode, messageId, recipient }) =>
-      `${options.baseUrl}${UNSUBSCRIBE_PATH}${signed.seal(`${accountId} ${mode} ${messageId} ${recipient}`)}`,
+      `${options.baseUrl}${UNSUBSCRIBE_PATH}${sealed.seal(`${accountId} ${mode} ${messageId} ${recipient}`)}`,
     open: (token) => {
-      const text = signed.open(token);
+      const text = sealed.open(token);
       if (text === undefined) return undefined;
       const [accountId = '', mode = '', messageId = '', ...recipient] = text.split(' ');
       return { accountId, mode: mode as Mode, messageId, recipient: recipient.join(' ') };

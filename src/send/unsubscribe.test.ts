@@ -178,7 +178,7 @@ test('links that were not made here are answered with a page, whatever is asked'
   );
   for (const link of links) {
     const start = link.lastIndexOf('/') + 1;
-    for (const at of [start, start + 10, link.indexOf('.', start) - 1, link.indexOf('.', start) + 1]) {
+    for (const at of [start, start + 10, start + 21, start + 22, link.length - 1]) {
       forged.push(link.slice(0, at) + (link[at] === 'A' ? 'B' : 'A') + link.slice(at + 1));
     }
     forged.push(
@@ -187,7 +187,8 @@ test('links that were not made here are answered with a page, whatever is asked'
       `${link}x`,
       `${link}=`,
       `${link}%21`,
-      link.slice(0, link.indexOf('.', start)),
+      link.slice(0, start + 21),
+      link.slice(0, start + 22),
       `${link.slice(0, start)}x`,
       `${link.slice(0, start)}%00`,
     );
