@@ -8,22 +8,38 @@
  * - a planned stop cancels before the final dot;
  * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
  *
- * In none of them has the peer seen a final dot. A recipient is put back a few times at most.
+ * In none of them has the peer seen a final dot. A recipient is put back a few times at most. Recipients whose fault is temporary go
+ * on to the next exchanger in the same attempt (pass.ts), to two at most.
  */
-import type { RecipientResult, SendResult, SmtpContent } from '../net/smtp-client.ts';
+import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
 import type { Prepared } from './attempt.ts';
 import { receivedField } from './attempt.ts';
-import { type Connections, hasShareLeft, type Line, type Opened } from './connections.ts';
+import { type Connections, hasShareLeft, isFit, type Line, type Opened, type Wanted } from './connections.ts';
+import type { HostMemory } from './host-memory.ts';
 import type { StreamedContent } from './large.ts';
-import { type Evidence, judge, type Outcome } from './outcome.ts';
+import { type Evidence, judge } from './outcome.ts';
+import {
+  type Clocked,
+  dialogueOf,
+  goesOn,
+  judgePass,
+  learn,
+  mayReturn,
+  type Pass,
+  type RecipientOutcome,
+  weigh,
+} from './pass.ts';
 import { RELAY } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
-import { sendFitting } from './seven-bit.ts';
+import { type Sending, sendFitting } from './seven-bit.ts';
 import type { Held } from './window.ts';
 
-const MAX_RETURNS = 3;
 /** More, because every connection that was being opened together is refused together. */
 const MAX_RETURNS_AT_DOOR = 20;
+/** Exchangers that are given the mail in one attempt. */
+const MAX_SESSIONS = 3;
+/** An attempt that has taken so long ends with what it has: the next one goes on. */
+const MAX_BEFORE_NEXT_MS = 900_000;
 
 export interface Transmission {
   /** The session to go on with, if it is still good. */
@@ -39,26 +55,22 @@ export interface Transmission {
   slowed: boolean;
 }
 
-export type RecipientOutcome = { held: Held } & (
-  | { kind: 'judged'; outcome: Outcome; facts: AttemptFacts }
-  | { kind: 'again' }
-);
-
 export interface Transmitting {
   group: Held[];
   destination: string;
   line: Line | undefined;
   prepared: Prepared;
   connections: Connections;
+  hosts: HostMemory;
   hostname: string;
   now(): number;
   /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
   holds(): boolean;
   /** Told as soon as a session is used, so that a deadline can cut it. */
   onLine(line: Line): void;
+  /** Told of the recipients that are done while others go on to the next exchanger. */
+  onDone(results: RecipientOutcome[]): void;
 }
-
-type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
 
 function stopwatch(now: () => number): () => Clocked {
   const startedAtMs = now();
@@ -66,11 +78,8 @@ function stopwatch(now: () => number): () => Clocked {
   return () => ({ startedAtMs, durationMs: Math.round(performance.now() - start) });
 }
 
-function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
-  return held.returns < most;
-}
-
-const EMPTY = { host: null, address: null, tls: null, dialogue: [] };
+const EMPTY = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+const NO_HOSTS: ReadonlySet<string> = new Set();
 
 /** All are put back, and the session is as it was. */
 export function nothingSent({ group }: Pick<Transmitting, 'group'>, line: Line | undefined): Transmission {
@@ -101,49 +110,6 @@ function notOpened(options: Transmitting, opened: Opened & { ok: false }, clocke
   return { line: undefined, results, unreachable, progressed: false, crowded, slowed: false };
 }
 
-function isSilentClose(result: RecipientResult): boolean {
-  const early = result.stage === 'mail' || result.stage === 'reset';
-  return early && !result.local && (result.reply === undefined || result.reply.code === 421);
-}
-
-function isTooMany(result: RecipientResult, sent: SendResult): boolean {
-  const { reply } = result;
-  if (result.stage !== 'rcpt' || reply?.code !== 452) return false;
-  const said = reply.enhanced === '4.5.3' || /too many recipients/i.test(reply.text);
-  return said && sent.recipients.some((other) => other.accepted);
-}
-
-function judgeSent(
-  options: Transmitting,
-  sending: { line: Line; sent: SendResult; reused: boolean; clocked: Clocked },
-): RecipientOutcome[] {
-  const { line, sent, reused, clocked } = sending;
-  const { session } = line;
-  const dialogue = line.used === 1 ? [...session.opening, ...sent.dialogue] : sent.dialogue;
-  const facts: AttemptFacts = {
-    ...clocked,
-    host: session.remoteHost,
-    address: session.remoteAddress,
-    tls: session.tls ?? null,
-    dialogue,
-  };
-  return options.group.map((held, index): RecipientOutcome => {
-    const result = sent.recipients[index]!;
-    const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
-    const again = isTooMany(result, sent) || (reused && isSilentClose(result));
-    if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
-    const outcome = judge({ ...result, relay: options.destination === RELAY });
-    return { held, kind: 'judged', outcome, facts };
-  });
-}
-
-function isTemporaryAtMail(results: RecipientOutcome[], sent: SendResult): boolean {
-  return (
-    sent.recipients.every((one) => one.stage === 'mail' || one.stage === 'reset') &&
-    results.every((one) => one.kind === 'judged' && one.outcome.kind === 'temporary')
-  );
-}
-
 /** Streamed content with its head; read from the beginning each time it is sent. */
 function behind(head: Buffer, content: StreamedContent): SmtpContent {
   return {
@@ -154,16 +120,12 @@ function behind(head: Buffer, content: StreamedContent): SmtpContent {
   };
 }
 
-/** Never rejects because of a peer. */
-export async function transmit(options: Transmitting): Promise<Transmission> {
-  const { group, destination, prepared, connections } = options;
-  const elapsed = stopwatch(options.now);
-  if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
+function sendingOf({ group, hostname, holds }: Transmitting, prepared: Prepared & { ok: true }): Sending {
   const { job } = group[0]!;
-  const received = receivedField(job, options.hostname);
+  const received = receivedField(job, hostname);
   const head = Buffer.from(`${received}${prepared.signatures}`, 'latin1');
   const { content } = prepared;
-  const message = {
+  const message: SmtpMessage = {
     mailFrom: job.envelopeFrom,
     recipients: group.map((held) => held.job.recipient),
     content: Buffer.isBuffer(content) ? [head, content] : behind(head, content),
@@ -171,36 +133,92 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
     smtpUtf8: job.options.smtpUtf8,
     eightBit: job.options.eightBit,
     requireTls: job.options.requireTls,
-    mayEnd: options.holds,
+    mayEnd: holds,
   };
+  return { message, prepared, received };
+}
 
-  let line = options.line?.session.usable && hasShareLeft(options.line) ? options.line : undefined;
-  if (options.line && !line) connections.release(options.line);
-  line ??= connections.take(destination);
-  for (;;) {
+function sendingTo(group: readonly Held[], sending: Sending): Sending {
+  return { ...sending, message: { ...sending.message, recipients: group.map((held) => held.job.recipient) } };
+}
+
+/** The session that the slot brought along, where it will do. */
+function reusable({ line, connections }: Transmitting, wanted: Wanted): Line | undefined {
+  if (!line) return undefined;
+  if (line.session.usable && hasShareLeft(line) && isFit(line, wanted)) return line;
+  connections.release(line);
+  return undefined;
+}
+
+/** Hosts at which one of these messages failed after its final dot. */
+function avoidedBy({ group, hosts }: Transmitting): ReadonlySet<string> {
+  const retried = group.filter((held) => held.job.attempts > 0);
+  if (retried.length === 0) return NO_HOSTS;
+  return new Set(retried.flatMap((held) => hosts.dotFailedAt(held.job.messageId) ?? []));
+}
+
+interface Next {
+  line: Line;
+  wanted: Wanted;
+  going: readonly Held[];
+  sessions: number;
+  durationMs: number;
+}
+
+/** A session with an exchanger behind this one, for those who go on, where there is one to be had. */
+async function nextExchanger({ destination, connections }: Transmitting, next: Next): Promise<Line | undefined> {
+  const { line, wanted, going, sessions, durationMs } = next;
+  if (going.length === 0 || line.rest.length === 0) return undefined;
+  if (sessions === MAX_SESSIONS || durationMs > MAX_BEFORE_NEXT_MS) return undefined;
+  const opened = await connections.open(destination, wanted, line.rest);
+  return opened.ok ? opened.line : undefined;
+}
+
+/**
+ * Exchanger after exchanger, until all recipients have an outcome that stands: those that one took or refused for good are done, the
+ * others go on. Never rejects because of a peer.
+ */
+export async function transmit(options: Transmitting): Promise<Transmission> {
+  const { group, destination, prepared, connections } = options;
+  const elapsed = stopwatch(options.now);
+  if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
+  const sending = sendingOf(options, prepared);
+  const wanted: Wanted = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options) };
+
+  const outcomes = new Map<Held, RecipientOutcome>();
+  let pending = group;
+  let earlier: AttemptFacts['dialogue'] = [];
+  let progressed = false;
+  let line = reusable(options, wanted) ?? connections.take(destination, wanted);
+  for (let sessions = 1; ; sessions += 1) {
     if (!line) {
-      const opened = await connections.open(destination);
+      const opened = await connections.open(destination, wanted);
       if (!opened.ok) return notOpened(options, opened, elapsed());
       line = opened.line;
     }
-    if (!options.holds()) return nothingSent(options, line);
+    // Later passes are held back at the dot: what an exchanger took is recorded in any case.
+    if (sessions === 1 && !options.holds()) return nothingSent(options, line);
     options.onLine(line);
     const reused = line.used > 0;
     line.used += 1;
-    const sent = await sendFitting(line.session, { message, prepared, received });
-    const results = judgeSent(options, { line, sent, reused, clocked: elapsed() });
-    const progressed = sent.recipients.some((one) => one.accepted);
-    // RFC 5321 §5.1: a temporary refusal before any recipient was named leaves the next exchanger to be asked.
-    if (line.rest.length > 0 && isTemporaryAtMail(results, sent)) {
-      const next = await connections.open(destination, line.rest);
-      if (next.ok) {
-        connections.release(line);
-        line = next.line;
-        continue;
-      }
+    const sent = await sendFitting(line.session, pending === group ? sending : sendingTo(pending, sending));
+    const pass: Pass = { line, sent, reused, earlier, clocked: elapsed() };
+    learn(options.hosts, pass, pending);
+    progressed ||= sent.recipients.some((one) => one.accepted);
+    const results = judgePass({ group: pending, destination }, pass);
+    for (const result of results) outcomes.set(result.held, weigh(outcomes.get(result.held), result));
+    const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
+    if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));
+    const next = await nextExchanger(options, { line, wanted, sessions, going, durationMs: pass.clocked.durationMs });
+    if (!next) {
+      const slowed = sent.recipients.some((one) => one.reply?.code === 421);
+      const good = line.session.usable && !line.spare ? line : undefined;
+      if (!good) connections.release(line);
+      return { line: good, results: [...outcomes.values()], unreachable: false, progressed, crowded: false, slowed };
     }
-    const slowed = sent.recipients.some((one) => one.reply?.code === 421);
-    const good = line.session.usable ? line : undefined;
-    return { line: good, results, unreachable: false, progressed, crowded: false, slowed };
+    earlier = dialogueOf(pass);
+    pending = going;
+    connections.release(line);
+    line = next;
   }
 }

@@ -1,9 +1,12 @@
 /**
  * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. Also
  * opens new ones: exchangers one after the other until one greets us, whatever the others said at the door (RFC 5321 §5.1).
- * A session that the peer closes while it is idle is simply gone.
+ * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
+ * asks for (dial.ts).
  */
-import { type OpenSmtpOptions, openSmtpSession, type SmtpError, type SmtpSession } from '../net/smtp-client.ts';
+import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/smtp-client.ts';
+import { dial, satisfies } from './dial.ts';
+import type { HostMemory } from './host-memory.ts';
 import type { Evidence } from './outcome.ts';
 import { type Candidate, RELAY, type Routing, resolveRoute } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
@@ -17,21 +20,34 @@ export interface Line {
   destination: string;
   /** Exchangers that come after this one. */
   rest: Candidate[];
+  /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
+  spare: boolean;
   /** Messages that were begun on it. */
   used: number;
   /** Monotonic ms since which it is idle. */
   idleSince: number;
 }
 
+/** What a message asks of the session it goes over. */
+export interface Wanted {
+  tls: TlsNeed;
+  /** Hosts that come after all others. */
+  avoid: ReadonlySet<string>;
+}
+
 export type Opened =
   | { ok: true; line: Line }
-  | { ok: false; evidence: Evidence; facts: Pick<AttemptFacts, 'host' | 'address' | 'tls' | 'dialogue'> };
+  | {
+      ok: false;
+      evidence: Evidence;
+      facts: Pick<AttemptFacts, 'host' | 'address' | 'tls' | 'tlsFallback' | 'dialogue'>;
+    };
 
 export interface Connections {
   /** An idle session with this destination. */
-  take(destination: string): Line | undefined;
+  take(destination: string, wanted: Wanted): Line | undefined;
   /** Looks the destination up and opens a session; or tries only the candidates given. */
-  open(destination: string, candidates?: Candidate[]): Promise<Opened>;
+  open(destination: string, wanted: Wanted, candidates?: Candidate[]): Promise<Opened>;
   /** Back for the next message; closed instead when it has done its share. */
   release(line: Line): void;
   destroy(line: Line): void;
@@ -52,6 +68,7 @@ export interface Connections {
 
 export interface ConnectionOptions {
   routing: Routing;
+  hosts: HostMemory;
   helo: string;
   timeouts?: OpenSmtpOptions['timeouts'];
 }
@@ -69,13 +86,14 @@ function evidenceOf(error: SmtpError, relay: boolean): Evidence {
 }
 
 export function openConnections(options: ConnectionOptions): Connections {
+  const { hosts } = options;
   const idle = new Map<string, Line[]>();
   const counts = new Map<string, number>();
   const lines = new Set<Line>();
   const opening = new AbortController();
 
-  const adopt = (session: SmtpSession, destination: string, rest: Candidate[]): Line => {
-    const line: Line = { session, destination, rest, used: 0, idleSince: 0 };
+  const adopt = (session: SmtpSession, destination: string, { rest, spare }: Pick<Line, 'rest' | 'spare'>): Line => {
+    const line: Line = { session, destination, rest, spare, used: 0, idleSince: 0 };
     lines.add(line);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
     session.onClose(() => {
@@ -91,40 +109,46 @@ export function openConnections(options: ConnectionOptions): Connections {
     return line;
   };
 
-  const openOne = (candidate: Candidate): ReturnType<typeof openSmtpSession> =>
-    openSmtpSession({
-      ...candidate,
-      helo: options.helo,
-      signal: opening.signal,
-      ...(options.timeouts ? { timeouts: options.timeouts } : {}),
-    });
+  const openOne = async (candidate: Candidate, need: TlsNeed): ReturnType<typeof dial> => {
+    const timeouts = options.timeouts ? { timeouts: options.timeouts } : {};
+    const opened = await dial(candidate, { hosts, need, helo: options.helo, signal: opening.signal, ...timeouts });
+    if (!opened.ok && isAboutHost(opened.error)) hosts.failed(candidate.host);
+    return opened;
+  };
 
   return {
-    take: (destination) => {
+    take: (destination, wanted) => {
       const waiting = idle.get(destination);
-      const line = waiting?.pop();
-      if (waiting?.length === 0) idle.delete(destination);
+      const at = waiting?.findLastIndex((line) => isFit(line, wanted)) ?? -1;
+      if (!waiting || at === -1) return undefined;
+      const [line] = waiting.splice(at, 1);
+      if (waiting.length === 0) idle.delete(destination);
       return line;
     },
-    open: async (destination, only) => {
+    open: async (destination, wanted, only) => {
       const relay = destination === RELAY;
-      const none = { host: null, address: null, tls: null, dialogue: [] };
+      const none = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
       let candidates = only;
       if (!candidates) {
-        const resolved = await resolveRoute(options.routing, destination);
+        const goesLast = (host: string): boolean => wanted.avoid.has(host) || hosts.goesLast(host);
+        const resolved = await resolveRoute(options.routing, destination, goesLast);
         if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: none };
         candidates = resolved.candidates;
       }
       let failure: Opened | undefined;
       for (const [index, candidate] of candidates.entries()) {
         if (opening.signal.aborted) break;
-        const opened = await openOne(candidate);
-        if (opened.ok) return { ok: true, line: adopt(opened.session, destination, candidates.slice(index + 1)) };
+        const opened = await openOne(candidate, wanted.tls);
+        if (opened.ok) {
+          const rest = candidates.slice(index + 1);
+          return { ok: true, line: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
+        }
         const { error } = opened;
         const facts = {
           host: candidate.host,
           address: error.remoteAddress ?? null,
           tls: error.tlsVersion ?? null,
+          tlsFallback: null,
           dialogue: error.dialogue,
         };
         // An exchanger that may recover weighs more than one that refuses for good.
@@ -137,7 +161,7 @@ export function openConnections(options: ConnectionOptions): Connections {
     release: (line) => {
       const share = line.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION;
       if (!line.session.usable) return;
-      if (line.used >= share || opening.signal.aborted) {
+      if (line.spare || line.used >= share || opening.signal.aborted) {
         void line.session.quit();
         return;
       }
@@ -175,6 +199,17 @@ export function openConnections(options: ConnectionOptions): Connections {
       await Promise.all(all.map((line) => line.session.quit()));
     },
   };
+}
+
+/** Whether a message may go over this session. */
+export function isFit(line: Line, wanted: Wanted): boolean {
+  return satisfies(line.session, wanted.tls) && !wanted.avoid.has(line.session.remoteHost);
+}
+
+/** Whether a failed opening says something about the host, and not about what was asked of it. */
+function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
+  if (local || cause === 'ECANCELLED') return false;
+  return stage === 'connect' || stage === 'banner' || stage === 'ehlo' || reply?.code === 421;
 }
 
 /** Whether a session has messages left before it is closed. */

@@ -5,13 +5,14 @@
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
  * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be mended.
- * Bounded: 5 exchangers, 5 addresses each, whatever the domain lists. The relay was named by the operator, so that its
+ * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers,
+ * 5 addresses each, whatever the domain lists; when five have failed, others stand in front of them. The relay was named by the operator, so that its
  * address may be private.
  */
 import type { Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { addressRefusal, type Cidr } from '../net/address-guard.ts';
-import type { Dns } from '../net/dns.ts';
+import type { Dns, MxHost } from '../net/dns.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
@@ -44,9 +45,25 @@ export function destinationOf(routing: Pick<Routing, 'route'>, recipient: string
   return domainToAscii(domain) ?? domain.toLowerCase();
 }
 
+/** Whether a host is tried after all others. */
+export type GoesLast = (host: string) => boolean;
+
 /** Looks up where mail for this destination goes. Never throws because of the DNS. */
-export function resolveRoute(routing: Routing, destination: string): Promise<Resolved> {
-  return routing.route.kind === 'relay' ? resolveRelay(routing) : resolveExchangers(routing, destination);
+export function resolveRoute(routing: Routing, destination: string, goesLast: GoesLast): Promise<Resolved> {
+  if (routing.route.kind === 'relay') return resolveRelay(routing);
+  return resolveExchangers(routing, { domain: destination, goesLast });
+}
+
+/** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
+export function inOrder(exchangers: readonly MxHost[], goesLast: GoesLast): string[] {
+  const ranked = exchangers.map(({ host, preference }) => ({
+    host,
+    last: goesLast(host),
+    preference,
+    lot: Math.random(),
+  }));
+  ranked.sort((a, b) => Number(a.last) - Number(b.last) || a.preference - b.preference || a.lot - b.lot);
+  return ranked.map(({ host }) => host);
 }
 
 function temporary(message: string, options: { cause: string; relay: boolean }): Resolved {
@@ -83,7 +100,10 @@ async function resolveRelay(routing: Routing): Promise<Resolved> {
   };
 }
 
-async function resolveExchangers(routing: Routing, domain: string): Promise<Resolved> {
+async function resolveExchangers(
+  routing: Routing,
+  { domain, goesLast }: { domain: string; goesLast: GoesLast },
+): Promise<Resolved> {
   const mx = await routing.dns.resolveMx(domain);
   if (mx.status === 'temporary') {
     return temporary(`the MX records of ${domain} cannot be looked up (${mx.cause})`, {
@@ -100,7 +120,7 @@ async function resolveExchangers(routing: Routing, domain: string): Promise<Reso
     return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
   }
   // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
-  const hosts = mx.status === 'found' ? mx.value.hosts.slice(0, MAX_EXCHANGERS).map((one) => one.host) : [domain];
+  const hosts = mx.status === 'found' ? inOrder(mx.value.hosts, goesLast).slice(0, MAX_EXCHANGERS) : [domain];
   const candidates: Candidate[] = [];
   const refused: string[] = [];
   let unsure: string | undefined;

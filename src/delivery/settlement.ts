@@ -27,6 +27,8 @@ export interface AttemptFacts {
   host: string | null;
   address: string | null;
   tls: string | null;
+  /** Why the mail went in the clear although TLS is offered, in words. */
+  tlsFallback: string | null;
   dialogue: AttemptRecord['dialogue'];
 }
 
@@ -88,6 +90,7 @@ function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
     host: facts.host,
     address: facts.address,
     tls: facts.tls,
+    ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
     dialogue: facts.dialogue,
     reply: outcome.reply,
     outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',
@@ -100,6 +103,7 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
     remoteHost: facts?.host ?? null,
     reply: outcome.reply,
     tls: facts?.tls ?? null,
+    ...(facts?.tlsFallback ? { tlsFallback: facts.tlsFallback } : {}),
     attempts,
     latencyMs: Math.max(0, nowMs - job.createdAt),
   };

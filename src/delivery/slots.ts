@@ -11,6 +11,7 @@ import type { Database } from '../storage/database.ts';
 import { isStillVerified, type KeysFor, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, Line } from './connections.ts';
+import type { HostMemory } from './host-memory.ts';
 import type { BodyHashes } from './large.ts';
 import type { Marks } from './marks.ts';
 import { expiredWhileSuspended, judge, type Outcome } from './outcome.ts';
@@ -41,6 +42,7 @@ export interface SlotDeps {
   window: Window;
   schedule: Schedule;
   connections: Connections;
+  hosts: HostMemory;
   settler: Settler;
   marks: Marks;
   random(): number;
@@ -165,9 +167,13 @@ export function openSlots(deps: SlotDeps): Slots {
       destination: destination.key,
       prepared,
       connections,
+      hosts: deps.hosts,
       hostname: deps.hostname,
       now: () => clock.now(),
-      holds: () => group.every((held) => deps.holds(held)),
+      holds: () => group.every((held) => held.state !== 'trying' || deps.holds(held)),
+      onDone: (results) => {
+        for (const one of results) if (one.kind === 'judged') settle(one.held, one);
+      },
       ...lines,
     });
   };
@@ -188,9 +194,10 @@ export function openSlots(deps: SlotDeps): Slots {
       host: session?.remoteHost ?? null,
       address: session?.remoteAddress ?? null,
       tls: session?.tls ?? null,
+      tlsFallback: session?.tlsFallback ?? null,
       dialogue: [],
     };
-    for (const held of group) settle(held, { outcome, facts });
+    for (const held of group) if (held.state === 'trying') settle(held, { outcome, facts });
   };
 
   /** One email over one session, within the deadline for all of it; answers the session to go on with. */

@@ -22,6 +22,7 @@ import { type BlobRemover, createBlobRemover } from '../storage/remove-blobs.ts'
 import type { KeysFor } from './attempt.ts';
 import { startClockWatch } from './clock-watch.ts';
 import { type Connections, openConnections } from './connections.ts';
+import { openHostMemory } from './host-memory.ts';
 import { type Intake, startIntake } from './intake.ts';
 import { openMarks, WATCH_MS } from './marks.ts';
 import { parked } from './outcome.ts';
@@ -103,8 +104,9 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   const connectionsFor = (key: string) =>
     sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, deps.connectionShare?.() ?? 1);
   const schedule = openSchedule({ connectionsFor, slots: SLOTS });
+  const hosts = openHostMemory(() => clock.now());
   const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
-  const connections = openConnections({ routing, helo: deps.hostname, ...timeouts });
+  const connections = openConnections({ routing, hosts, helo: deps.hostname, ...timeouts });
   let stopping: Promise<void> | undefined;
   const open = (): boolean => !stopping && !settler.paused;
 
@@ -130,7 +132,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     },
   });
   const slots: Slots = openSlots({
-    ...{ database, blobs, clock, log, window, schedule, connections, settler, marks, open },
+    ...{ database, blobs, clock, log, window, schedule, connections, hosts, settler, marks, open },
     hostname: deps.hostname,
     keysFor: deps.keysFor,
     isSuspended: deps.isSuspended ?? (() => false),

@@ -107,6 +107,8 @@ export interface AttemptRecord {
   address: string | null;
   /** Such as `TLSv1.3`, or null when the mail went in the clear or no connection was made. */
   tls: string | null;
+  /** Why the mail went in the clear although the host offers TLS, in words. */
+  tlsFallback?: string;
   dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
   /** The reply that decided, or what happened instead of one. */
   reply: string | null;

@@ -41,7 +41,8 @@ export interface EmailFile {
 
 /** What the delivery needs to know of an email beside its bytes; stored as JSON. */
 export interface EmailOptions {
-  requireTls: boolean;
+  /** What the connection must offer: encryption, or also a certificate that is valid for the exchanger. */
+  requireTls: boolean | 'verified';
   /** An address in the header is not ASCII: the next server must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
   /** The content has bytes above 0x7F: the next server must offer 8BITMIME (RFC 6152). */

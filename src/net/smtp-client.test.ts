@@ -138,17 +138,16 @@ test('verification: name and issuer must be right, with STARTTLS and with implic
   }
 });
 
-test('TLS required and not offered is a refusal of ours', async () => {
+test('TLS required and not offered ends the attempt: tried again, never in the clear', async () => {
   const error = await refused(await start(), { tls: 'required' });
-  assert.equal(error.stage, 'starttls');
-  assert.equal(error.local?.enhanced, '5.7.10');
+  assert.deepEqual([error.stage, error.cause, error.local], ['starttls', 'ENOTLS', undefined]);
 });
 
 test('bytes in the clear behind the 220 of STARTTLS: dropped, and never used as a reply', async () => {
   const sink = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250 injected\r\n' } } });
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
-  assert.equal(error.cause, 'EPROTOCOL');
+  assert.equal(error.cause, 'EINJECTED');
   await waitUntil('the connection to be gone', () => sink.connections.now === 0);
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
   const half = await start({ tls: 'starttls', script: { starttls: { reply: '220 go', inject: '250-half' } } });
@@ -156,7 +155,7 @@ test('bytes in the clear behind the 220 of STARTTLS: dropped, and never used as 
 });
 
 test('a broken handshake ends the attempt: no command in the clear follows', async () => {
-  const sink = await start({ tls: 'starttls', script: { starttls: { brokenHandshake: true } } });
+  const sink = await start({ tls: 'starttls', script: { starttls: { handshake: 'garbage' } } });
   const error = await refused(sink);
   assert.equal(error.stage, 'tls');
   assert.match(error.cause ?? '', /SSL|EPROTO|ECONNRESET/);
@@ -164,10 +163,24 @@ test('a broken handshake ends the attempt: no command in the clear follows', asy
   assert.deepEqual(sink.commands, ['EHLO mail.example.com', 'STARTTLS']);
 });
 
-test('a refused STARTTLS ends the attempt with its reply', async () => {
-  const error = await refused(await start({ tls: 'starttls', script: { starttls: '454 4.7.0 not now' } }));
-  assert.equal(error.stage, 'starttls');
-  assert.equal(error.reply?.code, 454);
+test('a refused STARTTLS: on in the clear where nothing asks for TLS, the end where something does, or where a password waits', async () => {
+  for (const reply of ['454 4.7.0 not now', '502 5.5.1 what', '554 5.7.3 no']) {
+    const sink = await start({ tls: 'starttls', script: { starttls: reply } });
+    const session = await opened(sink);
+    assert.deepEqual([session.tls, session.verified], [undefined, false]);
+    assert.equal(session.tlsFallback, `the server offers STARTTLS and refuses it: ${reply}`);
+    assert.equal((await session.send(mail)).recipients[0]?.accepted, true);
+    assert.equal(sink.connections.total, 1, 'the same session');
+    const auth = { user: 'relay', pass: 'secret' };
+    for (const strict of [{ tls: 'required' }, { verifyCertificate: true }, { auth }] as const) {
+      const error = await refused(sink, strict);
+      assert.deepEqual([error.stage, error.reply?.code], ['starttls', Number(reply.slice(0, 3))]);
+    }
+    assert.equal(sink.messages.length, 1);
+    assert.ok(!sink.commands.some((line) => line.startsWith('AUTH')));
+  }
+  const closing = await refused(await start({ tls: 'starttls', script: { starttls: '421 4.3.2 closing' } }));
+  assert.deepEqual([closing.stage, closing.reply?.code], ['starttls', 421]);
 });
 
 for (const mechanism of ['PLAIN', 'LOGIN']) {

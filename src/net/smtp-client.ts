@@ -10,6 +10,7 @@ import { startDialogue } from './smtp-dialogue.ts';
 import { greet } from './smtp-greeting.ts';
 import { runTransaction } from './smtp-transaction.ts';
 import type {
+  DialogueLine,
   OpenSmtpOptions,
   OpenSmtpResult,
   SendResult,
@@ -31,6 +32,7 @@ export type {
   SmtpSession,
   SmtpStage,
   SmtpTimeouts,
+  TlsNeed,
 } from './smtp-types.ts';
 
 const DEFAULT_TIMEOUTS: SmtpTimeouts = {
@@ -48,11 +50,16 @@ const QUIT_MS = 2_000;
 
 function makeSession(
   connection: SmtpConnection,
-  options: { host: string; extensions: Map<string, string>; timeouts: SmtpTimeouts },
+  options: Pick<OpenSmtpOptions, 'host' | 'verifyCertificate' | 'earlier'> & {
+    extensions: Map<string, string>;
+    tlsFallback: string | undefined;
+    timeouts: SmtpTimeouts;
+  },
 ): SmtpSession {
-  const { host, extensions, timeouts } = options;
-  const opening = connection.dialogue.lines;
+  const { host, extensions, tlsFallback, timeouts } = options;
+  const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
   const tls = connection.tls;
+  const verified = options.verifyCertificate && tls !== undefined;
   let needsReset = false;
   let sentCount = 0;
   let busy = false;
@@ -83,7 +90,7 @@ function makeSession(
         dialogue: dialogue.lines,
       };
     }
-    const result = await runTransaction({ connection, extensions, timeouts, host }, message);
+    const result = await runTransaction({ connection, extensions, timeouts, host, verified }, message);
     needsReset = result.needsReset;
     if (result.completed) sentCount += 1;
     // RFC 5321 §3.8: after a 421 the server closes, whatever it answered before.
@@ -97,6 +104,8 @@ function makeSession(
     remoteHost: host,
     remoteAddress: connection.remoteAddress,
     tls,
+    verified,
+    tlsFallback,
     extensions,
     opening,
     get usable() {
@@ -138,11 +147,12 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
     throw new Error('credentials must not hold NUL');
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const dialogue = startDialogue();
+  const spoken = (): DialogueLine[] => [...(options.earlier ?? []), ...dialogue.lines];
   const reached = await connectTcp({ ...options, ...timeouts });
   if (!reached.ok) {
     const { stage, cause, message, address } = reached;
     const dialled = address === undefined ? {} : { remoteAddress: address };
-    return { ok: false, error: { stage, cause, message, ...dialled, dialogue: dialogue.lines } };
+    return { ok: false, error: { stage, cause, message, ...dialled, dialogue: spoken() } };
   }
   const connection = smtpConnection(reached.socket, dialogue);
   const onAbort = (): void => connection.breakOff('ECANCELLED', 'the attempt was cancelled');
@@ -150,13 +160,11 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
   const greeting = await greet(connection, options, timeouts);
   options.signal?.removeEventListener('abort', onAbort);
   if (greeting.ok) {
-    return {
-      ok: true,
-      session: makeSession(connection, { host: options.host, extensions: greeting.extensions, timeouts }),
-    };
+    const { extensions, tlsFallback } = greeting;
+    return { ok: true, session: makeSession(connection, { ...options, extensions, tlsFallback, timeouts }) };
   }
   const tlsVersion = connection.tls;
   connection.breakOff('ECANCELLED', 'the session could not be opened');
-  const error = { ...greeting.error, remoteAddress: reached.address, dialogue: dialogue.lines };
+  const error = { ...greeting.error, remoteAddress: reached.address, dialogue: spoken() };
   return { ok: false, error: tlsVersion === undefined ? error : { ...error, tlsVersion } };
 }

@@ -57,6 +57,9 @@ function messageRefusal(
   if (message.requireTls && connection.tls === undefined) {
     return refuse(550, '5.7.10', `${host} offers no TLS, and the message requires it`, 'starttls');
   }
+  if (message.requireTls === 'verified' && !context.verified) {
+    return refuse(550, '5.7.10', `the certificate of ${host} was not checked, and the message requires it`, 'starttls');
+  }
   if (UNSAFE.test(message.mailFrom)) {
     return refuse(553, '5.1.7', 'the sender has characters that no SMTP command may hold');
   }

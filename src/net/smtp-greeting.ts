@@ -4,17 +4,19 @@
  *   banner → ehlo → [starttls → tls → ehlo] → [auth] → ready
  *
  * Rules that are never bent: what was learnt before TLS is forgotten after it (RFC 3207 §4.2); bytes that came in the clear
- * behind the 220 end the connection; after any failure of STARTTLS or the handshake nothing more is said in the clear;
- * a password goes only through TLS or to this very machine.
+ * behind the 220 end the connection; after a handshake that failed nothing more is said on it; a password goes only through
+ * TLS or to this very machine. A peer that refuses STARTTLS (4xx, 5xx) is spoken to in the clear where `allowsClear` says so.
  */
 import { addressRefusal } from './address-guard.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, OpenSmtpOptions, SmtpError, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
-import { clientTlsOptions } from './tls.ts';
+import { allowsClear, clientTlsOptions, startTlsRefused } from './tls.ts';
 
 type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress'>;
 
 type Greeting = { ok: true; extensions: Map<string, string> } | { ok: false; error: GreetingError };
+
+export type Greeted = Greeting & { tlsFallback?: string };
 
 function fail(error: GreetingError): { ok: false; error: GreetingError } {
   return { ok: false, error };
@@ -66,7 +68,7 @@ async function upgrade(
     connection.breakOff('EPROTOCOL', 'bytes followed in the clear behind the reply to STARTTLS');
     return fail({
       stage: 'tls',
-      cause: 'EPROTOCOL',
+      cause: 'EINJECTED',
       message: 'the peer, or somebody on the way, sent bytes in the clear behind its reply to STARTTLS',
     });
   }
@@ -116,29 +118,43 @@ async function authenticate(
   return undefined;
 }
 
+/** From the EHLO that offers STARTTLS to the one inside TLS, or on in the clear where both sides allow it. */
+async function secure(
+  connection: SmtpConnection,
+  offered: Greeting & { ok: true },
+  { options, timeouts }: { options: OpenSmtpOptions; timeouts: SmtpTimeouts },
+): Promise<Greeted> {
+  const known = allowsClear(options) ? options.clearBecause?.(connection.remoteAddress) : undefined;
+  if (known !== undefined) return { ...offered, tlsFallback: known };
+  const secured = await upgrade(connection, options, timeouts);
+  if (secured.ok) return sayHello(connection, options.helo, timeouts.greetingMs);
+  const { stage, reply } = secured.error;
+  // After a 421 the peer closes; any other refusal leaves the session as it was (RFC 3207 §4).
+  const refusal = stage === 'starttls' && reply && reply.code >= 400 && reply.code !== 421 && !connection.broken;
+  return refusal && allowsClear(options) ? { ...offered, tlsFallback: startTlsRefused(reply) } : secured;
+}
+
 /** Brings a connection to the point where MAIL may follow; the extensions are those of the EHLO in force. */
 export async function greet(
   connection: SmtpConnection,
   options: OpenSmtpOptions,
   timeouts: SmtpTimeouts,
-): Promise<Greeting> {
+): Promise<Greeted> {
   if (options.tls === 'implicit') {
     const secured = await handshake(connection, options, timeouts);
     if (!secured.ok) return secured;
   }
   const banner = await connection.expect(1, timeouts.bannerMs);
   if (banner.replies[0]?.code !== 220) return failed('banner', banner);
-  let hello = await sayHello(connection, options.helo, timeouts.greetingMs);
+  let hello: Greeted = await sayHello(connection, options.helo, timeouts.greetingMs);
   if (!hello.ok) return hello;
   const wantsStartTls = options.tls === 'opportunistic' || options.tls === 'required';
   if (wantsStartTls && hello.extensions.has('STARTTLS')) {
-    const secured = await upgrade(connection, options, timeouts);
-    if (!secured.ok) return secured;
-    hello = await sayHello(connection, options.helo, timeouts.greetingMs);
+    hello = await secure(connection, hello, { options, timeouts });
     if (!hello.ok) return hello;
   } else if (options.tls === 'required') {
-    const text = `${options.host} does not offer STARTTLS, and TLS is required`;
-    return refused('starttls', { code: 550, enhanced: '5.7.10', text });
+    const message = `${options.host} does not offer STARTTLS, and TLS is required`;
+    return fail({ stage: 'starttls', cause: 'ENOTLS', message });
   }
   if (!options.auth) return hello;
   const { auth, host } = options;

@@ -22,6 +22,8 @@ export interface TransactionContext {
   extensions: ReadonlyMap<string, string>;
   timeouts: SmtpTimeouts;
   host: string;
+  /** The certificate was checked, and is valid for `host`. */
+  verified: boolean;
 }
 
 export interface TransactionResult {

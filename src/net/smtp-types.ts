@@ -20,6 +20,9 @@ export type SmtpStage =
   | 'dot'
   | 'reset';
 
+/** What a message asks of the connection: nothing, encryption, or encryption towards a proven peer. */
+export type TlsNeed = boolean | 'verified';
+
 /** One line as it was said: `C` is us, `S` the peer; `atMs` counts from the start of the opening or of the message. */
 export interface DialogueLine {
   atMs: number;
@@ -38,9 +41,12 @@ export interface SmtpError {
   stage: SmtpStage;
   /** What the peer answered, when it was an answer that ended the attempt. */
   reply?: SmtpReply;
-  /** Error code: ECONNREFUSED, ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, ENOADDRESS, a TLS code, …. */
+  /**
+   * Error code: ECONNREFUSED, ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, ENOADDRESS, a TLS code, ENOTLS (TLS is required
+   * and not offered), EINJECTED (bytes in the clear behind the reply to STARTTLS).
+   */
   cause?: string;
-  /** Set instead of `reply` when we refused, e.g. TLS required and not offered. */
+  /** Set instead of `reply` when we refused, e.g. to send a password in the clear. */
   local?: LocalRefusal;
   /** One sentence for the log and the attempt's record. */
   message: string;
@@ -86,6 +92,10 @@ export interface OpenSmtpOptions {
   tls: 'never' | 'opportunistic' | 'required' | 'implicit';
   /** Check the certificate against `host`; a failure ends the attempt at stage `tls`. */
   verifyCertificate: boolean;
+  /** Why opportunistic TLS is not even tried at this address, in words: it was seen to fail. */
+  clearBecause?(address: string): string | undefined;
+  /** Lines of an earlier connection of the same attempt, which stand before this one's. */
+  earlier?: readonly DialogueLine[];
   auth?: { user: string; pass: string };
   /** Local source address to bind to. */
   localAddress?: string;
@@ -110,8 +120,8 @@ export interface SmtpMessage {
   smtpUtf8: boolean;
   /** The content has bytes above 0x7f: 8BITMIME is needed. */
   eightBit: boolean;
-  /** Refuse to send over a connection that is not encrypted. */
-  requireTls?: boolean;
+  /** Refuse to send over a connection that offers less. */
+  requireTls?: TlsNeed;
   /**
    * Asked in the moment before the final dot is written, without which the peer takes nothing. False: the connection is cut
    * instead, and the message ends with the cause ECANCELLED.
@@ -143,6 +153,10 @@ export interface SmtpSession {
   readonly remoteAddress: string;
   /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
   readonly tls: string | undefined;
+  /** The certificate was checked, and is valid for `remoteHost`. */
+  readonly verified: boolean;
+  /** Why the session is in the clear although the peer offers TLS, in words. */
+  readonly tlsFallback: string | undefined;
   /** Names in upper case with their parameters, of the EHLO in force. */
   readonly extensions: ReadonlyMap<string, string>;
   /** The dialogue from the banner to the last reply before the first message. */

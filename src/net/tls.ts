@@ -5,6 +5,8 @@
  */
 import { isIP } from 'node:net';
 import tls, { type ConnectionOptions, type SecureContext } from 'node:tls';
+import type { SmtpReply } from '../mail/smtp-reply.ts';
+import type { OpenSmtpOptions } from './smtp-types.ts';
 
 let opportunistic: SecureContext | undefined;
 let verified: SecureContext | undefined;
@@ -33,4 +35,16 @@ export function clientTlsOptions(host: string, options: { verify: boolean }): Co
     // For an IP literal there is no SNI (RFC 6066 §3); Node checks the certificate against `host` then.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
   };
+}
+
+/**
+ * Whether mail may go in the clear where TLS is offered and fails: nobody asked for it, and there is neither a password nor a
+ * certificate to protect.
+ */
+export function allowsClear(options: Pick<OpenSmtpOptions, 'tls' | 'verifyCertificate' | 'auth'>): boolean {
+  return options.tls === 'opportunistic' && !options.verifyCertificate && options.auth === undefined;
+}
+
+export function startTlsRefused(reply: SmtpReply): string {
+  return `the server offers STARTTLS and refuses it: ${reply.code} ${reply.text}`;
 }

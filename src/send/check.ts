@@ -45,7 +45,7 @@ export interface CheckedMail {
   sendAtMs: number | null;
   expiresAfterSeconds: number;
   retain: Retain;
-  requireTls: boolean;
+  requireTls: boolean | 'verified';
   sandboxOutcome: string | undefined;
   attachmentSubmissionId: string | undefined;
   /** Id or name of the stored template whose parts stand in for those not given here; see template.ts. */

@@ -94,7 +94,13 @@ export const sendBody = closed(
     listUnsubscribe: Type.Optional(
       Type.Boolean({ description: 'adds List-Unsubscribe headers for one-click unsubscribing (RFC 8058)' }),
     ),
-    requireTls: Type.Optional(Type.Boolean({ description: 'refuse to hand the mail over without verified TLS' })),
+    requireTls: Type.Optional(
+      Type.Union([Type.Boolean(), Type.Literal('verified')], {
+        default: false,
+        description:
+          'true: never in the clear, which keeps off those who only listen; "verified": only to a mail server whose certificate is valid for its name. The mail waits otherwise, and bounces when it expires',
+      }),
+    ),
   },
   { title: 'SendRequest', description: 'One email to 1 to 50 recipients.' },
 );

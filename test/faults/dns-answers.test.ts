@@ -106,9 +106,11 @@ for (const [stage, reply] of [
 ] as const) {
   test(`an exchanger that answers ${reply} at ${stage} leaves the mail to the next one`, async (t) => {
     const domain = `next-${stage}.example`;
+    // A name of its own: an exchanger that failed is tried last for a while.
+    dns.zone[`first.${domain}`] = { A: ['127.0.0.3'] };
     dns.zone[domain] = {
       MX: [
-        [10, 'first.example'],
+        [10, `first.${domain}`],
         [20, 'second.example'],
       ],
     };

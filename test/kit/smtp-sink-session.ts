@@ -153,15 +153,16 @@ export class SinkSession {
     const rule = this.#shared.script.starttls;
     const code = await this.#act('starttls', line);
     if (code !== 220) return code !== 0;
-    if (typeof rule === 'object' && 'brokenHandshake' in rule && rule.brokenHandshake) {
-      this.#socket.write('this is no handshake\r\n'.repeat(3));
-      this.#socket.end();
-      return false;
-    }
     this.#reader.stop();
+    if (typeof rule === 'object' && 'handshake' in rule && rule.handshake) return this.#breakHandshake(rule.handshake);
     if (this.#reader.hasSurplus) this.#shared.sink.violations.push('bytes in the clear behind STARTTLS');
     const certificate = this.#shared.options.certificate ?? testCertificate();
-    const secure = new tls.TLSSocket(this.#socket, { isServer: true, ...certificate });
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } as const;
+    const options = { ...certificate, ...(this.#shared.options.oldTls ? old : {}) };
+    const secure = new tls.TLSSocket(this.#socket, {
+      isServer: true,
+      secureContext: tls.createSecureContext(options),
+    });
     secure.on('error', () => {});
     const done = await new Promise<boolean>((resolve) => {
       secure.once('secure', () => resolve(true)).once('close', () => resolve(false));
@@ -171,6 +172,21 @@ export class SinkSession {
     this.#tls = secure.getProtocol() ?? undefined;
     this.#reader = new SinkReader(secure, (violation) => this.#shared.sink.violations.push(violation));
     return true;
+  }
+
+  /** Always the end of the session; a stalled one ends with the client's patience. */
+  async #breakHandshake(how: 'garbage' | 'reset' | 'stalled' | 'alert'): Promise<false> {
+    const socket = this.#socket;
+    if (how === 'stalled') {
+      await new Promise((resolve) => socket.resume().once('close', resolve));
+      return false;
+    }
+    await new Promise((resolve) => socket.once('data', resolve).once('close', resolve).resume());
+    // A fatal alert: handshake_failure (40).
+    if (how === 'alert') socket.end(Buffer.from([21, 3, 3, 0, 2, 2, 40]));
+    else if (how === 'garbage') socket.end('this is no handshake\r\n'.repeat(3));
+    else socket.resetAndDestroy();
+    return false;
   }
 
   async #authenticate(line: string): Promise<boolean> {

@@ -57,8 +57,8 @@ export type SinkAction =
       silent?: boolean;
       /** Cut the connection after the reply, or instead of it. */
       drop?: boolean;
-      /** For starttls: answer 220 and then garbage instead of a handshake. */
-      brokenHandshake?: boolean;
+      /** For starttls: what follows the reply in place of a handshake. */
+      handshake?: 'garbage' | 'reset' | 'stalled' | 'alert';
     };
 
 /** One action for always, several for the first times (then the default), or a function; undefined is the default. */
@@ -71,6 +71,8 @@ export interface SinkOptions {
   script?: Partial<Record<SinkStage, SinkRule>>;
   tls?: 'none' | 'starttls' | 'implicit';
   certificate?: TestCertificate;
+  /** Speaks TLS 1.0 only, as very old servers do. */
+  oldTls?: boolean;
   /** Lines of the EHLO answer; STARTTLS and AUTH are added by themselves. */
   extensions?: string[];
   /** Demands this user and password. */

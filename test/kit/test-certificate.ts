@@ -19,31 +19,51 @@ function subjectAltName(name: string): string {
   return /^[\d.]+$/.test(name) || name.includes(':') ? `IP:${name}` : `DNS:${name}`;
 }
 
-/** A certificate for these DNS names and IP addresses. Throws when openssl is not installed. */
-export function testCertificate(names: string[] = ['localhost', '127.0.0.1', '::1']): TestCertificate {
-  const known = made.get(names.join());
+function openssl(args: string[]): void {
+  execFileSync('openssl', args, { stdio: 'pipe' });
+}
+
+type Files = Record<'key' | 'cert' | 'request', string>;
+
+function inFolder(id: string, make: (files: Files) => void): TestCertificate {
+  const known = made.get(id);
   if (known) return known;
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-cert-'));
   try {
-    const key = path.join(folder, 'key.pem');
-    const cert = path.join(folder, 'cert.pem');
-    const request = [
+    const at = (name: string): string => path.join(folder, name);
+    const files = { key: at('key.pem'), cert: at('cert.pem'), request: at('request.pem') };
+    make(files);
+    const certificate = { key: readFileSync(files.key, 'utf8'), cert: readFileSync(files.cert, 'utf8') };
+    made.set(id, certificate);
+    return certificate;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** One for this name whose time is over. */
+export function expiredCertificate(name: string): TestCertificate {
+  return inFolder(`expired ${name}`, ({ key, cert, request }) => {
+    const asked = [
       'req',
-      '-x509',
       '-newkey',
       'ec',
       '-pkeyopt',
       'ec_paramgen_curve:prime256v1',
       '-nodes',
-      '-days',
-      '2',
+      '-subj',
+      `/CN=${name}`,
     ];
+    openssl([...asked, '-addext', `subjectAltName=${subjectAltName(name)}`, '-keyout', key, '-out', request]);
+    openssl(['x509', '-req', '-in', request, '-signkey', key, '-days', '-1', '-copy_extensions', 'copy', '-out', cert]);
+  });
+}
+
+/** A certificate for these DNS names and IP addresses. Throws when openssl is not installed. */
+export function testCertificate(names: string[] = ['localhost', '127.0.0.1', '::1']): TestCertificate {
+  return inFolder(names.join(), ({ key, cert }) => {
+    const asked = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
     const subject = ['-subj', `/CN=${names[0]}`, '-addext', `subjectAltName=${names.map(subjectAltName).join(',')}`];
-    execFileSync('openssl', [...request, ...subject, '-keyout', key, '-out', cert], { stdio: 'pipe' });
-    const certificate = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
-    made.set(names.join(), certificate);
-    return certificate;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+    openssl([...asked, ...subject, '-keyout', key, '-out', cert]);
+  });
 }

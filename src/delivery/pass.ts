@@ -1,0 +1,113 @@
+/**
+ * One pass of an email over one session: what became of each recipient, whether it goes on to the next exchanger in the same attempt,
+ * and what is remembered of the host.
+ */
+import type { RecipientResult, SendResult } from '../net/smtp-client.ts';
+import type { Line } from './connections.ts';
+import type { HostMemory } from './host-memory.ts';
+import { judge, type Outcome } from './outcome.ts';
+import { RELAY } from './route.ts';
+import type { AttemptFacts } from './settlement.ts';
+import type { Held } from './window.ts';
+
+const MAX_RETURNS = 3;
+
+export type RecipientOutcome = { held: Held } & (
+  | { kind: 'judged'; outcome: Outcome; facts: AttemptFacts }
+  | { kind: 'again' }
+);
+
+export type Clocked = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
+
+/** Whether a recipient may be put back once more without an attempt. */
+export function mayReturn(held: Held, most: number = MAX_RETURNS): boolean {
+  return held.returns < most;
+}
+
+function isSilentClose(result: RecipientResult): boolean {
+  const early = result.stage === 'mail' || result.stage === 'reset';
+  return early && !result.local && (result.reply === undefined || result.reply.code === 421);
+}
+
+function isTooMany(result: RecipientResult, sent: SendResult): boolean {
+  const { reply } = result;
+  if (result.stage !== 'rcpt' || reply?.code !== 452) return false;
+  const said = reply.enhanced === '4.5.3' || /too many recipients/i.test(reply.text);
+  return said && sent.recipients.some((other) => other.accepted);
+}
+
+/** What one session made of the recipients that were sent over it. */
+export interface Pass {
+  line: Line;
+  sent: SendResult;
+  reused: boolean;
+  /** What was said on earlier sessions of the same attempt. */
+  earlier: AttemptFacts['dialogue'];
+  clocked: Clocked;
+}
+
+/** All that was said in this attempt so far. */
+export function dialogueOf({ line, sent, reused, earlier }: Pass): AttemptFacts['dialogue'] {
+  if (earlier.length === 0 && reused) return sent.dialogue;
+  return [...earlier, ...(reused ? [] : line.session.opening), ...sent.dialogue];
+}
+
+/** The outcome of each recipient, in their order. */
+export function judgePass(
+  { group, destination }: { group: readonly Held[]; destination: string },
+  pass: Pass,
+): RecipientOutcome[] {
+  const { sent, reused } = pass;
+  const { session } = pass.line;
+  const facts: AttemptFacts = {
+    ...pass.clocked,
+    host: session.remoteHost,
+    address: session.remoteAddress,
+    tls: session.tls ?? null,
+    tlsFallback: session.tlsFallback ?? null,
+    dialogue: dialogueOf(pass),
+  };
+  return group.map((held, index): RecipientOutcome => {
+    const result = sent.recipients[index]!;
+    const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
+    const again = isTooMany(result, sent) || (reused && isSilentClose(result));
+    if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
+    const outcome = judge({ ...result, relay: destination === RELAY });
+    return { held, kind: 'judged', outcome, facts };
+  });
+}
+
+/**
+ * Whether the recipient goes on to the next exchanger at once (RFC 5321 §5.1, contract 6 "Restraint"): the fault is temporary, the
+ * final dot was not written, and the reply does not speak of the rate at which we send, which exchangers of one domain count together.
+ * Greylisting does go on: the next exchanger may know us, and if not it begins to.
+ */
+export function goesOn(one: RecipientOutcome, result: RecipientResult): boolean {
+  if (one.kind === 'again' || one.outcome.kind !== 'temporary') return false;
+  const { category } = one.outcome;
+  return result.stage !== 'dot' && !result.local && category !== 'rate-limited' && category !== 'our-side';
+}
+
+/** The later word counts, unless an exchanger refuses for good where a better one may still take the mail. */
+export function weigh(before: RecipientOutcome | undefined, now: RecipientOutcome): RecipientOutcome {
+  if (before?.kind !== 'judged' || now.kind !== 'judged' || now.outcome.kind !== 'permanent') return now;
+  return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
+}
+
+/** What is to be remembered of a host after a pass. */
+export function learn(hosts: HostMemory, { line, sent, reused }: Pass, group: readonly Held[]): void {
+  const { session } = line;
+  if (reused && sent.recipients.every(isSilentClose)) return;
+  if (sent.recipients.some((one) => one.accepted)) hosts.worked(session.remoteHost);
+  else if (sent.recipients.some((one) => isHostFault(one))) hosts.failed(session.remoteHost);
+  for (const [index, { stage, accepted, reply }] of sent.recipients.entries()) {
+    if (stage !== 'dot' || accepted || (reply && reply.code >= 500)) continue;
+    hosts.dotFailed(group[index]!.job.messageId, session.remoteHost);
+  }
+}
+
+/** It hung up, stalled, said 421 or talked nonsense: that is no word about a recipient. */
+function isHostFault({ reply, local, cause, accepted }: RecipientResult): boolean {
+  if (accepted || local || cause === 'ECANCELLED' || cause === 'ECONTENT') return false;
+  return reply === undefined || reply.code === 421;
+}

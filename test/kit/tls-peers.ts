@@ -1,0 +1,83 @@
+/**
+ * Fourteen receivers, good and bad at TLS, each with a domain, an exchanger and an address of its own, all on one port: what the tests
+ * of TLS send to, ours and those with another server as the sender. A peer says what must become of a mail that asks for no TLS,
+ * for encryption, and for a certificate that is valid.
+ */
+import { freePort } from './free-ports.ts';
+import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';
+import { expiredCertificate, testCertificate } from './test-certificate.ts';
+
+/** Delivered encrypted, delivered in the clear, or not handed over at all. */
+export type Fate = 'encrypted' | 'clear' | 'waits';
+
+export interface TlsPeer {
+  name: string;
+  /** Of the recipients. */
+  domain: string;
+  exchanger: string;
+  address: string;
+  /** By requireTls. */
+  fates: { false: Fate; true: Fate; verified: Fate };
+  /** Why a mail went in the clear although TLS was offered. */
+  fallback: RegExp | undefined;
+  sink: SmtpSink;
+}
+
+const exchangerOf = (name: string): string => `mx.${name}.example`;
+const GOOD = { false: 'encrypted', true: 'encrypted', verified: 'encrypted' } as const;
+const UNPROVEN = { false: 'encrypted', true: 'encrypted', verified: 'waits' } as const;
+const BROKEN = { false: 'clear', true: 'waits', verified: 'waits' } as const;
+const NEVER = { false: 'waits', true: 'waits', verified: 'waits' } as const;
+
+/** What a client of these receivers must trust: only their names and dates may be wrong then. */
+export function trustedCertificates(): string[] {
+  return [testCertificate([exchangerOf('valid')]), expiredCertificate(exchangerOf('expired')), wrongName()].map(
+    (one) => one.cert,
+  );
+}
+
+function wrongName() {
+  return testCertificate(['mx.somewhere-else.example']);
+}
+
+function peersToStart(): [name: string, fates: TlsPeer['fates'], options: SinkOptions, fallback?: RegExp][] {
+  const starttls = { tls: 'starttls' } as const;
+  return [
+    ['valid', GOOD, { ...starttls, certificate: testCertificate([exchangerOf('valid')]) }],
+    ['self-signed', UNPROVEN, { ...starttls, certificate: testCertificate([exchangerOf('self-signed')]) }],
+    ['wrong-name', UNPROVEN, { ...starttls, certificate: wrongName() }],
+    ['expired', UNPROVEN, { ...starttls, certificate: expiredCertificate(exchangerOf('expired')) }],
+    ['without', BROKEN, {}],
+    ['old', BROKEN, { ...starttls, oldTls: true }, /versions of TLS that are too old/],
+    ['alert', BROKEN, { ...starttls, script: { starttls: { handshake: 'alert' } } }, /no cipher/],
+    ['reset', BROKEN, { ...starttls, script: { starttls: { handshake: 'reset' } } }, /closed/],
+    ['stalled', BROKEN, { ...starttls, script: { starttls: { handshake: 'stalled' } } }, /no TLS handshake within/],
+    ['garbage', BROKEN, { ...starttls, script: { starttls: { handshake: 'garbage' } } }, /not TLS/],
+    ['s454', BROKEN, { ...starttls, script: { starttls: '454 4.7.0 TLS not available' } }, /refuses it: 454 4\.7\.0/],
+    ['s502', BROKEN, { ...starttls, script: { starttls: '502 5.5.1 no such command' } }, /refuses it: 502 5\.5\.1/],
+    ['s554', BROKEN, { ...starttls, script: { starttls: '554 5.7.3 not here' } }, /refuses it: 554 5\.7\.3/],
+    ['injected', NEVER, { ...starttls, script: { starttls: { inject: '250 injected\r\n' } } }],
+  ];
+}
+
+export async function startTlsPeers(): Promise<{ port: number; peers: TlsPeer[]; close(): Promise<void> }> {
+  const port = await freePort();
+  const peers: TlsPeer[] = [];
+  for (const [name, fates, options, fallback] of peersToStart()) {
+    const address = `127.0.1.${peers.length + 1}`;
+    const sink = await smtpSink({ ...options, host: address, port });
+    peers.push({ name, domain: `${name}.example`, exchanger: exchangerOf(name), address, fates, fallback, sink });
+  }
+  const close = async (): Promise<void> => {
+    for (const { sink } of peers) await sink.close();
+  };
+  return { port, peers, close };
+}
+
+/** What the receiver saw of the mail to this address. */
+export function fateAt(peer: TlsPeer, recipient: string): Fate {
+  const arrived = peer.sink.messages.filter((one) => one.to.includes(recipient));
+  if (arrived.length > 1) throw new Error(`${recipient} arrived ${arrived.length} times`);
+  if (arrived.length === 0) return 'waits';
+  return arrived[0]!.tls === undefined ? 'clear' : 'encrypted';
+}
