@@ -2,6 +2,7 @@
  * The account (one workspace) and who calls on its behalf. Shapes only.
  */
 import type { Mode } from '../base/mode.ts';
+import type { Caps } from '../caps/caps.ts';
 
 export type Plan = 'free' | 'paid' | 'enterprise';
 export type AccountStatus = 'active' | 'suspended';
@@ -27,6 +28,8 @@ export interface Account {
   status: AccountStatus;
   approvedEmailBytes: number;
   settings: AccountSettings;
+  /** Caps that the operator has set for this account; the others are the standard ones. */
+  limits: Partial<Caps>;
   /** Unix ms. */
   createdAt: number;
 }

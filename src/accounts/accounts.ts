@@ -22,5 +22,11 @@ export { createAccount, createKey, createSmtpCredential, createUser, resetPasswo
 export { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
 export { createSmtpAuthenticator, type KnownLogins, type SmtpAuthenticator } from './smtp-authenticate.ts';
-export { accountOperation, accountsOperation, messageHolderOperation, setAccountOperation } from './store.ts';
+export {
+  type AccountChange,
+  accountOperation,
+  accountsOperation,
+  messageHolderOperation,
+  setAccountOperation,
+} from './store.ts';
 export { createSuspensionCheck } from './suspension.ts';

@@ -57,8 +57,8 @@ test('every stranger gets the same refusal', async (t) => {
     { accountId: first.account.id, mode: 'live', scope: 'full', name: null },
   );
   assert.ok(revoked.ok);
-  const args = { id: revoked.value.keyId, accountId: null, nowMs: clock.now() };
-  assert.equal(await database.execute(revokeKeyOperation, args), true);
+  const args = { id: revoked.value.keyId, accountId: null, mode: null, nowMs: clock.now() };
+  assert.equal(await database.execute(revokeKeyOperation, args), 'revoked');
   const altered = `${first.apiKey.slice(0, -1)}${first.apiKey.endsWith('x') ? 'y' : 'x'}`;
   const cases: [string, string | undefined, string | undefined][] = [
     ['nothing', undefined, undefined],
@@ -114,7 +114,12 @@ test('revocation, suspension and another plan are felt within a second', async (
   assert.equal(await call(), 'free');
   const caller = await authenticate(first.apiKey, first.account.id);
   assert.ok(caller.ok);
-  await database.execute(revokeKeyOperation, { id: caller.value.keyId, accountId: null, nowMs: clock.now() });
+  await database.execute(revokeKeyOperation, {
+    id: caller.value.keyId,
+    accountId: null,
+    mode: null,
+    nowMs: clock.now(),
+  });
   clock.advance(1_000);
   assert.equal(await call(), 'UNAUTHORIZED');
 });

@@ -1,6 +1,7 @@
 /** Accounts, keys and credentials as the API shows them, with the schemas that describe it. */
-import { Type } from 'typebox';
+import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
+import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type Account, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
 import type { CredentialRecord } from './credential-store.ts';
@@ -11,6 +12,17 @@ const RECIPIENTS_PER_EMAIL = 50;
 const time = Type.String({ format: 'date-time' });
 const mode = oneOf(['live', 'sandbox']);
 const scope = oneOf(['send', 'full']);
+
+const capShape: Record<CapName, TInteger> = {
+  webhooks: Type.Integer({ description: 'Resources are counted in all, live and sandbox together.' }),
+  domains: Type.Integer(),
+  templates: Type.Integer(),
+  apiKeys: Type.Integer(),
+  smtpCredentials: Type.Integer(),
+  openSubmissions: Type.Integer({ description: 'Not sent yet, with upload URLs that live or with files.' }),
+  eventStreams: Type.Integer({ description: 'Held open at once.' }),
+  inboxWaits: Type.Integer({ description: 'Held open at once.' }),
+};
 
 export const accountSchema = named('Account', {
   accountId: Type.String(),
@@ -23,6 +35,7 @@ export const accountSchema = named('Account', {
     approvedEmailBytes: Type.Integer({ description: 'Of an email with the upload flow.' }),
     maximumFinalMimeBytes: Type.Integer({ description: 'Above which no approval goes.' }),
     recipientsPerEmail: Type.Integer(),
+    ...capShape,
   }),
   usage: closed({
     messagesToday: Type.Integer({ description: "Since midnight UTC, in this key's mode." }),
@@ -50,6 +63,7 @@ export function accountBody(account: Account, usage: Usage): Record<string, unkn
       approvedEmailBytes: account.approvedEmailBytes,
       maximumFinalMimeBytes: MAXIMUM_EMAIL_BYTES,
       recipientsPerEmail: RECIPIENTS_PER_EMAIL,
+      ...capsOf(account.limits),
     },
     usage,
     settings: account.settings,

@@ -7,6 +7,7 @@ import { failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { limitReached } from '../caps/caps.ts';
 import type { Database } from '../storage/database.ts';
 import { type Account, type AccountSettings, type Plan, type Scope, STANDARD_EMAIL_BYTES } from './account.ts';
 import { createCredentialOperation, createUserOperation, setPasswordOperation } from './credential-store.ts';
@@ -39,6 +40,7 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
     status: 'active',
     approvedEmailBytes: STANDARD_EMAIL_BYTES,
     settings: DEFAULT_SETTINGS,
+    limits: {},
     createdAt: nowMs,
   };
 }
@@ -68,13 +70,15 @@ export async function createAccount(
   return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
 }
 
-/** An API key; NOT_FOUND when there is no such account. */
+/** An API key; NOT_FOUND when there is no such account, LIMIT_REACHED. */
 export async function createKey(
   making: Making,
   wish: KeyWish,
 ): Promise<Result<{ keyId: string; apiKey: string; createdAt: number }>> {
   const { row, apiKey } = newKeyRow(wish, making.clock.now());
-  if (!(await making.database.execute(createKeyOperation, row))) return refuse(failure('NOT_FOUND'));
+  const outcome = await making.database.execute(createKeyOperation, row);
+  if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
+  if (outcome !== 'created') return refuse(limitReached(outcome));
   return ok({ keyId: row.id, apiKey, createdAt: row.createdAt });
 }
 
@@ -85,7 +89,7 @@ export interface CreatedCredential {
   createdAt: number;
 }
 
-/** An SMTP credential, whose user name is its id; NOT_FOUND or PLAN_NOT_ELIGIBLE. */
+/** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE or LIMIT_REACHED. */
 export async function createSmtpCredential(
   making: Making,
   wish: { accountId: string; mode: Mode },
@@ -98,6 +102,7 @@ export async function createSmtpCredential(
   const outcome = await making.database.execute(createCredentialOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));
+  if (outcome !== 'created') return refuse(limitReached(outcome));
   return ok({ smtpCredentialId: id, username: id, password, createdAt });
 }
 

@@ -1,8 +1,9 @@
 /** The rows of SMTP credentials and of the users of the portal. Passwords come here as argon2id hashes. */
 import type { Mode } from '../base/mode.ts';
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import type { Account } from './account.ts';
-import { type PageRequest, readAccount } from './account-row.ts';
+import { type PageRequest, type Revocation, readAccount, revoke } from './account-row.ts';
 
 export interface NewCredentialRow {
   id: string;
@@ -57,15 +58,19 @@ export interface CredentialRecord {
   createdAt: number;
 }
 
-export type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible';
+export type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | CapReached;
 
 export const createCredentialOperation = operation(
   'accounts.createCredential',
   'write',
   async (tx, row: NewCredentialRow): Promise<CredentialOutcome> => {
-    const account = await readAccount(tx, row.accountId);
+    const { accountId } = row;
+    const account = await readAccount(tx, accountId);
     if (!account) return 'unknown-account';
     if (account.plan === 'free') return 'plan-not-eligible';
+    const inForce = 'SELECT count(*) AS n FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL';
+    const reached = await capReached(tx, { accountId, cap: 'smtpCredentials', count: [inForce, accountId] });
+    if (reached) return reached;
     await insertCredential(tx, row);
     return 'created';
   },
@@ -84,18 +89,8 @@ export const credentialsOperation = operation(
     ),
 );
 
-export const revokeCredentialOperation = operation(
-  'accounts.revokeCredential',
-  'write',
-  async (tx, args: { id: string; accountId: string; nowMs: number }): Promise<boolean> => {
-    const changed = await tx.run(
-      'UPDATE smtp_credential SET revoked_at = ? WHERE id = ? AND account_id = ? AND revoked_at IS NULL',
-      args.nowMs,
-      args.id,
-      args.accountId,
-    );
-    return changed === 1;
-  },
+export const revokeCredentialOperation = operation('accounts.revokeCredential', 'write', (tx, revocation: Revocation) =>
+  revoke(tx, 'smtp_credential', revocation),
 );
 
 /** A living credential with its account and the hash of its password. */

@@ -1,9 +1,10 @@
 /** The rows of API keys. A key is revoked, never removed, so that what it did can still be told. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Mode } from '../base/mode.ts';
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import type { Account, Scope } from './account.ts';
-import { type PageRequest, readAccount } from './account-row.ts';
+import { type PageRequest, type Revocation, readAccount, revoke } from './account-row.ts';
 
 export interface NewKeyRow {
   id: string;
@@ -37,14 +38,17 @@ export interface ApiKeyRecord {
   createdAt: number;
 }
 
-/** False when there is no such account. */
 export const createKeyOperation = operation(
   'accounts.createKey',
   'write',
-  async (tx, key: NewKeyRow): Promise<boolean> => {
-    if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', key.accountId))) return false;
+  async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | CapReached> => {
+    const { accountId } = key;
+    if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
+    const inForce = 'SELECT count(*) AS n FROM api_key WHERE account_id = ? AND revoked_at IS NULL';
+    const reached = await capReached(tx, { accountId, cap: 'apiKeys', count: [inForce, accountId] });
+    if (reached) return reached;
     await insertKey(tx, key);
-    return true;
+    return 'created';
   },
 );
 
@@ -61,19 +65,8 @@ export const keysOperation = operation(
     ),
 );
 
-/** Revokes a key, of one account or (null) of any; answers false when there is no such living key. */
-export const revokeKeyOperation = operation(
-  'accounts.revokeKey',
-  'write',
-  async (tx, args: { id: string; accountId: string | null; nowMs: number }): Promise<boolean> => {
-    const changed = await tx.run(
-      'UPDATE api_key SET revoked_at = ? WHERE id = ? AND account_id = coalesce(?, account_id) AND revoked_at IS NULL',
-      args.nowMs,
-      args.id,
-      args.accountId,
-    );
-    return changed === 1;
-  },
+export const revokeKeyOperation = operation('accounts.revokeKey', 'write', (tx, revocation: Revocation) =>
+  revoke(tx, 'api_key', revocation),
 );
 
 /** The caller that a key stands for, read for authentication. */

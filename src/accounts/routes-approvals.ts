@@ -71,7 +71,7 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
       },
     }),
     defineRoute({
-      ...{ ...common, method: 'POST' },
+      ...{ ...common, method: 'POST', changesShared: true },
       operationId: 'requestApproval',
       summary: 'Ask for a larger email size',
       description: 'The operator decides. An approved limit is in force at once; GET /account shows it.',

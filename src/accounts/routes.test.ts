@@ -58,6 +58,8 @@ test('GET /account shows plan, limits, usage and settings', async (t) => {
       approvedEmailBytes: 2_000_000,
       maximumFinalMimeBytes: 40_000_000,
       recipientsPerEmail: 50,
+      ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200 },
+      ...{ openSubmissions: 1_000, eventStreams: 20, inboxWaits: 50 },
     },
     usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },

@@ -5,12 +5,14 @@
 import { type TSchema, Type } from 'typebox';
 import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import { refuse } from '../base/result.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { answer, defineRoute, NO_LIVE_POWER, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account, Caller } from './account.ts';
-import type { PageRequest } from './account-row.ts';
+import type { PageRequest, Revocation, Revoked } from './account-row.ts';
 import type { KnownCallers } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
@@ -41,10 +43,21 @@ function pageRequest(page: Page): PageRequest {
   return { before: (page.after?.[0] as string | undefined) ?? null, limit: page.limit + 1 };
 }
 
-const notFound = (what: string): RouteAnswer => ({
-  ok: false,
-  failure: failure('NOT_FOUND', { message: `There is no such ${what}.` }),
-});
+/** Whether this caller makes and revokes what is of this mode. */
+function mayManage(caller: Caller, mode: Mode): boolean {
+  return caller.mode === 'live' || mode === 'sandbox';
+}
+
+function revocationOf(caller: Caller, id: string, clock: Clock): Revocation {
+  const mode = mayManage(caller, 'live') ? null : caller.mode;
+  return { id, accountId: caller.account.id, mode, nowMs: clock.now() };
+}
+
+function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
+  if (revoked === 'revoked') return answer({ message: `The ${what} is revoked.` });
+  if (revoked === 'other-mode') return refuse(NO_LIVE_POWER);
+  return refuse(failure('NOT_FOUND', { message: `There is no such ${what}.` }));
+}
 
 export interface AccountRouteOptions {
   database: Database;
@@ -77,7 +90,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
     }),
     route({
-      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key' },
+      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key', changesShared: true },
       operationId: 'updateAccount',
       summary: "Change the account's settings",
       description:
@@ -126,12 +139,15 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key' },
       operationId: 'createApiKey',
       summary: 'Make an API key',
-      description: 'The key itself is shown in this answer only. Without a choice it is live and of full scope.',
+      description:
+        "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
       body: bodies.newKeyRequest,
       bodyOptional: true,
+      refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
       handle: async ({ caller, body }) => {
-        const { mode = 'live', scope = 'full', name = null } = body;
+        const { mode = caller.mode, scope = 'full', name = null } = body;
+        if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const made = await createKey({ database, clock }, { accountId: caller.account.id, mode, scope, name });
         if (!made.ok) return made;
         const { keyId, apiKey, createdAt } = made.value;
@@ -142,15 +158,15 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key' },
       operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
-      description: 'It is refused from the next request on. A key may revoke itself.',
+      description:
+        'It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const keyId = params.keyId ?? '';
-        const revocation = { id: keyId, accountId: caller.account.id, nowMs: clock.now() };
-        const revoked = await database.execute(revokeKeyOperation, revocation);
+        const revoked = await database.execute(revokeKeyOperation, revocationOf(caller, keyId, clock));
         options.callers.forgetKey(keyId);
-        return revoked ? answer({ message: 'The API key is revoked.' }) : notFound('API key');
+        return revokedAnswer(revoked, 'API key');
       },
     }),
   ];
@@ -176,13 +192,15 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key' },
       operationId: 'createSmtpCredential',
       summary: 'Make an SMTP credential',
-      description: 'The password is shown in this answer only.',
+      description:
+        "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
       body: bodies.newCredentialRequest,
       bodyOptional: true,
-      refusals: ['PLAN_NOT_ELIGIBLE'],
+      refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },
       handle: async ({ caller, body }) => {
-        const { mode = 'live' } = body;
+        const { mode = caller.mode } = body;
+        if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const made = await createSmtpCredential({ database, clock }, { accountId: caller.account.id, mode });
         if (!made.ok) return made;
         const { smtpCredentialId: id, username, password, createdAt } = made.value;
@@ -199,10 +217,9 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       response: { status: 200, schema: confirmationSchema },
       handle: async ({ caller, params }) => {
         const id = params.id ?? '';
-        const revocation = { id, accountId: caller.account.id, nowMs: clock.now() };
-        const revoked = await database.execute(revokeCredentialOperation, revocation);
+        const revoked = await database.execute(revokeCredentialOperation, revocationOf(caller, id, clock));
         logins.forgetCredential(id);
-        return revoked ? answer({ message: 'The SMTP credential is revoked.' }) : notFound('SMTP credential');
+        return revokedAnswer(revoked, 'SMTP credential');
       },
     }),
   ];

@@ -72,9 +72,9 @@ test('log-ins, and what ends them', async (t) => {
   await refused('suspended', username, password);
   await set({ status: 'active' });
   assert.ok((await smtp.logIn(username, password)).ok);
-  const revoke = { id: created.value.smtpCredentialId, accountId: account.id, nowMs: clock.now() };
-  assert.equal(await database.execute(revokeCredentialOperation, { ...revoke, accountId: 'acc_other' }), false);
-  assert.equal(await database.execute(revokeCredentialOperation, revoke), true);
+  const revoke = { id: created.value.smtpCredentialId, accountId: account.id, mode: null, nowMs: clock.now() };
+  assert.equal(await database.execute(revokeCredentialOperation, { ...revoke, accountId: 'acc_other' }), 'unknown');
+  assert.equal(await database.execute(revokeCredentialOperation, revoke), 'revoked');
   clock.advance(1_000);
   assert.equal((await smtp.stillAllowed(username)).ok, false);
   await refused('revoked', username, password);

@@ -3,6 +3,7 @@
  * counting what they sent, and telling whose a message is.
  */
 import type { Mode } from '../base/mode.ts';
+import type { CapName } from '../caps/caps.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import type { Account, AccountSettings, AccountStatus, Plan } from './account.ts';
 import { ACCOUNT_COLUMNS, type AccountRow, accountOf, readAccount } from './account-row.ts';
@@ -77,6 +78,8 @@ export interface AccountChange {
   plan: Plan | null;
   status: AccountStatus | null;
   approvedEmailBytes: number | null;
+  /** Caps by name; null returns to the standard one. */
+  limits?: Partial<Record<CapName, number | null>>;
   /** Unix ms; lets mail that waited for the end of a suspension leave now. */
   nowMs?: number;
 }
@@ -104,12 +107,16 @@ export const setAccountOperation = operation(
   'accounts.set',
   'write',
   async (tx, change: AccountChange): Promise<Account | null> => {
+    const before = await readAccount(tx, change.id, locked(tx));
+    if (!before) return null;
+    const limits = Object.entries({ ...before.limits, ...change.limits }).filter(([, most]) => most !== null);
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
-         approved_email_bytes = coalesce(?, approved_email_bytes) WHERE id = ?`,
+         approved_email_bytes = coalesce(?, approved_email_bytes), limits = ? WHERE id = ?`,
       change.plan,
       change.status,
       change.approvedEmailBytes,
+      JSON.stringify(Object.fromEntries(limits)),
       change.id,
     );
     if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);

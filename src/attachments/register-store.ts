@@ -1,9 +1,10 @@
 /**
  * Registering a manifest: once for each key, with a new expiry once the old one has passed, and only as long as the unsent files
- * of the account are within their bound. A key counts until a day after the send it led to, and as long as that message is on its
- * way. Nodes that register at the same moment do not see each other: the bound may be passed by what they register then.
+ * of the account are within their bounds of bytes and of number. A key counts until a day after the send it led to, and as long as
+ * that message is on its way. What is registered at the same moment elsewhere is counted: the account's row is held.
  */
 import type { Mode } from '../base/mode.ts';
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { COLUMNS, FILE_COLUMNS, type SubmissionRow, withFiles } from './store.ts';
 import type { Submission, SubmissionFile } from './submission.ts';
@@ -37,7 +38,8 @@ export type Registered =
   | { outcome: 'other-manifest' }
   | { outcome: 'does-not-fit' }
   /** Until the first of the unsent submissions no longer counts (Unix ms), there is no room. */
-  | { outcome: 'no-room'; roomAtMs: number };
+  | { outcome: 'no-room'; roomAtMs: number }
+  | { outcome: 'too-many'; reached: CapReached };
 
 /** A key that is registered or removed at the same moment is looked up again. */
 const LOOKS = 3;
@@ -113,13 +115,15 @@ interface Unsent {
   until: number | null;
 }
 
-/** Undefined when so many bytes more are within the bound. */
+/** Undefined when one more, with so many bytes, is within the bounds. */
 async function withoutRoom(
   tx: Transaction,
   registration: Registration,
   bytes: number,
 ): Promise<Registered | undefined> {
   const { accountId, mode, nowMs, keepUnsentMs, maximumUnsentBytes } = registration;
+  const reached = await tooMany(tx, registration);
+  if (reached !== undefined) return { outcome: 'too-many', reached };
   const live = await tx.get<Unsent>(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes,
        min(CASE WHEN has_files = 1 THEN expires_at + ? ELSE expires_at END) AS until
@@ -141,6 +145,14 @@ async function withoutRoom(
   if ((live?.bytes ?? 0) + (stored?.bytes ?? 0) + bytes <= maximumUnsentBytes) return undefined;
   const ends = [live?.until ?? null, stored?.until ?? null].filter((end) => end !== null);
   return { outcome: 'no-room', roomAtMs: Math.min(...ends) };
+}
+
+/** Whether the account has as many open submissions as it may: those whose URLs live, and those with files that were not sent. */
+async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Promise<CapReached | undefined> {
+  const unsent = `SELECT count(*) FROM attachment_submission
+    WHERE account_id = ? AND mode IN ('live', 'sandbox') AND used_at IS NULL`;
+  const sql = `SELECT (${unsent} AND expires_at > ?) + (${unsent} AND has_files = 1 AND expires_at <= ?) AS n`;
+  return capReached(tx, { accountId, cap: 'openSubmissions', count: [sql, accountId, nowMs, accountId, nowMs] });
 }
 
 async function insertSubmission(tx: Transaction, registration: Registration): Promise<boolean> {

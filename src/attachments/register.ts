@@ -8,6 +8,7 @@ import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { limitReached } from '../caps/caps.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type EmailLimits, fitFailure, leastEmailBytes } from './fit.ts';
@@ -23,7 +24,7 @@ import type { UploadUrls } from './upload-url.ts';
 const KEY_LIFETIME_MS = 86_400_000;
 /** What the unsent files of an account may take, in each mode. */
 const MAXIMUM_UNSENT_BYTES = 20_000_000_000;
-/** What a submission counts for at least: there are never more than 10,000 to count, which takes about 1 ms. */
+/** What a submission counts for at least. */
 const LEAST_COUNTED_BYTES = 2_000_000;
 const LONGEST_RETRY_SECONDS = 3_600;
 
@@ -55,7 +56,8 @@ export interface SubmissionBody {
 
 /**
  * `isRepeat`: the key stood for this submission already. It is found before sizes are judged, so that a repeat is answered
- * whatever the limits have become since. OVERLOADED while the account has too many unsent files.
+ * whatever the limits have become since. OVERLOADED while the account has too many bytes of unsent files, LIMIT_REACHED while it
+ * has too many submissions.
  */
 export async function registerManifest(
   dependencies: RegisterDependencies,
@@ -76,6 +78,8 @@ export async function registerManifest(
       return refuse(tooLarge);
     case 'no-room':
       return refuse(tooManyUnsent(registration.maximumUnsentBytes, registered.roomAtMs - nowMs));
+    case 'too-many':
+      return refuse(limitReached(registered.reached));
     default: {
       const body = await bodyOf(dependencies, registered.submission, limits.maximumEmailBytes);
       return ok({ body, isRepeat: registered.outcome === 'same' });

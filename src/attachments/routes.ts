@@ -59,6 +59,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         'DUPLICATE_REQUEST_IN_PROGRESS',
         'EMAIL_SIZE_EXCEEDED',
         'IDEMPOTENCY_KEY_REUSED',
+        'LIMIT_REACHED',
       ],
       rawFirst: true,
       intake: true,

@@ -90,6 +90,11 @@ export const catalogue = {
     smtp: '550 5.6.0',
     text: 'The attachment submission was sent before; make a new one with POST /attachments.',
   },
+  LIMIT_REACHED: {
+    status: 409,
+    smtp: '550 5.3.2',
+    text: 'The account has as many of these as it may have; remove one first.',
+  },
   CONFLICT: { status: 409, smtp: '550 5.5.0', text: 'The resource is not in a state that allows this.' },
   EMAIL_SIZE_EXCEEDED: { status: 413, smtp: '552 5.3.4', text: 'The email is larger than the limit that applies.' },
   PAYLOAD_TOO_LARGE: { status: 413, smtp: '552 5.3.4', text: 'The request body is larger than this call accepts.' },

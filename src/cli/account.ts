@@ -1,6 +1,7 @@
 /** `postrider account create | list | show | set`. */
 import {
   type Account,
+  type AccountChange,
   accountOperation,
   accountsOperation,
   createAccount,
@@ -8,7 +9,8 @@ import {
   STANDARD_EMAIL_BYTES,
   setAccountOperation,
 } from '../accounts/accounts.ts';
-import { type Command, CommandError, choice, columns, optional, required, UsageError } from './command.ts';
+import { CAP_NAMES, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
+import { type Command, CommandError, choice, columns, optional, required, several, UsageError } from './command.ts';
 import { withStore } from './store.ts';
 
 const PLANS = ['free', 'paid', 'enterprise'] as const;
@@ -22,11 +24,16 @@ function shown(account: Account): Record<string, unknown> {
     plan: account.plan,
     status: account.status,
     approvedEmailBytes: account.approvedEmailBytes,
+    limits: capsOf(account.limits),
     createdAt: new Date(account.createdAt).toISOString(),
   };
 }
 
-const asText = (account: Account): string => columns(Object.entries(shown(account)));
+function asText(account: Account): string {
+  const { limits, ...rest } = shown(account);
+  const caps = Object.entries(limits as Caps).map(([name, most]): [string, unknown] => [`limits.${name}`, most]);
+  return columns([...Object.entries(rest), ...caps]);
+}
 
 function unknownAccount(id: string): CommandError {
   return new CommandError('NOT_FOUND', `there is no account ${id}; see postrider account list`);
@@ -78,17 +85,23 @@ const show: Command = {
 
 const set: Command = {
   words: 'account set',
-  usage: 'ID [--plan P] [--email-limit BYTES] [--status active|suspended]',
-  summary: 'change plan, approved email size or status; felt by a running service within a second',
-  options: { plan: { type: 'string' }, 'email-limit': { type: 'string' }, status: { type: 'string' } },
+  usage: 'ID [--plan P] [--email-limit BYTES] [--status active|suspended] [--limit NAME=NUMBER …]',
+  summary: 'change plan, approved email size, status or caps; felt by a running service within a second',
+  options: {
+    plan: { type: 'string' },
+    'email-limit': { type: 'string' },
+    status: { type: 'string' },
+    limit: { type: 'string', multiple: true },
+  },
   positionals: ['ID'],
   run: async ({ config, clock, options, positionals: [id = ''] }) => {
     const plan = choice(options, 'plan', PLANS) ?? null;
     const status = choice(options, 'status', STATUSES) ?? null;
     const limit = optional(options, 'email-limit');
     const approvedEmailBytes = limit === undefined ? null : Number(limit);
-    if (plan === null && status === null && approvedEmailBytes === null) {
-      throw new UsageError('give at least one of --plan, --email-limit, --status');
+    const limits = capsAsked(several(options, 'limit'));
+    if (plan === null && status === null && approvedEmailBytes === null && Object.keys(limits).length === 0) {
+      throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
     }
     if (limit !== undefined && (!/^\d+$/.test(limit) || !isLimit(Number(limit)))) {
       throw new UsageError(
@@ -97,7 +110,7 @@ const set: Command = {
     }
     const account = await withStore({ config, clock }, (store) =>
       store.database.execute(setAccountOperation, {
-        ...{ id, plan, status, approvedEmailBytes },
+        ...{ id, plan, status, approvedEmailBytes, limits },
         nowMs: store.clock.now(),
       }),
     );
@@ -108,6 +121,22 @@ const set: Command = {
 
 function isLimit(bytes: number): boolean {
   return bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES;
+}
+
+/** `webhooks=500`, `webhooks=standard`. */
+function capsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
+  const limits: NonNullable<AccountChange['limits']> = {};
+  for (const one of asked) {
+    const [, name, value = ''] = /^(\w+)=(\d{1,7}|standard)$/.exec(one) ?? [];
+    const cap = CAP_NAMES.find((known) => known === name);
+    if (cap === undefined || Number(value) > HIGHEST_CAP) {
+      throw new UsageError(
+        `--limit must be NAME=NUMBER (at most ${HIGHEST_CAP}) or NAME=standard, with a name of ${CAP_NAMES.join(', ')}`,
+      );
+    }
+    limits[cap] = value === 'standard' ? null : Number(value);
+  }
+  return limits;
 }
 
 export const accountCommands: Command[] = [create, list, show, set];

@@ -106,6 +106,12 @@ export function targetFile({ positionals, clock }: CommandCall, ending: 'backup'
   return path.resolve(positionals[0] ?? `postrider-${moment}.${ending}`);
 }
 
+/** An option that may be given several times. */
+export function several(options: OptionValues, name: string): string[] {
+  const values = options[name];
+  return Array.isArray(values) ? values.map(String) : [];
+}
+
 /** An option that is one of a few words. */
 export function choice<T extends string>(options: OptionValues, name: string, allowed: readonly T[]): T | undefined {
   const value = optional(options, name);

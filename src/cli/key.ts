@@ -37,9 +37,9 @@ const revoke: Command = {
   positionals: ['KEYID'],
   run: async ({ config, clock, positionals: [id = ''] }) => {
     const revoked = await withStore({ config, clock }, (store) =>
-      store.database.execute(revokeKeyOperation, { id, accountId: null, nowMs: store.clock.now() }),
+      store.database.execute(revokeKeyOperation, { id, accountId: null, mode: null, nowMs: store.clock.now() }),
     );
-    if (!revoked) throw new CommandError('NOT_FOUND', `there is no key ${id} in force`);
+    if (revoked !== 'revoked') throw new CommandError('NOT_FOUND', `there is no key ${id} in force`);
     return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
   },
 };

@@ -8,6 +8,7 @@ import { failure, invalid } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { seal } from '../base/seal.ts';
+import { limitReached } from '../caps/caps.ts';
 import { generateDkimKeys } from '../mail/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { domainChanged } from './changes.ts';
@@ -25,7 +26,8 @@ export interface Adding {
   secretKey: Uint8Array;
 }
 
-/** The domain and whether it is new; INVALID_REQUEST for a bad name, NOT_FOUND for an unknown account. */
+/** The domain and whether it is new; INVALID_REQUEST for a bad name, NOT_FOUND for an unknown account,
+ * LIMIT_REACHED. */
 export async function addDomain(
   adding: Adding,
   wish: { accountId: string; domain: string; verified: boolean },
@@ -54,7 +56,9 @@ export async function addDomain(
     nowMs,
     keys: [keyOf('rsa'), keyOf('ed25519')],
   });
-  if ('refused' in outcome) return refuse(failure('NOT_FOUND'));
+  if ('refused' in outcome) {
+    return refuse(outcome.refused === 'unknown-account' ? failure('NOT_FOUND') : limitReached(outcome.refused));
+  }
   domainChanged(database, { accountId, domainId: outcome.domain.id });
   return ok(outcome);
 }

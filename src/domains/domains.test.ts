@@ -44,6 +44,7 @@ async function setup(t: TestContext) {
         plan: 'paid',
         status: 'active',
         approvedEmailBytes: 2_000_000,
+        limits: {},
         settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
         createdAt: clock.now(),
       },

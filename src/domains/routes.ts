@@ -1,5 +1,5 @@
 /**
- * Sender domains over HTTP. Domains are shared by both modes. A domain added twice is the same domain (200 instead of
+ * Sender domains over HTTP. Domains are shared by both modes, and changed with live keys only. A domain added twice is the same domain (200 instead of
  * 201), with the keys it has.
  */
 import { type TSchema, Type } from 'typebox';
@@ -80,7 +80,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
 
   const adding = (method: Method): RouteDefinition<Caller> =>
     route({
-      ...{ method, path: '/domains', tag: 'domains', auth: 'key' },
+      ...{ method, path: '/domains', tag: 'domains', auth: 'key', changesShared: true },
       operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
       summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
       description:
@@ -90,6 +90,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
         const name = senderDomainName(domain);
         return name.ok ? [] : [{ field: 'domain', message: name.reason }];
       },
+      refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: domainSchema },
       handle: async (request): Promise<RouteAnswer> => {
         const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
@@ -133,7 +134,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key' },
+      ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key', changesShared: true },
       operationId: 'deleteDomain',
       summary: 'Remove a sender domain and its keys',
       description:
@@ -160,7 +161,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       },
     }),
     route({
-      ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key' },
+      ...{ method: 'POST', path: '/domains/:id/verify', tag: 'domains', auth: 'key', changesShared: true },
       operationId: 'verifyDomain',
       summary: 'Look for the DKIM record in the DNS',
       description: 'success tells whether the domain is verified; message says what is missing.',

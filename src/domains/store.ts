@@ -1,4 +1,5 @@
 /** The rows of sender domains and their DKIM keys; private keys are sealed before they come here. */
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { type DkimAlgorithm, type DomainKey, type DomainStatus, MAY_SEND, type SenderDomain } from './domain.ts';
 
@@ -32,7 +33,7 @@ export interface NewDomain {
   keys: { algorithm: DkimAlgorithm; selector: string; publicKey: string; privateKeySealed: Uint8Array }[];
 }
 
-export type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' };
+export type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | CapReached };
 
 /** Adds a domain with its keys. One that is there already keeps its keys; it only becomes verified where that is asked for. */
 export const addDomainOperation = operation(
@@ -43,6 +44,8 @@ export const addDomainOperation = operation(
     if (!(await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, added.accountId))) {
       return { refused: 'unknown-account' };
     }
+    const reached = await isOneTooMany(tx, added);
+    if (reached) return { refused: reached };
     const changed = await tx.run(
       `INSERT INTO domain (id, account_id, domain, status, created_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, domain) DO NOTHING`,
@@ -80,6 +83,13 @@ export const addDomainOperation = operation(
     return { created: changed === 1, domain: await withKeys(tx, row as DomainRow) };
   },
 );
+
+/** Of a domain that is not there yet. */
+async function isOneTooMany(tx: Transaction, { accountId, domain }: NewDomain): Promise<CapReached | undefined> {
+  if (await tx.get('SELECT 1 AS found FROM domain WHERE account_id = ? AND domain = ?', accountId, domain)) return;
+  const count = ['SELECT count(*) AS n FROM domain WHERE account_id = ?', accountId] as const;
+  return capReached(tx, { accountId, cap: 'domains', count });
+}
 
 /** By name within an account; null when it was not added. */
 export const domainByNameOperation = operation(

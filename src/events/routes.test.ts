@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createSearches } from '../storage/searches.ts';
 import { createEventCursors } from './cursor.ts';
 import { createFollowers } from './follow.ts';
@@ -21,6 +22,7 @@ before(async () => {
       searches: createSearches({ partRows: 2 }),
       followers: createFollowers({ database }),
       isAllowed: async () => true,
+      streams: createConcurrencyLimiter('eventStreams', () => 1),
     }),
   );
 });

@@ -9,6 +9,7 @@ import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
+import type { ConcurrencyLimiter } from '../caps/caps.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
@@ -43,6 +44,8 @@ export interface EventRouteDeps {
   secretKey: Uint8Array;
   followers: Followers;
   searches: Searches;
+  /** Streams that an account may hold open at once. */
+  streams: ConcurrencyLimiter;
   /** Whether the headers of a request still name a good key; asked while a stream goes on. */
   isAllowed(headers: IncomingHttpHeaders): Promise<boolean>;
 }
@@ -127,7 +130,7 @@ function placeOf([position, seq]: PageKey): EventPlace {
 }
 
 async function follow(
-  { database, followers, isAllowed }: EventRouteDeps,
+  { database, followers, isAllowed, streams }: EventRouteDeps,
   cursors: EventCursors,
   request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>,
 ): Promise<RouteAnswer> {
@@ -141,12 +144,15 @@ async function follow(
   if (given !== undefined && (await database.execute(isBehindEndOperation, given)))
     return refuse(invalid([{ field, message: BEHIND_END }]));
   const after = given ?? (await database.execute(latestPlacesOperation, [owner]))[0]!;
+  const permit = streams.acquire(request.caller.account);
+  if (!permit.ok) return permit;
   const { headers, signal } = request;
   const content = eventStream({
     ...{ database, followers, cursors, after, signal },
     page: { ...owner, messageId, eventType },
     isAllowed: () => isAllowed(headers),
   });
+  content.once('close', permit.release);
   // Proxies that collect an answer before they pass it on would hold events back.
   return { ok: true, contentType: 'text/event-stream; charset=utf-8', content, headers: { 'X-Accel-Buffering': 'no' } };
 }

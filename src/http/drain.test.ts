@@ -193,7 +193,7 @@ test('a long poll that begins to wait while the service stops does not hold it',
     authenticate: async () => {
       asked += 1;
       await identified;
-      return { ok: true, value: { keyId: 'k', scope: 'full' } };
+      return { ok: true, value: { keyId: 'k', scope: 'full', mode: 'live' } };
     },
   });
   t.after(() => shell.close());

@@ -12,7 +12,7 @@ import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { type Fitting, judgeFully, judgeParsed, withFurtherFaults } from './rest-faults.ts';
-import type { CallerKey, RouteDefinition, Scope } from './route.ts';
+import { type CallerKey, NO_LIVE_POWER, type RouteDefinition, type Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 import { compile, type Validator } from './validate.ts';
@@ -141,6 +141,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
     if (route.scope === 'full' && caller.scope !== 'full') return failure('FORBIDDEN');
+    if (route.definition.changesShared && caller.mode === 'sandbox') return NO_LIVE_POWER;
     exchange.caller = caller;
     if (options.rateLimiter === undefined) return undefined;
     const verdict = options.rateLimiter.take(caller.keyId, exchange.startedMs);

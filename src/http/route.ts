@@ -10,8 +10,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
-import type { Failure, FailureCode, Fault } from '../base/failure.ts';
+import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import type { Mode } from '../base/mode.ts';
 import type { Result } from '../base/result.ts';
 import type { ParsedJson } from './strict-json.ts';
 
@@ -23,7 +24,14 @@ export interface CallerKey {
   /** Identifies the key for rate limiting. */
   keyId: string;
   scope: Scope;
+  mode: Mode;
 }
+
+/** What a sandbox key may not do: it lies in every CI system and on every laptop. */
+export const NO_LIVE_POWER: Failure = failure('FORBIDDEN', {
+  message:
+    'A sandbox key may not change what live mail uses too, only sandbox keys and sandbox credentials; use a live key of scope full.',
+});
 
 type Typed<S> = S extends TSchema ? Static<S> : undefined;
 
@@ -133,6 +141,8 @@ export interface RouteDefinition<
   idempotencyKey?: boolean;
   /** What the key must be allowed; default full. */
   scope?: Scope;
+  /** Changes what both modes share: refused to a sandbox key. */
+  changesShared?: boolean;
   body?: B;
   /** An empty body is read as {}. */
   bodyOptional?: boolean;

@@ -2,6 +2,7 @@
  * An example of each named schema of the API, for /openapi.json: one shop, one order, the same ids throughout. Each fits its schema,
  * which a test proves.
  */
+import { capsOf } from '../caps/caps.ts';
 import type { EventType } from '../events/events.ts';
 
 const TIME = '2026-11-20T09:44:00.123Z';
@@ -352,6 +353,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       approvedEmailBytes: 2_000_000,
       maximumFinalMimeBytes: 40_000_000,
       recipientsPerEmail: 50,
+      ...capsOf({}),
     },
     usage: { messagesToday: 120, messagesLast30Days: 4_310, queued: 2 },
     settings: {

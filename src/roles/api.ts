@@ -11,6 +11,7 @@ import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { type Failure, failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
+import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
@@ -63,7 +64,7 @@ interface Place {
 }
 
 /** Every route with a key, the uploads, and the pages of recipients. */
-function apiRoutes(
+export function apiRoutes(
   parts: Parts,
   options: ApiOptions,
   { callers, place }: { callers: Authenticator; place: Place },
@@ -127,6 +128,7 @@ function apiRoutes(
       database,
       secretKey,
       followers: options.followers,
+      streams: createConcurrencyLimiter('eventStreams', options.rateShare),
       isAllowed: async (headers) => (await callers(single(headers['x-api-key']), single(headers['x-id']))).ok,
     }),
     ...webhookRoutes({
@@ -147,6 +149,7 @@ function apiRoutes(
     ...suppressionRoutes({ database, clock, searches }),
     ...sandboxRoutes({
       ...{ database, blobs, clock, followers: options.followers },
+      waits: createConcurrencyLimiter('inboxWaits', options.rateShare),
       isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),
     }),
     ...sandboxPlayRoutes({

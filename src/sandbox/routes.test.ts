@@ -6,6 +6,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createFollowers } from '../events/events.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import { sandboxRoutes } from './routes.ts';
@@ -17,6 +18,7 @@ before(async () => {
     sandboxRoutes({
       ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
       followers: createFollowers({ database }),
+      waits: createConcurrencyLimiter('inboxWaits', () => 1),
       isStopping: () => false,
     }),
   );
@@ -147,6 +149,7 @@ test('whoever waits while the service stops is told to wait again', async (t) =>
     return sandboxRoutes({
       ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
       followers: { ...followers, follow },
+      waits: createConcurrencyLimiter('inboxWaits', () => 1),
       isStopping: () => isStopping,
     });
   });

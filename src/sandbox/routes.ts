@@ -7,6 +7,7 @@ import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
+import type { ConcurrencyLimiter } from '../caps/caps.ts';
 import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -23,6 +24,8 @@ export interface SandboxRouteDeps {
   blobs: Blobs;
   clock: Clock;
   followers: Followers;
+  /** Waits for the inbox that an account may hold open at once. */
+  waits: ConcurrencyLimiter;
   /** Whether the service stops; whoever waits is then sent away. */
   isStopping(): boolean;
 }
@@ -152,6 +155,14 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
     query: waitQuery,
     refusals: ['FORBIDDEN'],
     response: { status: 200, schema: wholeItemSchema },
-    handle: wait,
+    handle: async (request: Request<undefined, Static<typeof waitQuery>>) => {
+      const permit = deps.waits.acquire(request.caller.account);
+      if (!permit.ok) return permit;
+      try {
+        return await wait(request);
+      } finally {
+        permit.release();
+      }
+    },
   });
 }

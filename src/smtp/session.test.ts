@@ -74,8 +74,8 @@ test('revocation, suspension and a plan without SMTP are felt at the next MAIL o
   await refusedSoon('suspension');
   await set({ status: 'active' });
   await logInAgain(/^235 /);
-  const revocation = { id: credential.id, accountId: rig.account.id, nowMs: rig.clock.now() };
-  assert.equal(await rig.database.execute(revokeCredentialOperation, revocation), true);
+  const revocation = { id: credential.id, accountId: rig.account.id, mode: null, nowMs: rig.clock.now() };
+  assert.equal(await rig.database.execute(revokeCredentialOperation, revocation), 'revoked');
   await refusedSoon('revocation');
   talker.destroy();
 });

@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, type Fault, failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { limitReached } from '../caps/caps.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
@@ -143,6 +144,7 @@ async function judgeWithin(deps: TemplateRouteDeps, accountId: string, content: 
 }
 
 function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
+  if ('cap' in written) return refuse(limitReached(written));
   if ('refused' in written) return refuse(REFUSALS[written.refused]);
   deps.templates.changed(accountId);
   return answer(templateBody(written.template));
@@ -199,7 +201,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'createTemplate',
       summary: 'Make a template',
       description: 'Content in the Liquid language; a mistake is answered with its line and column.',
-      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
+      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: templateSchema },
       handle: (request: Request<TemplateRequest>) =>
         write(request, { templateId: newId('tpl', clock.now()), operation: createTemplateOperation }),

@@ -3,6 +3,7 @@
  * that what was found (a free name, a layout that nobody dropped) is still so when the change is written. Versions are
  * written once and never changed.
  */
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { hasSlot } from './layout.ts';
 import {
@@ -132,7 +133,7 @@ export type TemplateRefusal =
   | 'slot-needed'
   | 'in-use';
 
-export type Written = { template: Template } | { refused: TemplateRefusal };
+export type Written = { template: Template } | { refused: TemplateRefusal } | CapReached;
 
 async function holdAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
@@ -195,8 +196,12 @@ export const createTemplateOperation = operation(
   'templates.create',
   'write',
   async (tx, made: TemplateToWrite): Promise<Written> => {
-    await holdAccount(tx, made.accountId);
+    const { accountId } = made;
+    await holdAccount(tx, accountId);
     if (await isNameTaken(tx, made, made.name)) return { refused: 'name-taken' };
+    const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
+    const reached = await capReached(tx, { accountId, cap: 'templates', count });
+    if (reached) return reached;
     const refused = await judgeLayout(tx, made, made.content);
     if (refused) return { refused };
     await tx.run(

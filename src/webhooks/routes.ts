@@ -10,6 +10,7 @@ import { type Fault, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { open, seal } from '../base/seal.ts';
+import { limitReached } from '../caps/caps.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -183,6 +184,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
       judgeRest: restFaults,
+      refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: endpointWithSecret },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const judged = await judgeFields(deps, request.body);
@@ -191,7 +193,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const secret = request.body.secret ?? newSecret();
         const secretSealed = seal(secretKey, secret, sealContext(id));
         const made = { ...ownerOf(request), ...storedFields(request.body), id, secretSealed, nowMs: clock.now() };
-        return answer({ ...endpointBody(await database.execute(createEndpointOperation, made)), secret });
+        const row = await database.execute(createEndpointOperation, made);
+        return 'cap' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
       },
     }),
     defineRoute({

@@ -3,6 +3,7 @@
  * waiting for an endpoint that is removed or disabled is ended when the worker next claims it.
  */
 import type { Mode } from '../base/mode.ts';
+import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 import { subscribe, unsubscribe } from './subscriptions.ts';
@@ -28,7 +29,11 @@ export type NewEndpoint = Owner & EndpointFields & { id: string; secretSealed: U
 export const createEndpointOperation = operation(
   'webhooks.create',
   'write',
-  async (tx, made: NewEndpoint): Promise<EndpointRow> => {
+  async (tx, made: NewEndpoint): Promise<EndpointRow | CapReached> => {
+    const { accountId } = made;
+    const count = ['SELECT count(*) AS n FROM webhook WHERE account_id = ?', accountId] as const;
+    const reached = await capReached(tx, { accountId, cap: 'webhooks', count });
+    if (reached) return reached;
     const row = await tx.get<EndpointRow>(
       `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,

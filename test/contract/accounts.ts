@@ -1,6 +1,7 @@
 /** Scenarios of accounts, keys, credentials, users, approvals, domains, suppressions, and facts about the database. */
 import assert from 'node:assert/strict';
 import type { Account } from '../../src/accounts/account.ts';
+import type { Revocation } from '../../src/accounts/account-row.ts';
 import {
   allApprovalsOperation,
   approvalsOperation,
@@ -70,6 +71,7 @@ export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Accoun
     plan,
     status: 'active',
     approvedEmailBytes: 2_000_000,
+    limits: {},
     settings: {
       variables: { greeting: 'Grüß Gott' },
       missingVariables: 'error',
@@ -162,17 +164,20 @@ export const keys: Scenario = async (stage) => {
   }
   const [one, two, three] = made.map((key) => key.id);
   const stray = { id: stage.id('key'), accountId: 'acc_none', name: null, secretHash: hash('x'), createdAt: 1 };
-  assert.equal(await stage.act(createKeyOperation, { ...stray, mode: 'live', scope: 'send' }), false);
+  assert.equal(await stage.act(createKeyOperation, { ...stray, mode: 'live', scope: 'send' }), 'unknown-account');
   assert.notEqual(await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') }), null);
   assert.equal(await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('wrong') }), null);
   assert.equal(await stage.act(findKeyOperation, { keyId: 'key_none', secretHash: hash('sone') }), null);
   assert.equal(await stage.act(findKeyOperation, { keyId: 'a', secretHash: hash('sone') }), null);
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 2 });
   await stage.act(keysOperation, { accountId: account.id, before: two!, limit: 2 });
-  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: 'acc_other', nowMs: stage.nowMs }), false);
-  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: account.id, nowMs: stage.nowMs }), true);
-  assert.equal(await stage.act(revokeKeyOperation, { id: one!, accountId: account.id, nowMs: stage.nowMs }), false);
-  assert.equal(await stage.act(revokeKeyOperation, { id: three!, accountId: null, nowMs: stage.nowMs }), true);
+  const revocation = { id: one!, accountId: account.id, mode: null, nowMs: stage.nowMs };
+  const revoke = (changes: Partial<Revocation>) => stage.act(revokeKeyOperation, { ...revocation, ...changes });
+  assert.equal(await revoke({ accountId: 'acc_other' }), 'unknown');
+  assert.equal(await revoke({ mode: 'sandbox' }), 'other-mode');
+  assert.equal(await revoke({ mode: 'live' }), 'revoked');
+  assert.equal(await revoke({}), 'unknown');
+  assert.equal(await revoke({ id: three!, accountId: null }), 'revoked');
   await stage.act(findKeyOperation, { keyId: one!, secretHash: hash('sone') });
   await stage.act(keysOperation, { accountId: account.id, before: null, limit: 10 });
 };
@@ -195,8 +200,9 @@ export const credentials: Scenario = async (stage) => {
   await stage.act(credentialsOperation, { accountId: account.id, before: id, limit: 10 });
   await stage.act(findCredentialOperation, 'shop');
   await stage.act(findCredentialOperation, 'SHOP');
-  await stage.act(revokeCredentialOperation, { id, accountId: free.id, nowMs: stage.nowMs });
-  await stage.act(revokeCredentialOperation, { id, accountId: account.id, nowMs: stage.nowMs });
+  for (const accountId of [free.id, account.id]) {
+    await stage.act(revokeCredentialOperation, { id, accountId, mode: null, nowMs: stage.nowMs });
+  }
   await stage.act(findCredentialOperation, 'shop');
   const user = {
     id: stage.id('usr'),

@@ -197,6 +197,7 @@ test('of several first runs at once one is done; of settings patched at once non
         plan: 'paid',
         status: 'active',
         approvedEmailBytes: 1,
+        limits: {},
         settings,
         createdAt: 1,
       } as const;

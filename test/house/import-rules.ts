@@ -10,7 +10,7 @@ const LEVELS: string[][] = [
   ['base'],
   ['mail'],
   ['storage', 'net'],
-  ['queue', 'http'],
+  ['queue', 'http', 'caps'],
   ['events'],
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox', 'nodes'],
   ['send', 'delivery', 'webhooks'],

@@ -24,6 +24,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
   return {
     account: {
       ...{ id: accountId, name: 'Test', plan: 'paid', status: 'active', approvedEmailBytes: 2_000_000, createdAt: 0 },
+      limits: {},
       settings: { ...settings },
       ...changes,
     },

@@ -139,7 +139,7 @@ export async function httpShell(
       if ((key !== 'good' && key !== 'small') || headers['x-id'] !== 'acc_1') {
         return { ok: false, failure: failure('UNAUTHORIZED') };
       }
-      return { ok: true, value: { keyId: key, scope: key === 'good' ? 'full' : 'send' } };
+      return { ok: true, value: { keyId: key, scope: key === 'good' ? 'full' : 'send', mode: 'live' } };
     },
     ...rest,
   });

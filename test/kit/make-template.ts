@@ -28,6 +28,6 @@ export async function makeTemplate(database: Database, wish: TemplateToMake): Pr
   };
   const operation = templateId === undefined ? createTemplateOperation : replaceTemplateOperation;
   const written = await database.execute(operation, row);
-  if ('refused' in written) throw new Error(`the template was refused: ${written.refused}`);
+  if (!('template' in written)) throw new Error(`the template was refused: ${JSON.stringify(written)}`);
   return written.template;
 }

@@ -33,6 +33,7 @@ export function testAccount(id: string, settings: Partial<Account['settings']> =
     plan: 'enterprise',
     status: 'active',
     approvedEmailBytes: 2_000_000,
+    limits: {},
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null, ...settings },
     createdAt: 0,
   };

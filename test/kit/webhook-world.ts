@@ -18,6 +18,7 @@ import { newSecret } from '../../src/webhooks/sign.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { backlogOperation } from '../../src/webhooks/work-store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
+import { roomyAccount } from './roomy-account.ts';
 import { seedMail } from './seed-mail.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
 import { type WebhookCatcher, webhookCatcher } from './webhook-catcher.ts';
@@ -64,6 +65,7 @@ export async function webhookWorld(
   });
   onClose(() => http.close());
   const accountId = newId('acc');
+  await roomyAccount(db.database, accountId);
   const execute = db.database.execute;
   const start = (): Webhooks => {
     const { limits, random } = options;

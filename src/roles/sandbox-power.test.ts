@@ -1,0 +1,208 @@
+/**
+ * A sandbox key has no live power: every route that changes something, taken from the router, stands in the table below with what
+ * a sandbox key of full scope may do there. A route without a row fails; what is refused is really refused, and the database,
+ * read beside the service, is as it was.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, test } from 'node:test';
+import { type Answer, type Api, apiClient } from '../../test/kit/api.ts';
+import { createAccount, createSmtpAuthenticator } from '../accounts/accounts.ts';
+import { createAuthenticator } from '../accounts/authenticate.ts';
+import { silentLog } from '../base/log.ts';
+import { readConfig } from '../config.ts';
+import { createFollowers } from '../events/events.ts';
+import type { HttpApp } from '../http/app.ts';
+import type { RouteDefinition } from '../http/route.ts';
+import { openHttpClient } from '../net/http-client.ts';
+import { type ApiOptions, apiRoutes, createApi } from './api.ts';
+import { openParts, type Parts } from './parts.ts';
+
+/**
+ * `refused`: changes what both modes share. `own`: changes what is of the key's mode alone. `by mode`: keys and credentials, of
+ * which it may make and revoke those of the sandbox. `none`: changes nothing. `no key`: the address itself gives the right.
+ */
+type Power = 'refused' | 'own' | 'by mode' | 'none' | 'no key';
+
+const POWERS: Record<string, Power> = {
+  'POST /send': 'own',
+  'POST /send/batch': 'own',
+  'POST /attachments': 'own',
+  'PUT /uploads/:token': 'no key',
+  'PATCH /messages/:id': 'own',
+  'POST /messages/:id/cancel': 'own',
+  'POST /messages/:id/resend': 'own',
+  'POST /webhooks': 'own',
+  'PUT /webhooks/:id': 'own',
+  'DELETE /webhooks/:id': 'own',
+  'POST /webhooks/:id/rotate-secret': 'own',
+  'POST /webhooks/:id/test': 'none',
+  'POST /webhooks/:id/deliveries/:deliveryId/retry': 'own',
+  'POST /webhooks/:id/replay': 'own',
+  'POST /suppressions': 'own',
+  'POST /suppressions/import': 'own',
+  'DELETE /suppressions/:email': 'own',
+  'POST /sandbox/inbox/:id/outcome': 'own',
+  'POST /sandbox/clock/advance': 'own',
+  'DELETE /sandbox/inbox': 'own',
+  'POST /templates': 'own',
+  'PUT /templates/:id': 'own',
+  'DELETE /templates/:id': 'own',
+  'POST /templates/:id/versions/:version/restore': 'own',
+  'POST /templates/:id/render': 'none',
+  'POST /templates/render': 'none',
+  'POST /domains': 'refused',
+  'PUT /domains': 'refused',
+  'POST /domains/:id/verify': 'refused',
+  'DELETE /domains/:id': 'refused',
+  'PATCH /account': 'refused',
+  'POST /approvals': 'refused',
+  'POST /api-keys': 'by mode',
+  'DELETE /api-keys/:keyId': 'by mode',
+  'POST /smtp-credentials': 'by mode',
+  'DELETE /smtp-credentials/:id': 'by mode',
+  'POST /unsubscribe/:token': 'no key',
+};
+
+const BODIES: Record<string, unknown> = {
+  'POST /domains': { domain: 'new.example.com' },
+  'PUT /domains': { domain: 'other.example.com' },
+  'PATCH /account': { missingVariables: 'keep' },
+  'POST /approvals': { requestedEmailBytes: 30_000_000, reason: 'catalogues' },
+};
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-power-'));
+const closers: (() => unknown)[] = [];
+let routes: RouteDefinition<never>[];
+let live: Api;
+let sandbox: Api;
+
+before(async () => {
+  const config = readConfig({
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_HTTP_PORT: '0',
+    POSTRIDER_HTTP_HOST: '127.0.0.1',
+    POSTRIDER_DNS_SERVERS: '127.0.0.1:1',
+    POSTRIDER_MIN_FREE_BYTES: '1000000',
+  });
+  const parts: Parts = await openParts({ config, log: silentLog, onBroken: assert.fail });
+  const http = openHttpClient({ lookup: parts.dns.lookupHost, allow: [], connectionsPerOrigin: 1 });
+  const followers = createFollowers(parts);
+  const options: ApiOptions = {
+    ...{
+      handover: { hasRoom: () => false, offer: () => undefined },
+      http,
+      followers,
+      logins: createSmtpAuthenticator(parts),
+    },
+    ...{ nudgeDelivery: () => undefined, nudgeWebhooks: () => undefined, rateShare: () => 1 },
+  };
+  const callers = createAuthenticator(parts);
+  routes = apiRoutes(parts, options, { callers, place: { secretKey: parts.secretKey, baseUrl: 'http://localhost' } });
+  const app: HttpApp = createApi(parts, options);
+  const { port } = await app.listen();
+  const { account, apiKey, sandboxApiKey } = await createAccount(parts, { name: 'One', plan: 'enterprise' });
+  const client = (key: string) => apiClient(() => `http://127.0.0.1:${port}`, { accountId: account.id, apiKey: key });
+  live = client(apiKey);
+  sandbox = client(sandboxApiKey);
+  closers.push(
+    () => live.close(),
+    () => sandbox.close(),
+    () => app.stop({ deadlineMs: 500 }),
+    () => followers.stop(),
+    () => http.close(),
+    () => parts.stop(),
+  );
+});
+after(async () => {
+  for (const close of closers) await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const code = (answer: Answer): string => `${answer.status} ${answer.body.error?.code ?? ''}`.trim();
+
+/** Every row of the database that is not marked as one of the sandbox, by table. */
+function liveRows(): Record<string, unknown[]> {
+  const database = new DatabaseSync(path.join(folder, 'postrider.db'), { readOnly: true });
+  try {
+    const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[];
+    return Object.fromEntries(
+      tables.map(({ name }) => {
+        const columns = database.prepare(`PRAGMA table_info(${name})`).all();
+        const narrow = columns.some((column) => column.name === 'mode') ? "WHERE mode <> 'sandbox'" : '';
+        return [name, database.prepare(`SELECT * FROM ${name} ${narrow}`).all()];
+      }),
+    );
+  } finally {
+    database.close();
+  }
+}
+
+const nameOf = ({ method, path: at }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${at}`;
+
+async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
+  const [method = '', pattern = ''] = name.split(' ');
+  const body = method === 'DELETE' ? undefined : (BODIES[name] ?? {});
+  return api.call({ method, path: pattern.replace(/:\w+/, id), body });
+}
+
+test('every route that changes something has its row, and no row is of a route that is gone', () => {
+  const changing = routes.filter(({ method }) => method !== 'GET').map(nameOf);
+  assert.deepEqual([...changing].sort(), Object.keys(POWERS).sort());
+  for (const route of routes) {
+    const power = POWERS[nameOf(route)];
+    assert.equal(route.changesShared === true, power === 'refused', nameOf(route));
+    if (power !== undefined) assert.equal(route.auth === 'none', power === 'no key', nameOf(route));
+  }
+});
+
+test('what both modes share is not changed with a sandbox key, and is with a live one', async () => {
+  const { domainId } = (await live.post('/domains', { domain: 'example.com' })).body;
+  const refused = Object.keys(POWERS).filter((name) => POWERS[name] === 'refused');
+  const before = liveRows();
+  for (const name of refused) {
+    const answer = await callAs(sandbox, name, domainId);
+    assert.equal(code(answer), '403 FORBIDDEN', name);
+    assert.match(answer.body.error.message, /live key/, name);
+    assert.deepEqual(liveRows(), before, name);
+  }
+  for (const name of ['/account', '/domains', '/approvals', '/api-keys', '/smtp-credentials', '/templates'])
+    assert.equal((await sandbox.get(name)).status, 200, `${name} may be read`);
+  for (const name of refused) {
+    const control = await callAs(live, name, domainId);
+    assert.ok(control.status < 300 || control.status === 404, `${name}: ${code(control)}`);
+    if (name !== 'POST /domains/:id/verify')
+      assert.notDeepEqual(liveRows(), before, `control: ${name} changes something`);
+  }
+});
+
+test('what is of the sandbox alone is not refused', async () => {
+  const open = Object.keys(POWERS).filter((name) => POWERS[name] === 'own' || POWERS[name] === 'none');
+  for (const name of open) assert.notEqual((await callAs(sandbox, name)).status, 403, name);
+});
+
+test('a sandbox key makes and revokes keys and credentials of the sandbox, and none of live mail', async () => {
+  for (const [at, idOf] of [
+    ['/api-keys', (one: Answer['body']) => one.keyId],
+    ['/smtp-credentials', (one: Answer['body']) => one.smtpCredentialId],
+  ] as const) {
+    const theirs = await live.post(at, {});
+    assert.deepEqual([theirs.status, theirs.body.mode], [201, 'live'], 'of the mode of its maker unless told');
+    const before = liveRows();
+    assert.equal(code(await sandbox.post(at, { mode: 'live' })), '403 FORBIDDEN');
+    assert.equal(code(await sandbox.delete(`${at}/${idOf(theirs.body)}`)), '403 FORBIDDEN');
+    for (const body of [{}, { mode: 'sandbox' }]) {
+      const made = await sandbox.post(at, body);
+      assert.deepEqual([made.status, made.body.mode], [201, 'sandbox']);
+      assert.equal((await sandbox.delete(`${at}/${idOf(made.body)}`)).status, 200);
+      assert.equal(code(await sandbox.delete(`${at}/${idOf(made.body)}`)), '404 NOT_FOUND');
+    }
+    assert.deepEqual(liveRows(), before);
+    const made = await live.post(at, { mode: 'sandbox' });
+    assert.equal((await live.delete(`${at}/${idOf(made.body)}`)).status, 200, 'a live key revokes either');
+    assert.equal((await live.delete(`${at}/${idOf(theirs.body)}`)).status, 200);
+  }
+});
