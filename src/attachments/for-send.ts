@@ -1,15 +1,17 @@
 /**
  * What POST /send learns of a submission: its files, complete and in their order, or why it cannot be sent. Completeness is
- * looked at anew: the blobs have to be there with the right size, and what went straight to the blob storage, past us, is
- * read and hashed. What is answered here holds only as long as the submission keeps its `version`.
+ * looked at again: the blobs have to be there with the right size. What went straight to the blob storage, past us, is read and
+ * hashed, and so is a file that the file system says was touched since its upload: changed on the disk, or restored from a
+ * backup. What is answered here holds only as long as the submission keeps its `version`.
  */
 import { createHash } from 'node:crypto';
 import { type Failure, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { lookSteadily } from './steady-look.ts';
+import { confirmFileOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
 
 export interface FileToSend {
@@ -36,9 +38,11 @@ export interface SendReference {
   idempotencyKey: string | undefined;
 }
 
+type StoredFiles = Pick<Blobs, 'sizeOf' | 'read' | 'stampOf'>;
+
 /** SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED or ATTACHMENT_UPLOAD_INCOMPLETE, in this order. */
 export async function submissionForSend(
-  { database, blobs }: { database: Database; blobs: Pick<Blobs, 'sizeOf' | 'read'> },
+  { database, blobs }: { database: Database; blobs: StoredFiles },
   reference: SendReference,
 ): Promise<Result<SubmissionToSend>> {
   const { accountId, mode, submissionId, idempotencyKey } = reference;
@@ -46,7 +50,7 @@ export async function submissionForSend(
   const seen = await lookSteadily(database, key, async (submission): Promise<Looked> => {
     if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refused(failure('IDEMPOTENCY_KEY_MISMATCH'));
     if (submission.usedAt !== null) return refused(failure('SUBMISSION_ALREADY_USED'));
-    const found = await Promise.all(submission.files.map((file) => lookAt(blobs, file)));
+    const found = await Promise.all(submission.files.map((file) => lookAt({ database, blobs, submissionId }, file)));
     const details = found.filter((one): one is Fault => 'field' in one);
     if (details.length > 0)
       return { isComplete: false, result: refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details })) };
@@ -67,25 +71,44 @@ function refused(why: Failure): Looked {
   return { isComplete: true, result: refuse(why) };
 }
 
-async function lookAt(blobs: Pick<Blobs, 'sizeOf' | 'read'>, file: SubmissionFile): Promise<FileToSend | Fault> {
-  const { name, contentType, sizeBytes, blobKey } = file;
+interface Place {
+  database: Database;
+  blobs: StoredFiles;
+  submissionId: string;
+}
+
+async function lookAt({ database, blobs, submissionId }: Place, file: SubmissionFile): Promise<FileToSend | Fault> {
+  const { number, name, contentType, sizeBytes, blobKey } = file;
   const sha256 = Buffer.from(file.sha256);
   const fault = (message: string): Fault => ({
-    field: `attachments[${file.number}]`,
+    field: `attachments[${number}]`,
     message: `(${name}) ${message}; PUT it to its uploadUrl`,
   });
-  const storedBytes = blobKey === null ? undefined : await blobs.sizeOf(blobKey);
-  if (blobKey === null || storedBytes === undefined) return fault('has not been uploaded');
+  if (blobKey === null) return fault('has not been uploaded');
+  const found: FileToSend = { name, contentType, sizeBytes, sha256, blobKey };
+  // Taken before the bytes are read, so that a change meanwhile shows at the next look.
+  const blobStamp = await blobs.stampOf?.(blobKey);
+  if (blobStamp !== undefined && blobStamp === file.blobStamp) return found;
+  const storedBytes = await blobs.sizeOf(blobKey);
+  if (storedBytes === undefined) return fault('has not been uploaded');
   if (storedBytes !== sizeBytes) return fault(`has ${storedBytes} bytes where the manifest says ${sizeBytes}`);
-  if (file.direct && !(await hasDigest(blobs, blobKey, sha256)))
+  const isHashed = file.direct || blobStamp !== undefined;
+  if (isHashed && !(await hasDigest(blobs, blobKey, sha256)))
     return fault('has another SHA-256 than the manifest says');
-  return { name, contentType, sizeBytes, sha256, blobKey };
+  if (blobStamp !== undefined && !file.direct)
+    await database.execute(confirmFileOperation, { submissionId, number, blobKey, blobStamp });
+  return found;
 }
 
 async function hasDigest(blobs: Pick<Blobs, 'read'>, blobKey: string, sha256: Buffer): Promise<boolean> {
   const stream = await blobs.read(blobKey);
   if (stream === undefined) return false;
   const hash = createHash('sha256');
-  for await (const chunk of stream) hash.update(chunk as Buffer);
+  try {
+    for await (const chunk of stream) hash.update(chunk as Buffer);
+  } catch (error) {
+    if (error instanceof BlobDamaged) return false;
+    throw error;
+  }
   return hash.digest().equals(sha256);
 }

@@ -176,7 +176,7 @@ async function insertSubmission(tx: Transaction, registration: Registration): Pr
 
 async function insertFile(tx: Transaction, submissionId: string, file: SubmissionFile): Promise<void> {
   await tx.run(
-    `INSERT INTO attachment_file (submission_id, ${FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO attachment_file (submission_id, ${FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     submissionId,
     file.number,
     file.name,
@@ -185,5 +185,6 @@ async function insertFile(tx: Transaction, submissionId: string, file: Submissio
     file.sha256,
     file.direct ? 1 : 0,
     file.blobKey,
+    file.blobStamp,
   );
 }

@@ -112,7 +112,7 @@ function registrationOf(
 
 function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: number): SubmissionFile {
   const direct = blobs.presignPut !== undefined;
-  return { ...item, number, direct, blobKey: direct ? blobs.newKey() : null };
+  return { ...item, number, direct, blobKey: direct ? blobs.newKey() : null, blobStamp: null };
 }
 
 function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeof failure> {

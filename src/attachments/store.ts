@@ -26,10 +26,11 @@ interface FileRow {
   sha256: Uint8Array;
   direct: number;
   blob_key: string | null;
+  blob_stamp: string | null;
 }
 
 export const COLUMNS = 'id, account_id, mode, idempotency_key, manifest_hash, expires_at, version, used_at';
-export const FILE_COLUMNS = 'number, name, content_type, size_bytes, sha256, direct, blob_key';
+export const FILE_COLUMNS = 'number, name, content_type, size_bytes, sha256, direct, blob_key, blob_stamp';
 
 function fileOf(row: FileRow): SubmissionFile {
   return {
@@ -40,6 +41,7 @@ function fileOf(row: FileRow): SubmissionFile {
     sha256: row.sha256,
     direct: row.direct === 1,
     blobKey: row.blob_key,
+    blobStamp: row.blob_stamp,
   };
 }
 
@@ -117,6 +119,8 @@ export interface FinishedUpload {
   number: number;
   /** Holds exactly the bytes of the manifest. */
   blobKey: string;
+  /** Of the blob as it was written; null where the store says none. */
+  blobStamp: string | null;
 }
 
 /**
@@ -139,12 +143,28 @@ export const finishUploadOperation = operation(
     );
     if (before === undefined) throw new Error(`file ${upload.number} of ${upload.submissionId} is gone`);
     await tx.run(
-      'UPDATE attachment_file SET blob_key = ? WHERE submission_id = ? AND number = ?',
+      'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
       upload.blobKey,
+      upload.blobStamp,
       upload.submissionId,
       upload.number,
     );
     return { taken: true, replaced: before.blob_key };
+  },
+);
+
+/** Records the stamp of a blob whose bytes were read again and are right; nothing when another upload came meanwhile. */
+export const confirmFileOperation = operation(
+  'attachments.confirmFile',
+  'write',
+  async (tx, file: FinishedUpload): Promise<void> => {
+    await tx.run(
+      'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
+      file.blobStamp,
+      file.submissionId,
+      file.number,
+      file.blobKey,
+    );
   },
 );
 

@@ -19,6 +19,8 @@ export interface SubmissionFile {
   /** Uploaded straight to the blob storage: `blobKey` is known from the beginning and proves nothing. */
   direct: boolean;
   blobKey: string | null;
+  /** What the store said of the blob when its bytes were known to be right; see Blobs.stampOf(). */
+  blobStamp: string | null;
 }
 
 export interface Submission {

@@ -80,7 +80,9 @@ export function createUpload(dependencies: UploadDependencies): Upload {
       const leave = entered.value;
       leave();
     }
-    const finished = await database.execute(finishUploadOperation, { submissionId, number: file.number, blobKey });
+    const blobStamp = (await blobs.stampOf?.(blobKey)) ?? null;
+    const uploaded = { submissionId, number: file.number, blobKey, blobStamp };
+    const finished = await database.execute(finishUploadOperation, uploaded);
     // What cannot be removed now is an orphan, and is swept later.
     const unnamed = finished.taken ? finished.replaced : blobKey;
     if (unnamed !== null) blobs.remove(unnamed).catch(() => undefined);

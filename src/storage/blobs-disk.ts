@@ -118,6 +118,11 @@ export function openDiskBlobs(folder: string): Blobs {
       return file && fileReader(file);
     },
     sizeOf: async (key) => (await stat(place(key)).catch(unlessMissing))?.size,
+    stampOf: async (key) => {
+      const found = await stat(place(key), { bigint: true }).catch(unlessMissing);
+      // The time of the last change is the system's own and cannot be set back, as that of the last write can.
+      return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');
+    },
     remove: async (key) => {
       await unlink(place(key)).catch(unlessMissing);
     },

@@ -42,6 +42,11 @@ export interface Blobs {
   open?(key: string): Promise<BlobReader | undefined>;
   /** sizeBytes of a stored blob, or undefined when it does not exist. */
   sizeOf(key: string): Promise<number | undefined>;
+  /**
+   * What the store itself knows of a blob, as one text that becomes another when the bytes are written to, or when the blob is
+   * exchanged; undefined when it does not exist. It costs no reading. Absent in stores that say nothing of the kind.
+   */
+  stampOf?(key: string): Promise<string | undefined>;
   /** Removing what is not there is no error. */
   remove(key: string): Promise<void>;
   /** Every key with the time it was written (Unix ms by the clock of the store), in no order. */

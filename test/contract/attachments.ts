@@ -7,7 +7,12 @@ import {
   removeUsedFilesOperation,
   uploadedBlobsOperation,
 } from '../../src/attachments/retention-store.ts';
-import { finishUploadOperation, submissionOperation, uploadTargetOperation } from '../../src/attachments/store.ts';
+import {
+  confirmFileOperation,
+  finishUploadOperation,
+  submissionOperation,
+  uploadTargetOperation,
+} from '../../src/attachments/store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import { removeContentOperation } from '../../src/messages/retention-store.ts';
 import { acceptLargeOperation } from '../../src/send/large-store.ts';
@@ -18,7 +23,14 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 function registration(stage: Stage, accountId: string, changes: Partial<Registration> = {}): Registration {
-  const file = { contentType: 'text/plain', sizeBytes: 5, sha256: Buffer.alloc(32, 7), direct: false, blobKey: null };
+  const file = {
+    contentType: 'text/plain',
+    sizeBytes: 5,
+    sha256: Buffer.alloc(32, 7),
+    direct: false,
+    blobKey: null,
+    blobStamp: null,
+  };
   return {
     id: stage.id('sub'),
     accountId,
@@ -73,7 +85,12 @@ export const unsentFiles: Scenario = async (stage) => {
   const act = (one: Registration) => stage.act(registerOperation, one);
   const [waiting, uploaded, sent] = [of(10, { idempotencyKey: 'w' }), of(10), of(10)] as const;
   for (const one of [waiting, uploaded, sent]) assert.equal((await act(one)).outcome, 'made');
-  await stage.act(finishUploadOperation, { submissionId: uploaded.id, number: 0, blobKey: `${uploaded.id}/1` });
+  await stage.act(finishUploadOperation, {
+    submissionId: uploaded.id,
+    number: 0,
+    blobKey: `${uploaded.id}/1`,
+    blobStamp: null,
+  });
   // All of them count; the one without bytes is the first that will not.
   assert.deepEqual(await act(of(1)), { outcome: 'no-room', roomAtMs: waiting.expiresAtMs });
   assert.equal((await act(of(31, { mode: 'sandbox' }))).outcome, 'no-room');
@@ -121,11 +138,18 @@ export const uploading: Scenario = async (stage) => {
   assert.equal(await stage.act(uploadTargetOperation, { submissionId, number: 2 }), null);
   assert.equal(await stage.act(uploadTargetOperation, { submissionId: 'sub_other', number: 0 }), null);
   const [one, two] = [`${accountId}/1`, `${accountId}/2`];
-  await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: one });
-  const again = await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: two });
+  await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: one, blobStamp: 'first' });
+  const again = await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: two, blobStamp: 'second' });
   assert.deepEqual(again, { taken: true, replaced: one });
+  const stampOf = async () => (await stage.act(uploadTargetOperation, { submissionId, number: 0 }))!.file.blobStamp;
+  assert.equal(await stampOf(), 'second');
+  const file = { submissionId, number: 0, blobStamp: 'third' };
+  await stage.act(confirmFileOperation, { ...file, blobKey: one });
+  assert.equal(await stampOf(), 'second', 'of a blob that another upload has replaced');
+  await stage.act(confirmFileOperation, { ...file, blobKey: two });
+  assert.equal(await stampOf(), 'third');
   assert.equal(
-    (await stage.act(finishUploadOperation, { submissionId: 'sub_x', number: 0, blobKey: one })).taken,
+    (await stage.act(finishUploadOperation, { submissionId: 'sub_x', number: 0, blobKey: one, blobStamp: null })).taken,
     false,
   );
   const named = await stage.actUnordered(uploadedBlobsOperation, [one, two, `${accountId}/direct`]);
@@ -138,7 +162,7 @@ export const sending: Scenario = async (stage) => {
   const made = registration(stage, accountId, { idempotencyKey: 'send' });
   const { id: submissionId } = made;
   await stage.act(registerOperation, made);
-  await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: `${accountId}/1` });
+  await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: `${accountId}/1`, blobStamp: null });
   const record = {
     endpoint: '/send',
     key: 'send',
@@ -156,7 +180,10 @@ export const sending: Scenario = async (stage) => {
   const taken = await stage.act(acceptLargeOperation, { acceptance: mail(), use });
   assert.deepEqual([taken.isSubmissionLost, taken.stored, taken.recipients.length], [false, true, 1]);
   assert.equal((await stage.act(acceptLargeOperation, { acceptance: mail(), use })).isSubmissionLost, true);
-  assert.equal((await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: 'x/1' })).taken, false);
+  assert.equal(
+    (await stage.act(finishUploadOperation, { submissionId, number: 0, blobKey: 'x/1', blobStamp: null })).taken,
+    false,
+  );
 
   // A key that has its answer already leaves the other submission open.
   const second = registration(stage, accountId);
@@ -189,7 +216,12 @@ export const settling: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const made = registration(stage, accountId);
   await stage.act(registerOperation, made);
-  await stage.act(finishUploadOperation, { submissionId: made.id, number: 0, blobKey: `${made.id}/1` });
+  await stage.act(finishUploadOperation, {
+    submissionId: made.id,
+    number: 0,
+    blobKey: `${made.id}/1`,
+    blobStamp: null,
+  });
   const mail = acceptance(stage, { accountId, change: { retain: 'none' } });
   const use = { submissionId: made.id, accountId, mode: 'live', version: 1, nowMs: stage.nowMs } as const;
   await stage.act(acceptLargeOperation, { acceptance: mail, use });
@@ -216,7 +248,12 @@ export const keeping: Scenario = async (stage) => {
   ];
   for (const one of [open, kept, unkept]) {
     await stage.act(registerOperation, one);
-    await stage.act(finishUploadOperation, { submissionId: one.id, number: 0, blobKey: `${one.id}/1` });
+    await stage.act(finishUploadOperation, {
+      submissionId: one.id,
+      number: 0,
+      blobKey: `${one.id}/1`,
+      blobStamp: null,
+    });
   }
   const use = { accountId, mode: 'live', version: 1, nowMs: stage.nowMs } as const;
   await stage.act(acceptLargeOperation, {

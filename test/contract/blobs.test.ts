@@ -124,6 +124,20 @@ function contract(open: () => Promise<Store>): void {
     });
   }
 
+  test('a stamp, where the store says one, stays until the blob is another', async () => {
+    if (!blobs.stampOf) return assert.ok(blobs.presignPut, 'uploads past us are read at the send anyhow');
+    const key = blobs.newKey();
+    assert.equal(await blobs.stampOf(key), undefined);
+    await blobs.putStream(pieces(Buffer.from('one')), { key });
+    const stamp = await blobs.stampOf(key);
+    assert.ok(stamp);
+    assert.ok(await blobs.get(key));
+    assert.equal(await blobs.stampOf(key), stamp, 'reading changes nothing');
+    await blobs.putStream(pieces(Buffer.from('two')), { key });
+    assert.notEqual(await blobs.stampOf(key), stamp);
+    await blobs.remove(key);
+  });
+
   test('what is not there is undefined, and removing it is no error', async () => {
     const key = blobs.newKey();
     assert.equal(await blobs.get(key), undefined);

@@ -13,7 +13,14 @@ import { tempDatabase } from '../kit/temp-database.ts';
 
 const NOW = Date.UTC(2026, 10, 20);
 const HOUR = 3_600_000;
-const file = { contentType: 'text/plain', sizeBytes: 5, sha256: Buffer.alloc(32, 7), direct: false, blobKey: null };
+const file = {
+  contentType: 'text/plain',
+  sizeBytes: 5,
+  sha256: Buffer.alloc(32, 7),
+  direct: false,
+  blobKey: null,
+  blobStamp: null,
+};
 
 function registration(changes: Partial<Registration> = {}): Registration {
   return {

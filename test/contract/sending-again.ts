@@ -11,7 +11,14 @@ import type { Scenario } from './stage.ts';
 export const sendingAgain: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const id = stage.id('sub');
-  const file = { contentType: 'text/plain', sizeBytes: 5, sha256: Buffer.alloc(32, 7), direct: false, blobKey: null };
+  const file = {
+    contentType: 'text/plain',
+    sizeBytes: 5,
+    sha256: Buffer.alloc(32, 7),
+    direct: false,
+    blobKey: null,
+    blobStamp: null,
+  };
   const { nowMs } = stage;
   await stage.act(registerOperation, {
     ...{ id, accountId, mode: 'live', idempotencyKey: null, manifestHash: Buffer.from('manifest'), nowMs },
@@ -19,7 +26,7 @@ export const sendingAgain: Scenario = async (stage) => {
     ...{ maximumUnsentBytes: 5, keepUnsentMs: 0, fits: true },
     files: [{ ...file, number: 0, name: 'a.txt' }],
   });
-  await stage.act(finishUploadOperation, { submissionId: id, number: 0, blobKey: `${id}/1` });
+  await stage.act(finishUploadOperation, { submissionId: id, number: 0, blobKey: `${id}/1`, blobStamp: null });
   const first = acceptance(stage, { accountId, change: { retain: 'none' } });
   const use = { submissionId: id, accountId, mode: 'live', version: 1, nowMs } as const;
   await stage.act(acceptLargeOperation, { acceptance: first, use });

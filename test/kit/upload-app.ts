@@ -80,6 +80,12 @@ export async function uploadApp(options: UploadAppOptions = {}) {
     /** Names of all files below the folder of the blobs, whole or not. */
     stored: (): string[] =>
       readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((one) => (one.isFile() ? [one.name] : [])),
+    /** The path of a stored file of this name. */
+    placeOf: (name: string): string =>
+      path.join(
+        folder,
+        readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((one) => path.basename(one) === name)!,
+      ),
     register: (account: string, entries: unknown, key?: string, mode?: 'live' | 'sandbox'): Promise<Answer> =>
       app.api(account, mode).post('/attachments', { attachments: entries }, keyHeader(key)),
     state: (account: string, id: string): Promise<Answer> => app.api(account).get(`/attachments/${id}`),
