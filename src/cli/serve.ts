@@ -72,7 +72,7 @@ export const serveCommand: Command = {
       await serving.stop();
       return { exitCode: 0 };
     }
-    streams.err(`postrider: the storage can no longer be trusted (${ended}); the process ends\n`);
+    // Why is in the log.
     return { exitCode: 1 };
   },
 };

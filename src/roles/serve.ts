@@ -67,7 +67,11 @@ export async function serve(
   });
   const tlsFiles = config.roles.includes('smtp') ? judgeTlsFiles(config) : undefined;
   if (!hasEverServed(config.dataDir)) await judgePorts(config);
-  const parts = await openParts({ config, log, onBroken: (reason) => breakDown(reason) });
+  const onBroken = (reason: string): void => {
+    log.fatal(`${reason}; the process ends`);
+    breakDown(reason);
+  };
+  const parts = await openParts({ config, log, onBroken });
   try {
     const first = await firstRun({ database: parts.database, clock: parts.clock, directory: parts.directory });
     if (first) onFirstRun(first);

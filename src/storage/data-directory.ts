@@ -5,6 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { isStorageFault, storageFaultOf } from './sqlite-fault.ts';
 
 export interface DataDirectory {
   path: string;
@@ -56,12 +57,24 @@ function makeFolder(folder: string): void {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST' && statSync(folder).isDirectory()) return;
     const above = path.dirname(folder);
-    if (code !== 'ENOENT' || above === folder || existsSync(above)) {
-      throw new Error(`the folder ${folder} cannot be made (${code}); choose another POSTRIDER_DATA_DIR`);
-    }
+    if (code !== 'ENOENT' || above === folder || existsSync(above)) throw new Error(cannotMake(folder, code));
     makeFolder(above);
     makeFolder(folder);
   }
+}
+
+function cannotMake(folder: string, code: string | undefined): string {
+  const elsewhere = 'or choose another POSTRIDER_DATA_DIR';
+  const above = path.dirname(folder);
+  const remedies: Record<string, string> = {
+    EEXIST: `(a file is in its place); move that file away, ${elsewhere}`,
+    ENOTDIR: `(${above} is not a folder); move that file away, ${elsewhere}`,
+    EACCES: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
+    EPERM: `(this user may not write to ${above}); chown that to the user of the service, ${elsewhere}`,
+    EROFS: `(the file system is mounted read-only); mount it for writing, ${elsewhere}`,
+    EIO: '(EIO: the disk stopped answering); look at the disk and at the log of the system',
+  };
+  return `the folder ${folder} cannot be made ${remedies[code ?? ''] ?? `(${code}); choose another POSTRIDER_DATA_DIR`}`;
 }
 
 /**
@@ -87,7 +100,7 @@ export function hasEverServed(folder: string): boolean {
 /** Takes the hold for a serving process, or throws a sentence for the operator. The result releases it. */
 export function holdDataDirectory(directory: DataDirectory): () => void {
   const file = path.join(directory.path, HOLD);
-  const lock = new DatabaseSync(file, { timeout: 0 });
+  const lock = openLock(file);
   try {
     lock.exec('PRAGMA locking_mode=EXCLUSIVE');
     lock.exec('PRAGMA journal_mode=MEMORY');
@@ -101,7 +114,15 @@ export function holdDataDirectory(directory: DataDirectory): () => void {
         `another postrider is already serving ${directory.path}; stop it, or choose another POSTRIDER_DATA_DIR`,
       );
     }
-    throw error;
+    throw isStorageFault(error) ? new Error(storageFaultOf(error, file), { cause: error }) : error;
   }
   return () => lock.close();
+}
+
+function openLock(file: string): DatabaseSync {
+  try {
+    return new DatabaseSync(file, { timeout: 0 });
+  } catch (error) {
+    throw isStorageFault(error) ? new Error(storageFaultOf(error, file), { cause: error }) : error;
+  }
 }

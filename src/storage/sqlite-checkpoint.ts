@@ -86,13 +86,15 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
 
 if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpointer) {
   const { openSqlite } = await import('./sqlite-connection.ts');
-  const connection = openSqlite((workerData as { file: string }).file, { readOnly: false });
+  const { storageFaultOf } = await import('./sqlite-fault.ts');
+  const { file } = workerData as { file: string };
+  const connection = openSqlite(file, { readOnly: false });
   parentPort!.on('message', () => {
     try {
       connection.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
       parentPort!.postMessage(true);
     } catch (error) {
-      parentPort!.postMessage((error as Error).message);
+      parentPort!.postMessage(storageFaultOf(error, file));
     }
   });
 }

@@ -4,6 +4,7 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { EmbeddedTransaction, Row, SqlValue } from './operation.ts';
+import { isStorageFault, storageFaultOf, writeFault } from './sqlite-fault.ts';
 
 const BUSY_TIMEOUT_MS = 5_000;
 
@@ -17,10 +18,32 @@ export interface SqliteConnection extends EmbeddedTransaction {
 
 /**
  * Opens the file (made if missing unless `readOnly`) in WAL mode with `synchronous=FULL`; throws when the library or
- * the file system does not grant either, since a 202 would then be a lie.
+ * the file system does not grant either, since a 202 would then be a lie. What is in the way of opening it is said in a
+ * sentence for the operator.
  */
 export function openSqlite(file: string, options: { readOnly: boolean }): SqliteConnection {
+  const fault = options.readOnly ? undefined : writeFault(file);
+  if (fault !== undefined) throw new Error(fault);
+  try {
+    return connect(file, options);
+  } catch (error) {
+    if (!isStorageFault(error)) throw error;
+    throw new Error(storageFaultOf(error, file), { cause: error });
+  }
+}
+
+function connect(file: string, options: { readOnly: boolean }): SqliteConnection {
   const raw = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS });
+  try {
+    setPragmas(raw, options);
+    return connectionOf(raw);
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+}
+
+function setPragmas(raw: DatabaseSync, options: { readOnly: boolean }): void {
   raw.exec('PRAGMA foreign_keys=ON');
   if (!options.readOnly) {
     raw.exec('PRAGMA journal_mode=WAL');
@@ -33,6 +56,9 @@ export function openSqlite(file: string, options: { readOnly: boolean }): Sqlite
   }
   raw.exec('PRAGMA cache_size=-16384');
   raw.exec('PRAGMA temp_store=MEMORY');
+}
+
+function connectionOf(raw: DatabaseSync): SqliteConnection {
   const statements = new Map<string, StatementSync>();
   const prepare = (sql: string): StatementSync => {
     let statement = statements.get(sql);

@@ -6,15 +6,17 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Database } from './database.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
+import { isStorageFault, storageFaultOf } from './sqlite-fault.ts';
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
-function told(error: unknown): Error {
+function told(error: unknown, file: string): Error {
   const { errcode, message } = error as { errcode?: number; message: string };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === SQLITE_BUSY) return new Unavailable('the database is locked by another process; try again');
   if (primary === SQLITE_FULL) return new Unavailable(`the disk is full: ${message}`);
+  if (isStorageFault(error)) return new Unavailable(storageFaultOf(error, file));
   return error as Error;
 }
 
@@ -38,7 +40,7 @@ export function openDirect(file: string): DirectDatabase {
           return value;
         } catch (error) {
           connection.rollback();
-          throw told(error);
+          throw told(error, file);
         }
       };
       const result = turn.then(run, run);

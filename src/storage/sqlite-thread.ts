@@ -14,6 +14,7 @@ import { collectAll } from '../base/collector.ts';
 import { CarriedBytes } from './carried-bytes.ts';
 import { findOperation, type Operation } from './operation.ts';
 import { openSqlite, type SqliteConnection } from './sqlite-connection.ts';
+import { isStorageFault, storageFaultOf } from './sqlite-fault.ts';
 
 export interface ThreadSetup {
   file: string;
@@ -200,15 +201,13 @@ async function runCalls(tx: SqliteConnection, calls: Call[]): Promise<unknown[]>
   return values;
 }
 
-/** SQLite's primary result codes: 5 BUSY, 6 LOCKED, 8 READONLY, 10 IOERR, 11 CORRUPT, 13 FULL, 14 CANTOPEN, 26 NOTADB. */
+/** SQLite's primary result codes: 5 BUSY, 6 LOCKED, 13 FULL. */
 function describe(error: unknown): OperationAnswer {
   const { message, errcode, stack } = error as { message?: string; errcode?: number; stack?: string };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   const text = message ?? String(error);
   if (primary === 5 || primary === 6) return { error: text, kind: 'busy' };
   if (primary === 13) return { error: text, kind: 'full' };
-  if (primary === 8 || primary === 10 || primary === 11 || primary === 14 || primary === 26) {
-    return { error: text, kind: 'io' };
-  }
+  if (isStorageFault(error)) return { error: storageFaultOf(error, setup.file), kind: 'io' };
   return { error: stack ?? text, kind: 'bug' };
 }

@@ -11,6 +11,7 @@ import test from 'node:test';
 import type { Answer } from '../kit/api.ts';
 import { cannotTrace } from '../kit/peers.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages } from './ledger.ts';
 
 const skip = cannotTrace();
@@ -27,6 +28,42 @@ async function startWithFailure(dataDir: string, nth: number): Promise<Service |
     return undefined;
   }
 }
+
+/** What is said at fatal, up to the names of files. */
+const fatal = (service: Service): string[] =>
+  service.log
+    .split('\n')
+    .filter((line) => line.includes('"level":"fatal"'))
+    .map((line) => (JSON.parse(line) as { msg: string }).msg.replace(/ on \/.*/, '').replace(/ where \/.*/, ''));
+
+test('a disk that fails to read is not taken for a damaged database', { skip, timeout: 240_000 }, async () => {
+  const dataDir = mkdtempSync(path.join(os.tmpdir(), 'postrider-eio-'));
+  await (await startService({ dataDir })).close();
+  const database = path.join(dataDir, 'postrider.db');
+  // SQLite reads by pread64, the look at what is wrong by read.
+  const inject = ['-e', 'inject=pread64:error=EIO:when=60+', '-e', 'inject=read:error=EIO'];
+  const trace = ['strace', '-f', '-qq', '-o', '/dev/null', '-P', database, '-e', 'trace=read,pread64', ...inject];
+  const sick = await startService({ dataDir, wrapper: trace });
+  try {
+    let gone = false;
+    void sick.exited().then(() => {
+      gone = true;
+    });
+    await waitUntil('the process to end', async () => {
+      await sick.sandboxApi.get('/messages').catch(() => undefined);
+      const body = { from: 'a@x.example', to: 'b@x.example', subject: 's', text: 'x' };
+      await sick.sandboxApi.post('/send', body).catch(() => undefined);
+      return gone;
+    });
+    assert.equal((await sick.exited()).code, 1);
+    assert.equal(fatal(sick).length, 1, sick.log);
+    assert.match(fatal(sick)[0]!, /^the disk stopped answering: (EIO|a read failed)$/);
+    assert.doesNotMatch(sick.log, /malformed/);
+  } finally {
+    await sick.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
 
 // Not the second: in each thread it is SQLite's own sync of the directory, whose failure SQLite passes over.
 for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
@@ -63,6 +100,7 @@ for (const nth of [1, 3, 4, 5, 6, 7, 8, 10, 13, 17, 22, 30]) {
       if (sick && (refused || gone)) {
         const exit = await sick.exited();
         assert.notEqual(exit.code, 0, 'a process whose disk failed does not end well');
+        if (refused) assert.deepEqual(fatal(sick), ['the disk stopped answering: a sync failed'], sick.log);
       }
       await sick?.close();
 

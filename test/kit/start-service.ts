@@ -95,14 +95,15 @@ function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.
   };
 }
 
-/** Runs `postrider <args>` to its end, whatever it says. */
+/** Runs `postrider <args>` to its end, whatever it says; `wrapper` goes in front of node. */
 export async function runCommand(
   args: string[],
-  options: { dataDir: string; env?: Record<string, string>; cwd?: string },
+  options: { dataDir: string; env?: Record<string, string>; cwd?: string; wrapper?: string[] },
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
     const env = environment(options.dataDir, options.env);
-    const done = await promisify(execFile)(process.execPath, [MAIN, ...args], {
+    const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
+    const done = await promisify(execFile)(program, [...before, MAIN, ...args], {
       cwd: options.cwd ?? root,
       env,
       timeout: 60_000,

@@ -1,0 +1,85 @@
+/**
+ * A data directory that cannot be used stops the start with one line that names the path and the remedy. Where the tests run as
+ * root the service runs without root's powers, since for those no directory is closed.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { missing, notAllowed } from '../kit/peers.ts';
+import { runCommand } from '../kit/start-service.ts';
+
+const isRoot = process.getuid?.() === 0;
+const wrapper = isRoot ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
+const drop = () => void execFileSync(wrapper[0]!, [...wrapper.slice(1), 'true'], { stdio: 'pipe' });
+const skip = isRoot && (missing('setpriv') || notAllowed('give up powers of root', drop));
+const ELSEWHERE = 'or choose another POSTRIDER_DATA_DIR';
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-unusable-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The one line that a start on this directory ends with. */
+async function refusal(dataDir: string): Promise<string> {
+  const done = await runCommand(['serve'], { dataDir, wrapper });
+  assert.equal(done.code, 1, done.stderr);
+  const lines = `${done.stdout}${done.stderr}`.trim().split('\n');
+  assert.equal(lines.length, 1, lines.join('\n'));
+  return lines[0]!.replace('postrider: ', '');
+}
+
+test('a directory that this user may not write to, new or used before', { skip }, async (t) => {
+  const dataDir = folderOf(t);
+  const closed = async (mode: number): Promise<string> => {
+    chmodSync(dataDir, mode);
+    try {
+      return await refusal(dataDir);
+    } finally {
+      chmodSync(dataDir, 0o700);
+    }
+  };
+  const may = `(this user may not write to ${dataDir}); chown that to the user of the service, ${ELSEWHERE}`;
+  for (const mode of [0o500, 0o000]) {
+    assert.equal(await closed(mode), `the folder ${dataDir}/blobs cannot be made ${may}`);
+  }
+  mkdirSync(path.join(dataDir, 'blobs'));
+  assert.equal(
+    await closed(0o500),
+    `${dataDir}/serving.lock cannot be opened: this user may not write to ${dataDir}; chown it to the user of the service, ${ELSEWHERE}`,
+  );
+  const made = await runCommand(['account', 'create', '--name', 'One'], { dataDir, wrapper });
+  assert.equal(made.code, 0, made.stderr);
+  assert.match(await closed(0o500), new RegExp(`${dataDir}/serving.lock cannot be opened: this user may not write to`));
+  chmodSync(path.join(dataDir, 'postrider.db'), 0o400);
+  assert.equal(
+    await refusal(dataDir),
+    `${dataDir}/postrider.db cannot be opened: this user may not write to ${dataDir}/postrider.db; chown it to the user of the service, ${ELSEWHERE}`,
+  );
+});
+
+test('a parent that this user may not write to', { skip }, async (t) => {
+  const parent = folderOf(t);
+  chmodSync(parent, 0o500);
+  const may = `(this user may not write to ${parent}); chown that to the user of the service, ${ELSEWHERE}`;
+  assert.equal(await refusal(path.join(parent, 'one')), `the folder ${parent}/one cannot be made ${may}`);
+  assert.equal(await refusal(path.join(parent, 'one', 'two')), `the folder ${parent}/one cannot be made ${may}`);
+  chmodSync(parent, 0o700);
+});
+
+test('a file in the place of the directory, or above it', async (t) => {
+  const folder = folderOf(t);
+  const file = path.join(folder, 'data');
+  writeFileSync(file, 'x');
+  assert.equal(
+    await refusal(file),
+    `the folder ${file} cannot be made (a file is in its place); move that file away, ${ELSEWHERE}`,
+  );
+  assert.equal(
+    await refusal(path.join(file, 'below')),
+    `the folder ${file}/below cannot be made (${file} is not a folder); move that file away, ${ELSEWHERE}`,
+  );
+});
