@@ -1,23 +1,44 @@
 /**
  * `npm run torture [-- --seconds 600 --nodes 3]`: several nodes on PostgreSQL and S3 under load, a node killed every five seconds
- * and the database restarted every ten, for as long as asked, judged by a ledger. Prints what was done and what came of it;
- * exits with 1 at the first broken promise. The tests run the same for a minute.
+ * and the database restarted every ten, for as long as asked, checked against a ledger. With `--power-cuts 300` instead: one service on
+ * a disk whose power is cut that often, under load (root and Linux). Prints what was done and what came of it; exits with 1 at the
+ * first broken promise. The tests run the same for a minute.
  */
 import { parseArgs } from 'node:util';
 import { underFire } from '../test/faults/nodes-fire.ts';
+import { powerCuts } from '../test/faults/power-trial.ts';
+import { cannotCutPower } from '../test/kit/cut-disk.ts';
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '600' }, nodes: { type: 'string', default: '3' } },
+  options: {
+    seconds: { type: 'string', default: '600' },
+    nodes: { type: 'string', default: '3' },
+    'power-cuts': { type: 'string' },
+  },
 });
-const [seconds, nodes] = [Number(values.seconds), Number(values.nodes)];
-if (!(seconds > 0) || !(Number.isInteger(nodes) && nodes > 0)) {
-  console.error('--seconds and --nodes are positive numbers');
+
+function positive(name: keyof typeof values, isWhole: boolean): number {
+  const value = Number(values[name]);
+  if (value > 0 && (!isWhole || Number.isInteger(value))) return value;
+  console.error(`--${name} is a positive number`);
   process.exit(2);
 }
-console.log(`${nodes} nodes under fire for ${seconds} seconds`);
+
+async function run(): Promise<object> {
+  if (values['power-cuts'] === undefined) {
+    const [seconds, nodes] = [positive('seconds', false), positive('nodes', true)];
+    console.log(`${nodes} nodes under fire for ${seconds} seconds`);
+    return underFire({ seconds, nodes });
+  }
+  const reason = cannotCutPower();
+  if (reason) throw new Error(reason);
+  const cuts = positive('power-cuts', true);
+  console.log(`${cuts} power cuts`);
+  return powerCuts(cuts, (one) => console.log(JSON.stringify(one)));
+}
+
 try {
-  const report = await underFire({ seconds, nodes });
-  console.log(JSON.stringify(report, null, 2));
+  console.log(JSON.stringify(await run(), null, 2));
 } catch (error) {
   console.error((error as Error).message);
   process.exitCode = 1;

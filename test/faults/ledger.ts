@@ -17,6 +17,8 @@ export interface Acknowledged {
   replayed: boolean;
   /** Requests with this key that were cut off without an answer. */
   unanswered: number;
+  /** Unix milliseconds at which the 202 was read. */
+  at: number;
 }
 
 export interface Ledger {
@@ -72,10 +74,20 @@ export interface LoadOptions {
   workers: number;
   /** Distinguishes the keys of one load from those of another. */
   prefix: string;
+  /** Sends the mail of a key, which is the same at every call; a small mail unless given. Without an answer, it waits and is called again. */
+  request?: (key: string) => Promise<Answer | undefined>;
 }
 
 /** Resolves after a while; a client that is refused does not come back at once. */
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The mail of a key where nothing else is asked for. */
+export const smallMail = (from: string, key: string) => ({
+  from,
+  to: addressOf(key),
+  subject: `Load ${key}`,
+  text: `This is ${key}.\n${'All work and no play makes a dull load. '.repeat(20)}\n`,
+});
 
 export function startLoad(options: LoadOptions): Load {
   const { api, ledger } = options;
@@ -83,26 +95,24 @@ export function startLoad(options: LoadOptions): Load {
   let finishing = false;
   let abandoned = false;
 
+  const sendSmall = (key: string): Promise<Answer> =>
+    api.post('/send', smallMail(options.from, key), { 'Idempotency-Key': key });
+  const request = options.request ?? sendSmall;
+
   const sendUntilAccepted = async (key: string): Promise<void> => {
     ledger.attempt(key);
     let unanswered = 0;
-    const body = {
-      from: options.from,
-      to: addressOf(key),
-      subject: `Load ${key}`,
-      text: `This is ${key}.\n${'All work and no play makes a dull load. '.repeat(20)}\n`,
-    };
     while (!abandoned) {
       let answer: Answer | undefined;
       try {
-        answer = await api.post('/send', body, { 'Idempotency-Key': key });
+        answer = await request(key);
       } catch (error) {
         // A refused connection was never a request; a broken one may have been accepted.
         if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') unanswered += 1;
       }
       if (answer?.status === 202) {
         const replayed = answer.headers['idempotent-replayed'] === 'true';
-        ledger.acknowledge({ key, messageId: answer.body.data.messageId, replayed, unanswered });
+        ledger.acknowledge({ key, messageId: answer.body.data.messageId, replayed, unanswered, at: Date.now() });
         return;
       }
       if (answer?.status === 500 && /^It is not known whether/.test(answer.body.error?.message)) unanswered += 1;
