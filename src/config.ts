@@ -100,6 +100,13 @@ export const settings = {
     none,
   ),
   smtpHost: setting('SMTP_HOST', '0.0.0.0', 'address that SMTP submission is bound to', listenHost, () => '0.0.0.0'),
+  smtpsPort: setting<number | undefined>(
+    'SMTPS_PORT',
+    'off',
+    'submission with TLS from the first byte (465)',
+    port,
+    none,
+  ),
   smtpHostname: setting('SMTP_HOSTNAME', "the host's name", 'banner, HELO, Received', domainName, hostName),
   smtpTlsCert: setting<string | undefined>(
     'SMTP_TLS_CERT',

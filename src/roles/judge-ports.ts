@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import { listenFault, smtpListenFault } from './listen-fault.ts';
 import { smtpPorts } from './smtp.ts';
 
-type Listening = Pick<Config, 'roles' | 'httpHost' | 'httpPort' | 'smtpHost' | 'smtpPort'>;
+type Listening = Pick<Config, 'roles' | 'httpHost' | 'httpPort' | 'smtpHost' | 'smtpPort' | 'smtpsPort'>;
 
 /** Rejects with the line for the operator when a port without which the service does not start cannot be had. */
 export async function judgePorts(config: Listening): Promise<void> {
@@ -20,7 +20,14 @@ export async function judgePorts(config: Listening): Promise<void> {
         await listenOn({ port: config.httpPort, host: config.httpHost }, (error) => listenFault(error, config)),
       );
     }
-    if (config.roles.includes('smtp')) listening.push(await listenOnFirst(smtpPorts(config), config.smtpHost));
+    if (config.roles.includes('smtp')) {
+      const { smtpHost, smtpsPort } = config;
+      listening.push(await listenOnFirst(smtpPorts(config), smtpHost));
+      if (smtpsPort !== undefined) {
+        const faultOf = (error: unknown) => smtpListenFault(error, smtpsPort, smtpHost, 'smtpsPort');
+        listening.push(await listenOn({ port: smtpsPort, host: smtpHost }, faultOf));
+      }
+    }
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }

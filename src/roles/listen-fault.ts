@@ -29,9 +29,14 @@ export function listenFault(error: unknown, config: Pick<Config, 'httpHost' | 'h
   }
 }
 
-/** The same for the SMTP port, whether it was asked for or is the standard one. */
-export function smtpListenFault(error: unknown, smtpPort: number, smtpHost: string): ConfigError | undefined {
-  const port = `${settings.smtpPort.name}="${smtpPort}"`;
+/** The same for a port of SMTP, whether it was asked for or is the standard one. */
+export function smtpListenFault(
+  error: unknown,
+  smtpPort: number,
+  smtpHost: string,
+  setting: 'smtpPort' | 'smtpsPort' = 'smtpPort',
+): ConfigError | undefined {
+  const port = `${settings[setting].name}="${smtpPort}"`;
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
       return new ConfigError(

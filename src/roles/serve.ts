@@ -88,11 +88,13 @@ export async function serve(
       throw error;
     });
     const announcement = path.join(parts.directory.path, ANNOUNCEMENT);
-    const { httpPort, smtpPort } = roles;
-    writeFileSync(announcement, JSON.stringify({ pid: process.pid, httpPort, httpHost: config.httpHost, smtpPort }), {
-      mode: 0o600,
-    });
-    log.info({ roles: roles.started, httpPort, smtpPort, dataDir: parts.directory.path }, 'postrider serves');
+    const { httpPort, smtpPort, smtpsPort } = roles;
+    const said = { pid: process.pid, httpPort, httpHost: config.httpHost, smtpPort, smtpsPort };
+    writeFileSync(announcement, JSON.stringify(said), { mode: 0o600 });
+    log.info(
+      { roles: roles.started, httpPort, smtpPort, smtpsPort, dataDir: parts.directory.path },
+      'postrider serves',
+    );
     setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
@@ -122,6 +124,7 @@ export async function serve(
 interface Roles {
   httpPort: number | undefined;
   smtpPort: number | undefined;
+  smtpsPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
   stop(): Promise<void>;
@@ -188,7 +191,7 @@ async function startRoles(
       const rateShare = (): number => nodes.share('smtp');
       smtp = await startSmtpRole(parts, { ...nudges, handover, logins, tlsFiles, baseUrl, rateShare });
     }
-    return { httpPort, smtpPort: smtp?.port, started: ROLES.filter(has), stop };
+    return { httpPort, smtpPort: smtp?.port, smtpsPort: smtp?.implicitTlsPort, started: ROLES.filter(has), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -1,6 +1,6 @@
 /**
  * The smtp role: the submission listener with what it stands on. Listens on the port that was asked for; where none was, on
- * 587, and on 2587 where that may not be bound or somebody has it.
+ * 587, and on 2587 where that may not be bound or somebody has it; and on one more with TLS from the first byte where that is set.
  */
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -32,6 +32,8 @@ export interface SmtpRoleOptions extends Nudges {
 
 export interface SmtpRole extends Running {
   port: number;
+  /** With TLS from the first byte; undefined where none is set. */
+  implicitTlsPort: number | undefined;
   /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
   drain(): Promise<void>;
 }
@@ -72,7 +74,8 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     await tls.stop();
   };
   try {
-    return { port: await listen(server, parts), drain, stop };
+    const port = await listen(server, parts);
+    return { port, implicitTlsPort: await listenImplicitly(server, config), drain, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -84,10 +87,22 @@ export function smtpPorts({ smtpPort }: Pick<Config, 'smtpPort'>): readonly [num
   return smtpPort === undefined ? [STANDARD_PORT, PORT_WITHOUT_RIGHTS] : [smtpPort];
 }
 
+async function listenImplicitly(
+  server: SmtpServer,
+  { smtpHost, smtpsPort }: Pick<Config, 'smtpHost' | 'smtpsPort'>,
+): Promise<number | undefined> {
+  if (smtpsPort === undefined) return undefined;
+  try {
+    return (await server.listen(smtpsPort, { host: smtpHost, isImplicitTls: true })).port;
+  } catch (error) {
+    throw smtpListenFault(error, smtpsPort, smtpHost, 'smtpsPort') ?? error;
+  }
+}
+
 async function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
   const [first, second] = smtpPorts(config);
   const bind = async (port: number): Promise<number> =>
-    server.listen(port, config.smtpHost).then(
+    server.listen(port, { host: config.smtpHost }).then(
       (bound) => bound.port,
       (error: unknown) => {
         throw smtpListenFault(error, port, config.smtpHost) ?? error;

@@ -154,6 +154,7 @@ test('a key makes the second submission the first; another mail or envelope unde
     { header: { ...header, tags: ['other'] } },
     { header: { ...header, metadata: { order: '18' } } },
     { header: { ...header, track: { opens: true, clicks: false } } },
+    { hold: { forSeconds: 60 } },
   ]) {
     const refused = await submit.submit(submission({ header, ...change }));
     assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');
@@ -167,6 +168,25 @@ test('a key makes the second submission the first; another mail or envelope unde
   rig.clock.advance(86_400_000);
   await settle(rig, first, { to: 'delivered' });
   assert.notEqual(await idOf(submission({ header })), first);
+});
+
+test('a mail that is held is scheduled, and lives from its release on', async () => {
+  const nowMs = rig.clock.now();
+  const held = async (change: Partial<Submission>) => {
+    const before = rig.offered.length;
+    const id = await idOf(submission(change));
+    const sql = `SELECT status, send_at AS "sendAt", expires_at AS "expiresAt" FROM message WHERE id = '${id}'`;
+    const [row] = await rowsOf<{ status: string; sendAt: number | null; expiresAt: number }>(rig, sql);
+    return { ...row!, offered: rig.offered.length - before };
+  };
+  const inAnHour = nowMs + 3_600_000;
+  const scheduled = { status: 'scheduled', sendAt: inAnHour, expiresAt: inAnHour + 259_200_000, offered: 0 };
+  assert.deepEqual(await held({ hold: { forSeconds: 3_600 } }), scheduled);
+  assert.deepEqual(await held({ hold: { untilMs: inAnHour } }), scheduled);
+  const past = await held({ hold: { untilMs: nowMs - 1 } });
+  assert.deepEqual([past.status, past.sendAt, past.offered], ['queued', null, 1]);
+  const key = { header: { idempotencyKey: 'held twice' }, hold: { forSeconds: 60 } };
+  assert.equal(await idOf(submission(key)), await idOf(submission({ ...key, nowMs: nowMs + 30_000 })));
 });
 
 test('a submission whose key is held for long is told to come again, and none of it is kept', async () => {

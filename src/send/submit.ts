@@ -48,6 +48,8 @@ export interface Submission {
   envelopeFrom: Address;
   /** 1 to 50, none twice. */
   recipients: readonly Address[];
+  /** When it is to leave, by the clock of the mode: an interval from now, or a time. Undefined at once. */
+  hold?: { forSeconds: number } | { untilMs: number } | undefined;
   mail: SubmittedMail;
   content: SubmittedContent;
   /** What two submissions with one Idempotency-Key must have in common; only asked for when the mail has a key. */
@@ -101,7 +103,8 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
       : ok([email]);
     if (!emails.ok) return emails;
     submission.isTaken = emails.value[0] === email;
-    const result = await takeIn({ ...intakeOf(submission, record), emails: emails.value, nowMs, aheadMs });
+    const sendAtMs = releaseOf(submission, nowMs);
+    const result = await takeIn({ ...intakeOf(submission, record), emails: emails.value, sendAtMs, nowMs, aheadMs });
     return ok(result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined);
   };
 
@@ -175,19 +178,30 @@ function readOrders({ caller, mail }: Submission): Result<{ outcome: string | un
   return ok({ outcome, key: key.value });
 }
 
-/** Envelope, orders and content: the same mail to others, from another sender or with other tags is another submission. */
+/** A time that has passed means now, as with `sendAt`. */
+function releaseOf({ hold }: Submission, nowMs: number): number | null {
+  if (hold === undefined) return null;
+  const atMs = 'untilMs' in hold ? hold.untilMs : nowMs + hold.forSeconds * 1000;
+  return atMs > nowMs ? atMs : null;
+}
+
+/**
+ * Envelope, orders and content: the same mail to others, from another sender, with other tags or to be released otherwise is
+ * another submission.
+ */
 function hashOf(submission: Submission): Uint8Array {
   const { tags, metadata, track, sandboxOutcome } = submission.mail;
   const recipients = submission.recipients.map(sameAddressKey).sort();
   const orders = [tags, Object.entries(metadata), track, sandboxOutcome];
-  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, orders]);
+  const held = submission.hold === undefined ? [] : [submission.hold];
+  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, orders, ...held]);
   return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
 }
 
 function intakeOf(
   submission: Submission,
   idempotency: Intake['idempotency'],
-): Omit<Intake, 'emails' | 'nowMs' | 'aheadMs'> {
+): Omit<Intake, 'emails' | 'nowMs' | 'aheadMs' | 'sendAtMs'> {
   const { caller, mail } = submission;
   const { account, mode } = caller;
   return {
@@ -196,7 +210,6 @@ function intakeOf(
     source: 'smtp',
     from: mail.fromText,
     retain: account.settings.retainContent,
-    sendAtMs: null,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,
     idempotency,
   };

@@ -3,6 +3,7 @@
  * no ASCII word where one belongs, every parameter that was not offered and every path that is no mailbox is refused with
  * the reply that says so; nothing is repaired but spaces behind the colon and at the end, which old clients send.
  */
+import { isIsoTime, isoTimeMs } from '../http/validate.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 
 /** A value, or the reply that refuses it. */
@@ -87,12 +88,19 @@ function parseMailbox(inside: string, status: string, utf8: boolean): Parsed<Add
   return { ok: true, value: result.value };
 }
 
+/** When a mail is to be released (RFC 4865): an interval from its acceptance, or a time. */
+export type Hold = { forSeconds: number } | { untilMs: number };
+
+/** As far ahead as `sendAt` of the API. */
+export const MAX_HOLD_SECONDS = 30 * 86_400;
+
 export interface MailCommand {
   /** Undefined for the null sender `<>`. */
   from: Address | undefined;
   /** Declared with SIZE. */
   sizeBytes: number | undefined;
   smtpUtf8: boolean;
+  hold: Hold | undefined;
 }
 
 /** RFC 3461 §4 xtext, or the mailbox in it, as AUTH= carries it (RFC 4954 §5). It is checked and not believed. */
@@ -101,6 +109,7 @@ const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
 function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>> {
   let sizeBytes: number | undefined;
   let smtpUtf8 = false;
+  let hold: Hold | undefined;
   const seen = new Set<string>();
   for (const parameter of parameters) {
     const equals = parameter.indexOf('=');
@@ -113,8 +122,11 @@ function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>>
     if (fault !== undefined) return refused(`501 5.5.4 ${fault}`);
     if (name === 'SIZE') sizeBytes = Number(value);
     if (name === 'SMTPUTF8') smtpUtf8 = true;
+    if (name === 'HOLDFOR') hold = { forSeconds: Number(value) };
+    if (name === 'HOLDUNTIL') hold = { untilMs: isoTimeMs(value ?? '') };
   }
-  return { ok: true, value: { sizeBytes, smtpUtf8 } };
+  if (seen.has('HOLDFOR') && seen.has('HOLDUNTIL')) return refused('501 5.5.4 give HOLDFOR or HOLDUNTIL, not both');
+  return { ok: true, value: { sizeBytes, smtpUtf8, hold } };
 }
 
 function parameterFault(name: string, value: string | undefined): string | undefined {
@@ -127,6 +139,11 @@ function parameterFault(name: string, value: string | undefined): string | undef
       return value === undefined ? undefined : 'SMTPUTF8 takes no value';
     case 'AUTH':
       return value !== undefined && (value === '<>' || XTEXT.test(value)) ? undefined : 'AUTH wants a mailbox or <>';
+    case 'HOLDFOR':
+      if (value === undefined || !/^[1-9]\d{0,8}$/.test(value)) return 'HOLDFOR wants a number of seconds';
+      return Number(value) <= MAX_HOLD_SECONDS ? undefined : `HOLDFOR is at most ${MAX_HOLD_SECONDS} seconds`;
+    case 'HOLDUNTIL':
+      return isIsoTime(value ?? '') ? undefined : 'HOLDUNTIL wants a time such as 2026-11-23T08:00:00Z';
     default:
       return 'unknown';
   }
@@ -149,7 +166,7 @@ export function parseMail(argument: string): Parsed<MailCommand> {
 
 const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {
   ok: true,
-  value: { sizeBytes: undefined, smtpUtf8: false },
+  value: { sizeBytes: undefined, smtpUtf8: false, hold: undefined },
 };
 
 /** The argument of RCPT: `TO:<recipient>`; no parameter is known. */

@@ -3,7 +3,7 @@
  * contract. Commands that were not offered are never half understood: what would follow them is not run.
  */
 import { authenticate } from './authenticate.ts';
-import { heloName, parseCommand } from './command.ts';
+import { heloName, MAX_HOLD_SECONDS, parseCommand } from './command.ts';
 import type { Dialogue, Working } from './dialogue.ts';
 import { addRecipient, beginData, beginMail } from './mail-commands.ts';
 
@@ -19,9 +19,12 @@ function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undef
   dialogue.isExtended = isExtended;
   dialogue.envelope = undefined;
   dialogue.fruitless += 1;
-  const { hostname, limits } = dialogue.services;
+  const { hostname, limits, clock } = dialogue.services;
   if (!isExtended) return dialogue.reply(`250 ${hostname}`);
-  const offered = [...EXTENSIONS, `SIZE ${limits.maxMessageBytes}`, 'ENHANCEDSTATUSCODES'];
+  // RFC 4865 §4: the longest interval and the latest time.
+  const latest = new Date(clock.now() + MAX_HOLD_SECONDS * 1000).toISOString().replace(/\.\d+/, '');
+  const release = `FUTURERELEASE ${MAX_HOLD_SECONDS} ${latest}`;
+  const offered = [...EXTENSIONS, `SIZE ${limits.maxMessageBytes}`, release, 'ENHANCEDSTATUSCODES'];
   if (!dialogue.isSecure) offered.push('STARTTLS');
   else if (dialogue.login === undefined) offered.push('AUTH PLAIN LOGIN');
   const lines = [hostname, ...offered];

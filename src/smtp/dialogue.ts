@@ -14,6 +14,7 @@ import type { Metrics } from '../base/metrics.ts';
 import type { Address } from '../mail/address.ts';
 import type { Submit } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs.ts';
+import type { Hold } from './command.ts';
 import type { SmtpLimits } from './limits.ts';
 import type { LoginGuard } from './login-guard.ts';
 import type { MailTransfer } from './mail-transfer.ts';
@@ -49,6 +50,8 @@ export interface Login {
 export interface Envelope {
   from: Address;
   smtpUtf8: boolean;
+  /** When the mail is to be released; undefined at once. */
+  hold: Hold | undefined;
   /** By the form in which spellings are compared. */
   recipients: Map<string, Address>;
   /** RCPT commands that were refused. */

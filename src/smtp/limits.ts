@@ -49,8 +49,8 @@ export const defaultLimits: SmtpLimits = {
 
 /** Longest command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
 const COMMAND_BYTES = 512;
-/** MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH (RFC 1870, 6152, 6531, 4954). */
-const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500;
+/** MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for a hold (RFC 1870, 6152, 6531, 4954, 4865). */
+const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500 + 34;
 /** AUTH and the lines of its exchange: RFC 4954 §4. */
 export const AUTH_BYTES = 12_288;
 

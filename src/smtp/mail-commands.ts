@@ -4,7 +4,7 @@
  */
 import { Unavailable } from '../base/failure.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import { type MailCommand, parseMail, parseRecipient } from './command.ts';
+import { MAX_HOLD_SECONDS, type MailCommand, parseMail, parseRecipient } from './command.ts';
 import { type Dialogue, type Login, noteRefused, type Working } from './dialogue.ts';
 import { beginTransfer } from './mail-transfer.ts';
 import { BUSY, LOGIN_FAILED, NEEDS_LOGIN, NEEDS_TLS, replyFor, TOO_LARGE } from './replies.ts';
@@ -76,11 +76,16 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
   const ahead = services.submit.aheadMs(login.caller);
   const proceed = (found: Awaited<typeof fault>, aheadMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));
+    // By the clock of the credential's mode, as `sendAt` is.
+    const latestMs = services.clock.now() + aheadMs + MAX_HOLD_SECONDS * 1000;
+    if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
+      return dialogue.fault('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!services.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
     }
-    dialogue.envelope = { from, smtpUtf8: mail.smtpUtf8, recipients: new Map(), refused: 0, aheadMs };
+    const { smtpUtf8, hold } = mail;
+    dialogue.envelope = { from, smtpUtf8, hold, recipients: new Map(), refused: 0, aheadMs };
     dialogue.reply('250 2.1.0 OK');
   };
   if (!(fault instanceof Promise) && typeof ahead === 'number') return proceed(fault, ahead);

@@ -84,6 +84,7 @@ async function submit(
     nowMs,
     envelopeFrom: envelope.from,
     recipients: [...envelope.recipients.values()],
+    hold: envelope.hold,
     mail: read.mail,
     content,
     digest,

@@ -4,14 +4,18 @@
  * then it closes. An error of accept() (no file descriptors left) costs the connection that met it and not
  * the listener.
  */
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { SmtpServices } from './dialogue.ts';
 import { countedAddress, plainAddress } from './peer-address.ts';
+import { STOPPING } from './replies.ts';
 import { Session } from './session.ts';
 
 export interface SmtpServer {
-  /** Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. */
-  listen(port: number, host?: string): Promise<{ port: number }>;
+  /**
+   * Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. Once for STARTTLS
+   * and once for implicit TLS: the sessions of both count together.
+   */
+  listen(port: number, options?: { host?: string; isImplicitTls?: boolean }): Promise<{ port: number }>;
   /** Open sessions. */
   count(): number;
   /**
@@ -51,20 +55,27 @@ export function createSmtpServer(shared: SmtpServices): SmtpServer {
     if (sessions.size === 0) onLast();
   };
 
-  const receive = (socket: Socket): undefined => {
+  /** Why a connection may not stay, as the reply that says so. */
+  const refusalOf = (already: number): string | undefined => {
+    if (isStopping) return STOPPING;
+    if (already >= limits.maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
+    return sessions.size >= limits.maxConnections ? '421 4.3.2 too many connections' : undefined;
+  };
+
+  const receive = (socket: Socket, isImplicitTls: boolean): undefined => {
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
-    if (isStopping) return turnAway(socket, '421 4.3.2 the service is stopping');
     const counted = countedAddress(address);
     const already = perAddress.get(counted) ?? 0;
-    if (already >= limits.maxConnectionsPerAddress) {
-      return turnAway(socket, '421 4.7.0 too many connections from your address');
-    }
-    if (sessions.size >= limits.maxConnections) return turnAway(socket, '421 4.3.2 too many connections');
+    const refusal = refusalOf(already);
+    if (refusal !== undefined && !isImplicitTls) return turnAway(socket, refusal);
+    // A refusal can be read within TLS only, and a handshake is work: beyond some of them nothing is said.
+    const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || sessions.size >= limits.maxConnections;
+    if (refusal !== undefined && isBeyond) return void socket.destroy();
     perAddress.set(counted, already + 1);
     socket.setNoDelay(true);
     const session: Session = new Session(socket, {
-      ...{ services, address },
+      ...{ services, address, isImplicitTls, refusal },
       onMailOver: () => onMailOver(),
       onClosed: () => leave(session, counted),
     });
@@ -72,7 +83,7 @@ export function createSmtpServer(shared: SmtpServices): SmtpServer {
     metrics.smtpSessions.opened();
   };
 
-  const server = createServer({ allowHalfOpen: true }, receive);
+  const listeners: Server[] = [];
   const sweep = setInterval(
     () => {
       const nowMs = performance.now();
@@ -107,7 +118,7 @@ export function createSmtpServer(shared: SmtpServices): SmtpServer {
 
   const stop = async (deadlineMs: number): Promise<void> => {
     await drainOnce(deadlineMs);
-    if (server.listening) server.close();
+    for (const listener of listeners) if (listener.listening) listener.close();
     const gone = new Promise<void>((resolve) => {
       onLast = resolve;
       if (sessions.size === 0) resolve();
@@ -123,8 +134,10 @@ export function createSmtpServer(shared: SmtpServices): SmtpServer {
 
   return {
     count: () => sessions.size,
-    listen: (port, host) =>
+    listen: (port, { host, isImplicitTls = false } = {}) =>
       new Promise((resolve, reject) => {
+        const server = createServer({ allowHalfOpen: true }, (socket) => receive(socket, isImplicitTls));
+        listeners.push(server);
         server.once('error', reject);
         server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
           server.off('error', reject);

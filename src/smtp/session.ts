@@ -31,6 +31,10 @@ type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
 export interface SessionOptions {
   services: SmtpServices;
   address: string;
+  /** TLS from the first byte (RFC 8314 §3.3); otherwise STARTTLS leads there. */
+  isImplicitTls: boolean;
+  /** Said in place of the greeting: the session ends with it. */
+  refusal?: string | undefined;
   /** A mail has come to its end, or will not. */
   onMailOver(): void;
   onClosed(): void;
@@ -51,6 +55,7 @@ export class Session implements Dialogue {
   fruitless = 0;
 
   #socket: Socket;
+  readonly #refusal: string | undefined;
   readonly #onMailOver: () => void;
   readonly #onClosed: () => void;
   #phase: Phase = 'greeting';
@@ -71,7 +76,7 @@ export class Session implements Dialogue {
   /** By performance.now(). */
   #deadlineMs: number;
 
-  constructor(socket: Socket, { services, address, onMailOver, onClosed }: SessionOptions) {
+  constructor(socket: Socket, { services, address, isImplicitTls, refusal, onMailOver, onClosed }: SessionOptions) {
     this.services = services;
     this.log = services.log;
     this.address = address;
@@ -80,10 +85,18 @@ export class Session implements Dialogue {
     this.#onMailOver = onMailOver;
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
+    this.#refusal = refusal;
     this.#attach(socket);
-    // Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment.
-    const { greetingMs, knownGreetingMs } = services.limits;
-    const waitMs = services.guard.knows(this.countedAddress) ? Math.min(greetingMs, knownGreetingMs) : greetingMs;
+    if (isImplicitTls) this.#secure(() => this.#holdGreeting());
+    else this.#holdGreeting();
+  }
+
+  /** Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment. */
+  #holdGreeting(): void {
+    this.#phase = 'greeting';
+    const { guard, limits } = this.services;
+    const { greetingMs, knownGreetingMs } = limits;
+    const waitMs = guard.knows(this.countedAddress) ? Math.min(greetingMs, knownGreetingMs) : greetingMs;
     setTimeout(() => this.#greet(), waitMs).unref();
   }
 
@@ -105,8 +118,9 @@ export class Session implements Dialogue {
     });
   }
 
-  #greet(): void {
+  #greet(): undefined {
     if (this.#phase !== 'greeting') return;
+    if (this.#refusal !== undefined) return this.hangUp(this.#refusal);
     this.#phase = 'open';
     this.reply(`220 ${this.services.hostname} ESMTP Postrider`);
     this.#flush();
@@ -293,15 +307,23 @@ export class Session implements Dialogue {
   startTls(): undefined {
     this.reply('220 2.0.0 go ahead');
     this.#flush();
-    const plain = this.#socket;
-    this.#phase = 'handshake';
-    this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
     this.helo = undefined;
     this.isExtended = false;
     this.envelope = undefined;
-    plain.removeAllListeners('data').removeAllListeners('drain').pause();
+    this.#socket.removeAllListeners('data').pause();
     // Bytes behind STARTTLS may be injected by somebody in between (CVE-2011-0411): they are neither run nor decrypted.
-    while (plain.read() !== null);
+    while (this.#socket.read() !== null);
+    this.#secure(() => {
+      this.#phase = 'open';
+    });
+  }
+
+  /** Goes on in TLS; `begin` says with what. */
+  #secure(begin: () => void): void {
+    const plain = this.#socket;
+    this.#phase = 'handshake';
+    this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
+    plain.removeAllListeners('data').removeAllListeners('drain').pause();
     const secured = new TLSSocket(plain, { isServer: true, secureContext: this.services.tls.context() });
     this.#socket = secured;
     secured.on('_tlsError', (error: Error) => {
@@ -311,9 +333,9 @@ export class Session implements Dialogue {
     this.#attach(secured);
     secured.once('secure', () => {
       if (this.#phase !== 'handshake') return;
-      this.#phase = 'open';
       this.isSecure = true;
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
+      begin();
       if (this.#isDraining) this.hangUp(STOPPING);
     });
   }

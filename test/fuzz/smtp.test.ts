@@ -141,6 +141,7 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const session = new Session(server as unknown as Socket, {
     services,
     address: '192.0.2.1',
+    isImplicitTls: false,
     onMailOver: () => undefined,
     onClosed: () => undefined,
   });

@@ -51,6 +51,8 @@ export interface Service {
   readonly url: string;
   /** Port of SMTP submission. */
   readonly smtpPort: number;
+  /** With TLS from the first byte; 0 unless POSTRIDER_SMTPS_PORT is given. */
+  readonly smtpsPort: number;
   /** The SMTP credential of the first run: live. */
   readonly smtpCredential: { username: string; password: string };
   /** Process id of the serving process itself, also behind a wrapper. */
@@ -79,6 +81,7 @@ interface Serving {
   pid: number;
   httpPort: number;
   smtpPort?: number;
+  smtpsPort?: number;
 }
 
 function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
@@ -180,6 +183,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     get smtpPort() {
       return serving.smtpPort ?? 0;
+    },
+    get smtpsPort() {
+      return serving.smtpsPort ?? 0;
     },
     get pid() {
       return serving.pid;

@@ -1,6 +1,6 @@
 /**
  * The clients that people submit mail with, as they come: swaks, msmtp, curl, Python's smtplib, nodemailer, and Postfix as a smart-host
- * user. Each logs in over STARTTLS, and what reaches the receiving end is what it sent.
+ * user. Each logs in over STARTTLS, some over implicit TLS as well, and what reaches the receiving end is what it sent.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -25,7 +25,9 @@ let folder: string;
 
 before(async () => {
   sink = await smtpSink();
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  service = await startService({
+    env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SMTPS_PORT: '0' },
+  });
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-clients-'));
 });
@@ -88,6 +90,26 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
     assert.match(headerOf(message), /^Received: from swaks\.example \(\[127\.0\.0\.1\]\)\r\n/);
   });
 }
+
+test('swaks --tlsc: TLS from the first byte', { skip: missing('swaks') }, async () => {
+  const { username, password } = service.smtpCredential;
+  const { stdout } = await run('swaks', [
+    ...['--server', '127.0.0.1', '--port', String(service.smtpsPort), '--tlsc', '--helo', 'swaks.example'],
+    ...['--auth', 'PLAIN', '--auth-user', username, '--auth-password', password],
+    ...['--from', SENDER, '--to', 'ann@example.com', '--header', 'Subject: swaks-tlsc-mark'],
+  ]);
+  assert.match(stdout, /=== TLS started[\s\S]*<~ {2}220 [\s\S]*<~ {2}250 2\.0\.0 queued as msg_/);
+  assert.match(headerOf(await arrived('swaks-tlsc-mark')), /with ESMTPSA/);
+});
+
+test('openssl s_client speaks to the port with implicit TLS', { skip: missing('openssl') }, async () => {
+  const { stdout } = await run('sh', [
+    '-c',
+    `printf 'EHLO client.example\\nQUIT\\n' | openssl s_client -connect 127.0.0.1:${service.smtpsPort} -quiet -crlf -ign_eof 2>/dev/null || true`,
+  ]);
+  // It speaks before the greeting, which is refused in words that it can read.
+  assert.match(stdout, /^(?:554 5\.5\.0 |220 )/);
+});
 
 test('swaks sees that a wrong password is refused, and that AUTH is not offered in the clear', {
   skip: missing('swaks'),
@@ -232,6 +254,18 @@ test('nodemailer, pooled', async () => {
     assert.ok(message.content.includes(info.messageId));
     assert.ok(!message.content.includes('blind@'));
   }
+});
+
+test('nodemailer with secure: true', async () => {
+  const { username: user, password: pass } = service.smtpCredential;
+  const transport = nodemailer.createTransport({
+    ...{ host: '127.0.0.1', port: service.smtpsPort, secure: true, name: 'nodemailer.example' },
+    ...{ auth: { user, pass }, tls: { rejectUnauthorized: false } },
+  });
+  const info = await transport.sendMail({ from: SENDER, to: 'ann@example.com', subject: 'secure-mark', text: 'x' });
+  transport.close();
+  assert.match(info.response, /^250 2\.0\.0 queued as msg_/);
+  assert.ok((await arrived('secure-mark')).content.includes(info.messageId));
 });
 
 test('Postfix relays through us, mixed results and all', { skip: missing('postfix') }, async (t) => {
