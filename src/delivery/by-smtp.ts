@@ -3,7 +3,7 @@
  * Five things are no attempt, and the recipient is put back to wait instead:
  *
  * - a session that had been idle turns out to be closed, or says 421 before it took anything (RFC 5321 §3.8);
- * - the peer refuses one more connection while others of ours are open there;
+ * - the peer refuses one more connection or session while others of ours are open there;
  * - 452 4.5.3, too many recipients, for those beyond the ones it took (RFC 5321 §4.5.3.1.10);
  * - a planned stop cancels before the final dot;
  * - the lease of one of the recipients has ended before the final dot: somebody else may have the message now.
@@ -15,27 +15,17 @@ import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
 import type { Prepared } from './attempt.ts';
 import { receivedField } from './attempt.ts';
 import { type Connections, hasShareLeft, isFit, type Line, type Opened, type Wanted } from './connections.ts';
+import type { Signal } from './destinations.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { StreamedContent } from './large.ts';
 import { type Evidence, judge } from './outcome.ts';
-import {
-  type Clocked,
-  dialogueOf,
-  goesOn,
-  judgePass,
-  learn,
-  mayReturn,
-  type Pass,
-  type RecipientOutcome,
-  weigh,
-} from './pass.ts';
+import { type Clocked, dialogueOf, goesOn, judgePass, learn, type Pass, type RecipientOutcome, weigh } from './pass.ts';
 import { RELAY } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
 import { type Sending, sendFitting } from './seven-bit.ts';
+import { asCrowded, later, returnCrowded, signalOfDoor, signalOfPass } from './signal.ts';
 import type { Held } from './window.ts';
 
-/** More, because every connection that was being opened together is refused together. */
-const MAX_RETURNS_AT_DOOR = 20;
 /** Exchangers that are given the mail in one attempt. */
 const MAX_SESSIONS = 3;
 /** An attempt that has taken so long ends with what it has: the next one goes on. */
@@ -45,14 +35,8 @@ export interface Transmission {
   /** The session to go on with, if it is still good. */
   line: Line | undefined;
   results: RecipientOutcome[];
-  /** No session could be opened: others who wait for this destination need not find out for themselves. */
-  unreachable: boolean;
-  /** The peer took something. */
-  progressed: boolean;
-  /** The peer refuses one more connection while it serves others of ours. */
-  crowded: boolean;
-  /** The peer said 421 in a session. */
-  slowed: boolean;
+  /** What the peer said of itself, for all that waits for it. */
+  signal: Signal;
 }
 
 export interface Transmitting {
@@ -66,10 +50,14 @@ export interface Transmitting {
   now(): number;
   /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
   holds(): boolean;
-  /** Told as soon as a session is used, so that a deadline can cut it. */
+  /** Whether a transaction may begin on a session that was just opened. */
+  mayBegin(): boolean;
+  /** Called as soon as a session is used, so that a deadline can cut it. */
   onLine(line: Line): void;
   /** Told of the recipients that are done while others go on to the next exchanger. */
   onDone(results: RecipientOutcome[]): void;
+  /** The peer has taken an envelope: it is not one of those that fall silent. */
+  onEnvelope(): void;
 }
 
 function stopwatch(now: () => number): () => Clocked {
@@ -84,7 +72,7 @@ const NO_HOSTS: ReadonlySet<string> = new Set();
 /** All are put back, and the session is as it was. */
 export function nothingSent({ group }: Pick<Transmitting, 'group'>, line: Line | undefined): Transmission {
   const results = group.map((held) => ({ held, kind: 'again' as const }));
-  return { line, results, unreachable: false, progressed: false, crowded: false, slowed: false };
+  return { line, results, signal: { kind: 'nothing' } };
 }
 
 /** The email itself cannot be sent. */
@@ -92,35 +80,32 @@ function unprepared(options: Transmitting, evidence: Omit<Evidence, 'relay'>, cl
   const outcome = judge({ ...evidence, relay: options.destination === RELAY });
   const facts = { ...EMPTY, ...clocked };
   const results = options.group.map((held) => ({ held, kind: 'judged' as const, outcome, facts }));
-  return { line: options.line, results, unreachable: false, progressed: false, crowded: false, slowed: false };
+  return { line: options.line, results, signal: { kind: 'nothing' } };
 }
 
 function notOpened(options: Transmitting, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
-  const { group, connections, destination } = options;
   const outcome = judge(opened.evidence);
   const cancelled = opened.evidence.cause === 'ECANCELLED';
-  // With sessions of ours inside, a refusal at the door is about their number, not about this message.
-  const door = opened.evidence.stage === 'banner' || opened.evidence.stage === 'connect';
-  const crowded = outcome.kind === 'temporary' && door && connections.count(destination) > 0;
-  const results = group.map((held): RecipientOutcome => {
-    if (cancelled || (crowded && mayReturn(held, MAX_RETURNS_AT_DOOR))) return { held, kind: 'again' };
-    return { held, kind: 'judged', outcome, facts: { ...opened.facts, ...clocked } };
-  });
-  const unreachable = !cancelled && !crowded && (outcome.kind === 'temporary' || opened.evidence.stage === 'dns');
-  return { line: undefined, results, unreachable, progressed: false, crowded, slowed: false };
+  const signal = signalOfDoor(opened, outcome, options.connections.count(options.destination));
+  const facts = { ...opened.facts, ...clocked };
+  const results = options.group.map(
+    (held): RecipientOutcome => (cancelled ? { held, kind: 'again' } : { held, kind: 'judged', outcome, facts }),
+  );
+  return { line: undefined, results: returnCrowded(signal, results), signal };
 }
 
 /** Streamed content with its head; read from the beginning each time it is sent. */
-function behind(head: Buffer, content: StreamedContent): SmtpContent {
+function behind(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
     async *[Symbol.asyncIterator]() {
+      onRead();
       yield head;
       yield* content.read();
     },
   };
 }
 
-function sendingOf({ group, hostname, holds }: Transmitting, prepared: Prepared & { ok: true }): Sending {
+function sendingOf({ group, hostname, holds, onEnvelope }: Transmitting, prepared: Prepared & { ok: true }): Sending {
   const { job } = group[0]!;
   const received = receivedField(job, hostname);
   const head = Buffer.from(`${received}${prepared.signatures}`, 'latin1');
@@ -128,12 +113,15 @@ function sendingOf({ group, hostname, holds }: Transmitting, prepared: Prepared 
   const message: SmtpMessage = {
     mailFrom: job.envelopeFrom,
     recipients: group.map((held) => held.job.recipient),
-    content: Buffer.isBuffer(content) ? [head, content] : behind(head, content),
+    content: Buffer.isBuffer(content) ? [head, content] : behind(head, content, onEnvelope),
     sizeBytes: head.length + (Buffer.isBuffer(content) ? content.length : content.sizeBytes),
     smtpUtf8: job.options.smtpUtf8,
     eightBit: job.options.eightBit,
     requireTls: job.options.requireTls,
-    mayEnd: holds,
+    mayEnd: () => {
+      onEnvelope();
+      return holds();
+    },
   };
   return { message, prepared, received };
 }
@@ -146,7 +134,7 @@ function sendingTo(group: readonly Held[], sending: Sending): Sending {
 function reusable({ line, connections }: Transmitting, wanted: Wanted): Line | undefined {
   if (!line) return undefined;
   if (line.session.usable && hasShareLeft(line) && isFit(line, wanted)) return line;
-  connections.release(line);
+  void connections.release(line);
   return undefined;
 }
 
@@ -188,7 +176,7 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;
   let earlier: AttemptFacts['dialogue'] = [];
-  let progressed = false;
+  let signal: Signal = { kind: 'nothing' };
   let line = reusable(options, wanted) ?? connections.take(destination, wanted);
   for (let sessions = 1; ; sessions += 1) {
     if (!line) {
@@ -197,28 +185,29 @@ export async function transmit(options: Transmitting): Promise<Transmission> {
       line = opened.line;
     }
     // Later passes are held back at the dot: what an exchanger took is recorded in any case.
-    if (sessions === 1 && !options.holds()) return nothingSent(options, line);
+    if (sessions === 1 && !options.mayBegin()) return nothingSent(options, line);
     options.onLine(line);
     const reused = line.used > 0;
     line.used += 1;
     const sent = await sendFitting(line.session, pending === group ? sending : sendingTo(pending, sending));
     const pass: Pass = { line, sent, reused, earlier, clocked: elapsed() };
     learn(options.hosts, pass, pending);
-    progressed ||= sent.recipients.some((one) => one.accepted);
-    const results = judgePass({ group: pending, destination }, pass);
+    const judged = judgePass({ group: pending, destination }, pass);
+    const said = asCrowded(signalOfPass(pass, judged), pass, connections);
+    signal = later(signal, said);
+    const results = returnCrowded(said, judged);
     for (const result of results) outcomes.set(result.held, weigh(outcomes.get(result.held), result));
     const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
     if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));
     const next = await nextExchanger(options, { line, wanted, sessions, going, durationMs: pass.clocked.durationMs });
     if (!next) {
-      const slowed = sent.recipients.some((one) => one.reply?.code === 421);
       const good = line.session.usable && !line.spare ? line : undefined;
-      if (!good) connections.release(line);
-      return { line: good, results: [...outcomes.values()], unreachable: false, progressed, crowded: false, slowed };
+      if (!good) void connections.release(line);
+      return { line: good, results: [...outcomes.values()], signal };
     }
     earlier = dialogueOf(pass);
     pending = going;
-    connections.release(line);
+    void connections.release(line);
     line = next;
   }
 }

@@ -14,6 +14,9 @@ import type { AttemptFacts } from './settlement.ts';
 const IDLE_MS = 10_000;
 const MAX_MESSAGES_PER_RELAY_SESSION = 1_000;
 const MAX_MESSAGES_PER_MX_SESSION = 100;
+/** RFC 5321 §4.5.3.2; a fifth of it for a destination that fell silent the last time. */
+const ENVELOPE_MS = 300_000;
+const STALLED_PART = 1 / 5;
 
 export interface Line {
   session: SmtpSession;
@@ -48,8 +51,8 @@ export interface Connections {
   take(destination: string, wanted: Wanted): Line | undefined;
   /** Looks the destination up and opens a session; or tries only the candidates given. */
   open(destination: string, wanted: Wanted, candidates?: Candidate[]): Promise<Opened>;
-  /** Back for the next message; closed instead when it has done its share. */
-  release(line: Line): void;
+  /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
+  release(line: Line): Promise<void>;
   destroy(line: Line): void;
   /** Open sessions with a destination, idle ones included. */
   count(destination: string): number;
@@ -71,6 +74,8 @@ export interface ConnectionOptions {
   hosts: HostMemory;
   helo: string;
   timeouts?: OpenSmtpOptions['timeouts'];
+  /** Whether the destination fell silent in its last envelope. */
+  isStalled(destination: string): boolean;
 }
 
 function evidenceOf(error: SmtpError, relay: boolean): Evidence {
@@ -109,9 +114,15 @@ export function openConnections(options: ConnectionOptions): Connections {
     return line;
   };
 
-  const openOne = async (candidate: Candidate, need: TlsNeed): ReturnType<typeof dial> => {
-    const timeouts = options.timeouts ? { timeouts: options.timeouts } : {};
-    const opened = await dial(candidate, { hosts, need, helo: options.helo, signal: opening.signal, ...timeouts });
+  const timeoutsFor = (destination: string): NonNullable<OpenSmtpOptions['timeouts']> => {
+    const { timeouts = {} } = options;
+    if (!options.isStalled(destination)) return timeouts;
+    return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
+  };
+
+  const openOne = async (candidate: Candidate, destination: string, need: TlsNeed): ReturnType<typeof dial> => {
+    const timeouts = timeoutsFor(destination);
+    const opened = await dial(candidate, { hosts, need, helo: options.helo, signal: opening.signal, timeouts });
     if (!opened.ok && isAboutHost(opened.error)) hosts.failed(candidate.host);
     return opened;
   };
@@ -138,7 +149,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       let failure: Opened | undefined;
       for (const [index, candidate] of candidates.entries()) {
         if (opening.signal.aborted) break;
-        const opened = await openOne(candidate, wanted.tls);
+        const opened = await openOne(candidate, destination, wanted.tls);
         if (opened.ok) {
           const rest = candidates.slice(index + 1);
           return { ok: true, line: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
@@ -158,11 +169,10 @@ export function openConnections(options: ConnectionOptions): Connections {
       const cancelled = { stage: 'connect' as const, cause: 'ECANCELLED', message: 'the attempt was cancelled', relay };
       return failure && !opening.signal.aborted ? failure : { ok: false, evidence: cancelled, facts: none };
     },
-    release: (line) => {
-      const share = line.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION;
+    release: async (line) => {
       if (!line.session.usable) return;
-      if (line.spare || line.used >= share || opening.signal.aborted) {
-        void line.session.quit();
+      if (line.spare || !hasShareLeft(line) || opening.signal.aborted) {
+        await line.session.quit();
         return;
       }
       line.idleSince = performance.now();

@@ -52,6 +52,9 @@ export interface IntakeDeps {
   suspectsAfterMs: number;
   /** A job is in the window and waits. */
   onWaiting(held: Held): void;
+  isPaused(destination: string): boolean;
+  /** A job came for a destination that is paused: it is put off, and takes no room here. */
+  onPaused(held: Held): void;
   /** A job crashed its workers too often. */
   onParked(held: Held): void;
   /** A job's address was suppressed while it waited. */
@@ -122,13 +125,16 @@ export function startIntake(deps: IntakeDeps): Intake {
     const destination = deps.destinationOf(job);
     const parked = job.crashes >= PARK_AFTER_CRASHES;
     const crowded = crowdedLanes.has(job.lane);
-    if (!recorded && !parked && !job.suppressed && !window.fits(job.lane, destination, crowded)) return job;
+    const ends = recorded !== undefined || parked || job.suppressed === true;
+    const paused = deps.isPaused(destination);
+    if (!ends && !paused && !window.fits(job.lane, destination, crowded)) return job;
     const added = window.add(job, { destination, leaseUntilMs });
     if (recorded) {
       window.move(added, 'settling');
       deps.settler.add({ ...recorded, fence: job.fence });
     } else if (job.suppressed) deps.onSuppressed(added);
     else if (parked) deps.onParked(added);
+    else if (paused) deps.onPaused(added);
     else deps.onWaiting(added);
     return undefined;
   };

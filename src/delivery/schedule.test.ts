@@ -1,11 +1,23 @@
 /** Turns and shares: what one account may hold of the slots, and what a lane keeps of what has gone through it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MX_CONNECTIONS, openSchedule, type Slot } from './schedule.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { silentLog } from '../base/log.ts';
+import { type Destinations, MX_CONNECTIONS, openDestinations } from './destinations.ts';
+import { openSchedule, type Schedule, type Slot } from './schedule.ts';
 import type { Held } from './window.ts';
 
 const SLOTS = 50;
-const open = () => openSchedule({ connectionsFor: () => MX_CONNECTIONS, slots: SLOTS });
+
+function open(): { schedule: Schedule; destinations: Destinations } {
+  const destinations = openDestinations({ clock: fakeClock(), log: silentLog, limitsOf: () => MX_CONNECTIONS });
+  return { destinations, schedule: openSchedule({ destinations, slots: SLOTS }) };
+}
+
+/** The destination has answered before. */
+function prove(destinations: Destinations, key: string): void {
+  destinations.hear(destinations.of(key), { kind: 'answered', took: false }, 0);
+}
 
 function mailFor(account: string, domain: string): Held {
   const email = { jobs: new Set<Held>() };
@@ -14,21 +26,31 @@ function mailFor(account: string, domain: string): Held {
   return held as unknown as Held;
 }
 
-function allOf(schedule: ReturnType<typeof open>): Slot[] {
+function allOf(schedule: Schedule): Slot[] {
   const slots: Slot[] = [];
-  for (let slot = schedule.open(); slot; slot = schedule.open()) slots.push(slot);
+  for (let slot = schedule.open(); slot; slot = schedule.open()) {
+    schedule.opened(slot);
+    slots.push(slot);
+  }
   return slots;
 }
 
 test('an account with a hundred domains leaves slots to the others, and several such accounts do', () => {
-  const schedule = open();
+  const { schedule, destinations } = open();
   const list = (account: string) => {
     for (let i = 0; i < 100; i += 1) schedule.add(mailFor(account, `dead${i}.${account}.example`));
   };
   list('acc_a');
   const first = allOf(schedule);
-  assert.equal(first.length, SLOTS * 0.8);
-  assert.ok(schedule.isCrowded(first[0]!), 'its other domains take turns with those that have a slot');
+  assert.equal(first.length, SLOTS * 0.8 * 0.9, 'a tenth of its share is kept for destinations that answer');
+  for (let i = 0; i < 10; i += 1) {
+    prove(destinations, `quick${i}.example`);
+    schedule.add(mailFor('acc_a', `quick${i}.example`));
+  }
+  const quick = allOf(schedule);
+  assert.equal(first.length + quick.length, SLOTS * 0.8);
+  assert.ok(quick.every(({ destination }) => destination.key.startsWith('quick')));
+  assert.ok(schedule.isCrowded(first[0]!), 'its other domains alternate with those that have a slot');
   list('acc_b');
   const second = allOf(schedule);
   assert.ok(second.length > 0 && second.every(({ owner }) => owner === 'acc_b'));
@@ -36,42 +58,58 @@ test('an account with a hundred domains leaves slots to the others, and several 
   const slot = schedule.open();
   assert.equal(slot?.destination.key, 'good.example');
   assert.ok(!schedule.isCrowded(slot!), 'whose account has its share');
-  for (const one of [...first, ...second]) schedule.close(one);
+  for (const one of [...first, ...quick, ...second]) schedule.close(one);
   assert.ok(
     allOf(schedule).some(({ owner }) => owner === 'acc_b'),
-    'what is free again is shared anew',
+    'what is free again is shared',
   );
 });
 
 test('mail for the domain of an account without a share is not held up by it', () => {
-  const schedule = open();
+  const { schedule } = open();
   for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', `d${i}.example`));
   allOf(schedule);
   schedule.add(mailFor('acc_b', 'd99.example'));
   assert.equal(schedule.open()?.destination.key, 'd99.example');
 });
 
-test('one destination has as many slots as its limit, and accounts take turns at it', () => {
-  const schedule = open();
+test('one destination has as many slots as its limit, and accounts alternate at it', () => {
+  const { schedule, destinations } = open();
+  prove(destinations, 'big.example');
   for (const account of ['acc_a', 'acc_a', 'acc_a', 'acc_b']) {
     for (let i = 0; i < 5; i += 1) schedule.add(mailFor(account, 'big.example'));
   }
   const slots = allOf(schedule);
   assert.equal(slots.length, MX_CONNECTIONS.initial);
-  const turns = [1, 2, 3, 4].map(() => {
-    const [held] = schedule.next(slots[0]!.destination, () => true)!;
+  const order = [1, 2, 3, 4].map(() => {
+    const [held] = schedule.next(slots[0]!, () => true)!;
     held!.state = 'trying';
     return held!.job.lane.slice(0, 5);
   });
-  assert.deepEqual(turns, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
+  assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
 });
 
 test('a lane refers to nothing that has gone through it', () => {
-  const schedule = open();
+  const { schedule } = open();
   for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
-  const { destination } = schedule.open()!;
-  for (let i = 0; i < 60; i += 1) schedule.next(destination, () => true)![0]!.state = 'settling';
-  schedule.next(destination, () => true);
-  const [lane] = destination.ring;
+  const slot = schedule.open()!;
+  for (let i = 0; i < 60; i += 1) schedule.next(slot, () => true)![0]!.state = 'settling';
+  schedule.next(slot, () => true);
+  const [lane] = slot.queue.ring;
   assert.equal(lane!.queue.filter((held) => held !== undefined).length, 40);
+});
+
+test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
+  const { schedule, destinations } = open();
+  for (let i = 0; i < 50; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
+  const first = schedule.open()!;
+  schedule.opened(first);
+  assert.equal(schedule.open(), undefined);
+  prove(destinations, 'x.example');
+  schedule.changed(first.destination);
+  const second = schedule.open()!;
+  assert.equal(schedule.open(), undefined, 'one is open, one in the making');
+  schedule.opened(second);
+  const [third, fourth, fifth] = [schedule.open(), schedule.open(), schedule.open()];
+  assert.ok(third && fourth && !fifth, 'two are open, two in the making');
 });

@@ -1,291 +1,299 @@
 /**
- * Whose turn it is. Destinations take turns for the connections of the process, lanes (account and domain) take turns for
- * those of their destination, and within a lane it is first come, first served. So the backlog of one tenant costs another
- * one nothing but its share, and a domain that swallows connections holds no more than its limit. An account whose domains
- * swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400, two such accounts
- * get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne, 1998).
+ * Which destination gets the next slot, and which message goes first. Destinations take slots of the process one after the
+ * other, as destinations.ts lets them; lanes (account and domain) alternate within a destination, and within a lane it is
+ * first come, first served. So the backlog of one tenant costs another one nothing but its share, and a domain that swallows
+ * connections holds no more than its limit.
  *
- * The limit of a destination moves between `floor` and `ceiling`: it grows by one when as many messages as it allows
- * connections have gone through, and shrinks by a quarter when a connection could not be opened or the peer said 421. A peer
- * that refuses one more connection while it serves others has told us its own limit: it is kept for a minute.
+ * An account whose domains swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400,
+ * two such accounts get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne,
+ * 1998). A tenth of what an account may hold is kept for destinations that answered in the last 10 minutes: a hundred
+ * domains that stall do not delay its mail to one that is quick.
  */
+import type { Destination, Destinations } from './destinations.ts';
 import { accountOfLane, type Held } from './window.ts';
-
-export interface ConnectionLimits {
-  initial: number;
-  floor: number;
-  ceiling: number;
-}
-
-/** Postfix: default_destination_concurrency_limit is 20, initial_destination_concurrency 5. */
-export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20 };
-export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50 };
-
-/** What is left of limits that hold for several processes together; never less than one connection. */
-export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
-  if (share === 1) return limits;
-  const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
-  return { initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
-}
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
 const MAX_GROUP = 50;
-const TOLD_MS = 60_000;
-const MAX_IDLE_DESTINATIONS = 2_000;
-/** Slots that one account may hold for each that is free. */
-const HELD_FOR_EACH_FREE = 4;
-/** Where several accounts have mail for a destination. */
+/** What an account may hold of the slots that other accounts leave: four for each that stays free. */
+const ACCOUNT_PART = 4 / 5;
+/** The part of it that destinations may hold which were not heard of lately. */
+const UNPROVEN_PART = 9 / 10;
+/** The owner of a destination for which several accounts have mail. */
 const SHARED = '';
 
 interface Lane {
   name: string;
-  /** Whoever is no longer waiting is skipped. Places before `head` are empty: the mail is not to stay in memory behind it. */
+  /** Who no longer waits is skipped. Entries before `head` are empty: the mail is not to stay in memory behind it. */
   queue: (Held | undefined)[];
   head: number;
 }
 
-export interface Destination {
-  readonly key: string;
-  /** Slots that run: each has one connection, or is opening one. */
-  active: number;
-  limit: number;
-  /** The peer's own limit, and the monotonic ms until which it is kept. */
-  told: { limit: number; until: number } | undefined;
-  /** Jobs that wait for a slot. */
+/** The jobs that wait for one destination. */
+export interface Queue {
+  readonly destination: Destination;
   waiting: number;
-  /** In whose row it stands, wanting a slot: that of the account which alone has mail for it, or of SHARED ones. */
-  queued: string | undefined;
+  /** The row in which it stands, wanting a slot. */
+  row: Row | undefined;
   readonly ring: Lane[];
   readonly lanes: Map<string, Lane>;
+}
+
+/** Destinations of one owner that want a slot: an account that alone has mail for them, or SHARED. */
+interface Row {
+  owner: string;
+  /** Whether they answered lately. */
+  proven: boolean;
+  /** Those that left it are skipped. */
+  queues: Queue[];
+}
+
+export interface Slot {
+  readonly queue: Queue;
+  readonly destination: Destination;
+  /** For whom it is counted: an account, or SHARED. */
+  readonly owner: string;
+  /** Whether the destination has answered lately. */
+  proven: boolean;
+  /** It has no session yet. */
+  opening: boolean;
 }
 
 export interface Schedule {
   /** Puts a waiting job at the end of its lane, or with `first` at its front. */
   add(held: Held, options?: { first: boolean }): void;
-  /** To be told when a job stopped waiting in another way than by next(). */
+  /** A job stopped waiting in another way than by next(). */
   forget(held: Held): void;
-  /** A slot for a destination with waiting jobs, in turn; its `active` is raised. */
+  /** A slot for a destination that has waiting jobs and lets one more run. */
   open(): Slot | undefined;
+  /** The slot has its session: more may be opened beside it. */
+  opened(slot: Slot): void;
   /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
   close(slot: Slot, options?: { rests: boolean }): void;
-  /** Lets destinations that rest ask again. */
+  /** Lets all destinations ask again, those that rest too. */
   wake(): void;
+  /** What the destination lets us do has changed. */
+  changed(destination: Destination): void;
   /**
-   * What to send next to this destination: recipients of one email, at most 50; the caller marks them as trying. Lanes
-   * whose first job may not start now are passed over, and so are its fellows that may not.
+   * What to send next over this slot: recipients of one email, at most 50; the caller marks them as trying. Lanes whose
+   * first job may not start now are passed over, and so are its fellows that may not.
    */
-  next(destination: Destination, mayStart: (held: Held) => boolean): Held[] | undefined;
+  next(slot: Slot, mayStart: (held: Held) => boolean): Held[] | undefined;
   /** Everybody who waits for the destination, at most so many. */
-  waitingAt(destination: Destination, limit: number): Held[];
-  succeeded(destination: Destination): void;
-  /** A connection failed; `served` is the number of ours that the peer serves while it refuses one more. */
-  failed(destination: Destination, served: number): void;
+  waitingAt(destination: Destination, limit?: number): Held[];
   readonly active: number;
   /** Somebody wants a slot and gets none: this one should end after its message. */
   isCrowded(slot: Slot): boolean;
 }
 
-export interface Slot {
-  readonly destination: Destination;
-  /** Whom it is counted for: an account, or SHARED. */
-  readonly owner: string;
-}
-
 export interface ScheduleOptions {
-  connectionsFor(destination: string): ConnectionLimits;
+  destinations: Destinations;
   /** Slots of the whole process. */
   slots: number;
 }
 
-export function openSchedule(options: ScheduleOptions): Schedule {
-  const destinations = new Map<string, Destination>();
-  /** Those that want a slot: the owners take turns, and so do the destinations of one. Those that left it are skipped. */
-  const rows = new Map<string, Destination[]>();
-  const heldBy = new Map<string, number>();
-  const resting = new Set<Destination>();
+interface Share {
+  held: number;
+  unproven: number;
+}
+
+/** The first waiting job of a lane. */
+function peek(lane: Lane): Held | undefined {
+  while (lane.head < lane.queue.length) {
+    const held = lane.queue[lane.head]!;
+    if (held.state === 'waiting') return held;
+    lane.queue[lane.head] = undefined;
+    lane.head += 1;
+  }
+  return undefined;
+}
+
+function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[] {
+  const group = [first];
+  if (first.suspect || first.email.jobs.size === 1) return group;
+  for (const held of first.email.jobs) {
+    if (group.length === MAX_GROUP) break;
+    if (held === first || held.suspect || held.state !== 'waiting') continue;
+    if (held.destination === first.destination && mayStart(held)) group.push(held);
+  }
+  return group;
+}
+
+export function openSchedule({ destinations, slots }: ScheduleOptions): Schedule {
+  const queues = new Map<string, Queue>();
+  /** By class and owner, in the order in which they are asked. */
+  const rows = new Map<string, Row>();
+  const shares = new Map<string, Share>();
+  const resting = new Set<Queue>();
   let active = 0;
-  let sweepAt = MAX_IDLE_DESTINATIONS;
 
-  const ownerOf = ({ ring }: Destination): string => (ring.length === 1 ? accountOfLane(ring[0]!.name) : SHARED);
+  const rowKey = (owner: string, proven: boolean): string => `${proven ? '+' : '-'}${owner}`;
 
-  const want = (destination: Destination): void => {
-    if (destination.waiting === 0 || resting.has(destination)) return;
-    const owner = ownerOf(destination);
+  /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
+  const want = (queue: Queue): void => {
+    if (queue.waiting === 0 || resting.has(queue)) return;
+    const proven = destinations.isProven(queue.destination.key);
     // Mail of another account may have come since: it must not wait for the first one's share.
-    if (destination.queued === owner || destination.queued === SHARED) return;
-    destination.queued = owner;
-    const row = rows.get(owner);
-    if (row) row.push(destination);
-    else rows.set(owner, [destination]);
+    const alone = queue.ring.length === 1 && queue.row?.owner !== SHARED;
+    const owner = alone ? accountOfLane(queue.ring[0]!.name) : SHARED;
+    if (queue.row?.owner === owner && queue.row.proven === proven) return;
+    const key = rowKey(owner, proven);
+    let row = rows.get(key);
+    if (!row) {
+      row = { owner, proven, queues: [] };
+      rows.set(key, row);
+    }
+    row.queues.push(queue);
+    queue.row = row;
   };
 
-  const hasShare = (owner: string): boolean => (heldBy.get(owner) ?? 0) < HELD_FOR_EACH_FREE * (options.slots - active);
+  const hasShare = (owner: string, proven: boolean): boolean => {
+    const { held, unproven } = shares.get(owner) ?? { held: 0, unproven: 0 };
+    const most = ACCOUNT_PART * (slots - active + held);
+    return held < most && (proven || unproven < UNPROVEN_PART * most);
+  };
 
-  /** The next of a row that can take a slot; at its limit it leaves the row, and is put back when a slot ends or that grows. */
-  const takeFrom = (owner: string, row: Destination[]): Destination | undefined => {
-    for (let destination = row.shift(); destination; destination = row.shift()) {
-      if (destination.queued !== owner) continue;
-      destination.queued = undefined;
-      if (destination.waiting > 0 && destination.active < Math.floor(limitOf(destination))) return destination;
+  /** The next of a row that can take a slot; one that cannot leaves the row until something about it changes. */
+  const takeFrom = (row: Row): Queue | undefined => {
+    for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
+      if (queue.row !== row) continue;
+      queue.row = undefined;
+      if (queue.waiting > 0 && destinations.mayOpen(queue.destination)) return queue;
     }
     return undefined;
   };
 
-  /** The ceiling may have come down since the limit grew: other processes take their share. */
-  const limitOf = ({ key, limit }: Destination): number => Math.min(limit, options.connectionsFor(key).ceiling);
-
-  const destinationOf = (key: string): Destination => {
-    let found = destinations.get(key);
+  const queueOf = (key: string): Queue => {
+    let found = queues.get(key);
     if (!found) {
-      const { initial } = options.connectionsFor(key);
-      found = {
-        key,
-        active: 0,
-        limit: initial,
-        told: undefined,
-        waiting: 0,
-        queued: undefined,
-        ring: [],
-        lanes: new Map(),
-      };
-      destinations.set(key, found);
+      const destination = destinations.of(key);
+      found = { destination, waiting: 0, row: undefined, ring: [], lanes: new Map() };
+      queues.set(key, found);
     }
     return found;
   };
 
-  /** The first waiting job of a lane; the lane is dropped when it has none. */
-  const peek = (destination: Destination, lane: Lane): Held | undefined => {
-    while (lane.head < lane.queue.length) {
-      const held = lane.queue[lane.head]!;
-      if (held.state === 'waiting') return held;
-      lane.queue[lane.head] = undefined;
-      lane.head += 1;
-    }
-    destination.lanes.delete(lane.name);
-    return undefined;
+  const count = (owner: string, proven: boolean, by: number): void => {
+    const share = shares.get(owner) ?? { held: 0, unproven: 0 };
+    share.held += by;
+    if (!proven) share.unproven += by;
+    active += by;
+    if (share.held > 0) shares.set(owner, share);
+    else shares.delete(owner);
   };
 
-  const sameTransaction = (first: Held, mayStart: (held: Held) => boolean): Held[] => {
-    const group = [first];
-    if (first.suspect || first.email.jobs.size === 1) return group;
-    for (const held of first.email.jobs) {
-      if (group.length === MAX_GROUP) break;
-      if (held === first || held.suspect || held.state !== 'waiting') continue;
-      if (held.destination === first.destination && mayStart(held)) group.push(held);
-    }
-    return group;
+  const opened = (slot: Slot): void => {
+    if (!slot.opening) return;
+    slot.opening = false;
+    slot.destination.opening -= 1;
+    want(slot.queue);
   };
 
-  const forgetIdle = (): void => {
-    if (destinations.size < sweepAt) return;
-    for (const one of destinations.values()) {
-      if (one.active === 0 && one.waiting === 0 && !resting.has(one)) destinations.delete(one.key);
-    }
-    sweepAt = Math.max(MAX_IDLE_DESTINATIONS, destinations.size * 2);
+  const forgetIfEmpty = (queue: Queue): void => {
+    if (queue.waiting > 0 || queue.destination.active > 0) return;
+    queues.delete(queue.destination.key);
+    resting.delete(queue);
   };
 
   return {
     get active() {
       return active;
     },
-    isCrowded: ({ owner }) => (active >= options.slots ? rows.size > 0 : !hasShare(owner) && rows.has(owner)),
+    isCrowded: ({ owner }) => {
+      if (active >= slots) return rows.size > 0;
+      return [true, false].some((proven) => rows.has(rowKey(owner, proven)) && !hasShare(owner, proven));
+    },
     add: (held, { first } = { first: false }) => {
-      const destination = destinationOf(held.destination);
-      destination.waiting += 1;
-      let lane = destination.lanes.get(held.job.lane);
+      const queue = queueOf(held.destination);
+      queue.waiting += 1;
+      let lane = queue.lanes.get(held.job.lane);
       if (!lane) {
         lane = { name: held.job.lane, queue: [], head: 0 };
-        destination.lanes.set(lane.name, lane);
-        destination.ring.push(lane);
+        queue.lanes.set(lane.name, lane);
+        queue.ring.push(lane);
       }
       if (!first) lane.queue.push(held);
       else if (lane.head > 0) {
         lane.head -= 1;
         lane.queue[lane.head] = held;
       } else lane.queue.unshift(held);
-      if (!first) resting.delete(destination);
-      want(destination);
+      if (!first) resting.delete(queue);
+      want(queue);
     },
     forget: (held) => {
-      destinationOf(held.destination).waiting -= 1;
+      const queue = queueOf(held.destination);
+      queue.waiting -= 1;
+      forgetIfEmpty(queue);
     },
     open: () => {
-      if (active >= options.slots) return undefined;
-      for (const [owner, row] of rows) {
-        if (!hasShare(owner)) continue;
-        const destination = takeFrom(owner, row);
-        rows.delete(owner);
+      if (active >= slots) return undefined;
+      for (const [key, row] of rows) {
+        if (!hasShare(row.owner, row.proven)) continue;
+        const queue = takeFrom(row);
+        rows.delete(key);
         // Behind the others.
-        if (row.length > 0) rows.set(owner, row);
-        if (!destination) continue;
+        if (row.queues.length > 0) rows.set(key, row);
+        if (!queue) continue;
+        const { owner, proven } = row;
+        const { destination } = queue;
+        count(owner, proven, 1);
         destination.active += 1;
-        active += 1;
-        heldBy.set(owner, (heldBy.get(owner) ?? 0) + 1);
-        want(destination);
-        return { destination, owner };
+        destination.opening += 1;
+        want(queue);
+        return { queue, destination, owner, proven, opening: true };
       }
       return undefined;
     },
-    close: ({ destination, owner }, { rests } = { rests: false }) => {
-      destination.active -= 1;
-      active -= 1;
-      const held = (heldBy.get(owner) ?? 0) - 1;
-      if (held > 0) heldBy.set(owner, held);
-      else heldBy.delete(owner);
-      if (rests) resting.add(destination);
-      else want(destination);
-      forgetIdle();
+    opened,
+    close: (slot, { rests } = { rests: false }) => {
+      opened(slot);
+      slot.destination.active -= 1;
+      count(slot.owner, slot.proven, -1);
+      if (rests) resting.add(slot.queue);
+      else want(slot.queue);
+      forgetIfEmpty(slot.queue);
     },
     wake: () => {
-      const rested = [...resting];
       resting.clear();
-      for (const destination of rested) want(destination);
+      for (const queue of queues.values()) want(queue);
     },
-    next: (destination, mayStart) => {
-      for (let lanes = destination.ring.length; lanes > 0; lanes -= 1) {
-        const lane = destination.ring.shift()!;
-        const first = peek(destination, lane);
-        if (!first) continue;
-        destination.ring.push(lane);
+    changed: ({ key }) => {
+      const queue = queues.get(key);
+      if (queue) want(queue);
+    },
+    next: (slot, mayStart) => {
+      const { queue } = slot;
+      if (!slot.proven && destinations.isProven(queue.destination.key)) {
+        slot.proven = true;
+        shares.get(slot.owner)!.unproven -= 1;
+      }
+      for (let lanes = queue.ring.length; lanes > 0; lanes -= 1) {
+        const lane = queue.ring.shift()!;
+        const first = peek(lane);
+        if (!first) {
+          queue.lanes.delete(lane.name);
+          continue;
+        }
+        queue.ring.push(lane);
         if (!mayStart(first)) continue;
         if (lane.head > 512) {
           lane.queue = lane.queue.slice(lane.head);
           lane.head = 0;
         }
         const group = sameTransaction(first, mayStart);
-        destination.waiting -= group.length;
+        queue.waiting -= group.length;
         return group;
       }
       return undefined;
     },
-    waitingAt: (destination, limit) => {
+    waitingAt: ({ key }, limit = Number.POSITIVE_INFINITY) => {
       const found = new Set<Held>();
-      for (const lane of destination.ring) {
+      for (const lane of queues.get(key)?.ring ?? []) {
         for (let i = lane.head; i < lane.queue.length && found.size < limit; i += 1) {
           const held = lane.queue[i]!;
           if (held.state === 'waiting') found.add(held);
         }
       }
       return [...found];
-    },
-    succeeded: (destination) => {
-      let { ceiling } = options.connectionsFor(destination.key);
-      if (destination.told) {
-        if (destination.told.until > performance.now()) ceiling = destination.told.limit;
-        else destination.told = undefined;
-      }
-      if (destination.limit >= ceiling) return;
-      destination.limit = Math.min(ceiling, destination.limit + 1 / destination.limit);
-      want(destination);
-    },
-    failed: (destination, served) => {
-      const { floor } = options.connectionsFor(destination.key);
-      if (served > 0) {
-        destination.told = { limit: served, until: performance.now() + TOLD_MS };
-        destination.limit = served;
-        return;
-      }
-      destination.limit = Math.max(floor, destination.limit * 0.75);
     },
   };
 }

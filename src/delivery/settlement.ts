@@ -5,7 +5,9 @@
  * Schedule: at once, then after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %); where our host is blocked after 15 min, 1, 2,
  * 4 h, then every 6 h, since nothing but people lifts a block. A next attempt that would fall behind the
  * end of the lifetime is made at its end; only an attempt made at or after the end turns into a Bounce `expired`. So no
- * message expires without an attempt, whatever the clock did in between.
+ * message expires without an attempt, whatever the clock did in between, unless its destination was paused at its end.
+ * While a destination is paused nothing of it is tried, whatever the schedule says; what is put off for it untried is
+ * charged no attempt.
  */
 import { blockedDelayMs, deliveryDelayMs, jitter } from '../base/backoff.ts';
 import { iso } from '../base/clock.ts';
@@ -35,8 +37,10 @@ export interface AttemptFacts {
 export interface Settling {
   job: DeliveryJob;
   outcome: Outcome;
-  /** Null when no attempt was made (a parked message). */
+  /** Null when no attempt was made (a parked message, or one that waits for the end of a pause). */
   facts: AttemptFacts | null;
+  /** Its destination is paused. */
+  pause?: { untilMs: number; host: string | null } | undefined;
   nowMs: number;
   /** Uniform in [0, 1), for the jitter. */
   random: number;
@@ -110,28 +114,34 @@ function deliveryEvent(settling: Settling, attempts: number): SettledEvent {
   return { id: newId('evt', nowMs), type: 'Delivery', detail: { delivery } };
 }
 
+/** When the message is next, with its attempt counted or, where it was put off untried, at the end of the pause. */
+function nextAfter(
+  { job, facts, pause, nowMs, random, outcome: { category } }: Settling,
+  attempts: number,
+): number | undefined {
+  const expiresAtMs = job.expiresAt;
+  const scheduled = nextAttemptAtMs({ attempts: Math.max(1, attempts), nowMs, expiresAtMs, random, category });
+  if (scheduled === undefined || !pause) return scheduled;
+  return Math.min(expiresAtMs, facts ? Math.max(scheduled, pause.untilMs) : pause.untilMs);
+}
+
 /** The settlement of one message. Sandbox messages never suppress. */
 export function settlementOf(settling: Settling): Settlement {
   const { job, facts, nowMs } = settling;
+  const host = facts ?? settling.pause ?? null;
   const attempts = job.attempts + (facts ? 1 : 0);
   let outcome = job.mode === 'sandbox' ? { ...settling.outcome, suppress: false } : settling.outcome;
   let nextMs: number | undefined;
   if (outcome.kind === 'temporary') {
-    nextMs = nextAttemptAtMs({
-      attempts,
-      nowMs,
-      expiresAtMs: job.expiresAt,
-      random: settling.random,
-      category: outcome.category,
-    });
+    nextMs = nextAfter(settling, attempts);
     if (nextMs === undefined) outcome = expired(outcome);
   }
   let event: SettledEvent | null = null;
   if (outcome.kind === 'delivered') event = deliveryEvent(settling, attempts);
   else if (outcome.kind === 'permanent') {
-    event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, facts) } };
+    event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };
   } else if (job.status !== 'delayed') {
-    const deliveryDelay = { ...failureDetail(outcome, facts), nextAttemptAt: iso(nextMs!) };
+    const deliveryDelay = { ...failureDetail(outcome, host), nextAttemptAt: iso(nextMs!) };
     event = { id: newId('evt', nowMs), type: 'DeliveryDelay', detail: { deliveryDelay } };
   }
   return {

@@ -1,32 +1,32 @@
 /**
- * The slots in which attempts run: each takes group after group for one destination over one session, until nothing of it is
- * left. An exception in our own code over a group counts as a crash of its messages; an attempt that outlives its deadline
- * is cut and is a temporary failure. Whatever happens, a message leaves here settled, crashed, or back in its lane.
+ * The slots in which attempts run: each takes group after group for one destination over one session, and ends with it, or
+ * when nothing of it is left. A new session needs a new slot, so that whatever the destination has said by then is obeyed
+ * (destinations.ts). An exception in our own code over a group counts as a crash of its messages; an attempt that outlives its
+ * deadline is cut and is a temporary failure. Whatever happens, a message leaves here settled, crashed, or back in its lane.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { crashOperation, releaseOperation } from '../messages/messages.ts';
+import { crashOperation } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { isStillVerified, type KeysFor, prepare } from './attempt.ts';
-import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
-import type { Connections, Line } from './connections.ts';
+import { nothingSent, type Transmission, type Transmitting, transmit } from './by-smtp.ts';
+import { type Connections, hasShareLeft, type Line, type Wanted } from './connections.ts';
+import { type Destination, type Destinations, SANDBOX } from './destinations.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { BodyHashes } from './large.ts';
 import type { Marks } from './marks.ts';
-import { expiredWhileSuspended, judge, type Outcome } from './outcome.ts';
+import { judge } from './outcome.ts';
+import type { Resting } from './resting.ts';
+import type { Results } from './results.ts';
 import { openRoom } from './room.ts';
 import { RELAY } from './route.ts';
-import type { Destination, Schedule, Slot } from './schedule.ts';
-import { type AttemptFacts, settlementOf } from './settlement.ts';
+import type { Schedule, Slot } from './schedule.ts';
+import type { AttemptFacts } from './settlement.ts';
 import type { Settler } from './settler.ts';
 import { playSandbox } from './to-sandbox.ts';
 import type { Held, Window } from './window.ts';
 
-/** The destination of all sandbox mail. */
-export const SANDBOX = 'sandbox';
-/** How many waiting messages one failed dial speaks for. */
-const MAX_SPOKEN_FOR = 2_000;
 /** When a message that made our own code throw is tried again. */
 const CRASH_PAUSE_MS = 10_000;
 
@@ -37,10 +37,11 @@ export interface SlotDeps {
   log: Log;
   hostname: string;
   keysFor: KeysFor;
-  /** Whether the account is suspended right now: nothing of it leaves then. */
-  isSuspended(accountId: string): boolean | Promise<boolean>;
   window: Window;
+  destinations: Destinations;
   schedule: Schedule;
+  results: Results;
+  resting: Resting;
   connections: Connections;
   hosts: HostMemory;
   settler: Settler;
@@ -63,13 +64,16 @@ export interface Slots {
   pump(): void;
   /** The same, also for destinations that rest because nothing of theirs could start. */
   wake(): void;
-  settle(held: Held, result: { outcome: Outcome; facts: AttemptFacts | null }): void;
   /** Resolves when no slot runs. */
   idle(): Promise<void>;
 }
 
+function wantedBy([first]: readonly Held[]): Wanted {
+  return { tls: first!.job.options.requireTls ?? false, avoid: new Set() };
+}
+
 export function openSlots(deps: SlotDeps): Slots {
-  const { window, schedule, connections, settler, marks, clock, log } = deps;
+  const { window, destinations, schedule, results, resting, connections, settler, marks, clock, log } = deps;
   const whenIdle: (() => void)[] = [];
   const bodyHashes: BodyHashes = new Map();
   const room = openRoom();
@@ -78,11 +82,6 @@ export function openSlots(deps: SlotDeps): Slots {
 
   /** By the clock of the job's mode. */
   const nowOf = (held: Held): number => clock.now() + (held.job.aheadMs ?? 0);
-
-  const settle: Slots['settle'] = (held, result) => {
-    window.move(held, 'settling');
-    settler.add(settlementOf({ job: held.job, ...result, nowMs: nowOf(held), random: deps.random() }));
-  };
 
   const playAll = (group: Held[]): void => {
     for (const held of group) {
@@ -115,64 +114,40 @@ export function openSlots(deps: SlotDeps): Slots {
     }
   };
 
-  /** One dial speaks for everybody who was waiting for it: they would have gone over the same connection. */
-  const speakForOthers = (destination: Destination, transmission: Transmission): void => {
-    if (!transmission.unreachable || connections.count(destination.key) > 0) return;
-    const first = transmission.results.find((one) => one.kind === 'judged');
-    if (first?.kind !== 'judged') return;
-    for (const held of schedule.waitingAt(destination, MAX_SPOKEN_FOR)) {
-      if (held.suspect || !deps.holds(held)) continue;
-      schedule.forget(held);
-      settle(held, { outcome: first.outcome, facts: first.facts });
-    }
-  };
-
-  const putBack = (held: Held): void => {
-    window.move(held, 'waiting');
-    schedule.add(held, { first: true });
-  };
-
-  const apply = (destination: Destination, transmission: Transmission): void => {
-    if (transmission.progressed) schedule.succeeded(destination);
-    if (transmission.unreachable || transmission.slowed) schedule.failed(destination, 0);
-    else if (transmission.crowded) schedule.failed(destination, connections.count(destination.key));
-    for (const result of transmission.results) {
-      const { held } = result;
-      if (held.state !== 'trying') continue;
-      if (result.kind === 'judged') {
-        settle(held, { outcome: result.outcome, facts: result.facts });
-        continue;
-      }
-      held.returns += 1;
-      marks.lift([held]);
-      putBack(held);
-    }
-    speakForOthers(destination, transmission);
-  };
-
   const send = async (
     destination: Destination,
     group: Held[],
-    lines: { line: Line | undefined; onLine: (line: Line) => void },
+    lines: Pick<Transmitting, 'line' | 'onLine'>,
   ): Promise<Transmission> => {
     const { email, job } = group[0]!;
     if (email.prepared && !(await isStillVerified(job, deps.keysFor).catch(() => false))) email.prepared = undefined;
     email.prepared ??= prepare(job, email.inline, { blobs: deps.blobs, keysFor: deps.keysFor, log, bodyHashes });
     const prepared = await email.prepared;
     if (!prepared.ok) email.prepared = undefined;
-    // A stop, or a storage that refuses, may have come meanwhile: nothing is begun then.
-    if (!deps.open()) return nothingSent({ group }, lines.line);
+    const { key } = destination;
+    // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
+    if (!deps.open() || destinations.pauseOf(key)) return nothingSent({ group }, lines.line);
+    const startedMs = clock.now();
+    const holds = (): boolean => group.every((held) => held.state !== 'trying' || deps.holds(held));
     return transmit({
       group,
-      destination: destination.key,
+      destination: key,
       prepared,
       connections,
       hosts: deps.hosts,
       hostname: deps.hostname,
       now: () => clock.now(),
-      holds: () => group.every((held) => held.state !== 'trying' || deps.holds(held)),
-      onDone: (results) => {
-        for (const one of results) if (one.kind === 'judged') settle(one.held, one);
+      holds,
+      onDone: (done) => {
+        for (const one of done) if (one.kind === 'judged') results.settle(one.held, one);
+      },
+      mayBegin: () => holds() && !destinations.pauseOf(key),
+      onEnvelope: () => {
+        // After a pause only a whole transaction shows that it is over.
+        if (destination.pause || destinations.isProven(key)) return;
+        destinations.hear(destination, { kind: 'answered', took: false }, startedMs);
+        schedule.changed(destination);
+        pump();
       },
       ...lines,
     });
@@ -197,15 +172,12 @@ export function openSlots(deps: SlotDeps): Slots {
       tlsFallback: session?.tlsFallback ?? null,
       dialogue: [],
     };
-    for (const held of group) if (held.state === 'trying') settle(held, { outcome, facts });
+    for (const held of group) if (held.state === 'trying') results.settle(held, { outcome, facts });
   };
 
   /** One email over one session, within the deadline for all of it; answers the session to go on with. */
-  const tryGroup = async (
-    destination: Destination,
-    group: Held[],
-    line: Line | undefined,
-  ): Promise<Line | undefined> => {
+  const tryGroup = async (slot: Slot, group: Held[], line: Line | undefined): Promise<Line | undefined> => {
+    const { destination } = slot;
     const attempt = { line, startedAtMs: clock.now(), cut: false };
     let timer: NodeJS.Timeout | undefined;
     const overdue = new Promise<undefined>((resolve) => {
@@ -213,7 +185,12 @@ export function openSlots(deps: SlotDeps): Slots {
     });
     const onLine = (used: Line): void => {
       attempt.line = used;
-      if (!attempt.cut) return;
+      if (!attempt.cut) {
+        if (!slot.opening) return;
+        schedule.opened(slot);
+        pump();
+        return;
+      }
       // What hung has come back to life: it was settled as a failure and must not send any more.
       used.session.destroy();
       throw new Error('the attempt was cut off before it sent anything');
@@ -222,7 +199,7 @@ export function openSlots(deps: SlotDeps): Slots {
       const work = send(destination, group, { line, onLine });
       const transmission = await Promise.race([work, overdue]);
       if (transmission) {
-        apply(destination, transmission);
+        results.apply(destination, transmission, attempt.startedAtMs);
         return transmission.line;
       }
       attempt.cut = true;
@@ -238,33 +215,6 @@ export function openSlots(deps: SlotDeps): Slots {
     return undefined;
   };
 
-  const isHeldBack = async (group: Held[]): Promise<boolean> => {
-    try {
-      const suspended = deps.isSuspended(group[0]!.job.accountId);
-      return typeof suspended === 'boolean' ? suspended : await suspended;
-    } catch (error) {
-      log.warn({ error: (error as Error).message }, 'whether an account is suspended could not be read');
-      return true;
-    }
-  };
-
-  /** To the queue, untried: the claim that comes upon them next lets them rest. What has expired meanwhile bounces. */
-  const giveBack = async (group: Held[]): Promise<void> => {
-    const resting = group.filter((held) => nowOf(held) < held.job.expiresAt);
-    for (const held of group) {
-      if (resting.includes(held)) window.remove(held);
-      else settle(held, { outcome: expiredWhileSuspended(), facts: null });
-    }
-    if (resting.length === 0) return;
-    const leases = resting.map(({ job }) => ({ seq: job.seq, fence: job.fence }));
-    await deps.database.execute(releaseOperation, { leases, untilMs: clock.now() }).catch((error: Error) => {
-      log.warn(
-        { error: error.message },
-        'messages of a suspended account could not be given back; their leases run out',
-      );
-    });
-  };
-
   /** Whether an attempt may begin: its lease holds, and its content has room in memory. */
   const mayStart = (held: Held): boolean => {
     if (!deps.holds(held)) {
@@ -274,34 +224,44 @@ export function openSlots(deps: SlotDeps): Slots {
     return room.fits(held.job);
   };
 
-  /** What is next for this destination; nothing while nothing may be attempted. */
-  const begin = (destination: Destination): Held[] | undefined => {
+  /** What is next over this slot; nothing while nothing may be attempted. */
+  const begin = (slot: Slot): Held[] | undefined => {
     if (!deps.open()) return undefined;
-    const group = schedule.next(destination, mayStart);
+    const group = schedule.next(slot, mayStart);
     for (const held of group ?? []) window.move(held, 'trying');
     return group;
   };
 
+  /** Answers the session to go on with. */
+  const runGroup = async (slot: Slot, group: Held[], line: Line | undefined): Promise<Line | undefined> => {
+    const giveRoomBack = room.take(group[0]!.job);
+    let next = line;
+    trying += group.length;
+    const mark = await marks.set(group);
+    if (!mark) for (const held of group.reverse()) results.putBack(held);
+    else if (slot.destination.key === SANDBOX) await playOrCrash(group);
+    else if (await resting.isHeldBack(group)) await resting.giveBack(group);
+    else next = await tryGroup(slot, group, line);
+    mark?.end();
+    trying -= group.length;
+    giveRoomBack?.();
+    if (giveRoomBack) schedule.wake();
+    return next;
+  };
+
   const runSlot = async (slot: Slot): Promise<void> => {
-    const { destination } = slot;
-    let line: Line | undefined;
-    let group = begin(destination);
-    for (; group; group = begin(destination)) {
-      const giveRoomBack = room.take(group[0]!.job);
-      trying += group.length;
-      const mark = await marks.set(group);
-      if (!mark) for (const held of group.reverse()) putBack(held);
-      else if (destination.key === SANDBOX) await playOrCrash(group);
-      else if (await isHeldBack(group)) await giveBack(group);
-      else line = await tryGroup(destination, group, line);
-      mark?.end();
-      trying -= group.length;
-      giveRoomBack?.();
-      if (giveRoomBack) schedule.wake();
+    const isSandbox = slot.destination.key === SANDBOX;
+    let group = begin(slot);
+    let line = group && !isSandbox ? connections.take(slot.destination.key, wantedBy(group)) : undefined;
+    if (line || isSandbox) schedule.opened(slot);
+    while (group) {
+      line = await runGroup(slot, group, line);
+      if (!isSandbox && !(line && hasShareLeft(line))) break;
       if (schedule.isCrowded(slot)) break;
+      group = begin(slot);
     }
-    if (line) connections.release(line);
-    // Whoever waits and may not start now is woken by what it waits for: a lease, or room for its content.
+    if (line) await connections.release(line);
+    // What waits and may not start now is woken by what it waits for: a lease, or room for its content.
     schedule.close(slot, { rests: group === undefined });
     if (schedule.active === 0) for (const resolve of whenIdle.splice(0)) resolve();
     pump();
@@ -325,7 +285,6 @@ export function openSlots(deps: SlotDeps): Slots {
     },
     pump,
     wake,
-    settle,
     idle: () =>
       schedule.active === 0
         ? Promise.resolve()

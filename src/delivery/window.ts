@@ -42,6 +42,8 @@ export interface WindowLimits {
   lane: number;
   account: number;
   destination: number;
+  /** Waiting jobs of a destination that was not heard of lately: it has one slot only. */
+  unproven: number;
 }
 
 export const WINDOW_LIMITS: WindowLimits = {
@@ -50,7 +52,10 @@ export const WINDOW_LIMITS: WindowLimits = {
   lane: 400,
   account: 800,
   destination: 500,
+  unproven: 10,
 };
+/** Of what an account may have waiting, the part for destinations that were not heard of lately; the rest is kept for the others. */
+const UNPROVEN_PART = 9 / 10;
 
 export interface Window {
   readonly size: number;
@@ -82,8 +87,14 @@ function count(map: Map<string, number>, key: string, by: number): void {
   else map.set(key, next);
 }
 
-/** `unlimited` names destinations that everybody shares: the relay and the sandbox. */
-export function openWindow(limits: WindowLimits, unlimited: ReadonlySet<string>): Window {
+export interface WindowOptions {
+  /** Destinations that everybody shares: the relay and the sandbox. */
+  shared: ReadonlySet<string>;
+  /** Whether a destination answered lately, or takes no places here (its mail is put off). */
+  isProven(destination: string): boolean;
+}
+
+export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOptions): Window {
   const held = new Map<number, Held>();
   const emails = new Map<number, WindowEmail>();
   const lanes = new Map<string, number>();
@@ -97,11 +108,18 @@ export function openWindow(limits: WindowLimits, unlimited: ReadonlySet<string>)
     count(accounts, accountOfLane(one.job.lane), by);
     count(destinations, one.destination, by);
   };
-  const free = (lane: string, destination: string): [lane: number, account: number, destination: number] => [
-    limits.lane - (lanes.get(lane) ?? 0),
-    limits.account - (accounts.get(accountOfLane(lane)) ?? 0),
-    unlimited.has(destination) ? limits.jobs : limits.destination - (destinations.get(destination) ?? 0),
-  ];
+  const free = (lane: string, destination: string): [lane: number, account: number, destination: number] => {
+    const inLane = limits.lane - (lanes.get(lane) ?? 0);
+    const inAccount = accounts.get(accountOfLane(lane)) ?? 0;
+    if (shared.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
+    const proven = isProven(destination);
+    return [
+      inLane,
+      limits.account * (proven ? 1 : UNPROVEN_PART) - inAccount,
+      (proven ? limits.destination : Math.min(limits.unproven, limits.destination)) -
+        (destinations.get(destination) ?? 0),
+    ];
+  };
 
   return {
     get size() {

@@ -22,17 +22,28 @@ import { type BlobRemover, createBlobRemover } from '../storage/remove-blobs.ts'
 import type { KeysFor } from './attempt.ts';
 import { startClockWatch } from './clock-watch.ts';
 import { type Connections, openConnections } from './connections.ts';
+import {
+  type Destinations,
+  MX_CONNECTIONS,
+  openDestinations,
+  RELAY_CONNECTIONS,
+  SANDBOX,
+  SHARED_DESTINATIONS,
+  sharedLimits,
+} from './destinations.ts';
 import { openHostMemory } from './host-memory.ts';
 import { type Intake, startIntake } from './intake.ts';
 import { openMarks, WATCH_MS } from './marks.ts';
 import { parked } from './outcome.ts';
 import { noteRecorded, type ResultMetrics } from './recorded.ts';
+import { openResting } from './resting.ts';
+import { openResults } from './results.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
-import { MX_CONNECTIONS, openSchedule, RELAY_CONNECTIONS, sharedLimits } from './schedule.ts';
+import { openSchedule } from './schedule.ts';
 import { suppressedSettlementOf } from './settlement.ts';
 import { type Settler, startSettler } from './settler.ts';
-import { openSlots, SANDBOX, type Slots } from './slots.ts';
-import { openWindow, WINDOW_LIMITS, type Window, type WindowLimits } from './window.ts';
+import { openSlots, type Slots } from './slots.ts';
+import { type Held, openWindow, WINDOW_LIMITS, type Window, type WindowLimits } from './window.ts';
 
 const SLOTS = 500;
 const POLL_MS = 1_000;
@@ -89,6 +100,8 @@ export interface DeliveryState {
   connections: number;
   /** Deliveries are held because results cannot be recorded. */
   paused: boolean;
+  /** Destinations that asked for time. */
+  pausedDestinations: { key: string; untilMs: number }[];
 }
 
 export interface Delivery extends Running, Handover {
@@ -100,13 +113,18 @@ export interface Delivery extends Running, Handover {
 export function startDelivery(deps: DeliveryDeps): Delivery {
   const { database, blobs, clock, log, routing } = deps;
   const limits = { ...WINDOW_LIMITS, ...deps.limits };
-  const window = openWindow(limits, new Set([RELAY, SANDBOX]));
-  const connectionsFor = (key: string) =>
-    sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, deps.connectionShare?.() ?? 1);
-  const schedule = openSchedule({ connectionsFor, slots: SLOTS });
+  const destinations = openDestinations({
+    ...{ clock, log },
+    limitsOf: (key) => sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, deps.connectionShare?.() ?? 1),
+  });
+  // Mail of a paused destination only passes through the window.
+  const isProven = (key: string): boolean => destinations.isProven(key) || destinations.pauseOf(key) !== undefined;
+  const window = openWindow(limits, { shared: SHARED_DESTINATIONS, isProven });
+  const schedule = openSchedule({ destinations, slots: SLOTS });
   const hosts = openHostMemory(() => clock.now());
   const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
-  const connections = openConnections({ routing, hosts, helo: deps.hostname, ...timeouts });
+  const { isStalled } = destinations;
+  const connections = openConnections({ routing, hosts, helo: deps.hostname, isStalled, ...timeouts });
   let stopping: Promise<void> | undefined;
   const open = (): boolean => !stopping && !settler.paused;
 
@@ -115,7 +133,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     ...{ database, remover, log },
     onRecorded: (settlement) => noteRecorded(deps, settlement),
     onDone: (seqs) => {
-      forget(seqs, { window, intake });
+      forget(seqs, { window, intake, destinations });
       deps.onSettled?.();
     },
     onPaused: (paused) => {
@@ -131,14 +149,19 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       void intake.claim();
     },
   });
+  const random = deps.random ?? Math.random;
+  const holds = (held: Held): boolean => intake.holds(held);
+  const results = openResults({
+    ...{ clock, window, destinations, schedule, connections, settler, marks, random, holds },
+  });
+  const isSuspended = deps.isSuspended ?? (() => false);
+  const resting = openResting({ ...{ database, clock, log, window, results, isSuspended } });
   const slots: Slots = openSlots({
-    ...{ database, blobs, clock, log, window, schedule, connections, hosts, settler, marks, open },
+    ...{ database, blobs, clock, log, window, destinations, schedule, results, resting, connections, hosts },
+    ...{ settler, marks, open, random, holds },
     hostname: deps.hostname,
     keysFor: deps.keysFor,
-    isSuspended: deps.isSuspended ?? (() => false),
-    random: deps.random ?? Math.random,
     deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
-    holds: (held) => intake.holds(held),
     renew: () => intake.extend({ all: true }),
   });
   const intake: Intake = startIntake({
@@ -147,10 +170,12 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     destinationOf: (job) => (job.mode === 'sandbox' ? SANDBOX : destinationOf(routing, job.recipient)),
     destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
     onWaiting: (held) => schedule.add(held),
+    isPaused: (destination) => destinations.pauseOf(destination) !== undefined,
+    onPaused: (held) => results.putOff(held),
     onParked: (held) => {
       const { messageId, crashes } = held.job;
       log.error({ messageId, crashes }, 'message parked: it crashed its workers');
-      slots.settle(held, { outcome: parked(), facts: null });
+      results.settle(held, { outcome: parked(), facts: null });
     },
     onSuppressed: (held) => {
       window.move(held, 'settling');
@@ -190,6 +215,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       unrecorded: settler.pending,
       connections: connections.total,
       paused: settler.paused,
+      pausedDestinations: destinations.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
     }),
     stop: () => {
       clearInterval(timer);
@@ -203,15 +229,19 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
 }
 
 /** Drops what is recorded from the window, and makes use of the room. */
-function forget(seqs: number[], parts: { window: Window; intake: Intake }): void {
-  const { window, intake } = parts;
+function forget(
+  seqs: number[],
+  { window, intake, destinations }: { window: Window; intake: Intake; destinations: Destinations },
+): void {
   let suspect = false;
   let drained = false;
   for (const seq of seqs) {
     const held = window.get(seq);
     if (!held) continue;
     suspect ||= held.suspect;
-    drained ||= intake.isCrowded(held.job.lane) && window.callable(held.job.lane, held.destination) > 0;
+    // What waits for the end of a pause is called back by the ticks, a part at each.
+    const calls = intake.isCrowded(held.job.lane) && !destinations.pauseOf(held.destination);
+    drained ||= calls && window.callable(held.job.lane, held.destination) > 0;
     window.remove(held);
   }
   if (drained) void intake.callBack();

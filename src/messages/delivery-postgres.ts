@@ -135,6 +135,7 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
         seq: one.seq,
         fence: one.fence,
         dueMs: (one.nextAttemptAtMs ?? one.atMs) - aheadOf(one),
+        tried: one.attempt !== null,
       })),
     ),
   ]);

@@ -133,6 +133,7 @@ export interface Settlement {
   atMs: number;
   /** Attempts made in all, this one included. */
   attempts: number;
+  /** Null when none was made: the message was put off untried, or never left. */
   attempt: AttemptRecord | null;
   to: 'delivered' | 'delayed' | 'bounced' | 'suppressed';
   /** For `delayed`: when to try again. */
@@ -164,7 +165,7 @@ export const settleOperation = operation(
       const lease = { seq: settlement.seq, fence: settlement.fence };
       const held =
         settlement.to === 'delayed'
-          ? await queue.reschedule(tx, lease, await dueMsOf(tx, settlement))
+          ? await queue.reschedule(tx, lease, await dueMsOf(tx, settlement), { tried: settlement.attempt !== null })
           : await queue.finish(tx, lease);
       if (held) await applySettlement(tx, settlement, result.blobKeys);
       else result.lost.push(settlement.seq);

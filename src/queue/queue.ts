@@ -177,12 +177,18 @@ export async function finish(tx: Transaction, lease: Lease): Promise<boolean> {
 }
 
 /**
- * Gives the row back until `dueMs` with the attempt counted; false when the lease was lost, or the row given back before: whoever
- * does not know whether his transaction was committed may run it again.
+ * Gives the row back until `dueMs` with the attempt counted, or untried with `tried: false`; false when the lease was lost, or
+ * the row given back before: whoever does not know whether his transaction was committed may run it again.
  */
-export async function reschedule(tx: Transaction, lease: Lease, dueMs: number): Promise<boolean> {
+export async function reschedule(
+  tx: Transaction,
+  lease: Lease,
+  dueMs: number,
+  { tried } = { tried: true },
+): Promise<boolean> {
   const changed = await tx.run(
-    'UPDATE work SET leased = 0, due = ?, attempts = attempts + 1, crashes = 0 WHERE seq = ? AND fence = ? AND leased > 0',
+    `UPDATE work SET leased = 0, due = ? ${tried ? ', attempts = attempts + 1, crashes = 0' : ''}
+     WHERE seq = ? AND fence = ? AND leased > 0`,
     dueMs,
     lease.seq,
     lease.fence,
@@ -202,19 +208,22 @@ export async function finishMany(tx: Transaction, leases: readonly Lease[]): Pro
   return new Set(rows.map((row) => row.seq));
 }
 
-/** Gives many back on a shared database, each until its time; answers the numbers of those that were still held. */
+/** Gives many back on a shared database, each until its time, tried or not; answers the numbers of those that were still held. */
 export async function rescheduleMany(
   tx: Transaction,
-  rows: readonly (Lease & { dueMs: number })[],
+  rows: readonly (Lease & { dueMs: number; tried?: boolean })[],
 ): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
   const changed = await tx.all<{ seq: number }>(
-    `UPDATE work SET leased = ${FREE}, due = lease.until, attempts = attempts + 1, crashes = 0
-     FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version, until)
+    `UPDATE work SET leased = ${FREE}, due = lease.until, attempts = attempts + lease.tried,
+       crashes = CASE WHEN lease.tried = 1 THEN 0 ELSE crashes END
+     FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
+       AS lease (number, version, until, tried)
      WHERE work.seq = lease.number AND work.fence = lease.version AND work.leased > 0 RETURNING work.seq`,
     bigintArray(rows.map((one) => one.seq)),
     bigintArray(rows.map((one) => one.fence)),
     bigintArray(rows.map((one) => one.dueMs)),
+    bigintArray(rows.map((one) => (one.tried === false ? 0 : 1))),
   );
   return new Set(changed.map((row) => row.seq));
 }

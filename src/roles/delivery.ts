@@ -35,6 +35,13 @@ export function startDeliveryRole(
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,
   });
+  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time left of the pause of a destination.' };
+  parts.metrics.readGaugeFrom(paused, () =>
+    delivery.state().pausedDestinations.map(({ key, untilMs }) => ({
+      labels: { destination: key },
+      value: Math.max(0, (untilMs - clock.now()) / 1000),
+    })),
+  );
   const housekeeping = startHousekeeping({
     database,
     blobs,

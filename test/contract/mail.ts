@@ -244,6 +244,29 @@ export const idempotency: Scenario = async (stage) => {
   await stage.act(storedAnswerOperation, { ...batch.place, nowMs: stage.nowMs });
 };
 
+/** What waits for a paused destination: given back untried, with its attempts and its crashes as they were. */
+export const puttingOff: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });
+  await stage.act(acceptOperation, mail);
+  await stage.act(claimOperation, claimRequest(stage, -HOUR));
+  const { jobs } = await stage.act(claimOperation, claimRequest(stage));
+  const later = { to: 'delayed', nextAttemptAtMs: stage.nowMs + 1 } as const;
+  const event = { type: 'DeliveryDelay', detail: { deliveryDelay: {} } } as const;
+  const { lost } = await stage.act(settleOperation, [
+    settlement(stage, jobs[0]!, { ...later, attempts: 0, attempt: null, event: { ...event, id: stage.id('evt') } }),
+    settlement(stage, jobs[1]!, { ...later, event: { ...event, id: stage.id('evt') } }),
+  ]);
+  assert.deepEqual(lost, []);
+  for (const id of idsOf(mail)) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: id });
+  const again = await stage.act(claimOperation, { ...claimRequest(stage), nowMs: stage.nowMs + 10 });
+  const known = again.jobs.map(({ seq, attempts, crashes, status }) => ({ seq, attempts, crashes, status }));
+  assert.deepEqual(known, [
+    { seq: jobs[0]!.seq, attempts: 0, crashes: 1, status: 'delayed' },
+    { seq: jobs[1]!.seq, attempts: 1, crashes: 0, status: 'delayed' },
+  ]);
+};
+
 export const delivering: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, {

@@ -23,6 +23,7 @@ export const scenarios: Record<string, Scenario> = {
   'accepting at once': mail.atOnce,
   idempotency: mail.idempotency,
   delivering: mail.delivering,
+  'mail for a paused destination': mail.puttingOff,
   'mail of a suspended account': heldBack.heldBack,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,

@@ -1,0 +1,257 @@
+/**
+ * How much each destination lets us do: a limit on connections, or nothing for a while. Everything that a peer says about
+ * itself rather than about a message changes one of these states, and nothing else decides whether a connection may be opened:
+ *
+ *              an envelope was answered            a connection more was refused, others are served
+ *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
+ *   (one slot)                            ▲ │ ◀─────── one connection more was taken ────── │
+ *     ▲  │                                │ │                                               │
+ *     │  └─── refused: longer ──▶ paused ◀──┴──── asked for time, or stalled ───────────────┘
+ *     │                              │
+ *     └──────── time is up ──────────┘
+ *
+ * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope; after a pause a transaction.
+ * - Open: as many slots as the limit, which begins at `initial` (after a pause at half of what it was), grows by one when as many
+ *   messages as it allows connections have gone through, and shrinks by a quarter when no connection can be made. As many
+ *   connections may be in the making as there are open ones: a peer that allows N never sees more than 2N at once.
+ * - Limited: the peer keeps N sessions of ours and refuses one more. N is the limit for 1, 2, 5, 10, 20 minutes, and N + 1 then.
+ * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; what is under way goes on.
+ *
+ * All of it is in memory, each process has its own, and a restart begins with probing.
+ */
+import type { Clock } from '../base/clock.ts';
+import { iso } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Outcome } from './outcome.ts';
+import type { PauseRequest } from './pause.ts';
+import { RELAY } from './route.ts';
+
+/** The destination of all sandbox mail; it needs no connections. */
+export const SANDBOX = 'sandbox';
+
+export interface ConnectionLimits {
+  initial: number;
+  floor: number;
+  ceiling: number;
+}
+
+/** Postfix: default_destination_concurrency_limit is 20, initial_destination_concurrency 5. */
+export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20 };
+export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50 };
+
+/** What is left of limits that hold for several processes together; never less than one connection. */
+export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
+  if (share === 1) return limits;
+  const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
+  return { initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
+}
+
+/** What a transmission says of its destination. */
+export type Signal =
+  | { kind: 'nothing' }
+  /** It answered an envelope; `took` when it accepted somebody in it. */
+  | { kind: 'answered'; took: boolean }
+  /** It refused one more connection while it served `served` of ours. */
+  | { kind: 'crowded'; served: number }
+  /** No session could be opened. */
+  | { kind: 'unreachable' }
+  /** It fell silent in the middle of an envelope. */
+  | { kind: 'stalled'; refusal: Refusal }
+  | { kind: 'wait'; request: PauseRequest; refusal: Refusal };
+
+/** Why a destination is paused: the outcome of whatever met the refusal. */
+export interface Refusal {
+  outcome: Outcome;
+  host: string | null;
+}
+
+export interface Pause extends Refusal {
+  beganMs: number;
+  untilMs: number;
+  level: number;
+}
+
+export interface Destination {
+  readonly key: string;
+  /** Slots that run. */
+  active: number;
+  /** Those of them that have no session yet. */
+  opening: number;
+  limit: number;
+  /** Unix ms at which it last answered an envelope. */
+  answeredMs: number;
+  /** The connections that the peer allows; kept until more are taken. */
+  learned: { limit: number; untilMs: number; level: number } | undefined;
+  /** Kept, when its time is up, until the probe was answered. */
+  pause: Pause | undefined;
+  /** It fell silent the last time: its next envelope gets a shorter deadline. */
+  stalled: boolean;
+}
+
+export interface Destinations {
+  /** Made at its first use. */
+  of(key: string): Destination;
+  /** Whether one more slot may run now. */
+  mayOpen(destination: Destination): boolean;
+  /** The pause it is in now. */
+  pauseOf(key: string): Pause | undefined;
+  /** Whether it answered in the last 10 minutes. */
+  isProven(key: string): boolean;
+  isStalled(key: string): boolean;
+  /** Takes in what a transmission that began at `startedMs` says; answers whether a pause began. */
+  hear(destination: Destination, signal: Signal, startedMs: number): boolean;
+  /** Those in a pause now. */
+  paused(): Destination[];
+}
+
+const MINUTE_MS = 60_000;
+const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);
+const PROVEN_MS = 10 * MINUTE_MS;
+const MAX_IDLE = 5_000;
+
+export interface DestinationDeps {
+  clock: Clock;
+  log: Log;
+  limitsOf(key: string): ConnectionLimits;
+}
+
+function ladder(level: number): number {
+  return LADDER_MS[Math.min(level, LADDER_MS.length - 1)]!;
+}
+
+export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Destinations {
+  const all = new Map<string, Destination>();
+  let sweepAt = MAX_IDLE;
+
+  const isProvenNow = ({ key, answeredMs }: Destination): boolean =>
+    key === SANDBOX || clock.now() - answeredMs < PROVEN_MS;
+
+  /** A clock that was put back must not make a pause longer. */
+  const isPaused = ({ pause }: Destination): boolean => {
+    if (!pause) return false;
+    const now = clock.now();
+    return now < pause.untilMs && now >= pause.beganMs;
+  };
+
+  /** The ceiling may have come down since the limit grew: other processes take their share. */
+  const limitOf = ({ key, limit, learned }: Destination): number => {
+    const { ceiling } = limitsOf(key);
+    if (!learned) return Math.min(limit, ceiling);
+    return Math.min(limit, ceiling, clock.now() < learned.untilMs ? learned.limit : learned.limit + 1);
+  };
+
+  /** Drops what is idle and has nothing worth remembering; of those that answered, the oldest entries. */
+  const forgetIdle = (): void => {
+    const now = clock.now();
+    const isIdle = (one: Destination): boolean => one.active === 0 && !one.pause && !one.stalled;
+    for (const one of all.values()) if (isIdle(one) && now - one.answeredMs >= PROVEN_MS) all.delete(one.key);
+    for (const one of all.values()) {
+      if (all.size <= MAX_IDLE * 4) break;
+      if (one.active === 0 && !isPaused(one)) all.delete(one.key);
+    }
+    sweepAt = Math.max(MAX_IDLE, all.size * 2);
+  };
+
+  const of = (key: string): Destination => {
+    let found = all.get(key);
+    if (found) return found;
+    if (all.size >= sweepAt) forgetIdle();
+    const { initial } = limitsOf(key);
+    found = {
+      ...{ key, active: 0, opening: 0, limit: initial, answeredMs: Number.NEGATIVE_INFINITY },
+      ...{ learned: undefined, pause: undefined, stalled: false },
+    };
+    all.set(key, found);
+    return found;
+  };
+
+  const answered = (destination: Destination, took: boolean, startedMs: number): void => {
+    const { key, pause, learned } = destination;
+    // Only the probe ends a pause, not an answer to what began before.
+    if (pause && startedMs < pause.untilMs) return;
+    destination.answeredMs = clock.now();
+    destination.stalled = false;
+    if (pause) log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
+    destination.pause = undefined;
+    if (learned && destination.active - destination.opening > learned.limit) destination.learned = undefined;
+    if (!took) return;
+    const most = Math.min(limitsOf(key).ceiling, destination.learned ? destination.learned.limit + 1 : Infinity);
+    if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
+  };
+
+  const crowded = (destination: Destination, served: number): void => {
+    const { learned } = destination;
+    const now = clock.now();
+    const isNew = !learned || now >= learned.untilMs;
+    const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
+    const limit = Math.max(1, served);
+    destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
+    destination.limit = limit;
+  };
+
+  const pauseFor = (destination: Destination, refusal: Refusal, { ms }: PauseRequest): void => {
+    const { key, pause, limit } = destination;
+    const level = pause ? pause.level + 1 : 0;
+    const beganMs = clock.now();
+    const untilMs = beganMs + (ms ?? ladder(level));
+    destination.pause = { ...refusal, beganMs, untilMs, level };
+    destination.answeredMs = Number.NEGATIVE_INFINITY;
+    if (!pause) destination.limit = Math.max(1, limit / 2);
+    const { host, outcome } = refusal;
+    log.info({ destination: key, host, reply: outcome.reply, until: iso(untilMs) }, 'destination paused');
+  };
+
+  const hear = (destination: Destination, signal: Signal, startedMs: number): boolean => {
+    switch (signal.kind) {
+      case 'answered':
+        answered(destination, signal.took, startedMs);
+        return false;
+      case 'crowded':
+        crowded(destination, signal.served);
+        return false;
+      case 'unreachable':
+        destination.answeredMs = Number.NEGATIVE_INFINITY;
+        destination.limit = Math.max(limitsOf(destination.key).floor, destination.limit * 0.75);
+        return false;
+      case 'stalled':
+        // One recipient may stall while the peer serves others.
+        if (destination.answeredMs >= startedMs) return false;
+        destination.stalled = true;
+        break;
+      case 'wait':
+        break;
+      default:
+        return false;
+    }
+    // Several sessions may meet the same refusal: that is one pause, and one step of its length.
+    const { pause } = destination;
+    if (pause && startedMs < pause.beganMs) return false;
+    if (isPaused(destination)) return false;
+    pauseFor(destination, signal.refusal, signal.kind === 'wait' ? signal.request : { ms: undefined });
+    return true;
+  };
+
+  return {
+    of,
+    mayOpen: (destination) => {
+      if (isPaused(destination)) return false;
+      const { active, opening } = destination;
+      if (!isProvenNow(destination)) return active < 1;
+      return active < Math.floor(limitOf(destination)) && opening < Math.max(1, active - opening);
+    },
+    pauseOf: (key) => {
+      const found = all.get(key);
+      return found && isPaused(found) ? found.pause : undefined;
+    },
+    isProven: (key) => {
+      const found = all.get(key);
+      return key === SANDBOX || (found !== undefined && isProvenNow(found));
+    },
+    isStalled: (key) => all.get(key)?.stalled === true,
+    hear,
+    paused: () => [...all.values()].filter(isPaused),
+  };
+}
+
+/** What everybody shares, and what therefore no bound of a destination holds for. */
+export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, SANDBOX]);

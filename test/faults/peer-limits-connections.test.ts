@@ -1,0 +1,96 @@
+/** A peer that serves three connections and refuses each one more; what it saw is what counts. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
+import { mxRig } from '../kit/mx-rig.ts';
+import { type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const LIMIT = 3;
+const MAILS = 400;
+
+interface Peer {
+  options: SinkOptions;
+  refused(): number;
+}
+
+/** `at` says where it refuses; which connections, is decided when they come. */
+function limitedPeer(at: 'banner' | 'mail', reply: string, sink: () => SmtpSink): Peer {
+  let refused = 0;
+  const over = new Set<number>();
+  const banner = ({ session }: { session: number }) => {
+    if (sink().connections.now > LIMIT) over.add(session);
+    return at === 'banner' ? refuse({ session }) : undefined;
+  };
+  const refuse = ({ session }: { session: number }) => {
+    if (!over.has(session)) return undefined;
+    refused += 1;
+    return { reply, drop: true };
+  };
+  return { options: { script: at === 'banner' ? { banner } : { banner, mail: refuse } }, refused: () => refused };
+}
+
+async function floodAndCount(t: TestContext, parts: { rig: Rig; sink: SmtpSink; refused(): number }): Promise<void> {
+  const { rig, sink, refused } = parts;
+  for (let i = 0; i < MAILS; i += 1) await rig.store({ to: [`${i}@x.example`] });
+  rig.delivery.nudge();
+  await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+  t.diagnostic(`${sink.connections.total} connections, ${refused()} refused`);
+  assert.ok(refused() <= 2 * LIMIT, `${refused()} connections were refused`);
+  assert.equal(new Set(sink.messages.map((mail) => mail.to[0])).size, MAILS);
+  assert.equal(sink.messages.length, MAILS);
+  assert.deepEqual(rig.rows("SELECT 1 FROM event WHERE type = 'DeliveryDelay'"), []);
+  assert.deepEqual(rig.rows('SELECT 1 FROM attempt WHERE number > 1'), [], 'no refusal was charged');
+}
+
+const refusals: [at: 'banner' | 'mail', reply: string][] = [
+  ['banner', '421 4.7.0 too many connections'],
+  ['mail', '421 4.7.0 too many concurrent sessions from your address'],
+];
+
+for (const [at, reply] of refusals) {
+  test(`a relay that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+    const peer = limitedPeer(at, reply, () => sink);
+    const sink = await smtpSink(peer.options);
+    const rig = await deliveryRig({ relayPort: sink.port });
+    t.after(async () => {
+      await rig.close();
+      await sink.close();
+    });
+    await floodAndCount(t, { rig, sink, refused: peer.refused });
+  });
+
+  test(`an exchanger that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
+    const peer = limitedPeer(at, reply, () => mx.sinks.peer!);
+    const mx = await mxRig({ peer: peer.options });
+    t.after(() => mx.close());
+    mx.serve('peer', ['x.example']);
+    await floodAndCount(t, { rig: mx.rig, sink: mx.sinks.peer!, refused: peer.refused });
+  });
+}
+
+test('a minute later one connection more is tried, and when it is refused two minutes pass before the next', async (t) => {
+  const peer = limitedPeer('banner', '421 4.7.0 too many connections', () => sink);
+  const sink = await smtpSink(peer.options);
+  const rig = await deliveryRig({ relayPort: sink.port });
+  t.after(async () => {
+    await rig.close();
+    await sink.close();
+  });
+  const flood = async (): Promise<void> => {
+    for (let i = 0; i < MAILS; i += 1) await rig.store({ to: [`${i}@x.example`] });
+    rig.delivery.nudge();
+    await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
+  };
+  await flood();
+  let before = peer.refused();
+  await flood();
+  assert.equal(peer.refused(), before, 'the limit is known');
+  rig.clock.advance(60_000);
+  await flood();
+  assert.ok(peer.refused() - before <= 1, `${peer.refused() - before} refused after a minute`);
+  before = peer.refused();
+  rig.clock.advance(60_000);
+  await flood();
+  assert.equal(peer.refused(), before, 'and then it is kept for longer');
+});

@@ -1,0 +1,47 @@
+/** A delivery by MX on loopback: a DNS of its own, and a sink for each address that domains may have. */
+import { parseCidrs } from '../../src/net/address-guard.ts';
+import { openDns } from '../../src/net/dns.ts';
+import { deliveryRig, type Rig, type RigOptions } from './delivery-rig.ts';
+import { type FakeDns, fakeDns } from './fake-dns.ts';
+import { type SinkOptions, type SmtpSink, smtpSink } from './smtp-sink.ts';
+
+export interface MxRig {
+  rig: Rig;
+  dns: FakeDns;
+  /** By name, in the order given. */
+  sinks: Record<string, SmtpSink>;
+  /** Says that these domains are served by the sink of that name. */
+  serve(name: string, domains: string[]): void;
+  close(): Promise<void>;
+}
+
+/** Sinks by name; each gets an address of its own and one port for all. */
+export async function mxRig(sinks: Record<string, SinkOptions>, options: RigOptions = {}): Promise<MxRig> {
+  const dns = await fakeDns({});
+  const resolver = openDns({ servers: [dns.server], timeoutMs: 30_000, tries: 1 });
+  const allowed = parseCidrs('127.0.0.0/8');
+  if (!allowed.ok) throw new Error('loopback is no range');
+  const started: Record<string, SmtpSink> = {};
+  let port = 0;
+  for (const [index, [name, sink]] of Object.entries(sinks).entries()) {
+    started[name] = await smtpSink({ host: `127.0.0.${index + 2}`, port, ...sink });
+    port = started[name].port;
+  }
+  const rig = await deliveryRig({
+    ...options,
+    routing: { route: { kind: 'mx' }, dns: resolver, mxPort: port, mxAllow: allowed.cidrs, ...options.routing },
+  });
+  return {
+    rig,
+    dns,
+    sinks: started,
+    serve: (name, domains) => {
+      for (const domain of domains) dns.zone[domain] = { A: [started[name]!.host] };
+    },
+    close: async () => {
+      await rig.close();
+      resolver.close();
+      await Promise.all([dns.close(), ...Object.values(started).map((sink) => sink.close())]);
+    },
+  };
+}
