@@ -141,6 +141,10 @@ export const explanations = {
 export const SENDER_UNVERIFIED_ADVICE =
   "The sender's domain was removed from this account, or is not verified any more; add and verify it, then send the mail again.";
 
+/** Of our own refusal where it is not the recipient whose address the server cannot take. */
+export const SENDER_SMTPUTF8_ADVICE =
+  'The address of the sender, or an id in the header, has letters beyond ASCII, which the receiving server does not take; send from an address in plain letters.';
+
 /** Of our own refusal to connect to exchangers whose addresses are not public. */
 export const PRIVATE_EXCHANGER_ADVICE =
   'The mail exchangers of this domain have addresses that are not public, to which this service does not connect; where that is meant, the operator permits them with POSTRIDER_MX_ALLOW.';

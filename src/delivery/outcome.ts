@@ -21,6 +21,7 @@ import {
   explanations,
   type Owner,
   PRIVATE_EXCHANGER_ADVICE,
+  SENDER_SMTPUTF8_ADVICE,
   SENDER_UNVERIFIED_ADVICE,
 } from './outcome-words.ts';
 import { matchReply, speaksOfAddress } from './reply-rules.ts';
@@ -115,6 +116,9 @@ function judgeLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   const own = localMeanings.find((row) => row.enhanced === enhanced && (row.code ?? code) === code);
   if (own) return outcome('permanent', own.meaning, fields);
   const { category, owner } = matchReply({ code, enhanced, text: '', lines: [] }, evidence.stage);
+  if (category === 'smtputf8' && evidence.stage !== 'rcpt') {
+    return outcome('permanent', { category, owner: 'sender-domain', advice: SENDER_SMTPUTF8_ADVICE }, fields);
+  }
   return outcome('permanent', category === 'refused' ? { category: 'our-side' } : { category, owner }, fields);
 }
 

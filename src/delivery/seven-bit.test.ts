@@ -167,15 +167,54 @@ test('signed content that would have to be re-encoded bounces with 5.6.3 and say
   assert.ok(mail!.content.toString().endsWith(content.toString()), 'a peer with 8BITMIME gets it untouched');
 });
 
-test('an address that only SMTPUTF8 carries bounces with 5.6.7, in the header or as sender', async () => {
-  const inHeader = RAW_HEADER.replace('To: a@x.example', 'To: Ünal <ünal@x.example>');
+test('a sender that only SMTPUTF8 carries bounces with 5.6.7, in the envelope or in the header', async () => {
+  const inHeader = RAW_HEADER.replace('From: Shop <orders@', 'From: Shop <ünal@');
   for (const at of [noUtf8, sevenBit]) {
-    const { smtpCode, enhancedCode, reply, suppressed } = await bounce(at, { content: inHeader, smtpUtf8: true });
+    const failure = await bounce(at, { content: inHeader, smtpUtf8: true });
+    const { smtpCode, enhancedCode, category, owner, suppressed } = failure;
     assert.deepEqual([smtpCode, enhancedCode, suppressed], [553, '5.6.7', false]);
-    assert.match(String(reply), /\(SMTPUTF8\), and the message cannot be re-encoded: the field To has an address/);
+    assert.deepEqual([category, owner], ['smtputf8', 'sender-domain']);
+    assert.match(
+      String(failure.reply),
+      /\(SMTPUTF8\), and the message cannot be re-encoded: the field From has an address/,
+    );
+    assert.match(String(failure.advice), /send from an address in plain letters/);
   }
   const sender = await bounce(sevenBit, { content: EIGHT_BIT, from: 'ünal@shop.example' });
-  assert.deepEqual([sender.smtpCode, sender.enhancedCode], [553, '5.6.7']);
+  assert.deepEqual([sender.smtpCode, sender.enhancedCode, sender.owner], [553, '5.6.7', 'sender-domain']);
+});
+
+test('one recipient with a UTF-8 local part costs the others nothing: they see it as a group, and only it bounces', async () => {
+  const addressed = RAW_HEADER.replace(
+    'To: a@x.example',
+    'To: Ünal <ünal@x.example>, bob@x.example\r\nCc: änn@elsewhere.example\r\nReply-To: hallöchen@shop.example',
+  );
+  for (const at of [noUtf8, sevenBit]) {
+    const earlier = at.sink.messages.length;
+    const to = ['ünal@x.example', 'bob@x.example'];
+    const [ünal, bob] = (await at.rig.send(mailOf({ content: addressed, smtpUtf8: true, to }))) as [string, string];
+    await waitUntil('both outcomes', () => at.rig.status(bob) === 'delivered' && at.rig.status(ünal) === 'bounced');
+    const [mail] = at.sink.messages.slice(earlier);
+    assert.deepEqual(mail!.to, ['bob@x.example']);
+    assert.doesNotMatch(mail!.mailParameters, /SMTPUTF8/);
+    const text = mail!.content.toString();
+    const header = text.slice(0, text.indexOf('\r\n\r\n'));
+    assert.ok(isAscii(Buffer.from(header)));
+    assert.match(header, /^To: =\?UTF-8\?[QB]\?\S+\?= :;,\s+bob@x\.example\r$/m);
+    assert.match(header, /^Cc: =\?UTF-8\?[QB]\?\S+\?= :;\r$/m);
+    assert.match(header, /^Reply-To: =\?UTF-8\?[QB]\?\S+\?= :;\r?$/m);
+    const parsed = await PostalMime.parse(mail!.content);
+    assert.equal(parsed.to![0]!.name, 'Ünal ünal@x.example', 'a person reads who else got it');
+    assert.deepEqual(await verdicts(mail!.content), ['pass', 'pass']);
+    const { bounce: failure } = at.rig.events(ünal).find((one) => one.type === 'Bounce')!.detail;
+    assert.deepEqual(
+      [failure!.category, failure!.owner, failure!.enhancedCode, failure!.suppressed],
+      ['smtputf8', 'recipient', '5.6.7', false],
+    );
+    assert.match(String(failure!.advice), /address in plain letters/);
+  }
+  const [mail] = await delivered(whole, { content: addressed, smtpUtf8: true });
+  assert.match(mail!.content.toString(), /To: Ünal <ünal@x\.example>, bob/, 'a server with SMTPUTF8 gets it as it is');
 });
 
 test('the session that refused one mail goes on with the next', async () => {

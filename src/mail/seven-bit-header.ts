@@ -1,7 +1,9 @@
 /**
  * Header fields that hold raw UTF-8 (RFC 6532) in the form that every server takes: text and display names become encoded-words
  * (RFC 2047), parameters RFC 2231, domains A-labels, links percent-encoded. A reader sees the same. Fields in ASCII are not
- * touched. Refused is what has no such form: an address with a UTF-8 local part, a message id with UTF-8 in it.
+ * touched. An address with a UTF-8 local part has no such form: where it only shows who else got the mail, or where answers go, it
+ * becomes an empty group named after it (RFC 6857 §3.1), so that the others can be reached. Refused is one that names the sender,
+ * and a message id with UTF-8 in it.
  *
  * Bytes that are not UTF-8 occur in the headers of parts only, and are read as Windows-1252, as mail clients do.
  */
@@ -22,6 +24,8 @@ const ADDRESS_FIELDS = new Set(
   `from sender reply-to to cc bcc resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc return-path
   disposition-notification-to return-receipt-to errors-to`.split(/\s+/),
 );
+/** Of these, fields whose addresses are only shown or answered to. */
+const SHOWN_FIELDS = new Set('reply-to to cc bcc resent-reply-to resent-to resent-cc resent-bcc'.split(' '));
 const ID_FIELDS = new Set(['message-id', 'in-reply-to', 'references', 'content-id', 'resent-message-id']);
 const PARAMETER_FIELDS = new Set(['content-type', 'content-disposition']);
 
@@ -58,22 +62,37 @@ function itemText(item: MailboxItem & { kind: 'mailbox' }): string | undefined {
   return [mailbox, ...item.comments.map(commentText)].join(' ');
 }
 
-/** The mailboxes with their names encoded; undefined where an address has no form in ASCII. */
-function listText(items: readonly MailboxItem[]): string | undefined {
+/** An address that cannot stand here, shown as the name of a group without members. */
+function groupText(item: MailboxItem & { kind: 'mailbox' }): string {
+  const shown = clean(item.name === '' ? item.spec : `${item.name} ${item.spec}`);
+  return `${encodePhrase(shown.trim())} :;`;
+}
+
+/**
+ * The mailboxes with their names encoded; undefined where an address has no form in ASCII and is not merely `shown`. Groups do
+ * not nest: what becomes one within a group stands behind it.
+ */
+function listText(items: readonly MailboxItem[], shown: boolean): string | undefined {
   let out = '';
   let separator = '';
+  let behind: string[] | undefined;
   for (const item of items) {
     if (item.kind === 'groupEnd') {
-      out += ';';
+      out += [';', ...(behind ?? [])].join(', ');
+      behind = undefined;
       separator = ', ';
     } else if (item.kind === 'group') {
       out += `${separator}${encodePhrase(clean(item.name).trim())}:`;
       separator = ' ';
+      behind = [];
     } else {
       const text = itemText(item);
-      if (text === undefined) return undefined;
-      out += separator + text;
-      separator = ', ';
+      if (text === undefined && !shown) return undefined;
+      if (text === undefined && behind) behind.push(groupText(item));
+      else {
+        out += separator + (text ?? groupText(item));
+        separator = ', ';
+      }
     }
   }
   return out;
@@ -139,7 +158,7 @@ export function downgradeField(name: string, value: string): DowngradedField {
   if (ADDRESS_FIELDS.has(lower)) {
     const list = mailboxItems(text);
     if (list.ok) {
-      const addresses = listText(list.items);
+      const addresses = listText(list.items, SHOWN_FIELDS.has(lower));
       if (addresses !== undefined) return line(fold(addresses, column));
       return { ok: false, text: `the field ${name} has an address that only SMTPUTF8 can carry` };
     }

@@ -97,13 +97,11 @@ test('a signed mail in seven bits is not touched, whatever its labels say', () =
 });
 
 test('addresses and ids that only SMTPUTF8 carries are refused with 5.6.7', () => {
-  const { content } = mails.find((one) => one.name === ADDRESSED)!;
-  assert.match(refusal(content.toString()), /^5\.6\.7 the field To has an address/);
   for (const field of [
     'From: ü@x.example',
-    'Cc: a@x.example, "Ü" <ü@x.example>',
-    'Reply-To: g: ü@x.example;',
+    'From: a@x.example, "Ü" <ü@x.example>',
     'Sender: <ü>',
+    'Return-Path: <ü@x>',
   ]) {
     assert.match(refusal(`${field}\r\n\r\n`, HEADERS_ONLY), /^5\.6\.7 the field .* has an address that only SMTPUTF8/);
   }
@@ -131,6 +129,17 @@ const FIELDS: [field: string, expected: string][] = [
     'To: Plain <a@x.example>, "Q, R" <b@x.example>, =?UTF-8?B?w7w=?= <c@x.example>',
   ],
   ['Cc: Größe:;', 'Cc: =?UTF-8?B?R3LDtsOfZQ==?=:;'],
+  // RFC 6857 §3.1: an address that only SMTPUTF8 carries is shown as an empty group.
+  ['To: änn@a.example', 'To: =?UTF-8?B?w6RubkBhLmV4YW1wbGU=?= :;'],
+  [
+    'To: "Ünal, T" <ünal@x.example>, Bob <bob@b.example>, ü@bücher.example',
+    'To: =?UTF-8?B?w5xuYWwsIFQgw7xuYWxAeC5leGFtcGxl?= :;, Bob <bob@b.example>,\r\n =?UTF-8?B?w7xAYsO8Y2hlci5leGFtcGxl?= :;',
+  ],
+  ['Reply-To: ü@x.example', 'Reply-To: =?UTF-8?B?w7xAeC5leGFtcGxl?= :;'],
+  [
+    'Cc: Team: a@x.example, ü@x.example, b@x.example;, c@x.example',
+    'Cc: Team: a@x.example, b@x.example;, =?UTF-8?B?w7xAeC5leGFtcGxl?= :;,\r\n c@x.example',
+  ],
   ['To: a@x.example (ü)', 'To: a@x.example (=?UTF-8?B?w7w=?=)'],
   ['List-Id: ü <l.x.example>', 'List-Id: =?UTF-8?B?w7w=?= <l.x.example>'],
   ['List-Help: <https://x.example/ü?a=ß> (Hilfe)', 'List-Help: <https://x.example/%C3%BC?a=%C3%9F> (Hilfe)'],

@@ -123,6 +123,9 @@ test('a private address is not connected to, and the recipient is not to blame',
   const { event } = await outcome(await send('h@inside.example'), 'Bounce');
   assert.equal(event.bounce.category, 'policy');
   assert.equal(event.bounce.suppressed, false);
+  assert.equal(event.bounce.owner, 'our-side');
+  assert.match(event.bounce.reply, /addresses that are not public \(inside\.mx\.example \[10\.1\.2\.3\]/);
+  assert.match(event.bounce.advice, /POSTRIDER_MX_ALLOW/);
 });
 
 test('when the first exchanger refuses at the door, the next one is tried', async () => {
