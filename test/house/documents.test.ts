@@ -5,6 +5,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { configDocument, errorsDocument, openapiDocument } from '../../scripts/documents.ts';
 import { catalogue } from '../../src/base/failure.ts';
+import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
 import { readFiles, root, type SourceFile } from './source-tree.ts';
 
@@ -54,6 +55,26 @@ function deadMentions(files: SourceFile[]): string[] {
 test('every file that the documents name exists', () => {
   assert.deepEqual(deadMentions(readFiles(['*.md', 'docs/**/*.md'])), []);
   assert.equal(deadMentions([{ path: 'x.md', text: 'kept by `test/faults/nothing`' }]).length, 1, 'control');
+});
+
+/** Commands of the command line that the documents name in backquotes or blocks, and that do not exist. */
+function unknownCommands(files: SourceFile[], help: string): string[] {
+  const known = [...help.matchAll(/^ {2}postrider ([a-z-]+)(?: ([a-z][a-z-]*))?/gm)].map(([, ...words]) => words);
+  return files.flatMap((file) =>
+    [...file.text.matchAll(/(?:`|npx )postrider ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/g)]
+      .filter(([, first, second]) => !known.some(([one, other]) => one === first && (!other || other === second)))
+      .map(([command]) => `${file.path}: there is no command ${command}`),
+  );
+}
+
+test('every command that the documents name exists', async () => {
+  const shown: string[] = [];
+  const streams = { out: (text: string) => shown.push(text), err: () => undefined };
+  assert.equal(await runCommandLine(['--help'], {}, streams), 0);
+  const help = shown.join('');
+  assert.deepEqual(unknownCommands(readFiles(['README.md', 'docs/**/*.md', 'deploy/*.*']), help), []);
+  const wrong = [{ path: 'x.md', text: '`npx postrider account remove acc_1` and `postrider invoice`' }];
+  assert.equal(unknownCommands(wrong, help).length, 2, 'control');
 });
 
 /** Lines of fenced shell blocks that install, start or test the project. */

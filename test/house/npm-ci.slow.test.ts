@@ -43,4 +43,14 @@ test('npm ci and npm test warn of nothing', { skip: missing('npm', 'git') }, (t)
   assert.equal(tested.code, 0, tested.said);
   assert.match(tested.said, /tests: [1-9]\d* passed, 0 failed/);
   assert.doesNotMatch(tested.said, /warn/i);
+
+  // With it the command is there in every folder, as docs/operating.md says.
+  const prefix = path.join(folder, 'prefix');
+  mkdirSync(path.join(prefix, 'lib'), { recursive: true });
+  const linked = run(folder, 'env', `npm_config_prefix=${prefix}`, 'npm', 'link');
+  assert.equal(linked.code, 0, linked.said);
+  const elsewhere = mkdtempSync(path.join(os.tmpdir(), 'postrider-elsewhere-'));
+  t.after(() => rmSync(elsewhere, { recursive: true, force: true }));
+  const version = run(elsewhere, path.join(prefix, 'bin/postrider'), '--version');
+  assert.deepEqual([version.code, version.said], [0, '0.1.0\n']);
 });

@@ -1,0 +1,152 @@
+/**
+ * Every command and snippet of README.md and docs/ runs as it is printed, beside a service that has just made its first start,
+ * in a folder that looks like a checkout. All blocks of a document are one session of a shell, in their order, with the variables
+ * and the files that docs/README.md says the examples start from. Only the ports are replaced, since others may have them.
+ *
+ * An answer that is no success ends the session, and so does any command that fails. In the Markdown a comment before a
+ * block says `not run here:` with the reason, which is printed, or `runs on:` where a command goes on until it is ended.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
+import type { JsonObject } from '../kit/api.ts';
+import { missing } from '../kit/peers.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const NAMES = ['README', 'sending', 'smtp', 'attachments', 'templates', 'recipients', 'webhooks', 'sandbox'];
+const MORE = ['operating', 'several-nodes', 's3', 'upgrade'];
+const DOCUMENTS = ['README.md', ...[...NAMES, ...MORE].map((name) => `docs/${name}.md`)];
+const LANGUAGES = ['sh', 'js', 'python', 'php', 'go'];
+
+interface Block {
+  language: string;
+  code: string;
+  line: number;
+  notRun: string | undefined;
+  runsOn: boolean;
+}
+
+function blocksOf(markdown: string): Block[] {
+  return [...markdown.matchAll(/(?:^<!-- (not run here|runs on): (.+) -->\n)?^```(\w+)\n([\s\S]*?)^```$/gm)].map(
+    (match) => {
+      const [, mark, reason, language = '', code = ''] = match;
+      const line = markdown.slice(0, match.index).split('\n').length;
+      return { language, code, line, notRun: mark === 'not run here' ? reason : undefined, runsOn: mark === 'runs on' };
+    },
+  );
+}
+
+/** What a receiver of webhooks has at hand when a request comes. */
+function receivedRequest(): string {
+  const secret = newSecret();
+  const body = JSON.stringify({ eventType: 'Bounce', recipient: 'ann@example.com', bounce: { advice: 'Remove it.' } });
+  const timestampSeconds = Math.floor(Date.now() / 1000);
+  const headers = {
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(timestampSeconds),
+    'webhook-signature': signatureOf({ id: 'evt_1', timestampSeconds, body }, [secretKeyOf(secret)!]),
+  };
+  return `process.env.WEBHOOK_SECRET = ${JSON.stringify(secret)};
+const [secret, rawBody, body, request] = [process.env.WEBHOOK_SECRET, ${JSON.stringify(body)}, ${JSON.stringify(body)}, ${JSON.stringify({ headers })}];
+`;
+}
+
+/** What docs/README.md says the examples start from. */
+const PROLOGUE = `set -eao pipefail
+curl() { command curl --show-error --fail-with-body "$@"; }
+ID=$(jq -r .accountId data/first-run.json)
+KEY=$(jq -r .sandboxApiKey data/first-run.json)
+LIVE_KEY=$(jq -r .apiKey data/first-run.json)
+head -c 3000000 /dev/urandom > plan.pdf
+head -c 2500000 /dev/urandom > report.pdf
+`;
+
+function commandOf({ language, code, runsOn, line }: Block): string {
+  const end = 'END-OF-BLOCK';
+  if (language === 'js') return `node --input-type=module <<'${end}'\n${receivedRequest()}${code}${end}\n`;
+  if (language === 'python') return `python3 - <<'${end}'\n${code}${end}\n`;
+  if (language !== 'sh') throw new Error(`line ${line}: no way to run ${language}; say why it is not run here`);
+  if (!runsOn) return code;
+  return `setsid bash -c '${code.replaceAll("'", "'\\''")}' > said 2>&1 &
+until [ -s said ]; do kill -0 $! || { cat said; exit 1; }; sleep 0.1; done
+cat said; kill -TERM -- -$!; wait $! || true
+`;
+}
+
+function withPorts(script: string, service: Service): string {
+  return script.replace(/\b587\b/g, String(service.smtpPort)).replaceAll('localhost:3000', new URL(service.url).host);
+}
+
+async function runSession(
+  t: TestContext,
+  document: string,
+  markdown = readFileSync(path.join(root, document), 'utf8'),
+): Promise<{ said: string; code: number | null; service: Service }> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-docs-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const name of ['bin', 'src', 'migrations', 'node_modules', 'package.json', '.npmrc', 'docs']) {
+    symlinkSync(path.join(root, name), path.join(folder, name));
+  }
+  const service = await startService({ dataDir: path.join(folder, 'data') });
+  t.after(() => service.close());
+  const blocks = blocksOf(markdown).filter((one) => LANGUAGES.includes(one.language));
+  for (const one of blocks) if (one.notRun) t.diagnostic(`${document}:${one.line} is not run here: ${one.notRun}`);
+  const script = blocks
+    .filter((one) => one.notRun === undefined)
+    .map((one) => `echo; echo "== ${document}:${one.line}"\n${withPorts(commandOf(one), service)}`);
+  const file = path.join(folder, 'session.sh');
+  writeFileSync(file, PROLOGUE + script.join('\n'));
+  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|POSTRIDER_)/i.test(name));
+  const found = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
+  const env = { ...Object.fromEntries(kept), PATH: found.join(':'), HOME: folder, NODE_PATH: '' };
+  const child = spawn('bash', [file], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += chunk));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { said, code, service };
+}
+
+const needs = missing('bash', 'npx', 'curl', 'jq', 'swaks', 'python3', 'openssl', 'setsid');
+
+for (const document of DOCUMENTS) {
+  test(`${document} runs as printed`, { skip: needs, timeout: 240_000 }, async (t) => {
+    const { said, code, service } = await runSession(t, document);
+    assert.equal(code, 0, said);
+    if (document !== 'docs/smtp.md') return;
+    const inbox = (await service.sandboxApi.get('/sandbox/inbox')).body as unknown as JsonObject[];
+    const subjects = inbox.map((one) => one.subject).sort();
+    assert.deepEqual(subjects, ['Hello from Node', 'Hello from Python', 'Hello from swaks']);
+  });
+}
+
+test('every document with commands is run', () => {
+  const all = [
+    'README.md',
+    'docs/README.md',
+    ...readFileSync(path.join(root, 'docs/README.md'), 'utf8').matchAll(/\]\(([\w-]+\.md)\)/g),
+  ].map((one) => (typeof one === 'string' ? one : `docs/${one[1]}`));
+  const withCommands = all.filter((one) =>
+    blocksOf(readFileSync(path.join(root, one), 'utf8')).some(({ language }) => LANGUAGES.includes(language)),
+  );
+  assert.ok(withCommands.length > 8);
+  for (const one of withCommands) assert.ok(DOCUMENTS.includes(one), `${one} is in the list`);
+});
+
+test('control: a command that fails, also in a pipe, and a request that is refused end the session', {
+  skip: needs,
+}, async (t) => {
+  const [marked] = blocksOf('text\n<!-- not run here: a reason -->\n```sh\nfalse\n```\n');
+  assert.deepEqual([marked?.notRun, marked?.code], ['a reason', 'false\n']);
+  const wrong = ['false', 'X=$(false | cat)', 'curl -s localhost:3000/account -H "X-Id: $ID" -H "X-Api-Key: no"'];
+  for (const command of wrong) {
+    const { code, said } = await runSession(t, 'control', `\`\`\`sh\n${command}\necho went on\n\`\`\`\n`);
+    assert.notEqual(code, 0, command);
+    assert.doesNotMatch(said, /went on/);
+  }
+});
