@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { type Config, unknownSettings } from '../config.ts';
 import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
+import { isHttps } from '../send/send.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { secretKeyFile } from '../storage/secret-key.ts';
 import type { Environment } from './command.ts';
@@ -42,6 +43,22 @@ export function checkConfiguration(environment: Environment): Check[] {
         },
   );
   return checks;
+}
+
+/** What links in mail begin with. */
+export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
+  const name = 'public address';
+  if (!roles.includes('api')) return [];
+  if (baseUrl !== undefined && isHttps(baseUrl)) return [{ name, status: 'ok', message: baseUrl }];
+  const what = baseUrl === undefined ? 'POSTRIDER_BASE_URL is not set' : `${baseUrl} is no https address`;
+  return [
+    {
+      name,
+      status: 'warn',
+      message: `${what}: mail goes out without List-Unsubscribe headers, which mail programs follow over https only`,
+      remedy: 'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
+    },
+  ];
 }
 
 export function checkDataDirectory(config: Config): Check[] {

@@ -5,12 +5,24 @@
 
 import type { Command, CommandCall } from './command.ts';
 import { checkBlobs } from './doctor-blobs.ts';
-import { type Check, checkConfiguration, checkDatabase, checkDataDirectory, checkDisk } from './doctor-local.ts';
+import {
+  type Check,
+  checkBaseUrl,
+  checkConfiguration,
+  checkDatabase,
+  checkDataDirectory,
+  checkDisk,
+} from './doctor-local.ts';
 import { checkDns, checkDomains, checkRoute } from './doctor-network.ts';
 
 async function allChecks(call: CommandCall): Promise<Check[]> {
   const { config } = call;
-  const local = [...checkConfiguration(call.environment), ...checkDataDirectory(config), ...(await checkDisk(config))];
+  const local = [
+    ...checkConfiguration(call.environment),
+    ...checkBaseUrl(config),
+    ...checkDataDirectory(config),
+    ...(await checkDisk(config)),
+  ];
   const database = await checkDatabase(config, call.clock);
   const network = await Promise.all([
     checkBlobs(config, call.clock),

@@ -15,6 +15,7 @@ import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { joinNodes, type Nodes } from '../nodes/nodes.ts';
+import { isHttps } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
 import { ABOUT } from './about.ts';
@@ -95,6 +96,12 @@ export async function serve(
       { roles: roles.started, httpPort, smtpPort, smtpsPort, dataDir: parts.directory.path },
       'postrider serves',
     );
+    if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
+      log.warn(
+        { baseUrl: config.baseUrl ?? `http://localhost:${httpPort}` },
+        'POSTRIDER_BASE_URL is no https address: mail goes out without List-Unsubscribe headers',
+      );
+    }
     setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {

@@ -98,7 +98,8 @@ export function createSend(dependencies: SendDependencies): Send {
   const answerDryRun = async (mail: CheckedMail, made: Made, { request, sender }: Work): Promise<Outcome> => {
     const uploaded = await uploadedFiles(dependencies, mail, sender, request.idempotency?.key);
     if (!uploaded.ok) return uploaded;
-    const seen = { ...made, files: uploaded.value?.files };
+    const { isHttps } = dependencies.unsubscribeLinks;
+    const seen = { ...made, files: uploaded.value?.files, isHttps };
     return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
   };
 

@@ -112,9 +112,9 @@ export function personalised(
     const wish = { opens: mail.trackOpens, clicks: mail.trackClicks };
     own.html = trackHtml(own.html, trackingLinks.trackingOf(copy, wish));
   }
-  if (mail.listUnsubscribe) {
+  if (mail.listUnsubscribe && unsubscribeLinks.isHttps) {
     const url = unsubscribeLinks.url({ ...copy, recipient: recipient.address.address });
-    // RFC 8058 §3.1: both fields, and both under the DKIM signature.
+    // RFC 8058 §3.1: both fields, an https address, and both under the DKIM signature.
     own.headers = [
       ['List-Unsubscribe', `<${url}>`],
       ['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click'],

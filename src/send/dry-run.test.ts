@@ -12,6 +12,7 @@ import {
   testAccount,
 } from '../../test/kit/send-rig.ts';
 import type { DryRun } from './dry-run.ts';
+import { createUnsubscribeLinks } from './send.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -73,6 +74,32 @@ test('warns of what hurts delivery', async () => {
   const templateVariables = { company_address_html: '2 Side St' };
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers, templateVariables })), []);
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers }, { account })), []);
+});
+
+test('List-Unsubscribe headers need an https address: without one they are left out, and the dry run says so', async () => {
+  const secretKey = Buffer.alloc(32, 1);
+  for (const [baseUrl, has] of [
+    ['https://mail.test', true],
+    ['http://mail.test', false],
+    ['http://localhost:3000', false],
+  ] as const) {
+    const other = await sendRig({ unsubscribeLinks: createUnsubscribeLinks({ secretKey, baseUrl }) });
+    try {
+      const body = { ...GOOD, listUnsubscribe: true };
+      const shown = await other.send(body, { dryRun: true });
+      assert.ok(shown.ok);
+      const { warnings } = JSON.parse(shown.value.json) as { warnings: { code: string; remedy: string }[] };
+      const warning = warnings.find((one) => one.code === 'LIST_UNSUBSCRIBE_NEEDS_HTTPS');
+      assert.equal(warning === undefined, has, baseUrl);
+      if (warning) assert.match(warning.remedy, /POSTRIDER_BASE_URL/);
+      dataOf(await other.send(body));
+      const header = Buffer.from(other.offered[0]!.content!).toString().split('\r\n\r\n')[0]!;
+      assert.equal(/^List-Unsubscribe:/m.test(header), has, baseUrl);
+      assert.equal(/^List-Unsubscribe-Post:/m.test(header), has, baseUrl);
+    } finally {
+      await other.close();
+    }
+  }
 });
 
 test('names suppressed addresses, in the sandbox simulated ones too', async () => {

@@ -38,7 +38,7 @@ export async function dryRun(
   database: Database,
   mail: CheckedMail,
   sender: Sender,
-  seen: { filled: Filled; isVerified: boolean; files: readonly UploadedFile[] | undefined },
+  seen: { filled: Filled; isVerified: boolean; files: readonly UploadedFile[] | undefined; isHttps: boolean },
 ): Promise<DryRun> {
   const content = seen.filled.first;
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
@@ -59,7 +59,7 @@ export async function dryRun(
     warnings: [],
   };
   const tooLarge = seen.files ? largeSizeFaults(frame, approvedEmailBytes) : sizeFaults(result.sizeBytes);
-  result.warnings = warningsOf(mail, sender, result, { isVerified: seen.isVerified, tooLarge });
+  result.warnings = warningsOf(mail, sender, result, { isVerified: seen.isVerified, isHttps: seen.isHttps, tooLarge });
   return result;
 }
 
@@ -98,7 +98,7 @@ function warningsOf(
   mail: CheckedMail,
   sender: Sender,
   result: DryRun,
-  { isVerified, tooLarge }: { isVerified: boolean; tooLarge: SizeFault[] },
+  { isVerified, isHttps, tooLarge }: { isVerified: boolean; isHttps: boolean; tooLarge: SizeFault[] },
 ): Warning[] {
   const warnings: Warning[] = [];
   const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
@@ -138,6 +138,12 @@ function warningsOf(
     'NO_UNSUBSCRIBE',
     'The mail offers no way to unsubscribe.',
     'Put {{unsubscribe_email_html}} into the content, unless the mail is one that its recipient has to get.',
+  );
+  warn(
+    mail.listUnsubscribe && !isHttps,
+    'LIST_UNSUBSCRIBE_NEEDS_HTTPS',
+    'The mail goes out without its List-Unsubscribe headers: the public address of this service is not https, and mail programs use no other.',
+    'The operator sets POSTRIDER_BASE_URL to an https address.',
   );
   warn(
     mail.render &&

@@ -16,16 +16,25 @@ export interface UnsubscribeClaim {
 }
 
 export interface UnsubscribeLinks {
+  /** Whether the links are https: mail programs follow no others of List-Unsubscribe (RFC 8058 §3.1). */
+  readonly isHttps: boolean;
   /** Absolute address of the recipient's own unsubscribe page. */
   url(claim: UnsubscribeClaim): string;
   /** What a token says, or undefined when it was not made here. */
   open(token: string): UnsubscribeClaim | undefined;
 }
 
+export function isHttps(baseUrl: string): boolean {
+  return /^https:/i.test(baseUrl);
+}
+
 /** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
 export function createUnsubscribeLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): UnsubscribeLinks {
   const sealed = createSealedText(options.secretKey, 'unsubscribe links');
   return {
+    get isHttps() {
+      return isHttps(options.baseUrl);
+    },
     url: ({ accountId, mode, messageId, recipient }) =>
       `${options.baseUrl}${UNSUBSCRIBE_PATH}${sealed.seal(`${accountId} ${mode} ${messageId} ${recipient}`)}`,
     open: (token) => {

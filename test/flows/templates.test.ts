@@ -18,7 +18,8 @@ let sink: SmtpSink;
 let service: Service;
 
 before(async () => {
-  ({ sink, service } = await openShop());
+  // Mail programs follow List-Unsubscribe over https only; the test itself calls the path on loopback.
+  ({ sink, service } = await openShop({ env: { POSTRIDER_BASE_URL: 'https://mail.shop.example' } }));
 });
 after(() => closeShop({ sink, service }));
 
