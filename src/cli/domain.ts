@@ -8,7 +8,7 @@ function recordsText(records: DnsRecord[]): string {
   return records
     .map(
       (one) =>
-        `\n${one.purpose} (${one.required ? 'required' : 'recommended'}): ${one.status}\n  ${one.type} ${one.name}\n  ${one.value}`,
+        `\n${one.purpose} (${one.required ? 'required' : 'recommended'}): ${one.status}\n  ${one.type} ${one.name}\n  ${one.value}${one.note === null ? '' : `\n  ${one.note}`}`,
     )
     .join('\n');
 }

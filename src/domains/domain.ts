@@ -14,6 +14,8 @@ export interface DomainKey {
   selector: string;
   /** Value of the TXT record. */
   publicKey: string;
+  /** Unix ms of the last check, if that found it in the DNS. */
+  publishedAt: number | null;
 }
 
 export interface SenderDomain {
@@ -62,6 +64,13 @@ export function coveringDomains(domain: string): string[] {
   const list: string[] = [];
   for (let i = 0; i + 2 <= labels.length && list.length < 20; i += 1) list.push(labels.slice(i).join('.'));
   return list;
+}
+
+/** Whether it counts as verified on an operator's word alone: no check has found its key. */
+export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
+  return (
+    domain.status === 'verified' && domain.keys.every((key) => key.algorithm !== 'rsa' || key.publishedAt === null)
+  );
 }
 
 /** Whether mail may be sent: a domain whose record vanished after it was verified keeps sending, and shows it. */

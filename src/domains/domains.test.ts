@@ -179,7 +179,8 @@ test('a verified domain covers those below it, for its account alone, until it i
   const signing = await keyring.keysFor('acc_a', 'x.deep.mail.example.com');
   assert.deepEqual(
     signing?.keys.map((key) => [key.algorithm, key.selector]),
-    child.domain.keys.map((key) => [key.algorithm, key.selector]),
+    [['rsa', child.domain.keys[0]!.selector]],
+    'the DNS was never asked for the Ed25519 key',
   );
   const [rsa] = signing?.keys ?? [];
   assert.ok(rsa);
@@ -195,6 +196,70 @@ test('a verified domain covers those below it, for its account alone, until it i
   clock.advance(1_000);
   assert.equal(await sender.isVerified('acc_a', 'example.com'), false);
   assert.equal(await keyring.keysFor('acc_a', 'mail.example.com'), undefined);
+});
+
+test('a mail is signed with Ed25519 while its key is published, as the last check found it', async (t) => {
+  const { add, database, clock, secretKey } = await setup(t);
+  const keyring = createDkimKeyring({ database, clock, secretKey });
+  const { domain } = await add('example.com');
+  const [rsa, ed] = domain.keys;
+  const records = new Map<string, DnsAnswer<string[]>>();
+  const verifying = { database, clock, dns: scriptedDns(records), sendingHost: HOST };
+  const algorithms = async () => (await keyring.keysFor('acc_a', 'example.com'))?.keys.map((key) => key.algorithm);
+  const check = async () => {
+    clock.advance(1_000);
+    const current = await database.execute(domainOperation, { id: domain.id, accountId: null });
+    await verifyDomain(verifying, current!);
+    return algorithms();
+  };
+  const nameOf = (key: { selector: string }): string => `${key.selector}._domainkey.example.com`;
+  records.set(nameOf(rsa!), { status: 'found', value: [rsa!.publicKey] });
+  assert.deepEqual(await check(), ['rsa']);
+  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
+  assert.deepEqual(await check(), ['rsa', 'ed25519']);
+  records.set(nameOf(ed!), { status: 'temporary', cause: 'ETIMEOUT' });
+  assert.deepEqual(await check(), ['rsa', 'ed25519'], 'a silent DNS changes nothing');
+  records.set(nameOf(ed!), { status: 'found', value: [rsa!.publicKey] });
+  assert.deepEqual(await check(), ['rsa'], 'another key');
+  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey, rsa!.publicKey] });
+  assert.deepEqual(await check(), ['rsa'], 'two keys at one selector');
+  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
+  assert.deepEqual(await check(), ['rsa', 'ed25519']);
+  records.delete(nameOf(ed!));
+  records.delete(nameOf(rsa!));
+  assert.deepEqual(await check(), ['rsa'], 'a failing domain still signs with RSA');
+  // Another process verified it: felt within a second, though the keys themselves are kept in memory.
+  const other = { ...verifying, database: { ...database, execute: database.execute.bind(database) } };
+  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
+  records.set(nameOf(rsa!), { status: 'found', value: [rsa!.publicKey] });
+  const current = await database.execute(domainOperation, { id: domain.id, accountId: null });
+  await verifyDomain(other, current!);
+  clock.advance(1_000);
+  assert.deepEqual(await algorithms(), ['rsa', 'ed25519']);
+});
+
+test('a domain that an operator vouched for says so, until its DNS was looked at', async (t) => {
+  const { add, database, clock } = await setup(t);
+  const { domain } = await add('example.com', true);
+  const [rsa, ed] = domain.keys;
+  const [known, other] = knownRecords(domain, HOST);
+  assert.deepEqual([domain.status, known!.status, other!.status], ['verified', 'pending', 'pending']);
+  assert.match(known!.note!, /operator vouched for this domain; its DNS was not looked at/);
+  const records = new Map<string, DnsAnswer<string[]>>([
+    [`${rsa!.selector}._domainkey.example.com`, { status: 'found', value: [rsa!.publicKey] }],
+  ]);
+  await verifyDomain({ database, clock, dns: scriptedDns(records), sendingHost: HOST }, domain);
+  const checked = await database.execute(domainOperation, { id: domain.id, accountId: null });
+  assert.deepEqual(
+    knownRecords(checked!, HOST).map((one) => [one.status, one.note]),
+    [
+      ['verified', null],
+      ['missing', null],
+      ['pending', null],
+      ['pending', null],
+    ],
+  );
+  assert.equal(ed!.publishedAt, null);
 });
 
 test('international domains are one domain in either spelling', async (t) => {

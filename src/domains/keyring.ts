@@ -1,6 +1,7 @@
 /**
  * The two questions that sending asks of domains, answered from memory: may this account send from this domain, and with
- * which keys is its mail signed. A verified domain covers those below it; the longest one that matches signs. Adding,
+ * which keys is its mail signed: with RSA always, with Ed25519 once that key was found in the DNS, since a signature whose key is
+ * not there fails at every receiver. A verified domain covers those below it; the longest one that matches signs. Adding,
  * verifying and deleting in this process are felt at once, and those of another within a second, since answers are read
  * again when they are older than a moment.
  */
@@ -14,7 +15,7 @@ import type { Database } from '../storage/database.ts';
 import { sealContext } from './add.ts';
 import { onDomainChange } from './changes.ts';
 import { coveringDomains } from './domain.ts';
-import { sealedKeysOperation, sendingDomainOperation } from './store.ts';
+import { type SendingDomain, sealedKeysOperation, sendingDomainOperation } from './store.ts';
 
 const FRESH_MS = 700;
 const SENDERS_KEPT = 10_000;
@@ -25,7 +26,7 @@ interface Asked {
   domain: string;
 }
 
-function findSending(database: Database, asked: Asked): Promise<{ id: string; domain: string } | null> {
+function findSending(database: Database, asked: Asked): Promise<SendingDomain | null> {
   const names = coveringDomains(domainToAscii(asked.domain) ?? '');
   if (names.length === 0) return Promise.resolve(null);
   return database.execute(sendingDomainOperation, { accountId: asked.accountId, names });
@@ -94,7 +95,10 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
     absentLimit: 0,
     read: async (asked) => {
       const domain = await findSending(database, asked);
-      return domain ? { accountId: asked.accountId, signing: await parse(domain) } : undefined;
+      if (!domain) return undefined;
+      const signing = await parse(domain);
+      const keys = signing.keys.filter((key) => key.algorithm === 'rsa' || domain.hasEd25519);
+      return { accountId: asked.accountId, signing: { ...signing, keys } };
     },
   });
   onDomainChange(database, ({ accountId, domainId }) => {

@@ -27,15 +27,23 @@ const recordSchema = named('DnsRecord', {
   name: Type.String(),
   value: Type.String(),
   status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending'], {
-    description: 'unknown: the DNS did not answer; pending: not looked up for this answer.',
+    description:
+      'different: something else is published; unknown: the DNS did not answer, or it cannot be told from here; pending: not looked up for this answer.',
   }),
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
+  note: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'One sentence on how it stands and what to do; null where the status says it all.',
+  }),
 });
 
 const domainSchema = named('Domain', {
   domainId: Type.String(),
   domain: Type.String(),
-  status: oneOf(['pending', 'verified', 'failing']),
+  status: oneOf(['pending', 'verified', 'failing'], {
+    description:
+      'pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may still send.',
+  }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),
   checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),

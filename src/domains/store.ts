@@ -18,7 +18,8 @@ const SENDING = MAY_SEND.map((status) => `'${status}'`).join(', ');
 async function withKeys(tx: Transaction, row: DomainRow): Promise<SenderDomain> {
   // RSA first: it is the one that decides.
   const keys = await tx.all<DomainKey>(
-    'SELECT algorithm, selector, public_key AS "publicKey" FROM dkim_key WHERE domain_id = ? ORDER BY algorithm DESC',
+    `SELECT algorithm, selector, public_key AS "publicKey", published_at AS "publishedAt" FROM dkim_key
+     WHERE domain_id = ? ORDER BY algorithm DESC`,
     row.id,
   );
   return { ...row, keys };
@@ -149,32 +150,51 @@ export const deleteDomainOperation = operation(
   },
 );
 
-/** Records a check; a status of null leaves it as it was. */
+/** What a check found of one key; null where the DNS did not answer, which leaves it as it was. */
+export interface KeyFinding {
+  algorithm: DkimAlgorithm;
+  isPublished: boolean | null;
+}
+
+/** Records a check. */
 export const recordCheckOperation = operation(
   'domains.recordCheck',
   'write',
-  async (tx, args: { id: string; status: DomainStatus | null; nowMs: number }): Promise<void> => {
-    await tx.run(
-      'UPDATE domain SET status = coalesce(?, status), checked_at = ? WHERE id = ?',
-      args.status,
-      args.nowMs,
-      args.id,
-    );
+  async (tx, args: { id: string; status: DomainStatus; nowMs: number; keys: KeyFinding[] }): Promise<void> => {
+    await tx.run('UPDATE domain SET status = ?, checked_at = ? WHERE id = ?', args.status, args.nowMs, args.id);
+    for (const { algorithm, isPublished } of args.keys) {
+      if (isPublished === null) continue;
+      await tx.run(
+        'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND algorithm = ?',
+        isPublished ? args.nowMs : null,
+        args.id,
+        algorithm,
+      );
+    }
   },
 );
+
+export interface SendingDomain {
+  id: string;
+  domain: string;
+  /** Whether the Ed25519 key was in the DNS at the last check. */
+  hasEd25519: boolean;
+}
 
 /** The longest of these names that the account may send from; null when it may from none. */
 export const sendingDomainOperation = operation(
   'domains.sending',
   'read',
-  async (tx, args: { accountId: string; names: string[] }): Promise<{ id: string; domain: string } | null> => {
-    const row = await tx.get<{ id: string; domain: string }>(
-      `SELECT id, domain FROM domain WHERE account_id = ? AND status IN (${SENDING})
-         AND domain IN (${args.names.map(() => '?').join(', ')}) ORDER BY length(domain) DESC LIMIT 1`,
+  async (tx, args: { accountId: string; names: string[] }): Promise<SendingDomain | null> => {
+    const row = await tx.get<{ id: string; domain: string; publishedAt: number | null }>(
+      `SELECT d.id, d.domain, k.published_at AS "publishedAt" FROM domain d
+         LEFT JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'ed25519'
+       WHERE d.account_id = ? AND d.status IN (${SENDING})
+         AND d.domain IN (${args.names.map(() => '?').join(', ')}) ORDER BY length(d.domain) DESC LIMIT 1`,
       args.accountId,
       ...args.names,
     );
-    return row ?? null;
+    return row ? { id: row.id, domain: row.domain, hasEd25519: row.publishedAt !== null } : null;
   },
 );
 

@@ -1,6 +1,7 @@
 /**
  * Verifying a sender domain: the RSA key's record must be in the DNS. A domain that was verified and whose record is
- * gone becomes `failing`; a DNS that does not answer changes nothing.
+ * gone becomes `failing`; a DNS that does not answer changes nothing. What was found of each key is kept: a mail is signed with
+ * Ed25519 only while its key is known to be published.
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  */
@@ -27,19 +28,6 @@ export interface Verification {
   records: DnsRecord[];
 }
 
-function explain(record: DnsRecord, domain: string): string {
-  switch (record.status) {
-    case 'verified':
-      return `${domain} is verified.`;
-    case 'different':
-      return `The TXT record at ${record.name} has another key; replace it by the value in dns-records, and take care that it is not cut off.`;
-    case 'unknown':
-      return `The DNS did not answer for ${record.name}; try again in a few minutes.`;
-    default:
-      return `There is no TXT record at ${record.name} yet; publish the value in dns-records. A new record can take up to an hour to be seen.`;
-  }
-}
-
 /** Asks the DNS, records what came of it, and says in one sentence what to do. */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
   const records = await lookUpRecords(domain, verifying);
@@ -49,7 +37,12 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   const failing: DomainStatus = domain.status === 'pending' ? 'pending' : 'failing';
   const status = found ? 'verified' : decisive.status === 'unknown' ? domain.status : failing;
   const { database, clock } = verifying;
-  await database.execute(recordCheckOperation, { id: domain.id, status, nowMs: clock.now() });
+  const keys = domain.keys.map(({ algorithm }, index) => {
+    const { status: found } = records[index]!;
+    return { algorithm, isPublished: found === 'unknown' ? null : found === 'verified' };
+  });
+  await database.execute(recordCheckOperation, { id: domain.id, status, nowMs: clock.now(), keys });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
-  return { success: found, message: explain(decisive, domain.domain), status, records };
+  const message = found ? `${domain.domain} is verified.` : decisive.note!;
+  return { success: found, message, status, records };
 }

@@ -190,6 +190,7 @@ const record = {
   value: 'v=DKIM1; k=rsa; p=MIIBIjANBgkq…',
   status: 'verified',
   required: true,
+  note: null,
 };
 
 const inboxItem = {

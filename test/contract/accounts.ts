@@ -264,8 +264,22 @@ export const domains: Scenario = async (stage) => {
   await stage.act(domainOperation, { id: shop.id, accountId: null });
   await stage.act(domainOperation, { id: shop.id, accountId: 'acc_other' });
   await stage.act(sealedKeysOperation, shop.id);
-  await stage.act(recordCheckOperation, { id: shop.id, status: 'failing', nowMs: stage.nowMs + 1 });
-  await stage.act(recordCheckOperation, { id: shop.id, status: null, nowMs: stage.nowMs + 2 });
+  const names = { accountId: account.id, names: ['shop.example'] };
+  for (const [ed25519, status] of [
+    [true, 'verified'],
+    [null, 'verified'],
+    [false, 'verified'],
+    [true, 'failing'],
+  ] as const) {
+    const keys = [
+      { algorithm: 'rsa', isPublished: status === 'verified' },
+      { algorithm: 'ed25519', isPublished: ed25519 },
+    ] as const;
+    await stage.act(recordCheckOperation, { id: shop.id, status, nowMs: stage.nowMs + 1, keys: [...keys] });
+    const sending = await stage.act(sendingDomainOperation, names);
+    assert.equal(sending?.hasEd25519, ed25519 !== false, 'a key of which the DNS says nothing stays as it was');
+    await stage.act(domainOperation, { id: shop.id, accountId: account.id });
+  }
   await stage.act(domainsOperation, { accountId: account.id, before: null, limit: 1 });
   await stage.act(domainsOperation, { accountId: account.id, before: shop.id, limit: 5 });
   await stage.act(domainsToCheckOperation, 10);

@@ -8,6 +8,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import PostalMime from 'postal-mime';
 import { Webhook } from 'standardwebhooks';
 import type { JsonObject } from '../kit/api.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type SinkMessage, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -17,14 +18,20 @@ const FROM = 'Shop <orders@shop.example>';
 let sink: SmtpSink;
 let catcher: WebhookCatcher;
 let service: Service;
+let dns: FakeDns;
 let domainId = '';
 let secret = '';
 
 before(async () => {
   sink = await smtpSink();
+  dns = await fakeDns();
   catcher = await webhookCatcher();
   service = await startService({
-    env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' },
+    env: {
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
+      POSTRIDER_DNS_SERVERS: dns.server,
+    },
   });
   const domain = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   domainId = String(domain.domainId);
@@ -40,6 +47,7 @@ after(async () => {
   await service?.close();
   await sink?.close();
   await catcher?.close();
+  await dns?.close();
 });
 
 async function send(extra: JsonObject = {}, headers?: Record<string, string>): Promise<JsonObject> {
@@ -100,7 +108,7 @@ test('an accepted send arrives, signed so that its receiver can verify it', asyn
 
   const { results } = await dkimVerify(mail.content, { resolver: await publishedKeys() });
   const outcome = results.map((one: JsonObject) => `${one.algo} ${one.status.result} ${one.signingDomain}`).sort();
-  assert.deepEqual(outcome, ['ed25519-sha256 pass shop.example', 'rsa-sha256 pass shop.example']);
+  assert.deepEqual(outcome, ['rsa-sha256 pass shop.example'], 'nobody looked for the Ed25519 key yet');
 
   const altered = Buffer.from(mail.content.toString('latin1').replace('Thank you', 'Thank them'), 'latin1');
   const judged = await dkimVerify(altered, { resolver: await publishedKeys() });
@@ -108,6 +116,22 @@ test('an accepted send arrives, signed so that its receiver can verify it', asyn
     judged.results.length > 0 && judged.results.every((one: JsonObject) => one.status.result !== 'pass'),
     'control',
   );
+});
+
+test('with the Ed25519 key found in the DNS a mail is signed with it too, and only then', async () => {
+  const shown = await service.api.get(`/domains/${domainId}`);
+  assert.match(shown.body.dnsRecords[0].note, /operator vouched for this domain; its DNS was not looked at/);
+  for (const one of shown.body.dnsRecords.filter((record: JsonObject) => record.purpose === 'dkim')) {
+    dns.zone[one.name] = { TXT: [one.value] };
+  }
+  const verified = await service.api.post(`/domains/${domainId}/verify`);
+  assert.deepEqual(verified.body, { success: true, message: 'shop.example is verified.' });
+  await send({ to: 'both@example.com' });
+  const { results } = await dkimVerify((await arrived('both@example.com')).content, {
+    resolver: await publishedKeys(),
+  });
+  const outcome = results.map((one: JsonObject) => `${one.algo} ${one.status.result} ${one.signingDomain}`).sort();
+  assert.deepEqual(outcome, ['ed25519-sha256 pass shop.example', 'rsa-sha256 pass shop.example']);
 });
 
 test('its outcome is posted to the webhook, signed, once per event', async () => {

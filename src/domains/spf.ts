@@ -1,0 +1,173 @@
+/**
+ * SPF of a sender domain (RFC 7208): whether the record that is published lets our host send, and if not, which record would.
+ * Mechanisms are followed as receivers follow them (a, mx, ip4, ip6, include, redirect, all), with their limit of ten look-ups;
+ * what depends on the single mail (macros, exists, ptr) cannot be told here, nor what the DNS does not answer. A domain has one
+ * SPF record: advice extends the one that is there.
+ */
+import { BlockList, isIP } from 'node:net';
+import type { Dns } from '../net/dns.ts';
+
+export interface SpfFinding {
+  status: 'verified' | 'missing' | 'different' | 'unknown';
+  /** The record to publish. */
+  value: string;
+  note: string | null;
+}
+
+/** RFC 7208 §4.6.4. */
+const MAX_LOOKUPS = 10;
+
+const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text);
+
+/** Whether others can look the host up: it has a dot, and is no address. */
+export function isPublicName(host: string): boolean {
+  return host.includes('.') && isIP(host) === 0 && !/(^|\.)(localhost|local|internal|lan|localdomain)$/i.test(host);
+}
+
+/** How SPF names our host; where it has no public name the address is for the reader to fill in. */
+function mechanismFor(sendingHost: string): string {
+  return isPublicName(sendingHost) ? `a:${sendingHost}` : 'ip4:<address that mail leaves from>';
+}
+
+/** What to publish where nothing is. */
+export function suggestedSpf(sendingHost: string): { value: string; note: string | null } {
+  const value = `v=spf1 ${mechanismFor(sendingHost)} ~all`;
+  if (isPublicName(sendingHost)) return { value, note: null };
+  const note = `This host calls itself ${sendingHost}, which others cannot look up: put the address that mail leaves from into the record, or set POSTRIDER_SMTP_HOSTNAME to a public name.`;
+  return { value, note };
+}
+
+/** The record that is there, with our host in front of what it says of all others. */
+function extended(record: string, sendingHost: string): string {
+  const terms = record.split(/\s+/).filter((term) => term !== '');
+  const end = terms.findIndex((term) => /^[+?~-]?all$|^redirect=/i.test(term));
+  terms.splice(end === -1 ? terms.length : end, 0, mechanismFor(sendingHost));
+  return terms.join(' ');
+}
+
+type Verdict = 'pass' | 'no' | 'unknown' | 'too-many';
+
+interface Asking {
+  dns: Dns;
+  sendingHost: string;
+  /** Addresses of the host; none when it has none that can be looked up. */
+  addresses: string[];
+  lookups: { left: number };
+}
+
+function covers(network: string, addresses: readonly string[]): boolean {
+  const [base = '', length] = network.split('/');
+  const family = isIP(base);
+  if (family === 0) return false;
+  const prefix = length === undefined ? (family === 4 ? 32 : 128) : Number(length);
+  if (!Number.isInteger(prefix) || prefix < 0 || prefix > (family === 4 ? 32 : 128)) return false;
+  const list = new BlockList();
+  list.addSubnet(base, prefix, family === 4 ? 'ipv4' : 'ipv6');
+  return addresses.some((address) => list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
+}
+
+async function hostMatches(name: string, asking: Asking): Promise<Verdict> {
+  if (name.toLowerCase() === asking.sendingHost.toLowerCase()) return 'pass';
+  if (asking.addresses.length === 0) return 'unknown';
+  const answer = await asking.dns.resolveAddresses(name);
+  if (answer.status === 'temporary') return 'unknown';
+  return answer.status === 'found' && answer.value.some((one) => asking.addresses.includes(one)) ? 'pass' : 'no';
+}
+
+async function exchangersMatch(name: string, asking: Asking): Promise<Verdict> {
+  const answer = await asking.dns.resolveMx(name);
+  if (answer.status === 'temporary') return 'unknown';
+  if (answer.status !== 'found') return 'no';
+  let verdict: Verdict = 'no';
+  for (const { host } of answer.value.hosts) {
+    const one = await hostMatches(host, asking);
+    if (one === 'pass') return 'pass';
+    if (one === 'unknown') verdict = 'unknown';
+  }
+  return verdict;
+}
+
+async function mechanismMatches(term: string, domain: string, asking: Asking): Promise<Verdict> {
+  const [, name = '', argument = ''] = /^([a-z0-9]+)(?:[:=]?(.*))$/i.exec(term) ?? [];
+  const kind = name.toLowerCase();
+  if (kind === 'all') return 'pass';
+  if (kind === 'ip4' || kind === 'ip6') {
+    if (asking.addresses.length === 0) return 'unknown';
+    return covers(argument, asking.addresses) ? 'pass' : 'no';
+  }
+  if (argument.includes('%') || kind === 'exists' || kind === 'ptr') return 'unknown';
+  if (!['a', 'mx', 'include', 'redirect'].includes(kind)) return 'no';
+  asking.lookups.left -= 1;
+  if (asking.lookups.left < 0) return 'too-many';
+  const target = argument.replace(/\/.*$/, '') || domain;
+  if (kind === 'include' || kind === 'redirect') return followed(argument, asking);
+  // A network around the addresses of a name is too rare to be worked out.
+  if (argument.includes('/')) return 'unknown';
+  return kind === 'a' ? hostMatches(target, asking) : exchangersMatch(target, asking);
+}
+
+async function followed(domain: string, asking: Asking): Promise<Verdict> {
+  const answer = await asking.dns.resolveTxt(domain);
+  if (answer.status === 'temporary') return 'unknown';
+  const record = answer.status === 'found' ? answer.value.find(isSpf) : undefined;
+  return record === undefined ? 'no' : evaluate(record, domain, asking);
+}
+
+/** The first mechanism that matches decides; `unknown` when one before could not be told and none after it passes. */
+async function evaluate(record: string, domain: string, asking: Asking): Promise<Verdict> {
+  let isUnsure = false;
+  // A redirect counts only where nothing matched (§6.1).
+  const terms = record
+    .split(/\s+/)
+    .slice(1)
+    .filter((term) => term !== '' && !/^exp=/i.test(term));
+  const ordered = [
+    ...terms.filter((term) => !/^redirect=/i.test(term)),
+    ...terms.filter((term) => /^redirect=/i.test(term)),
+  ];
+  for (const term of ordered) {
+    const [, qualifier = '+', mechanism = ''] = /^([+?~-]?)(.*)$/.exec(term) ?? [];
+    const verdict = await mechanismMatches(mechanism, domain, asking);
+    if (verdict === 'too-many') return 'too-many';
+    if (verdict === 'unknown') isUnsure = true;
+    if (verdict !== 'pass') continue;
+    if (qualifier === '' || qualifier === '+') return 'pass';
+    return isUnsure ? 'unknown' : 'no';
+  }
+  return isUnsure ? 'unknown' : 'no';
+}
+
+/** What the SPF record of this domain means for mail from our host. */
+export async function lookUpSpf(domain: string, options: { dns: Dns; sendingHost: string }): Promise<SpfFinding> {
+  const { dns, sendingHost } = options;
+  const suggested = suggestedSpf(sendingHost);
+  const answer = await dns.resolveTxt(domain);
+  if (answer.status === 'temporary') return { status: 'unknown', ...suggested, note: notAnswered(domain) };
+  const records = answer.status === 'found' ? answer.value.filter(isSpf) : [];
+  const [record, ...others] = records;
+  if (record === undefined) return { status: 'missing', ...suggested };
+  if (others.length > 0) {
+    const note = `There are ${records.length} SPF records (v=spf1) at ${domain}, which receivers take for an error (RFC 7208 §4.5): merge them into one.`;
+    return { status: 'different', value: extended(record, sendingHost), note };
+  }
+  const own = isPublicName(sendingHost) ? await dns.resolveAddresses(sendingHost) : undefined;
+  const addresses = own?.status === 'found' ? own.value : [];
+  const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS } };
+  const verdict = await evaluate(record, domain, asking);
+  if (verdict === 'pass') return { status: 'verified', value: record, note: null };
+  const value = extended(record, sendingHost);
+  if (verdict === 'too-many') {
+    const note = `The SPF record at ${domain} needs more than ${MAX_LOOKUPS} look-ups, which receivers take for an error (RFC 7208 §4.6.4): shorten it.`;
+    return { status: 'different', value, note };
+  }
+  if (verdict === 'unknown') {
+    const note = `Whether the SPF record at ${domain} lets ${sendingHost} send cannot be told from here; if it does not, extend it to this value.`;
+    return { status: 'unknown', value, note };
+  }
+  const note = `The SPF record at ${domain} does not name ${sendingHost}: replace it by this value, which is the same record extended. There may be only one.`;
+  return { status: 'different', value, note };
+}
+
+function notAnswered(name: string): string {
+  return `The DNS did not answer for ${name}; try again in a few minutes.`;
+}
