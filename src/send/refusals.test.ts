@@ -113,6 +113,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['listUnsubscribe', { listUnsubscribe: true, headers: { 'List-Unsubscribe': '<https://x.test/>' } }],
   ['listUnsubscribe', { listUnsubscribe: true, headers: { 'list-unsubscribe-post': 'List-Unsubscribe=One-Click' } }],
   ['requireTls', { requireTls: 1 }],
+  ['requireTls', { requireTls: 'yes' }],
   ['colour', { colour: 'red' }],
 ];
 

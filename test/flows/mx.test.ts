@@ -3,21 +3,30 @@
  * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS.
  */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 let dns: FakeDns;
 let first: SmtpSink;
 let second: SmtpSink;
 let service: Service;
+/** File of the authority that the service trusts beside those of the system. */
+let trusted: string;
 
 before(async () => {
   first = await smtpSink();
-  second = await smtpSink({ host: '127.0.0.2', port: first.port, tls: 'starttls' });
+  const certificate = testCertificate(['backup.mx.example']);
+  trusted = path.join(mkdtempSync(path.join(os.tmpdir(), 'postrider-trusted-')), 'ca.pem');
+  writeFileSync(trusted, certificate.cert);
+  second = await smtpSink({ host: '127.0.0.2', port: first.port, tls: 'starttls', certificate });
   dns = await fakeDns({
     'main.mx.example': { A: ['127.0.0.1'] },
     'backup.mx.example': { A: ['127.0.0.2'] },
@@ -29,6 +38,8 @@ before(async () => {
       ],
     },
     'plain.example': { MX: [[10, 'main.mx.example']] },
+    'other-name.example': { MX: [[10, 'unproven.mx.example']] },
+    'unproven.mx.example': { A: ['127.0.0.2'] },
     'secure.example': { MX: [[10, 'backup.mx.example']] },
     'no-mx.example': { A: ['127.0.0.2'] },
     'null.example': { MX: [[0, '.']] },
@@ -40,6 +51,7 @@ before(async () => {
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_MX_PORT: String(first.port),
       POSTRIDER_MX_ALLOW: '127.0.0.0/8',
+      NODE_EXTRA_CA_CERTS: trusted,
     },
   });
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
@@ -50,6 +62,7 @@ after(async () => {
   await first?.close();
   await second?.close();
   await dns?.close();
+  if (trusted) rmSync(path.dirname(trusted), { recursive: true });
 });
 
 async function send(to: string, extra: JsonObject = {}): Promise<string> {
@@ -87,6 +100,17 @@ test('TLS is used where it is offered, and told', async () => {
   assert.equal(event.delivery.tls, 'TLSv1.3');
   assert.equal(message.attempts[0].tls, 'TLSv1.3');
   assert.equal(second.messages.find((one) => one.to.includes('c@secure.example'))?.tls, 'TLSv1.3');
+});
+
+test('requireTls "verified" goes to a certificate that is valid for the exchanger, and to no other', async () => {
+  const { message } = await outcome(await send('v@secure.example', { requireTls: 'verified' }), 'Delivery');
+  assert.equal(message.attempts[0].tls, 'TLSv1.3');
+  const { event } = await outcome(await send('v@other-name.example', { requireTls: 'verified' }), 'DeliveryDelay');
+  assert.equal(event.deliveryDelay.category, 'tls');
+  assert.match(event.deliveryDelay.reply, /made out to another name/);
+  assert.equal(arrivedAt(second, 'v@other-name.example'), false);
+  await outcome(await send('w@other-name.example', { requireTls: true }), 'Delivery');
+  assert.equal(second.messages.find((one) => one.to.includes('w@other-name.example'))?.tls, 'TLSv1.3');
 });
 
 test('requireTls never falls back to plain text', async () => {
