@@ -75,7 +75,8 @@ export async function checkDomains(config: Config, domains: SenderDomain[]): Pro
         const records = await lookUpRecords(domain, { dns, sendingHost: config.smtpHostname });
         const wanting = records.filter((record) => record.status !== 'verified');
         if (wanting.length === 0) return { name, status: 'ok', message: `${domain.status}, every record is published` };
-        const message = `${domain.status}; ${wanting.map((record) => `${record.purpose} ${record.status} at ${record.name}`).join(', ')}`;
+        const told = wanting.map(({ purpose, status, name: at, note }) => note ?? `${purpose} ${status} at ${at}`);
+        const message = `${domain.status}; ${told.join(' ')}`;
         return {
           name,
           status: 'warn',

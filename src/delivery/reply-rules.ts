@@ -56,10 +56,13 @@ export const replyRules: readonly ReplyRule[] = [
   { text: /receiving mail (too quickly|at a rate)|exceeding receiving limits/i, category: 'rate-limited' },
   {
     text: /(account|mail ?box|user|recipient|address|inbox|alias|customer|compte|boite)\b.{0,80}\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|is bloque|archivee?|archived|no longer (active|available|in use|valid|accept\w*)|has been blocked by admin)|(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)|recipient account is ?blocked/i,
-    unless: /sender|sending/i,
+    unless:
+      /sender|sending|connection|\bsession|authentication|relaying|service (is |has been )?(disabled|suspended|closed)/i,
     category: 'mailbox-disabled',
     suppress: 'for good',
   },
+
+  { text: /account or domain may not exist/i, category: 'mailbox-not-found' },
 
   // Our own host: its name and its address.
   {
@@ -106,13 +109,13 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'sender-domain',
   },
   {
-    text: /spamhaus|spamcop|barracudacentral|barracuda reputation|\bsorbs\b|abuseat|uceprotect|invaluement|ivmsip|sender ?score|senderbase|mailspike|backscatterer|junkemailfilter|cloudmark|dnsbl|\b[dr]{0,2}bl\b|(?<!non)\brbl\b|multi-blacklist|blocked (using|by|-|for abuse|for spam|due to ip)|(black|block|deny)[- ]?(list|listed|listing)|\(BL\)|\(NOWL\)|\((CON|RLY|DYN):|AUP#(?!.*(CXSNDR|CXSMTP))|_is_blocked/i,
+    text: /spamhaus|spamcop|barracudacentral|barracuda reputation|\bsorbs\b|abuseat|uceprotect|invaluement|ivmsip|sender ?score|senderbase|mailspike|backscatterer|junkemailfilter|cloudmark|dnsbl|\b[dr]{0,2}bl\b|(?<!non)\brbl\b|multi-blacklist|blocked (using|-|for abuse|for spam|due to ip)|(black|block|deny)[- ]?(list|listed|listing)|\(BL\)|\(NOWL\)|\((CON|RLY|DYN):|AUP#(?!.*(CXSNDR|CXSMTP))|_is_blocked/i,
     inLinks: true,
     unless: /content|blocked by (polic|the (recipient|user)|recipient|user)|spam(assassin| content)|spam or virus/i,
     category: 'blocked',
   },
   {
-    text: /client host.{0,120}(block|reject|list|denied)|banned send(ing|er)\W*(ip|\d)|(your|the|this|sending|sender|source|connecting|client|originating|remote) ?(mail |mailserver'?s? )?(ip|server|host|network|mta|remotehost)\b.{0,100}(block|reject|\blist|\bban|denied|refus|suspicious|not (allowed|authori[sz]ed|accepted|permitted|welcome|configured)|reputation|abus|too many|temporarily|limited)|(ip|host|network) .{0,40}(blocked|bloquee|blacklisted|banned|denied|rejected|suspicious|listed)|\bblocked (ip|for spamming)|adresse ip|(spams?|mails?|messages?|connections?|unwanted .*) (will not be accepted |not accepted |originating |sent |coming )?from ((your|the following|this|their) (ip|server|host|network|mail ?server|isp)|servers without|\[?\d{1,3}\.\d{1,3}\.)|reputation of the sending ip|(poor|bad|low|ip) reputation(?! of the sending domain)|\d{1,3}(\.\d{1,3}){3}\]? (has sent|is not allowed|is sending)|not (currently )?accepting (mail|connections|messages) from your|permanently deferred|suspected spam ip|host network not allowed|no access from mail server|IP=\d|you are not allowed to connect/i,
+    text: /client host.{0,120}(block|reject|list|denied)|banned send(ing|er)\W*(ip|\d)|((your|sending|sender|source|connecting|client|originating|remote) ?(mail )?(ip|server|host|network|mta)|(the|this) ip|your remotehost)\b.{0,100}(block|reject|\blist|\bban|denied|refus|suspicious|not (allowed|authori[sz]ed|accepted|permitted|welcome|configured)|reputation|abus|too many|temporarily|limited)|\b(ip|network) .{0,40}(blocked|bloquee|blacklisted|banned|denied|rejected|suspicious|listed)|\bblocked (ip|for spamming)|adresse ip|(spams?|mails?|messages?|connections?|unwanted .*) (will not be accepted |not accepted |originating |sent |coming )?from ((your|the following|this|their) (ip|server|host|network|mail ?server|isp)|servers without|\[?\d{1,3}\.\d{1,3}\.)|reputation of the sending ip|(poor|bad|low|ip) reputation(?! of the sending domain)|\d{1,3}(\.\d{1,3}){3}\]? (has sent|is not allowed|is sending)|not (currently )?accepting (mail|connections|messages) from your|permanently deferred|suspected spam ip|host network not allowed|no access from mail server|IP=\d|you are not allowed to connect/i,
     unless: /likely unsolicited|(its|message|mail) content|spam or virus|mismatches/i,
     category: 'blocked',
   },
@@ -167,7 +170,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   // Trouble of the server itself.
   {
-    text: /insufficient (disk|system)|system storage|out of memory|temporary .*(error|failure|problem)/i,
+    text: /insufficient (disk|system)|system storage|out of memory|temporary .*(error|failure|problem)|try (again|reconnecting)/i,
     class: 4,
     category: 'remote-error',
   },

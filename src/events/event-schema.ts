@@ -17,7 +17,7 @@ const whose = {
 const failureFields = {
   kind: oneOf(['hard', 'soft']),
   category: Type.String({
-    description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, expired.',
+    description: 'Such as mailbox-not-found, mailbox-full, blocked, content-rejected, smtputf8, expired.',
   }),
   smtpCode: nullable('integer', 'Null where no server replied.'),
   enhancedCode: nullable('string', 'Such as 5.1.1.'),
