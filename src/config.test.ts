@@ -14,6 +14,14 @@ function refusal(name: string, value: string): string {
   return assert.fail(`${name}=${value} was accepted`);
 }
 
+test('the password of the database may stand apart, and then needs no encoding', () => {
+  const url = 'postgres://postrider@db/postrider';
+  assert.equal(readConfig({ POSTRIDER_DATABASE_URL: url, PGPASSWORD: 'a/b@c %' }).databaseUrl?.password, 'a/b@c %');
+  const both = { POSTRIDER_DATABASE_URL: 'postgres://postrider:a%2Fb@db/postrider', PGPASSWORD: 'other' };
+  assert.equal(readConfig(both).databaseUrl?.password, 'a/b');
+  assert.equal(readConfig({ PGPASSWORD: 'x' }).databaseUrl, undefined);
+});
+
 test('DNS servers are addresses, with ports that exist', () => {
   const wrong = [
     '127.0.0.1:99999',

@@ -73,6 +73,10 @@ export const settings = {
     parsePostgresUrl,
     none,
   ),
+  databasePassword: foreign(
+    'PGPASSWORD',
+    'password of the database as it is, where `POSTRIDER_DATABASE_URL` has none (there special characters are written as %XX)',
+  ),
   blobs: setting<BlobPlace>(
     'BLOB_URL',
     'files in the data dir',
@@ -279,6 +283,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     }
   }
   const config = values as Config;
+  if (config.databaseUrl !== undefined) config.databaseUrl.password ??= config.databasePassword;
   if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
     const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
     const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;

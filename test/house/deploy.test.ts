@@ -39,17 +39,8 @@ test('the images that others make are pinned to a version', () => {
   const pinned = (text: string): string[] =>
     [...text.matchAll(/^ *image: (\S+)$/gm)].map(([, image]) => image!).filter((image) => image !== 'postrider');
   const images = pinned(read('deploy/compose.yaml'));
-  assert.ok(images.length >= 4);
+  assert.ok(images.length >= 2);
   for (const image of images) assert.match(image, /:.*\d/, image);
-});
-
-test('clients reach the store under the name that is signed into upload URLs', () => {
-  const compose = read('deploy/compose.yaml');
-  const name = /endpoint=http:\/\/(\S+?):9000/.exec(compose)?.[1] ?? '';
-  assert.ok(name.startsWith('${S3_HOST'), name);
-  assert.ok(compose.includes(`aliases: ["${name}"]`), 'the nodes reach it under the same name');
-  assert.ok(compose.includes('ports: ["9000:9000"]'));
-  assert.match(read('deploy/compose.env.example'), /^S3_HOST=/m);
 });
 
 test('the image holds what the program reads and runs what npm start runs, without rights', () => {

@@ -12,7 +12,12 @@ function unread(files: SourceFile[]): string[] {
 }
 
 test('the settings that nothing reads are those that are warned about', () => {
-  const files = productFiles().filter((file) => !file.path.startsWith('src/config'));
+  // Of the table's own file what follows the table, where one setting may complete another.
+  const files = productFiles()
+    .filter((file) => file.path === 'src/config.ts' || !file.path.startsWith('src/config'))
+    .map((file) =>
+      file.path === 'src/config.ts' ? { ...file, text: file.text.split('function readConfig')[1]! } : file,
+    );
   assert.deepEqual(
     unread(files),
     NOT_YET.map((one) => one.name),

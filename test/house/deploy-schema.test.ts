@@ -1,0 +1,155 @@
+/** The manifests of deploy/ are what the programs that read them take: schemas, references, the unit, the values of settings. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Ajv } from 'ajv';
+import { parse, parseAllDocuments } from 'yaml';
+import { readConfig } from '../../src/config.ts';
+import { missing } from '../kit/peers.ts';
+import { composeShape, kubernetesShape } from './deploy-shapes.ts';
+import { root } from './source-tree.ts';
+
+const read = (name: string): string => readFileSync(path.join(root, 'deploy', name), 'utf8');
+const ajv = new Ajv({ allErrors: true, strict: false });
+
+/** What of the document the shape does not allow. */
+function faults(shape: object, document: unknown): string[] {
+  const validate = ajv.compile(shape);
+  return validate(document) ? [] : (validate.errors ?? []).map((one) => `${one.instancePath} ${one.message}`);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: manifests are read by path
+type Document = any;
+const compose = (): Document => parse(read('compose.yaml'), { merge: true });
+const kubernetes = (): Document[] => parseAllDocuments(read('kubernetes/postrider.yaml')).map((one) => one.toJS());
+
+test('the compose file is one, and names only volumes and services that it has', () => {
+  const document = compose();
+  assert.deepEqual(faults(composeShape, document), []);
+  for (const [name, service] of Object.entries<Document>(document.services)) {
+    for (const volume of (service.volumes ?? []) as string[]) {
+      const [source = ''] = volume.split(':');
+      if (source.startsWith('.')) continue;
+      assert.ok(source in document.volumes, `${name} mounts ${source}`);
+    }
+    const needed: string[] = Array.isArray(service.depends_on)
+      ? service.depends_on
+      : Object.keys(service.depends_on ?? {});
+    for (const one of needed) assert.ok(one in document.services, `${name} needs ${one}`);
+  }
+  document.services.balancer.volume = ['x:/y'];
+  assert.match(faults(composeShape, document).join(), /additional properties/, 'control: a misspelt key is seen');
+});
+
+/** As compose fills in `${NAME:-default}` and `${NAME:?message}`. */
+function filledIn(value: string, variables: Record<string, string>): string {
+  return value.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, rest: string) => {
+    if (variables[name]) return variables[name];
+    assert.equal(kind, '-', `${name}: ${rest}`);
+    return rest;
+  });
+}
+
+test('the nodes of the compose file take a password with any characters, share one volume, and read every other variable', () => {
+  const secret = Buffer.alloc(32, 7).toString('base64');
+  const variables = { POSTGRES_PASSWORD: 'a/b@c:d#e?f%20', POSTRIDER_SECRET_KEY: secret };
+  const { services } = compose();
+  const [one, two] = [services['node-1'], services['node-2']];
+  for (const node of [one, two]) {
+    assert.deepEqual(node.env_file, ['compose.env']);
+    const settings = Object.entries<string>(node.environment).map(([name, value]) => [
+      name,
+      filledIn(value, variables),
+    ]);
+    const config = readConfig(Object.fromEntries(settings));
+    assert.equal(config.databaseUrl?.password, variables.POSTGRES_PASSWORD);
+    assert.deepEqual(config.blobs, { kind: 'disk', folder: '/content' });
+    assert.ok(node.volumes.includes('content:/content'));
+  }
+  assert.notEqual(one.volumes[0], two.volumes[0], 'each has a data directory of its own');
+  assert.match(read('Dockerfile'), /mkdir \/data \/content && chown node:node \/data \/content/);
+});
+
+test('the Kubernetes manifests are such, and refer to what is there', () => {
+  const documents = kubernetes();
+  for (const one of documents) assert.deepEqual(faults(kubernetesShape, one), [], one.kind);
+  const [deployment] = documents.filter((one) => one.kind === 'Deployment');
+  const { spec, metadata } = deployment.spec.template;
+  const [container] = spec.containers;
+  assert.equal(spec.enableServiceLinks, false, 'a Service named postrider would set POSTRIDER_PORT');
+  assert.match(container.image, /^[\w.-]+\.[\w.-]+\/.+:\d/, 'an image without a registry is looked for at Docker Hub');
+  const ports = container.ports.map((port: Document) => port.name);
+  const mounted = container.volumeMounts.map((mount: Document) => mount.name).sort();
+  assert.deepEqual(spec.volumes.map((volume: Document) => volume.name).sort(), mounted);
+  for (const one of documents) {
+    const labels =
+      one.spec?.selector?.matchLabels ??
+      one.spec?.podSelector?.matchLabels ??
+      (one.kind === 'Service' ? one.spec.selector : undefined);
+    if (labels) assert.deepEqual(labels, metadata.labels, `${one.kind} selects the pods`);
+    const named = [...(one.spec?.ingress ?? [{}])]
+      .flatMap((rule: Document) => rule.ports ?? [])
+      .map((port: Document) => port.port);
+    if (one.kind === 'NetworkPolicy') assert.deepEqual(named, ports, 'every port is let in, and no other');
+    if (one.kind === 'Service') for (const { targetPort } of one.spec.ports) assert.ok(ports.includes(targetPort));
+  }
+  const [{ data }] = documents.filter((one) => one.kind === 'ConfigMap');
+  const aws = { AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x' };
+  const config = readConfig({ ...data, ...aws });
+  const tls = container.volumeMounts.find((mount: Document) => mount.name === 'smtp-tls').mountPath;
+  assert.deepEqual([config.smtpTlsCert, config.smtpTlsKey], [`${tls}/tls.crt`, `${tls}/tls.key`]);
+  spec.enableServiceLink = false;
+  assert.ok(faults(kubernetesShape, deployment).length > 0, 'control: a misspelt field is seen');
+});
+
+test('systemd takes the unit, its drop-in, and knows every directive', { skip: missing('systemd-analyze') }, (t) => {
+  const folder = temporary(t);
+  const verify = (unit: string): string => {
+    mkdirSync(path.join(folder, 'postrider.service.d'), { recursive: true });
+    writeFileSync(path.join(folder, 'postrider.service.d/tls.conf'), read('postrider-tls.conf'));
+    const file = path.join(folder, 'postrider.service');
+    writeFileSync(file, unit.replaceAll('/opt/postrider', root));
+    try {
+      return execFileSync('sh', ['-c', `systemd-analyze verify --man=no ${file} 2>&1`], { encoding: 'utf8' });
+    } catch (error) {
+      return String((error as { stdout?: string }).stdout);
+    }
+  };
+  const unit = read('postrider.service');
+  assert.equal(verify(unit), '');
+  assert.match(verify(unit.replace('NoNewPrivileges', 'NoNewPrivilege')), /Unknown key/, 'control');
+  assert.match(read('postrider.sh'), /--property=User=postrider/);
+  assert.match(unit, /^User=postrider$/m);
+});
+
+function temporary(t: TestContext): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-deploy-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('the image has a compile cache that a start only reads', { timeout: 120_000 }, (t) => {
+  const folder = temporary(t);
+  for (const name of ['bin', 'src', 'migrations', 'package.json', 'deploy']) {
+    cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
+  }
+  // The packages as they are, and a place of their own for the cache.
+  mkdirSync(path.join(folder, 'node_modules'));
+  for (const name of readdirSync(path.join(root, 'node_modules')).filter((one) => one !== '.cache')) {
+    symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name));
+  }
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  env.PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`;
+  const warm = (): string[] => {
+    execFileSync('sh', ['deploy/compile-cache.sh'], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
+    const cache = path.join(folder, 'node_modules/.cache/postrider');
+    return readdirSync(cache, { recursive: true }).map(String).sort();
+  };
+  const made = warm();
+  assert.ok(made.length > 200, `${made.length} files`);
+  assert.deepEqual(warm(), made, 'nothing is left to be compiled');
+  assert.match(read('Dockerfile'), /^USER node\nRUN sh deploy\/compile-cache\.sh$/m, 'made by the user who reads it');
+});
