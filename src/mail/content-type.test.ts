@@ -71,6 +71,32 @@ test('refuses executables and scripts by extension, whatever the type says', () 
   }
 });
 
+test('refuses what an operating system runs, however the name is disguised', () => {
+  for (const name of [
+    'a.txt:evil.exe',
+    'x.exe::$DATA',
+    'x.exe:stream.txt',
+    'x.exe\uff1astream.txt',
+    'x\u3002exe',
+    'x\uff0eexe',
+    'x\uff61exe',
+    'x\u2024exe',
+    'x\ufe52exe',
+    'x.exe. ',
+    'x.exe . . ',
+    'x.exe\u3000',
+    'x.ex\u200de',
+    'x.e\u200cxe\u200e',
+    'x.exe\ufe0f',
+    'x.\uff45\uff58\uff45',
+    'x. exe',
+    'x.EXE\u00a0',
+  ])
+    assert.match(refusedFileType({ name, contentType: 'text/plain' }) ?? 'taken', /\(\.exe\)/, JSON.stringify(name));
+  for (const name of ['Re: offer.pdf', 'exe: notes.txt', 'x.exe.pdf', 'x。pdf', 'ein.Exemplar'])
+    assert.equal(refusedFileType({ name, contentType: 'text/plain' }), undefined, name);
+});
+
 test('refuses them by content type, whatever the name says', () => {
   for (const contentType of [
     'application/x-msdownload',

@@ -120,14 +120,34 @@ export function baseType(contentType: string): string {
   return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
+/** What is not seen, and what people and programs read as a dot. */
+const UNSEEN = /[\p{Cf}\p{Mn}\u115f\u1160\u3164]/gu;
+const DOTS = /[\u3002\u06d4\u0701\u0702\ua4f8]/g;
+
 /**
- * Why a file may not be sent, as the end of a sentence that starts with the file or its field; undefined when it may. Looks at
- * the last extension, as an operating system does: dots and spaces behind it are ignored there, and so here.
+ * The extensions that an operating system may go by: that of the name, and on NTFS those of the file in front of a colon and of the
+ * stream behind it. Dots and spaces at the end are ignored there, and so here; full-width letters and other dots are read as plain.
  */
+function extensionsOf(name: string): string[] {
+  const plain = name.normalize('NFKC').replace(UNSEEN, '').replace(DOTS, '.');
+  return plain.split(':').flatMap((part) => {
+    const trimmed = part.replace(/[.\s]+$/u, '');
+    const dot = trimmed.lastIndexOf('.');
+    return dot === -1
+      ? []
+      : [
+          trimmed
+            .slice(dot + 1)
+            .trim()
+            .toLowerCase(),
+        ];
+  });
+}
+
+/** Why a file may not be sent, as the end of a sentence that starts with the file or its field; undefined when it may. */
 export function refusedFileType(file: { name: string; contentType: string }): string | undefined {
-  const name = file.name.replace(/[. \u00a0\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]+$/u, '').normalize('NFKC');
-  const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
-  if (name.includes('.') && REFUSED_EXTENSIONS.has(extension)) return `is an executable or script file (.${extension})`;
+  const refused = extensionsOf(file.name).find((extension) => REFUSED_EXTENSIONS.has(extension));
+  if (refused !== undefined) return `is an executable or script file (.${refused})`;
   const type = baseType(file.contentType);
   return REFUSED_TYPES.has(type) ? `has an executable or script content type (${type})` : undefined;
 }

@@ -9,6 +9,13 @@ export const MAX_FILE_NAME_BYTES = 255;
 /** Embeddings, overrides and isolates of Unicode's bidirectional algorithm: `fdp.exe` is shown as `exe.pdf` behind one. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/;
 
+/**
+ * Characters that nobody sees and that no script needs within a word; the joiners and the marks of right-to-left scripts are not among
+ * them, nor what makes emoji.
+ */
+const INVISIBLE =
+  /[\u00ad\u115f\u1160\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e001f}]|\u034f|\u17b4|\u17b5/u;
+
 /** Why the text may not be the name of a file, as the end of a sentence that starts with its field; undefined when it may. */
 export function fileNameFault(name: string): string | undefined {
   if (name.trim() === '') return 'must not be empty';
@@ -18,5 +25,7 @@ export function fileNameFault(name: string): string | undefined {
   if (hasForbiddenControl(name) || /[\t\u0080-\u009f]/.test(name))
     return 'has a line break or another control character';
   if (DIRECTION_CONTROLS.test(name)) return 'has a control character that turns the direction of writing';
+  if (INVISIBLE.test(name)) return 'has an invisible character';
+  if (/:\$[a-z_]+[. ]*$/i.test(name)) return 'names a stream of a file (:$DATA), and not a file';
   return undefined;
 }

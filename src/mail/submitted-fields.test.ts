@@ -154,3 +154,21 @@ test('orders in every form that is right', () => {
   assert.equal(read(`Idempotency-Key: ${'k'.repeat(255)}`).idempotencyKey, 'k'.repeat(255));
   assert.ok(!read('X-Postrider: x\r\nX-Postrider-: y').content.includes('X-Postrider-:'));
 });
+
+test('Authentication-Results in our own name are taken out, those of others stay (RFC 8601 §5)', () => {
+  const ours = [
+    'Authentication-Results: mx.host.example; dkim=pass header.d=bank.example',
+    'authentication-results:  MX.host.EXAMPLE 1;\r\n spf=pass',
+    'Authentication-Results: (a (note) of ours) "mx.host.example"; none',
+  ];
+  const others = [
+    'Authentication-Results: mx.mx.host.example; dkim=pass',
+    'Authentication-Results: mx.host.example.example; dkim=pass',
+    'Authentication-Results: other.example; dkim=pass (mx.host.example)',
+    'X-Authentication-Results: mx.host.example; dkim=pass',
+  ];
+  const mail = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${[...ours, ...others].join('\r\n')}\r\n\r\nx\r\n`;
+  const { content } = accepted(mail);
+  const expected = `From: ann@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\n${others.join('\r\n')}\r\n\r\nx\r\n`;
+  assert.equal(content.toString(), expected);
+});

@@ -6,6 +6,7 @@
  * the name there: `root@host.example (Cron Daemon)`.
  */
 import { type Address, parseAddress } from './address.ts';
+import { displayNameFault, hasNameControl } from './display-name.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
 import { quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
 
@@ -18,47 +19,22 @@ export interface FromField {
 export type FromResult = { ok: true; from: FromField } | { ok: false; refusal: SubmissionRefusal };
 
 const MAX_NAME_LENGTH = 300;
-/** Controls, and those that turn the direction of the text behind them (UAX #9). */
-const CONTROL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
-/** Full-width and small forms of the @. */
-const AT_LOOK_ALIKE = /[\uff20\ufe6b]/;
-/** What people put around an address. */
-const AROUND = ' \t\u00a0\'"`<>()[]{}.,;:';
 const SPECIAL = /["\\()<>[\]:;@,]/;
 
-function refused(text: string): FromResult {
-  return { ok: false, refusal: senderRefused(`the From field ${text}`) };
-}
-
-/** Whether the name, with whatever quotes and brackets stand around it, is an address that is not of this domain. */
-function isForeignAddress(name: string, { domain }: Address): boolean {
-  if (!name.includes('@')) return false;
-  let start = 0;
-  let end = name.length;
-  while (start < end && AROUND.includes(name[start]!)) start += 1;
-  while (end > start && AROUND.includes(name[end - 1]!)) end -= 1;
-  const inside = parseAddress(name.slice(start, end));
-  return inside.ok && inside.value.domain !== domain && !inside.value.domain.endsWith(`.${domain}`);
-}
+type Refuse = (text: string) => FromResult;
 
 /** Why the name deceives, or undefined. */
 function nameFault(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address): string | undefined {
   const { name, encoded, bareAt, comments } = mailbox;
-  if (CONTROL.test(name)) return 'has a control character in its display name';
-  const hides = encoded || AT_LOOK_ALIKE.test(name);
   const own = name.toLowerCase() === address.address.toLowerCase();
-  if (bareAt && !own) {
+  if (bareAt && !own && !hasNameControl(name)) {
     return `has an @ in its display name (${quote(name)}); leave the address out of the display name`;
   }
-  if (hides && !own && name.normalize('NFKC').includes('@')) {
-    return `has the display name ${quote(name)}, which hides another address in encoded text; leave the address out`;
-  }
-  if (isForeignAddress(name, address)) {
-    return `has the display name ${quote(name)}, which is an address of another domain; leave it out`;
-  }
+  const fault = displayNameFault(name, address, { isEncoded: encoded });
+  if (fault !== undefined) return fault;
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@')) return `has an address in a comment (${quote(comment)}); leave it out`;
-    if (CONTROL.test(comment)) return 'has a control character in a comment';
+    if (hasNameControl(comment)) return 'has a control character in a comment';
   }
   return undefined;
 }
@@ -68,7 +44,8 @@ function nameText(name: string): string {
 }
 
 /** Judges the value, unfolded and decoded from its bytes. */
-export function readFrom(value: string): FromResult {
+export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): FromResult {
+  const refused: Refuse = (text) => ({ ok: false, refusal: senderRefused(`the ${field} field ${text}`) });
   const bare = parseAddress(value);
   if (bare.ok && bare.value.name === '') return { ok: true, from: { address: bare.value, text: bare.value.address } };
   const list = mailboxItems(value);

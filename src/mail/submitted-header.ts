@@ -2,7 +2,8 @@
  * The header of submitted mail: judged, read, and edited by cutting and appending only, so that every field that stays keeps
  * its place, its folding and its bytes.
  *
- * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, and the orders to the service (submitted-orders.ts). Put in
+ * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, Authentication-Results in our own name (RFC 8601 §5), and the
+ * orders to the service (submitted-orders.ts). Other Authentication-Results and the Resent- fields stay: they claim nothing of us. Put in
  * behind the last field: the Date and the Message-ID that are missing or empty (RFC 6409 §8.2, §8.3).
  *
  * Refused: lines that are no field; white space before the colon, which is obsolete syntax (RFC 5322 §4.5) that no mailer may write
@@ -21,6 +22,8 @@ import { excessive, malformed, quote, type SubmissionRefusal, senderRefused } fr
 
 export interface HeaderSummary extends SubmittedOrders {
   from: Address;
+  /** Of the Sender field, which mail programs show beside From. */
+  sender: Address | undefined;
   fromText: string;
   headerTo: { to: string[]; cc: string[] };
   subject: string;
@@ -105,8 +108,33 @@ function textOf(text: string, field: HeaderField): string {
   return headerText(fieldValue(text, field));
 }
 
+/** Whether a value of Authentication-Results speaks in the name of the host: authserv-id comes first (RFC 8601 §2.2). */
+function isInNameOf(hostname: string, value: string): boolean {
+  let at = 0;
+  for (let depth = 0; at < value.length; at += 1) {
+    const c = value[at];
+    if (c === '(') depth += 1;
+    else if (c === ')' && depth > 0) depth -= 1;
+    else if (c === '\\' && depth > 0) at += 1;
+    else if (depth === 0 && c !== ' ' && c !== '\t') break;
+  }
+  const id = /^"?([^\s;"(]{1,255})/.exec(value.slice(at, at + 256))?.[1];
+  return id !== undefined && id.toLowerCase() === hostname.toLowerCase();
+}
+
+/** The Sender field (RFC 5322 §3.6.2): one mailbox, judged as From is. An empty one is none. */
+function readSender(
+  value: string | undefined,
+): { ok: true; sender: Address | undefined } | { ok: false; refusal: SubmissionRefusal } {
+  if (value === undefined || value === '') return { ok: true, sender: undefined };
+  const read = readFrom(value, 'Sender');
+  if (read.ok) return { ok: true, sender: read.from.address };
+  // A name alone (`root`), as old mailers write, shows nobody's address.
+  return /[@\uff20\ufe6b]|=\?/.test(value) ? read : { ok: true, sender: undefined };
+}
+
 /** Sorts the fields; a refusal when one of them may not stand there. */
-function sortFields(text: string, fields: readonly HeaderField[]): Found | SubmissionRefusal {
+function sortFields(text: string, fields: readonly HeaderField[], hostname: string): Found | SubmissionRefusal {
   const found: Found = { single: new Map(), orders: [], removed: [], received: 0 };
   for (const field of fields) {
     const { name } = field;
@@ -119,7 +147,8 @@ function sortFields(text: string, fields: readonly HeaderField[]): Found | Submi
       }
       found.single.set(name, field);
     } else if (name === 'received') found.received += 1;
-    else if (REMOVED.has(name)) found.removed.push(field);
+    else if (REMOVED.has(name) || (name === 'authentication-results' && isInNameOf(hostname, textOf(text, field))))
+      found.removed.push(field);
     else if (isOrder(name)) {
       found.removed.push(field);
       found.orders.push({ name: text.slice(field.start, field.colon), value: textOf(text, field) });
@@ -185,7 +214,7 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
   if (fields.length > MAX_FIELDS) {
     return { ok: false, refusal: excessive(`the header has more than ${MAX_FIELDS} fields; send fewer`) };
   }
-  const found = sortFields(text, fields);
+  const found = sortFields(text, fields, context.hostname);
   if ('code' in found) return { ok: false, refusal: found };
   const { single } = found;
   const value = (name: string): string | undefined => {
@@ -202,6 +231,8 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
   }
   const from = readFrom(fromValue);
   if (!from.ok) return from;
+  const sender = readSender(value('sender'));
+  if (!sender.ok) return sender;
   const read = readOrders(found.orders);
   if (!read.ok) return read;
 
@@ -227,6 +258,7 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
   const summary: HeaderSummary = {
     ...read.orders,
     from: from.from.address,
+    sender: sender.sender,
     fromText: from.from.text,
     headerTo: { to: shownList(value('to')), cc: shownList(value('cc')) },
     subject: shown(decodeWords(value('subject') ?? ''), MAX_SUBJECT_LENGTH),

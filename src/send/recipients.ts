@@ -13,6 +13,7 @@ import {
   parseAddressList,
   sameAddressKey,
 } from '../mail/address.ts';
+import { displayNameFault } from '../mail/display-name.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 
@@ -77,16 +78,16 @@ export function readReplyTo(value: string | string[] | undefined, field: string,
   return found;
 }
 
-/** The sender: exactly one address, with or without a display name. */
+/** The sender: exactly one address, with or without a display name that does not deceive. */
 export function readFrom(text: string | undefined, faults: Fault[]): Address | undefined {
   if (text === undefined) {
     faults.push({ field: 'from', message: 'is required' });
     return undefined;
   }
   const result = parseAddress(text);
-  if (result.ok) return result.value;
-  faults.push({ field: 'from', message: result.reason });
-  return undefined;
+  const fault = result.ok ? displayNameFault(result.value.name, result.value) : result.reason;
+  if (fault !== undefined) faults.push({ field: 'from', message: fault });
+  return result.ok ? result.value : undefined;
 }
 
 export interface Recipients {

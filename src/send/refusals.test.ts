@@ -48,6 +48,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['replyTo', { replyTo: Array.from({ length: 51 }, (_, i) => `a${i}@example.com`) }],
   ['headers.Reply-To', { headers: { 'Reply-To': Array.from({ length: 51 }, (_, i) => `a${i}@example.com`).join() } }],
   ['from', { from: 'A\u202enn <a@verified.example>' }],
+  ['from', { from: '"ceo@bank.example" <a@verified.example>' }],
   ['subject', { subject: undefined }],
   ['subject', { subject: 'x'.repeat(999) }],
   ['subject', { subject: '\u{1f4e6}'.repeat(999) }],

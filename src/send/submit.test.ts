@@ -30,6 +30,7 @@ function submission(change: Partial<Submission> & { to?: string[]; header?: Part
   const { to = ['ann@example.com'], header, ...rest } = change;
   const mail: SubmittedMail = {
     from: address('shop@verified.example'),
+    sender: undefined,
     fromText: 'Shop <shop@verified.example>',
     headerTo: { to: [], cc: [] },
     subject: 'Hello',

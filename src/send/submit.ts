@@ -129,8 +129,13 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 
   const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
-    const late = senderFault(submission.caller, submission.mail.from);
-    const fault = late instanceof Promise ? await late : late;
+    const { from, sender } = submission.mail;
+    let late = senderFault(submission.caller, from);
+    let fault = late instanceof Promise ? await late : late;
+    if (fault === undefined && sender !== undefined && sender.domain !== from.domain) {
+      late = senderFault(submission.caller, sender);
+      fault = late instanceof Promise ? await late : late;
+    }
     const orders = fault ? refuse(fault) : readOrders(submission);
     if (!orders.ok) return orders;
     const { outcome, key } = orders.value;
