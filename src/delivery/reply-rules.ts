@@ -170,7 +170,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   // Trouble of the server itself.
   {
-    text: /insufficient (disk|system)|system storage|out of memory|temporary .*(error|failure|problem)|try (again|reconnecting)/i,
+    text: /insufficient (disk|system)|system storage|out of memory|temporary .*(error|failure|problem)/i,
     class: 4,
     category: 'remote-error',
   },
@@ -191,6 +191,7 @@ export const replyRules: readonly ReplyRule[] = [
   { enhanced: ['7.25'], category: 'blocked' },
 
   // Words that say little, and the bare codes.
+  { class: 4, text: /try (again|reconnecting)/i, category: 'remote-error' },
   { enhanced: ['7.'], category: 'policy', owner: 'remote' },
   { text: POLICY_WORDS, category: 'policy', owner: 'remote' },
   { at: ['rcpt'], codes: [552], category: 'mailbox-full' },
