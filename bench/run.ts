@@ -16,6 +16,7 @@ const ROWS: Record<string, string[]> = {
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],
+  world: ['world.ts'],
   'long-queue': ['long-queue.ts'],
   micro: ['micro.ts'],
   'webhook-fanout': ['webhook-fanout.ts'],

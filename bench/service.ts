@@ -9,10 +9,11 @@ import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MAIN = path.join(ROOT, 'bin/postrider.js');
-/** What `npm start` runs, with its flags, without npm around it. */
+/** What `npm start` runs, with its flags, without npm and its shell around it. */
 const START = (
   JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
 ).scripts.start
+  .replace(/^exec /, '')
   .split(' ')
   .slice(1);
 

@@ -42,7 +42,7 @@ export interface WindowLimits {
   lane: number;
   account: number;
   destination: number;
-  /** Waiting jobs of a destination that was not heard of lately: it has one slot only. */
+  /** The same of a destination that was not heard of lately, when its account has half of its jobs here: it has one slot only. */
   unproven: number;
 }
 
@@ -52,7 +52,7 @@ export const WINDOW_LIMITS: WindowLimits = {
   lane: 400,
   account: 800,
   destination: 500,
-  unproven: 10,
+  unproven: 2,
 };
 /** Of what an account may have waiting, the part for destinations that were not heard of lately; the rest is kept for the others. */
 const UNPROVEN_PART = 9 / 10;
@@ -113,11 +113,12 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
     const inAccount = accounts.get(accountOfLane(lane)) ?? 0;
     if (shared.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
     const proven = isProven(destination);
+    const narrow = !proven && inAccount >= limits.account / 2;
+    const most = narrow ? Math.min(limits.unproven, limits.destination) : limits.destination;
     return [
       inLane,
       limits.account * (proven ? 1 : UNPROVEN_PART) - inAccount,
-      (proven ? limits.destination : Math.min(limits.unproven, limits.destination)) -
-        (destinations.get(destination) ?? 0),
+      most - (destinations.get(destination) ?? 0),
     ];
   };
 
