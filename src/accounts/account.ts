@@ -40,4 +40,8 @@ export interface Caller {
   mode: Mode;
   scope: Scope;
   keyId: string;
+  /** Addresses and domains that its key or credential is bound to; empty: to none. */
+  allowedSenders: readonly string[];
 }
+
+export const NO_SENDERS: readonly string[] = [];

@@ -10,6 +10,7 @@ export {
   type MissingVariables,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
+export { maySendAs } from './allowed-senders.ts';
 export {
   type Approval,
   allApprovalsOperation,

@@ -4,6 +4,7 @@ import { iso } from '../base/clock.ts';
 import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type Account, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
+import { MAXIMUM_SENDERS } from './allowed-senders.ts';
 import type { CredentialRecord } from './credential-store.ts';
 import type { ApiKeyRecord } from './key-store.ts';
 import type { Usage } from './usage.ts';
@@ -84,10 +85,14 @@ export const healthSchema = named('AccountHealth', {
   advice: Type.Array(Type.String()),
 });
 
+const allowedSenders = Type.Array(Type.String(), {
+  description: 'Addresses and domains (with their subdomains) that it may send from; empty: any that the account may.',
+});
 const keyFields = {
   keyId: Type.String(),
   mode,
   scope,
+  allowedSenders,
   name: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
   createdAt: time,
 };
@@ -98,10 +103,23 @@ export const newKeySchema = named('NewApiKey', {
 });
 
 export function keyBody(key: Omit<ApiKeyRecord, 'accountId'>): Record<string, unknown> {
-  return { keyId: key.id, mode: key.mode, scope: key.scope, name: key.name, createdAt: iso(key.createdAt) };
+  return {
+    keyId: key.id,
+    mode: key.mode,
+    scope: key.scope,
+    allowedSenders: key.allowedSenders,
+    name: key.name,
+    createdAt: iso(key.createdAt),
+  };
 }
 
-const credentialFields = { smtpCredentialId: Type.String(), username: Type.String(), mode, createdAt: time };
+const credentialFields = {
+  smtpCredentialId: Type.String(),
+  username: Type.String(),
+  mode,
+  allowedSenders,
+  createdAt: time,
+};
 export const credentialSchema = named('SmtpCredential', credentialFields);
 export const newCredentialSchema = named('NewSmtpCredential', {
   ...credentialFields,
@@ -109,12 +127,29 @@ export const newCredentialSchema = named('NewSmtpCredential', {
 });
 
 export function credentialBody(row: Omit<CredentialRecord, 'accountId'>): Record<string, unknown> {
-  return { smtpCredentialId: row.id, username: row.username, mode: row.mode, createdAt: iso(row.createdAt) };
+  return {
+    smtpCredentialId: row.id,
+    username: row.username,
+    mode: row.mode,
+    allowedSenders: row.allowedSenders,
+    createdAt: iso(row.createdAt),
+  };
 }
+
+const sendersWanted = Type.Optional(
+  Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
+    maxItems: MAXIMUM_SENDERS,
+    description: 'Addresses and domains (with their subdomains); any other From is 403. Empty or absent: any.',
+  }),
+);
 
 export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),
   scope: Type.Optional(scope),
+  allowedSenders: sendersWanted,
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })),
 });
-export const newCredentialRequest = named('SmtpCredentialRequest', { mode: Type.Optional(mode) });
+export const newCredentialRequest = named('SmtpCredentialRequest', {
+  mode: Type.Optional(mode),
+  allowedSenders: sendersWanted,
+});

@@ -10,6 +10,7 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { limitReached } from '../caps/caps.ts';
 import type { Database } from '../storage/database.ts';
 import { type Account, type AccountSettings, type Plan, type Scope, STANDARD_EMAIL_BYTES } from './account.ts';
+import { readAllowedSenders } from './allowed-senders.ts';
 import { createCredentialOperation, createUserOperation, setPasswordOperation } from './credential-store.ts';
 import { createKeyOperation, type NewKeyRow } from './key-store.ts';
 import { newApiKey } from './keys.ts';
@@ -50,6 +51,8 @@ export interface KeyWish {
   mode: Mode;
   scope: Scope;
   name: string | null;
+  /** Bound to none when absent. */
+  allowedSenders?: readonly string[];
 }
 
 export function newKeyRow(wish: KeyWish, nowMs: number): { row: NewKeyRow; apiKey: string } {
@@ -70,12 +73,14 @@ export async function createAccount(
   return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
 }
 
-/** An API key; NOT_FOUND when there is no such account, LIMIT_REACHED. */
+/** An API key; NOT_FOUND when there is no such account, INVALID_REQUEST for senders that are none, LIMIT_REACHED. */
 export async function createKey(
   making: Making,
   wish: KeyWish,
 ): Promise<Result<{ keyId: string; apiKey: string; createdAt: number }>> {
-  const { row, apiKey } = newKeyRow(wish, making.clock.now());
+  const senders = readAllowedSenders(wish.allowedSenders ?? []);
+  if (!senders.ok) return senders;
+  const { row, apiKey } = newKeyRow({ ...wish, allowedSenders: senders.value }, making.clock.now());
   const outcome = await making.database.execute(createKeyOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
@@ -89,16 +94,18 @@ export interface CreatedCredential {
   createdAt: number;
 }
 
-/** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE or LIMIT_REACHED. */
+/** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE, INVALID_REQUEST or LIMIT_REACHED. */
 export async function createSmtpCredential(
   making: Making,
-  wish: { accountId: string; mode: Mode },
+  wish: { accountId: string; mode: Mode; allowedSenders?: readonly string[] },
 ): Promise<Result<CreatedCredential>> {
+  const senders = readAllowedSenders(wish.allowedSenders ?? []);
+  if (!senders.ok) return senders;
   const createdAt = making.clock.now();
   const id = newId('smtp', createdAt);
   const password = newPassword();
   const passwordHash = await hashPassword(password);
-  const row = { ...wish, id, username: id, passwordHash, createdAt };
+  const row = { ...wish, allowedSenders: senders.value, id, username: id, passwordHash, createdAt };
   const outcome = await making.database.execute(createCredentialOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));

@@ -4,12 +4,15 @@ import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import type { Account } from './account.ts';
 import { type PageRequest, type Revocation, readAccount, revoke } from './account-row.ts';
+import { sendersColumn, sendersOf } from './allowed-senders.ts';
 
 export interface NewCredentialRow {
   id: string;
   accountId: string;
   mode: Mode;
   username: string;
+  /** Bound to none when absent. */
+  allowedSenders?: readonly string[];
   passwordHash: string;
   createdAt: number;
 }
@@ -25,12 +28,13 @@ export interface NewUserRow {
 
 export async function insertCredential(tx: Transaction, row: NewCredentialRow): Promise<void> {
   await tx.run(
-    `INSERT INTO smtp_credential (id, account_id, mode, username, password_hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO smtp_credential (id, account_id, mode, username, allowed_senders, password_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
     row.id,
     row.accountId,
     row.mode,
     row.username,
+    sendersColumn(row.allowedSenders),
     row.passwordHash,
     row.createdAt,
   );
@@ -55,6 +59,7 @@ export interface CredentialRecord {
   accountId: string;
   mode: Mode;
   username: string;
+  allowedSenders: readonly string[];
   createdAt: number;
 }
 
@@ -79,14 +84,16 @@ export const createCredentialOperation = operation(
 export const credentialsOperation = operation(
   'accounts.credentials',
   'read',
-  async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> =>
-    tx.all<CredentialRecord>(
-      `SELECT id, account_id AS "accountId", mode, username, created_at AS "createdAt" FROM smtp_credential
-       WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
+  async (tx, args: PageRequest & { accountId: string }): Promise<CredentialRecord[]> => {
+    const rows = await tx.all<Omit<CredentialRecord, 'allowedSenders'> & { senders: string | null }>(
+      `SELECT id, account_id AS "accountId", mode, username, allowed_senders AS senders, created_at AS "createdAt"
+       FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'smtp_~',
       args.limit,
-    ),
+    );
+    return rows.map(({ senders, ...row }) => ({ ...row, allowedSenders: sendersOf(senders) }));
+  },
 );
 
 export const revokeCredentialOperation = operation('accounts.revokeCredential', 'write', (tx, revocation: Revocation) =>
@@ -97,21 +104,32 @@ export const revokeCredentialOperation = operation('accounts.revokeCredential', 
 export interface CredentialHolder {
   credentialId: string;
   mode: Mode;
+  allowedSenders: readonly string[];
   passwordHash: string;
   account: Account;
+}
+
+interface CredentialRow {
+  id: string;
+  account_id: string;
+  mode: Mode;
+  allowed_senders: string | null;
+  password_hash: string;
 }
 
 export const findCredentialOperation = operation(
   'accounts.findCredential',
   'read',
   async (tx, username: string): Promise<CredentialHolder | null> => {
-    const row = await tx.get<{ id: string; account_id: string; mode: Mode; password_hash: string }>(
-      'SELECT id, account_id, mode, password_hash FROM smtp_credential WHERE username = ? AND revoked_at IS NULL',
+    const row = await tx.get<CredentialRow>(
+      `SELECT id, account_id, mode, allowed_senders, password_hash
+       FROM smtp_credential WHERE username = ? AND revoked_at IS NULL`,
       username,
     );
     const account = row && (await readAccount(tx, row.account_id));
     if (!row || !account) return null;
-    return { credentialId: row.id, mode: row.mode, passwordHash: row.password_hash, account };
+    const allowedSenders = sendersOf(row.allowed_senders);
+    return { credentialId: row.id, mode: row.mode, allowedSenders, passwordHash: row.password_hash, account };
   },
 );
 

@@ -5,6 +5,7 @@ import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import type { Account, Scope } from './account.ts';
 import { type PageRequest, type Revocation, readAccount, revoke } from './account-row.ts';
+import { sendersColumn, sendersOf } from './allowed-senders.ts';
 
 export interface NewKeyRow {
   id: string;
@@ -12,18 +13,22 @@ export interface NewKeyRow {
   mode: Mode;
   scope: Scope;
   name: string | null;
+  /** Bound to none when absent. */
+  allowedSenders?: readonly string[];
   secretHash: Uint8Array;
   createdAt: number;
 }
 
 export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> {
   await tx.run(
-    'INSERT INTO api_key (id, account_id, mode, scope, name, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, secret_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     key.id,
     key.accountId,
     key.mode,
     key.scope,
     key.name,
+    sendersColumn(key.allowedSenders),
     key.secretHash,
     key.createdAt,
   );
@@ -35,6 +40,7 @@ export interface ApiKeyRecord {
   mode: Mode;
   scope: Scope;
   name: string | null;
+  allowedSenders: readonly string[];
   createdAt: number;
 }
 
@@ -55,14 +61,16 @@ export const createKeyOperation = operation(
 export const keysOperation = operation(
   'accounts.keys',
   'read',
-  async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> =>
-    tx.all<ApiKeyRecord>(
-      `SELECT id, account_id AS "accountId", mode, scope, name, created_at AS "createdAt" FROM api_key
-       WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
+  async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
+    const rows = await tx.all<Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null }>(
+      `SELECT id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, created_at AS "createdAt"
+       FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
       args.accountId,
       args.before ?? 'key_~',
       args.limit,
-    ),
+    );
+    return rows.map(({ senders, ...row }) => ({ ...row, allowedSenders: sendersOf(senders) }));
+  },
 );
 
 export const revokeKeyOperation = operation('accounts.revokeKey', 'write', (tx, revocation: Revocation) =>
@@ -75,6 +83,7 @@ export interface KeyHolder {
   mode: Mode;
   scope: Scope;
   keyId: string;
+  allowedSenders: readonly string[];
 }
 
 const DUMMY_HASH = new Uint8Array(32);
@@ -92,15 +101,19 @@ export const findKeyOperation = operation(
       account_id: string;
       mode: Mode;
       scope: Scope;
+      allowed_senders: string | null;
       secret_hash: Uint8Array;
       revoked_at: number | null;
     }>(
-      'SELECT id, account_id, mode, scope, secret_hash, revoked_at FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1',
+      `SELECT id, account_id, mode, scope, allowed_senders, secret_hash, revoked_at
+       FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1`,
       args.keyId,
     );
     const same = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
     if (!row || row.id !== args.keyId || !same || row.revoked_at !== null) return null;
     const account = await readAccount(tx, row.account_id);
-    return account ? { account, mode: row.mode, scope: row.scope, keyId: row.id } : null;
+    if (!account) return null;
+    const allowedSenders = sendersOf(row.allowed_senders);
+    return { account, mode: row.mode, scope: row.scope, keyId: row.id, allowedSenders };
   },
 );

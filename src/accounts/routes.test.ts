@@ -163,6 +163,7 @@ test('API keys: made, shown once, listed in pages, revoked, and never those of o
     keyId: made.body.keyId,
     mode: 'sandbox',
     scope: 'send',
+    allowedSenders: [],
     name: 'ci',
     createdAt: new Date(clock.now()).toISOString(),
   });
@@ -196,7 +197,14 @@ test('SMTP credentials: made, shown once, listed, revoked; none on a free plan',
   const made = await call('POST', '/smtp-credentials', {});
   assert.equal(made.status, 201);
   assert.match(made.body.smtpCredentialId, /^smtp_[0-9A-Za-z]{21}$/);
-  assert.deepEqual(Object.keys(made.body).sort(), ['createdAt', 'mode', 'password', 'smtpCredentialId', 'username']);
+  assert.deepEqual(Object.keys(made.body).sort(), [
+    'allowedSenders',
+    'createdAt',
+    'mode',
+    'password',
+    'smtpCredentialId',
+    'username',
+  ]);
   assert.equal(made.body.mode, 'live');
   const list = await call('GET', '/smtp-credentials');
   const { password: _, ...shown } = made.body;

@@ -13,6 +13,7 @@ import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account, Caller } from './account.ts';
 import type { PageRequest, Revocation, Revoked } from './account-row.ts';
+import { allowedSenderFaults, handedOn } from './allowed-senders.ts';
 import type { KnownCallers } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
@@ -142,16 +143,20 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       description:
         "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
       body: bodies.newKeyRequest,
+      judgeRest: ({ allowedSenders = [] }) => allowedSenderFaults(allowedSenders),
       bodyOptional: true,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
       handle: async ({ caller, body }) => {
         const { mode = caller.mode, scope = 'full', name = null } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
-        const made = await createKey({ database, clock }, { accountId: caller.account.id, mode, scope, name });
+        const senders = handedOn(caller.allowedSenders, body.allowedSenders);
+        if (!senders.ok) return senders;
+        const wish = { mode, scope, name, allowedSenders: senders.value };
+        const made = await createKey({ database, clock }, { ...wish, accountId: caller.account.id });
         if (!made.ok) return made;
         const { keyId, apiKey, createdAt } = made.value;
-        return answer({ ...bodies.keyBody({ id: keyId, mode, scope, name, createdAt }), apiKey });
+        return answer({ ...bodies.keyBody({ ...wish, id: keyId, createdAt }), apiKey });
       },
     }),
     route({
@@ -195,16 +200,20 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       description:
         "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
       body: bodies.newCredentialRequest,
+      judgeRest: ({ allowedSenders = [] }) => allowedSenderFaults(allowedSenders),
       bodyOptional: true,
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },
       handle: async ({ caller, body }) => {
         const { mode = caller.mode } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
-        const made = await createSmtpCredential({ database, clock }, { accountId: caller.account.id, mode });
+        const senders = handedOn(caller.allowedSenders, body.allowedSenders);
+        if (!senders.ok) return senders;
+        const wish = { mode, allowedSenders: senders.value };
+        const made = await createSmtpCredential({ database, clock }, { ...wish, accountId: caller.account.id });
         if (!made.ok) return made;
         const { smtpCredentialId: id, username, password, createdAt } = made.value;
-        return answer({ ...bodies.credentialBody({ id, username, mode, createdAt }), password });
+        return answer({ ...bodies.credentialBody({ ...wish, id, username, createdAt }), password });
       },
     }),
     route({

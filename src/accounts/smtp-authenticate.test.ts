@@ -39,7 +39,13 @@ test('log-ins, and what ends them', async (t) => {
   assert.deepEqual(await smtp.recall(username, password), first.value);
   assert.equal(await smtp.recall(username, `${password}x`), undefined);
   assert.equal(await smtp.recall('smtp_nobody', password), undefined);
-  assert.deepEqual(first.value, { account, mode: 'sandbox', scope: 'send', keyId: created.value.smtpCredentialId });
+  assert.deepEqual(first.value, {
+    account,
+    mode: 'sandbox',
+    scope: 'send',
+    keyId: created.value.smtpCredentialId,
+    allowedSenders: [],
+  });
   assert.deepEqual(await smtp.logIn(username, password), first);
 
   const answers = new Set<string>();

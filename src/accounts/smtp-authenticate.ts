@@ -45,7 +45,8 @@ function eligible(holder: CredentialHolder | undefined): holder is CredentialHol
 }
 
 function callerOf(holder: CredentialHolder): Caller {
-  return { account: holder.account, mode: holder.mode, scope: 'send', keyId: holder.credentialId };
+  const { account, mode, allowedSenders, credentialId: keyId } = holder;
+  return { account, mode, scope: 'send', keyId, allowedSenders };
 }
 
 export function createSmtpAuthenticator(options: { database: Database; clock: Clock }): SmtpAuthenticator {

@@ -1,6 +1,6 @@
 /** `postrider key create | revoke`. */
 import { createKey, revokeKeyOperation } from '../accounts/accounts.ts';
-import { type Command, CommandError, choice, columns, successOf } from './command.ts';
+import { type Command, CommandError, choice, columns, several, successOf } from './command.ts';
 import { withStore } from './store.ts';
 
 export const MODES = ['live', 'sandbox'] as const;
@@ -8,15 +8,19 @@ const SCOPES = ['send', 'full'] as const;
 
 const create: Command = {
   words: 'key create',
-  usage: 'ACCOUNTID [--mode live|sandbox] [--scope send|full]',
+  usage: 'ACCOUNTID [--mode live|sandbox] [--scope send|full] [--allowed-sender X …]',
   summary: 'make an API key (live and of full scope unless told)',
-  options: { mode: { type: 'string' }, scope: { type: 'string' } },
+  options: {
+    mode: { type: 'string' },
+    scope: { type: 'string' },
+    'allowed-sender': { type: 'string', multiple: true },
+  },
   positionals: ['ACCOUNTID'],
   run: async ({ config, clock, options, positionals: [accountId = ''] }) => {
     const mode = choice(options, 'mode', MODES) ?? 'live';
     const scope = choice(options, 'scope', SCOPES) ?? 'full';
     const made = await withStore({ config, clock }, (store) =>
-      createKey(store, { accountId, mode, scope, name: null }),
+      createKey(store, { accountId, mode, scope, name: null, allowedSenders: several(options, 'allowed-sender') }),
     );
     const { keyId, apiKey } = successOf(made, `there is no account ${accountId}; see postrider account list`);
     return {

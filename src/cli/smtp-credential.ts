@@ -1,18 +1,21 @@
 /** `postrider smtp-credential create`. */
 import { createSmtpCredential } from '../accounts/accounts.ts';
-import { type Command, choice, columns, successOf } from './command.ts';
+import { type Command, choice, columns, several, successOf } from './command.ts';
 import { MODES } from './key.ts';
 import { withStore } from './store.ts';
 
 const create: Command = {
   words: 'smtp-credential create',
-  usage: 'ACCOUNTID [--mode live|sandbox]',
+  usage: 'ACCOUNTID [--mode live|sandbox] [--allowed-sender X …]',
   summary: 'make an SMTP credential (live unless told)',
-  options: { mode: { type: 'string' } },
+  options: { mode: { type: 'string' }, 'allowed-sender': { type: 'string', multiple: true } },
   positionals: ['ACCOUNTID'],
   run: async ({ config, clock, options, positionals: [accountId = ''] }) => {
     const mode = choice(options, 'mode', MODES) ?? 'live';
-    const made = await withStore({ config, clock }, (store) => createSmtpCredential(store, { accountId, mode }));
+    const allowedSenders = several(options, 'allowed-sender');
+    const made = await withStore({ config, clock }, (store) =>
+      createSmtpCredential(store, { accountId, mode, allowedSenders }),
+    );
     const { smtpCredentialId, username, password } = successOf(
       made,
       `there is no account ${accountId}; see postrider account list`,

@@ -203,8 +203,10 @@ const inboxItem = {
   createdAt: TIME,
 };
 
-const apiKey = { keyId: ids.key, mode: 'live', scope: 'send', name: 'web shop', createdAt: DAY_BEFORE };
-const credential = { smtpCredentialId: ids.credential, username: ids.credential, mode: 'live', createdAt: DAY_BEFORE };
+const allowedSenders = ['shop@example.com'];
+const bound = { mode: 'live', allowedSenders, createdAt: DAY_BEFORE };
+const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
+const credential = { smtpCredentialId: ids.credential, username: ids.credential, ...bound };
 
 export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Refusal: {
@@ -378,7 +380,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     complaintRate: 0.0002,
     advice: [],
   },
-  ApiKeyRequest: { mode: 'live', scope: 'send', name: 'web shop' },
+  ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },
   ApiKey: apiKey,
   NewApiKey: { ...apiKey, apiKey: 'pr_live_…' },
   SmtpCredentialRequest: { mode: 'live' },

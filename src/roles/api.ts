@@ -33,7 +33,13 @@ import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { trackingRoutes } from '../send/routes-tracking.ts';
 import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
-import { createClaims, createKeyedCalls, createTrackingLinks, createUnsubscribeLinks } from '../send/send.ts';
+import {
+  createClaims,
+  createKeyedCalls,
+  createTrackingLinks,
+  createUnsubscribeLinks,
+  senderFault,
+} from '../send/send.ts';
 import { createSearches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
@@ -210,12 +216,11 @@ function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
   };
 }
 
-/** Whether the account may still send from the address that a stored mail shows. */
+/** Whether the caller may still send from the address that a stored mail shows. */
 async function judgeSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
-  if (caller.mode === 'sandbox') return undefined;
+  if (caller.mode === 'sandbox' && caller.allowedSenders.length === 0) return undefined;
   const from = parseAddress(headerFrom);
-  const verified = from.ok && (await senders.isVerified(caller.account.id, from.value.domain));
-  return verified ? undefined : failure('SENDER_NOT_VERIFIED');
+  return from.ok ? senderFault(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');
 }
 
 /** Node joins repeated headers of other names with commas, which no key contains; only a list is not one value. */

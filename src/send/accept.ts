@@ -6,7 +6,6 @@
  *   once → parse → check → apply the template → fill in → verify sender → look up the submission → compose → take in
  */
 
-import type { Caller } from '../accounts/accounts.ts';
 import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
@@ -24,17 +23,17 @@ import { type Answer, type Claims, digestOfJson, once } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
+import { type IsVerified, type SendingCaller, senderFault } from './sender.ts';
 import { takeInLarge, uploadedFiles } from './submission.ts';
 import { applyTemplate } from './template.ts';
 
 export interface SendDependencies extends IntakeDependencies, ContentDependencies {
   claims: Claims;
-  /** Whether the account may send from the domain (or from one above it). */
-  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+  isVerified: IsVerified;
 }
 
 export interface SendRequest {
-  caller: Pick<Caller, 'account' | 'mode'>;
+  caller: SendingCaller;
   requestId?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
@@ -73,10 +72,10 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
 
 const NO_FAULTS: readonly Fault[] = [];
 
-/** A mail whose variables have values, and whether its sender may send it. */
+/** A mail whose variables have values, and why its sender may not send it. */
 interface Made {
   filled: Filled;
-  isVerified: boolean;
+  senderFault: Failure | undefined;
 }
 
 export function createSend(dependencies: SendDependencies): Send {
@@ -85,14 +84,12 @@ export function createSend(dependencies: SendDependencies): Send {
   const sandboxClock = createSandboxClock({ clock, database });
   const validate = compile(sendBody);
 
-  const verify = (sender: Sender, domain: string): boolean | Promise<boolean> =>
-    sender.mode === 'sandbox' || isVerified(sender.account.id, domain);
-
   /** A template that is not there is told after the sender is judged, as everything is that answers 404. */
   const findTemplate = async (mail: CheckedMail, { request, sender }: Work): Promise<Result<CheckedMail>> => {
     const applied = await applyTemplate(mail, sender, dependencies);
     if (applied.ok || applied.failure.code !== 'NOT_FOUND' || request.dryRun === true) return applied;
-    return (await verify(sender, mail.from.domain)) ? applied : refuse(notVerified(mail.from.domain));
+    const fault = await senderFault(sender, mail.from, isVerified);
+    return fault === undefined ? applied : refuse(fault);
   };
 
   const answerDryRun = async (mail: CheckedMail, made: Made, { request, sender }: Work): Promise<Outcome> => {
@@ -119,7 +116,7 @@ export function createSend(dependencies: SendDependencies): Send {
 
   const complete = (mail: CheckedMail, made: Made, work: Work): Outcome | Promise<Outcome> => {
     if (work.request.dryRun === true) return answerDryRun(mail, made, work);
-    if (!made.isVerified) return refuse(notVerified(mail.from.domain));
+    if (made.senderFault !== undefined) return refuse(made.senderFault);
     if (mail.attachmentSubmissionId !== undefined) return storeLarge(mail, made.filled, work);
     const composed = composeAll(mail, work.sender, made.filled, dependencies);
     return composed instanceof Promise ? storeLater(mail, composed, work) : store(mail, composed, work);
@@ -127,18 +124,18 @@ export function createSend(dependencies: SendDependencies): Send {
 
   const completeLater = async (
     mail: CheckedMail,
-    { filled, verified }: { filled: Filled; verified: Promise<boolean> },
+    { filled, fault }: { filled: Filled; fault: Promise<Failure | undefined> },
     work: Work,
-  ): Promise<Outcome> => complete(mail, { filled, isVerified: await verified }, work);
+  ): Promise<Outcome> => complete(mail, { filled, senderFault: await fault }, work);
 
   const make = (mail: CheckedMail, work: Work): Outcome | Promise<Outcome> => {
     const { request, sender } = work;
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
-    const verified = verify(sender, mail.from.domain);
-    return typeof verified === 'boolean'
-      ? complete(mail, { filled: filled.value, isVerified: verified }, work)
-      : completeLater(mail, { filled: filled.value, verified }, work);
+    const fault = senderFault(sender, mail.from, isVerified);
+    return fault instanceof Promise
+      ? completeLater(mail, { filled: filled.value, fault }, work)
+      : complete(mail, { filled: filled.value, senderFault: fault }, work);
   };
 
   /** With what has to be waited for before the mail is made: the template, and a turn. */
@@ -170,9 +167,13 @@ export function createSend(dependencies: SendDependencies): Send {
     request: SendRequest,
     { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Fault[] },
   ): Promise<Outcome> => {
-    const { account, mode } = request.caller;
+    const { account, mode, allowedSenders } = request.caller;
     const aheadMs = await sandboxClock.aheadMs(account.id);
-    return judge(value, { request, sender: { account, mode, nowMs: realNowMs + aheadMs, aheadMs }, record }, before);
+    return judge(
+      value,
+      { request, sender: { account, mode, allowedSenders, nowMs: realNowMs + aheadMs, aheadMs }, record },
+      before,
+    );
   };
 
   /** An ordinary live mail waits for nothing but the storage: every wait costs the serving thread a promise and its registers. */
@@ -183,9 +184,13 @@ export function createSend(dependencies: SendDependencies): Send {
   ): Outcome | Promise<Outcome> => {
     if (!body.ok && !('value' in body)) return withFaultsBefore(request.faults ?? NO_FAULTS, body);
     const before = body.ok ? NO_FAULTS : body.failure.details;
-    const { account, mode } = request.caller;
+    const { account, mode, allowedSenders } = request.caller;
     if (mode === 'live')
-      return judge(body.value, { request, sender: { account, mode, nowMs: realNowMs, aheadMs: 0 }, record }, before);
+      return judge(
+        body.value,
+        { request, sender: { account, mode, allowedSenders, nowMs: realNowMs, aheadMs: 0 }, record },
+        before,
+      );
     return judgeAhead(body.value, request, { realNowMs, record, before });
   };
 
@@ -261,11 +266,4 @@ function withTemplateFaults(refusal: Failure, value: unknown): Failure {
   const judged = judgeSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
   if (judged.ok) return refusal;
   return failure(refusal.code, { details: [...refusal.details, ...judged.failure.details] });
-}
-
-export function notVerified(domain: string): ReturnType<typeof failure> {
-  return failure('SENDER_NOT_VERIFIED', {
-    message: `The domain ${domain} is not verified for this account; add it with POST /domains and verify it first.`,
-    details: [{ field: 'from', message: 'must be at a verified domain' }],
-  });
 }

@@ -48,7 +48,7 @@ async function call({ path, body, keys = [], query = {}, routes }: Call): Promis
   const rawBody = Buffer.from(JSON.stringify(body));
   const validate = compile(path === '/send' ? sendBody : batchBody);
   const request = {
-    caller: { account: rig.account, mode: 'live', scope: 'send', keyId: 'key_x' },
+    caller: { account: rig.account, mode: 'live', allowedSenders: [], scope: 'send', keyId: 'key_x' },
     rawBody,
     query,
     log: silentLog,
@@ -142,7 +142,11 @@ test('messages that name one submission go one after the other, all others at on
   const names = ['a', 'a', 'b', undefined, undefined, 7, 7, 'a', 'b'];
   const messages = names.map((id, index) => ({ subject: String(index), attachmentSubmissionId: id }));
   const { account } = rig;
-  const request = { caller: { account, mode: 'live' as const }, parse: () => ok({ messages }), log: silentLog };
+  const request = {
+    caller: { account, mode: 'live' as const, allowedSenders: [] },
+    parse: () => ok({ messages }),
+    log: silentLog,
+  };
   const running = sendBatch(send, rig.dependencies, request);
   const end = async (name: string, isAccepted: boolean): Promise<unknown[]> => {
     const json = JSON.stringify({ data: { messageId: `msg_${name}` } });

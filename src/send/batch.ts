@@ -6,7 +6,6 @@
  * was accepted is not kept, as that of a refused request is not.
  */
 
-import type { Caller } from '../accounts/accounts.ts';
 import {
   catalogue,
   type Failure,
@@ -22,12 +21,13 @@ import { turn } from '../base/turns.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
 import { type Answer, digestOfJson, KEY_LIFETIME_MS, once } from './idempotency.ts';
+import type { SendingCaller } from './sender.ts';
 import { keepAnswerOperation } from './store.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
 
 export interface BatchRequest {
-  caller: Pick<Caller, 'account' | 'mode'>;
+  caller: SendingCaller;
   requestId?: string;
   parse(): Result<{ messages: unknown[] }>;
   idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };

@@ -58,7 +58,7 @@ test('memory holds one of large copies, and what was stored of a mail that is no
   };
   const { send } = createSend({ ...rig.dependencies, blobs: failing });
   const before = await rowsOf(rig, 'SELECT seq FROM email');
-  const caller = { account: rig.account, mode: 'live' as const };
+  const caller = { account: rig.account, mode: 'live' as const, allowedSenders: [] };
   await assert.rejects(send({ caller, read: () => ({ ok: true, value: BODY }) }), /no space left/);
   assert.equal(stored.size, 0);
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);

@@ -35,6 +35,7 @@ export interface ContentDependencies {
 export interface Sender {
   account: Account;
   mode: Mode;
+  allowedSenders: readonly string[];
   /** By the clock of the mode. */
   nowMs: number;
   /** What that clock is ahead of the real time, which ids carry. */

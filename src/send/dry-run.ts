@@ -4,6 +4,7 @@
  * unverified sender and an email that is too large are told instead.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import type { Failure } from '../base/failure.ts';
 import { composeFrame, type FileBySize } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { Database } from '../storage/database.ts';
@@ -38,7 +39,12 @@ export async function dryRun(
   database: Database,
   mail: CheckedMail,
   sender: Sender,
-  seen: { filled: Filled; isVerified: boolean; files: readonly UploadedFile[] | undefined; isHttps: boolean },
+  seen: {
+    filled: Filled;
+    senderFault: Failure | undefined;
+    files: readonly UploadedFile[] | undefined;
+    isHttps: boolean;
+  },
 ): Promise<DryRun> {
   const content = seen.filled.first;
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
@@ -59,7 +65,11 @@ export async function dryRun(
     warnings: [],
   };
   const tooLarge = seen.files ? largeSizeFaults(frame, approvedEmailBytes) : sizeFaults(result.sizeBytes);
-  result.warnings = warningsOf(mail, sender, result, { isVerified: seen.isVerified, isHttps: seen.isHttps, tooLarge });
+  result.warnings = warningsOf(mail, sender, result, {
+    senderFault: seen.senderFault,
+    isHttps: seen.isHttps,
+    tooLarge,
+  });
   return result;
 }
 
@@ -98,7 +108,7 @@ function warningsOf(
   mail: CheckedMail,
   sender: Sender,
   result: DryRun,
-  { isVerified, isHttps, tooLarge }: { isVerified: boolean; isHttps: boolean; tooLarge: SizeFault[] },
+  { senderFault, isHttps, tooLarge }: { senderFault: Failure | undefined; isHttps: boolean; tooLarge: SizeFault[] },
 ): Warning[] {
   const warnings: Warning[] = [];
   const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
@@ -107,10 +117,10 @@ function warningsOf(
   const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
   const { variables } = sender.account.settings;
   warn(
-    !isVerified,
+    senderFault !== undefined,
     'SENDER_NOT_VERIFIED',
-    `The domain ${mail.from.domain} is not verified for this account, so that the mail cannot be signed in its name.`,
-    'Add the domain and verify it; a live send from it is refused until then.',
+    senderFault?.message ?? '',
+    'A send is refused as long as this is so.',
   );
   warn(
     result.missingVariables.length > 0,

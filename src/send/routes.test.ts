@@ -25,7 +25,7 @@ before(async () => {
     port: 0,
     log: silentLog,
     routes: createSendRoutes(rig.dependencies),
-    authenticate: () => ok({ account: rig.account, mode: 'live', scope: 'send', keyId: 'key_x' }),
+    authenticate: () => ok({ account: rig.account, mode: 'live', allowedSenders: [], scope: 'send', keyId: 'key_x' }),
   });
   ({ port } = await app.listen());
 });

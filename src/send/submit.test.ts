@@ -46,7 +46,7 @@ function submission(change: Partial<Submission> & { to?: string[]; header?: Part
     ...header,
   };
   return {
-    caller: { account: rig.account, mode: 'live' },
+    caller: { account: rig.account, mode: 'live', allowedSenders: [] },
     nowMs: rig.clock.now(),
     envelopeFrom: address('bounces@verified.example'),
     recipients: to.map(address),
@@ -109,7 +109,7 @@ test('the envelope decides who gets it, the header only the roles', async () => 
 
 test('how long content is kept is as the account says', async () => {
   const account = testAccount('acc_test', { retainContent: 'none' });
-  await idOf(submission({ caller: { account, mode: 'live' } }));
+  await idOf(submission({ caller: { account, mode: 'live', allowedSenders: [] } }));
   const [email] = await rowsOf<{ retain: string }>(rig, 'SELECT retain FROM email ORDER BY seq DESC LIMIT 1');
   assert.equal(email!.retain, 'none');
 });
@@ -118,14 +118,17 @@ test('a sender that is not verified is refused, except in the sandbox', async ()
   const foreign = { from: address('shop@foreign.example'), fromText: 'shop@foreign.example' };
   const refused = await submit.submit(submission({ header: foreign }));
   assert.ok(!refused.ok && refused.failure.code === 'SENDER_NOT_VERIFIED');
-  await idOf(submission({ header: foreign, caller: { account: rig.account, mode: 'sandbox' } }));
+  await idOf(submission({ header: foreign, caller: { account: rig.account, mode: 'sandbox', allowedSenders: [] } }));
   const { account } = rig;
-  assert.equal((await submit.senderFault({ account, mode: 'live' }, foreign.from))?.code, 'SENDER_NOT_VERIFIED');
-  assert.equal(await submit.senderFault({ account, mode: 'sandbox' }, foreign.from), undefined);
+  assert.equal(
+    (await submit.senderFault({ account, mode: 'live', allowedSenders: [] }, foreign.from))?.code,
+    'SENDER_NOT_VERIFIED',
+  );
+  assert.equal(await submit.senderFault({ account, mode: 'sandbox', allowedSenders: [] }, foreign.from), undefined);
 });
 
 test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in live mail', async () => {
-  const caller = { account: rig.account, mode: 'sandbox' as const };
+  const caller = { account: rig.account, mode: 'sandbox' as const, allowedSenders: [] };
   const before = rig.offered.length;
   await idOf(submission({ caller, header: { sandboxOutcome: ' Bounced ' } }));
   assert.equal(rig.offered.at(-1)!.options.sandboxOutcome, 'bounced');
@@ -160,7 +163,9 @@ test('a key makes the second submission the first; another mail or envelope unde
     const refused = await submit.submit(submission({ header, ...change }));
     assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');
   }
-  const sandboxed = await idOf(submission({ header, caller: { account: rig.account, mode: 'sandbox' } }));
+  const sandboxed = await idOf(
+    submission({ header, caller: { account: rig.account, mode: 'sandbox', allowedSenders: [] } }),
+  );
   assert.notEqual(sandboxed, first);
   const both = await Promise.all([1, 2, 3].map(() => idOf(submission({ header: { idempotencyKey: 'k-2' } }))));
   assert.equal(new Set(both).size, 1, 'those that come while the first is being stored wait for it');
@@ -229,7 +234,7 @@ test('content that is stored already is named and not copied; what nothing names
   await submit.submit(submission({ content: await put(), header: { idempotencyKey: '' } }));
   await leftAlone('that of refused orders to go');
   const account = testAccount('acc_test', { retainContent: 'none' });
-  const caller = { account, mode: 'sandbox' as const };
+  const caller = { account, mode: 'sandbox' as const, allowedSenders: [] };
   await idOf(submission({ content: await put(), to: ['suppressed@example.com'], caller }));
   await leftAlone('that of mail which is neither sent nor kept to go');
   assert.ok(await blobs.get(content.blobKey));

@@ -5,7 +5,6 @@
  * blob that ends up unnamed is removed.
  */
 import { setTimeout } from 'node:timers/promises';
-import type { Caller } from '../accounts/accounts.ts';
 import { type Failure, type Fault, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
@@ -13,12 +12,12 @@ import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/submitted.ts';
 import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
-import { notVerified } from './accept.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { readOutcome } from './extra-headers.ts';
 import { type Answer, type Claims, hashBody, once, readKey } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
+import { type IsVerified, type SendingCaller, senderFault } from './sender.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
 /** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
@@ -33,8 +32,7 @@ const LOOK_EVERY_MS = 50;
 
 export interface SubmitDependencies extends IntakeDependencies, CopiesDependencies {
   claims: Claims;
-  /** Whether the account may send from the domain (or from one above it). */
-  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+  isVerified: IsVerified;
   /** Five seconds unless given. */
   waitForFirstMs?: number;
 }
@@ -43,7 +41,7 @@ export interface SubmitDependencies extends IntakeDependencies, CopiesDependenci
 export type SubmittedContent = Buffer | { blobKey: string; sizeBytes: number };
 
 export interface Submission {
-  caller: Pick<Caller, 'account' | 'mode'>;
+  caller: SendingCaller;
   nowMs: number;
   envelopeFrom: Address;
   /** 1 to 50, none twice. */
@@ -59,7 +57,7 @@ export interface Submission {
 }
 
 export interface Submit {
-  /** Why this caller may not send from the address; undefined when it may. In the sandbox everybody may. */
+  /** Why this caller may not send from the address; undefined when it may. */
   senderFault(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
   /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
   aheadMs(caller: Submission['caller']): number | Promise<number>;
@@ -78,12 +76,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const aheadOf: Submit['aheadMs'] = ({ account, mode }) => (mode === 'live' ? 0 : sandboxClock.aheadMs(account.id));
 
-  const senderFault: Submit['senderFault'] = ({ account, mode }, from) => {
-    if (mode === 'sandbox') return undefined;
-    const verified = isVerified(account.id, from.domain);
-    if (typeof verified === 'boolean') return verified ? undefined : notVerified(from.domain);
-    return verified.then((late) => (late ? undefined : notVerified(from.domain)));
-  };
+  const faultOf: Submit['senderFault'] = (caller, from) => senderFault(caller, from, isVerified);
 
   /** Undefined in place of the id when another submission took the key meanwhile. */
   const store = async (
@@ -130,10 +123,10 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
     const { from, sender } = submission.mail;
-    let late = senderFault(submission.caller, from);
+    let late = faultOf(submission.caller, from);
     let fault = late instanceof Promise ? await late : late;
-    if (fault === undefined && sender !== undefined && sender.domain !== from.domain) {
-      late = senderFault(submission.caller, sender);
+    if (fault === undefined && sender !== undefined && sender.address !== from.address) {
+      late = faultOf(submission.caller, sender);
       fault = late instanceof Promise ? await late : late;
     }
     const orders = fault ? refuse(fault) : readOrders(submission);
@@ -147,7 +140,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 
   return {
-    senderFault,
+    senderFault: faultOf,
     aheadMs: aheadOf,
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };

@@ -42,7 +42,7 @@ test('a batch is made in turns with others, with a key and without one, results 
     for (const idempotency of [undefined, { key: 'k', json: ok({ messages }), bytes: () => Buffer.from('x') }]) {
       const turns = await turnsOfOthers(async () => {
         const answer = await sendBatch(rig.sender, rig.dependencies, {
-          caller: { account: rig.account, mode: 'live' },
+          caller: { account: rig.account, mode: 'live', allowedSenders: [] },
           parse: () => ok({ messages }),
           log: silentLog,
           ...(idempotency && { idempotency }),
@@ -76,7 +76,7 @@ test('what is refused is not filled in, and leaves room for others too', async (
     const html = '<b>{{ a }}</b>'.repeat(3_000);
     const messages = Array.from({ length: 60 }, (_, i) => ({ ...GOOD, to: 'nobody', html: `${i}${html}{% if %}` }));
     const turns = await turnsOfOthers(async () => {
-      const request = { caller: { account: rig.account, mode: 'live' as const }, log: silentLog };
+      const request = { caller: { account: rig.account, mode: 'live' as const, allowedSenders: [] }, log: silentLog };
       const answer = await sendBatch(rig.sender, rig.dependencies, { ...request, parse: () => ok({ messages }) });
       assert.ok(answer.ok);
       const { results } = JSON.parse(answer.value.json) as { results: { error: { details: { field: string }[] } }[] };

@@ -156,6 +156,7 @@ export const keys: Scenario = async (stage) => {
       id: stage.id('key'),
       accountId: account.id,
       name,
+      ...(name === null ? {} : { allowedSenders: [`${name}@x.example`, 'y.example'] }),
       secretHash: hash(`s${name}`),
       createdAt: stage.nowMs,
     };
@@ -189,7 +190,7 @@ export const credentials: Scenario = async (stage) => {
   await stage.act(createAccountOperation, { account: free, keys: [] });
   const row = { accountId: account.id, mode: 'live', passwordHash: '$argon2id$', createdAt: stage.nowMs } as const;
   const id = stage.id('smtp');
-  await stage.act(createCredentialOperation, { ...row, id, username: 'shop' });
+  await stage.act(createCredentialOperation, { ...row, id, username: 'shop', allowedSenders: ['x.example'] });
   await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'Shop' });
   await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'x', accountId: free.id });
   await stage.act(createCredentialOperation, { ...row, id: stage.id('smtp'), username: 'y', accountId: 'acc_none' });

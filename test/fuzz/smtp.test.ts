@@ -63,7 +63,13 @@ const WORDS = [
   ],
 ];
 const SECONDS = 2;
-const caller: Caller = { account: testAccount('acc_fuzz'), mode: 'live', scope: 'send', keyId: 'smtp_fuzz' };
+const caller: Caller = {
+  account: testAccount('acc_fuzz'),
+  mode: 'live',
+  scope: 'send',
+  keyId: 'smtp_fuzz',
+  allowedSenders: [],
+};
 
 /** Mulberry32: the same seed gives the same sessions. */
 function randomFrom(seed: number): (below: number) => number {

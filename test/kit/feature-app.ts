@@ -31,6 +31,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
     mode,
     scope: 'full',
     keyId: `key_${accountId}_${mode}`,
+    allowedSenders: [],
   };
 }
 

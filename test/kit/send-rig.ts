@@ -42,6 +42,7 @@ export function testAccount(id: string, settings: Partial<Account['settings']> =
 export interface SendOptions {
   account?: Account;
   mode?: Mode;
+  allowedSenders?: string[];
   key?: string;
   dryRun?: boolean;
 }
@@ -73,7 +74,11 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
   const send = (body: unknown, options: SendOptions = {}): Promise<Result<Answer>> => {
     const raw = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
     return sender.send({
-      caller: { account: options.account ?? account, mode: options.mode ?? 'live' },
+      caller: {
+        account: options.account ?? account,
+        mode: options.mode ?? 'live',
+        allowedSenders: options.allowedSenders ?? [],
+      },
       read: () => parseStrictJson(raw),
       ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, bytes: () => raw } }),
       ...(options.dryRun === true && { dryRun: true }),
