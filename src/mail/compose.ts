@@ -175,7 +175,27 @@ function boundaryOutside(bodies: readonly Entity[]): string {
   }
 }
 
-/** Puts text, html and files together in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ) ), file… ). */
+/** A calendar object with a method (RFC 6047 §2.4): an invitation, an answer to one, or its end. */
+const CALENDAR = /^text\/calendar *;(?:.*;)? *method=/i;
+
+/**
+ * The first such file once more as an alternative to the text, without which Outlook and Gmail show a file in place of an
+ * invitation. Not one whose bytes are elsewhere.
+ */
+function calendarEntity(files: readonly FileBySize[]): Entity | undefined {
+  const isCalendar = (file: FileBySize): boolean =>
+    file.content !== undefined && file.contentId === undefined && CALENDAR.test(file.contentType);
+  const index = files.findIndex(isCalendar);
+  if (index === -1) return undefined;
+  const type = withoutName(files[index]!.contentType);
+  const charset = /; *charset=/i.test(type) ? '' : '; charset=utf-8';
+  const fields = `Content-Type: ${type}${charset}\r\nContent-Transfer-Encoding: base64\r\n`;
+  return { fields, body: [index], ending: 'free' };
+}
+
+/**
+ * Puts text, html and files together in the order of RFC 2046: mixed( alternative( plain, related( html, inline… ), calendar ), file… ).
+ */
 function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]): Entity {
   const plain = mail.text !== undefined || mail.html === undefined ? textEntity('plain', mail.text ?? '') : undefined;
   const html = mail.html === undefined ? undefined : textEntity('html', mail.html);
@@ -191,7 +211,9 @@ function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]):
   const behind = files.filter((_, index) => !isInline(index));
   let top = html;
   if (html !== undefined && inline.length > 0) top = multipart('related', `=_r.${token}`, [html, ...inline]);
-  if (plain !== undefined) top = top === undefined ? plain : multipart('alternative', `=_a.${token}`, [plain, top]);
+  const calendar = calendarEntity(attachments);
+  const alternatives = [plain, top, calendar].filter((one) => one !== undefined);
+  top = alternatives.length === 1 ? alternatives[0] : multipart('alternative', `=_a.${token}`, alternatives);
   return behind.length === 0 ? top! : multipart('mixed', `=_m.${token}`, [top!, ...behind]);
 }
 

@@ -143,7 +143,8 @@ function hasMoreCharacters(text: string, limit: number): boolean {
 function checkContent(body: SendBody, faults: Fault[]): void {
   if (body.templateId === undefined) {
     if (body.subject === undefined) faults.push({ field: 'subject', message: 'is required' });
-    if (!body.html && !body.text)
+    // An empty text that is given is a mail without a body, as SMTP takes it.
+    if (!body.html && body.text === undefined)
       faults.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
   }
   if (body.subject === undefined) return;

@@ -55,7 +55,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['subject', { subject: '{{ s }}', templateVariables: { s: 'x'.repeat(999) } }],
   ['subject', { subject: '{{ s }}', templateVariables: { s: 'a\r\nBcc: x@example.com' } }],
   ['html', { text: undefined }],
-  ['html', { text: '', html: '' }],
+  ['html', { text: undefined, html: '' }],
   ['text', { text: 5 }],
   ['templateId', { templateId: '' }],
   ['templateVariables', { templateVariables: 'x' }],

@@ -113,6 +113,14 @@ test('a retry is the same by its JSON value, however it is written', async () =>
   }
 });
 
+test('an empty text that is given is a mail without a body', async () => {
+  const { text: _, ...rest } = GOOD;
+  assert.equal((await post('/send', JSON.stringify({ ...rest, text: '' }))).status, 202);
+  assert.equal((await post('/send', JSON.stringify(rest))).status, 400);
+  const content = Buffer.from(rig.offered.at(-1)!.content!).toString();
+  assert.match(content, /Content-Type: text\/plain; charset=utf-8\r\n[\s\S]*\r\n\r\n(?:\r\n)?$/);
+});
+
 test('an answer that an earlier version stored under the digest of the bytes is replayed', async () => {
   const first = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
   await rig.database.execute(keepAnswerOperation, {
