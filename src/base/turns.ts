@@ -32,3 +32,12 @@ export function turn(): Promise<void> | undefined {
   }
   return undefined;
 }
+
+/**
+ * Gives the loop back in the middle of a job: to whatever else came in, and then goes on before jobs that have not begun, so that
+ * few are half done at a time.
+ */
+export function pause(): Promise<void> {
+  if (beganMs === undefined) begin();
+  return new Promise((resolve) => waiting.unshift(resolve));
+}

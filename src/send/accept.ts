@@ -9,6 +9,7 @@
 import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { pause, TURN_MS, turn } from '../base/turns.ts';
 import { withFaultsBefore } from '../http/rest-faults.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
@@ -40,8 +41,8 @@ export interface SendRequest {
   /** The key with the place it is unique in, and what an earlier version compared bodies by. */
   idempotency?: { endpoint: string; key: string; bytes(): Uint8Array | string } | undefined;
   dryRun?: boolean | undefined;
-  /** Asked right before the work of making the mail, or of saying all that is wrong with it, where one request has many. */
-  turn?: (() => Promise<void> | undefined) | undefined;
+  /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
+  isOneOfMany?: boolean | undefined;
   /** What is wrong already: the request is refused with these, and with what else is found. */
   faults?: readonly Fault[] | undefined;
 }
@@ -128,27 +129,35 @@ export function createSend(dependencies: SendDependencies): Send {
     work: Work,
   ): Promise<Outcome> => complete(mail, { filled, senderFault: await fault }, work);
 
+  const completeAfterPause = async (mail: CheckedMail, filled: Filled, work: Work): Promise<Outcome> => {
+    await pause();
+    return complete(mail, { filled, senderFault: await senderFault(work.sender, mail.from, isVerified) }, work);
+  };
+
   const make = (mail: CheckedMail, work: Work): Outcome | Promise<Outcome> => {
     const { request, sender } = work;
+    const beganMs = performance.now();
     const filled = fillIn(mail, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
+    // Filling in may take its 50 ms, and composing what came of it as long again.
+    if (performance.now() - beganMs > TURN_MS) return completeAfterPause(mail, filled.value, work);
     const fault = senderFault(sender, mail.from, isVerified);
     return fault instanceof Promise
       ? completeLater(mail, { filled: filled.value, fault }, work)
       : complete(mail, { filled: filled.value, senderFault: fault }, work);
   };
 
-  /** With what has to be waited for before the mail is made: the template, and a turn. */
+  /** With what has to be waited for before the mail is made: the template, and the event loop where others need it too. */
   const makeInTurn = async (checked: CheckedMail, work: Work): Promise<Outcome> => {
     const mail = checked.templateId === undefined ? ok(checked) : await findTemplate(checked, work);
     if (!mail.ok) return mail;
-    const wait = work.request.turn?.();
+    const wait = turn();
     if (wait !== undefined) await wait;
     return make(mail.value, work);
   };
 
-  const refuseInTurn = async (refusal: Failure, value: unknown, request: SendRequest): Promise<Outcome> => {
-    const wait = request.turn?.();
+  const refuseInTurn = async (refusal: Failure, value: unknown): Promise<Outcome> => {
+    const wait = turn();
     if (wait !== undefined) await wait;
     return refuse(withTemplateFaults(refusal, value));
   };
@@ -157,9 +166,11 @@ export function createSend(dependencies: SendDependencies): Send {
     const { account, mode, nowMs } = work.sender;
     const judged = judgeBody(value, validate, { settings: account.settings, mode, nowMs }, before);
     const checked = withFaultsBefore(work.request.faults ?? NO_FAULTS, judged);
-    if (!checked.ok) return refuseInTurn(checked.failure, value, work.request);
+    if (!checked.ok) return refuseInTurn(checked.failure, value);
     const mail = checked.value;
-    return mail.templateId === undefined && work.request.turn === undefined ? make(mail, work) : makeInTurn(mail, work);
+    return mail.templateId === undefined && work.request.isOneOfMany !== true && !mayTakeLong(mail)
+      ? make(mail, work)
+      : makeInTurn(mail, work);
   };
 
   const judgeAhead = async (
@@ -221,6 +232,17 @@ export function createSend(dependencies: SendDependencies): Send {
         ? unkeyed(request)
         : keyed(request, request.idempotency),
   };
+}
+
+/** So many characters with variables are filled in, and text without any composed, within a few milliseconds. */
+const SHORT_LENGTH = 100_000;
+
+/** Whether making the mail may hold the event loop, as loops, filters and long parts may. */
+function mayTakeLong({ html = '', text = '', subject, render }: CheckedMail): boolean {
+  if (html.length + text.length > SHORT_LENGTH) return true;
+  return (
+    render && [subject, html, text].some((part) => part.includes('{%') || (part.includes('{{') && part.includes('|')))
+  );
 }
 
 function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { request, sender, record }: Work): Intake {

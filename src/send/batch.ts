@@ -17,7 +17,6 @@ import {
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
-import { turn } from '../base/turns.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
 import { type Answer, digestOfJson, KEY_LIFETIME_MS, once } from './idempotency.ts';
@@ -117,7 +116,7 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
       caller,
       requestId,
       read: () => ok(message),
-      turn,
+      isOneOfMany: true,
       ...(idempotency !== undefined && {
         idempotency: {
           endpoint: `${BATCH_ENDPOINT}#${index}`,

@@ -5,7 +5,7 @@
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { turn } from '../base/turns.ts';
+import { pause, TURN_MS, turn } from '../base/turns.ts';
 import type { Address } from '../mail/address.ts';
 import { type ComposedMail, compose, type MailToCompose } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
@@ -27,7 +27,7 @@ import type { IntakeEmail, IntakeRecipient } from './intake.ts';
 /** Rendered content beyond this is refused by its length, without being composed first. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
-/** Work of filling in the copies of one mail, of all recipients together; one alone has 200 ms (templates/time-limit.ts). */
+/** Work of filling in the copies of one mail, of all recipients together; one alone has 50 ms (templates/time-limit.ts). */
 const MAX_FILLING_MS = 2_000;
 
 /** What copies may have together in memory; those that are larger than their share of it go to their blobs one by one. */
@@ -118,8 +118,10 @@ async function composeRest(
     const beganMs = threadTimeMs();
     const parts = filled.shared === undefined ? filledFor(mail, sender, recipient, dependencies) : ok(filled.shared);
     if (!parts.ok) return parts;
-    workedMs += threadTimeMs() - beganMs;
+    const fillingMs = threadTimeMs() - beganMs;
+    workedMs += fillingMs;
     if (workedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(filled.groups.length));
+    if (fillingMs > TURN_MS) await pause();
     const content = personalised(parts.value, mail, { sender, recipient }, dependencies);
     const email = composeGroup(mail, sender, { recipients, content }, shared);
     if (!email.ok) return email;

@@ -31,7 +31,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
       // A key's answer is none to a dry run, also where the query is at fault.
       dryRun: request.query.dryRun ?? (request.inputFaults.length > 0 && /[?&]dryRun=/.test(request.url)),
-      turn: undefined,
+      isOneOfMany: false,
       faults: read.ok ? request.inputFaults : [...request.inputFaults, ...read.failure.details],
     });
     return result.ok ? answerOf(result.value) : result;

@@ -8,12 +8,10 @@
  * for nothing.
  */
 import {
-  Context,
-  Drop,
+  type Context,
   type Emitter,
   evalToken,
   type Liquid,
-  type PropertyAccessToken,
   type Template,
   Tokenizer,
   type TopLevelToken,
@@ -21,64 +19,14 @@ import {
   toValue,
   Value,
 } from 'liquidjs';
-import type { Budget } from './budget.ts';
-import { escapeHtml, printable, readProperty } from './value.ts';
+import { isLoop, MAX_NAME_LENGTH, type MailContext, noteWithoutValue, type Report } from './context.ts';
+import { escapeWithin, printable, readProperty } from './value.ts';
+
+/** What stands between the braces of an output. */
+export type Ranged = TopLevelToken & { contentRange: [number, number] };
 
 /** Subject and text are `text`. */
 export type Kind = 'html' | 'text';
-
-/** Of a variable as refusals repeat it. */
-const MAX_NAME_LENGTH = 200;
-
-export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
-
-/** Where one rendering notes what it met. */
-export interface Report {
-  /** Notes a variable without a value. */
-  addMissing(name: string): void;
-  /** Notes a variable whose value is an object. */
-  addObject(name: string): void;
-  /** First names of variables that may be without a value: they print nothing and are not missing. */
-  optional: ReadonlySet<string>;
-  /** Writes the source of an output without a value back, instead of nothing. */
-  keepMissing: boolean;
-  budget: Budget;
-  /** Turns html into text; used for values in text. */
-  reduce(html: string): string;
-}
-
-/** What is told of loops, by `forloop` and `tablerowloop`. */
-const OF_LOOPS: readonly unknown[] = [
-  ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
-  ...['row', 'col', 'col0', 'col_first', 'col_last'],
-];
-
-/** Liquid's other objects stand for literals (nil, empty, blank), and can be compared. */
-function isLoop(value: unknown): boolean {
-  return value instanceof Drop && !('equals' in value);
-}
-
-export class MailContext extends Context {
-  readonly report: Report;
-
-  constructor(liquid: Liquid, values: { variables: object; globals: object }, report: Report) {
-    const renderLimit = report.budget.timeLimit as unknown as Context['renderLimit'];
-    super(values.variables, liquid.options, { sync: true, globals: values.globals }, { liquid, renderLimit });
-    this.report = report;
-  }
-
-  /** Liquid reads and calls whatever an object of its own has, inherited or not; only what is meant to be read can be. */
-  override readProperty(...[of, key]: Parameters<Context['readProperty']>): unknown {
-    return of instanceof Drop && !OF_LOOPS.includes(toValue(key)) ? undefined : super.readProperty(of, key);
-  }
-}
-
-/** Notes that a variable which a tag or filter asks for has no value, unless it may be without one. */
-export function noteWithoutValue(report: Report, token: PropertyAccessToken): void {
-  const [first] = token.props;
-  const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;
-  if (name === undefined || !report.optional.has(name)) report.addMissing(token.getText().slice(0, MAX_NAME_LENGTH));
-}
 
 /** Filters after which the text is html already. */
 const ESCAPING = new Set(['escape', 'escape_once', 'xml_escape', 'newline_to_br']);
@@ -117,6 +65,23 @@ function plainPath(value: Value): (string | number)[] | undefined {
   return path;
 }
 
+export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
+
+const tokenizers = new WeakMap<Liquid, Tokenizer>();
+
+/** One for all outputs, set to the next: making one costs more than reading an output. */
+function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liquid): Tokenizer {
+  let tokenizer = tokenizers.get(liquid);
+  if (tokenizer === undefined) {
+    tokenizer = new Tokenizer('', liquid.options.operators);
+    tokenizers.set(liquid, tokenizer);
+  }
+  tokenizer.input = input;
+  tokenizer.p = begin;
+  tokenizer.N = end;
+  return tokenizer;
+}
+
 export class MailOutput implements Template {
   readonly token: TopLevelToken;
   /** Set when the output is a variable and nothing else: it needs no Liquid to be printed. */
@@ -130,8 +95,8 @@ export class MailOutput implements Template {
   /** The link inside quotes after `=` is an address, not a piece of html. */
   #isHref: boolean;
 
-  constructor(token: TopLevelToken & { contentRange: [number, number] }, liquid: Liquid, kind: Kind) {
-    const tokenizer = new Tokenizer(token.input, liquid.options.operators, undefined, token.contentRange);
+  constructor(token: Ranged, liquid: Liquid, kind: Kind) {
+    const tokenizer = tokenizerFor(token, liquid);
     this.token = token;
     this.#liquid = liquid;
     this.#value = new Value(tokenizer.readFilteredValue(), liquid);
@@ -154,7 +119,7 @@ export class MailOutput implements Template {
 
   /** The same output for a place in text that was made from html. */
   inText(): MailOutput {
-    const copy = new MailOutput(this.token as TopLevelToken & { contentRange: [number, number] }, this.#liquid, 'text');
+    const copy = new MailOutput(this.token as Ranged, this.#liquid, 'text');
     copy.#isHref = this.#isHref;
     return copy;
   }
@@ -210,7 +175,7 @@ export class MailOutput implements Template {
       report.addMissing(this.#name);
       return report.keepMissing ? this.token.getText() : '';
     }
-    const text = printable(value);
+    const text = printable(value, report.budget);
     if (text === undefined) {
       report.addObject(this.#name);
       return '';
@@ -218,7 +183,7 @@ export class MailOutput implements Template {
     // Before it is escaped or reduced, which may take far longer than joining it.
     report.budget.check(text.length);
     if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
-    if (this.#treatment === 'escape') return escapeHtml(text);
+    if (this.#treatment === 'escape') return escapeWithin(text, report.budget);
     return this.#treatment === 'reduce' ? report.reduce(text) : text;
   }
 }

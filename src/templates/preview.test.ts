@@ -30,7 +30,7 @@ test('a preview refuses a subject that a send refuses', async () => {
 test('a preview that makes too much text is refused', async () => {
   const body = { html: '{{a}}'.repeat(1_000), templateVariables: { a: '<'.repeat(50_000) } };
   const error = await refused(api.post('/templates/render', body), 400, 'TEMPLATE_INVALID');
-  assert.match(error.details[0]!.message, /makes too much text/);
+  assert.match(error.details[0]!.message, /makes too much text|takes longer than 50 ms/);
 });
 
 test('a preview fills in, lists what is missing, and judges declared types', async () => {

@@ -6,12 +6,14 @@
  * text template once, with marks in the place of the variables, and then filled in like any other: turning html into text
  * costs a hundred times what filling in does. Otherwise the text is made from the rendered html.
  */
-import { toValueSync } from 'liquidjs';
 import { type Failure, type Fault, failure, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { Budget } from './budget.ts';
-import { type Kind, MailContext, type MailOutput, type Report } from './output.ts';
-import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseFault, parseTemplate } from './parse.ts';
+import { MailContext, type Report } from './context.ts';
+import { drive } from './drive.ts';
+import { parseFault } from './fault.ts';
+import type { Kind, MailOutput } from './output.ts';
+import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseTemplate } from './parse.ts';
 import { createRecent, type Recent } from './recent.ts';
 
 export interface ToRender {
@@ -139,7 +141,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
     if (mail.text !== undefined) rendered.text = fillSource(mail.text, 'text', filling);
     else if (mail.html !== undefined && mail.deriveText && faults.length === 0) {
       // Html without any words, such as a single picture, goes without a text part.
-      rendered.text = deriveText(mail.html, rendered.html!, filling) || undefined;
+      rendered.text = derivedText(mail.html, rendered.html!, filling) || undefined;
     }
     if (faults.length > 0)
       return refuse(failure('TEMPLATE_INVALID', { details: faults, message: templateMessage(faults) }));
@@ -172,7 +174,6 @@ function fillTemplate(
   { template, pieces }: { template: MailTemplate; pieces: Pieces | undefined },
   { mail, report, faults }: Filling,
 ): string {
-  report.budget.begin();
   try {
     return pieces === undefined ? fillWithLiquid(template, mail, report) : fillPieces(pieces, mail, report);
   } catch (error) {
@@ -188,7 +189,7 @@ function parsedOf(source: string, kind: Kind, parsed: MailTemplate | undefined):
 function fillWithLiquid(template: MailTemplate, values: Values, report: Report): string {
   const liquid = liquidFor(template.kind);
   const context = new MailContext(liquid, { variables: values.variables, globals: values.accountVariables }, report);
-  return toValueSync(liquid.renderer.renderTemplates(template.templates, context)) as string;
+  return drive(liquid.renderer.renderTemplates(template.templates, context), report.budget) as string;
 }
 
 /** The caller's value wins over the account's. */
@@ -213,13 +214,20 @@ function fillPieces(pieces: Pieces, values: Values, report: Report): string {
 /** Marks in the place of variables while html is turned into text: two characters of private use around a number. */
 const MARK = /\ue000(\d+)\ue001/;
 
+/** Empty with a fault when the rendering has taken its time already. */
+function derivedText(source: string, html: string, filling: Filling): string {
+  try {
+    return deriveText(source, html, filling);
+  } catch (error) {
+    filling.faults.push({ field: 'html', ...parseFault(error) });
+    return '';
+  }
+}
+
 function deriveText(source: string, html: string, filling: Filling): string {
   const { mail, report } = filling;
-  // Turning the whole into text is our own work, and bounded by itself.
-  report.budget.begin();
   if (!isTemplate(source)) return report.reduce(source);
   const parsed = parsedOf(source, 'html', mail.parsed?.html);
-  report.budget.begin();
   if (!parsed.ok || parsed.value.pieces === undefined) return report.reduce(html);
   const { value: template } = parsed;
   template.derived ??= derivePieces(template.pieces!, report);

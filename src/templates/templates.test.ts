@@ -212,7 +212,7 @@ test('never undefined, null or [object Object]', () => {
   ]) {
     for (const source of [`{{ ${use} }}`, `{% assign z = ${use} %}{{ z }}`]) {
       const failure = refused({ html: source, variables: { v: { a: 1 }, l: [[{ a: 1 }]] } });
-      assert.match(failure.details[0]!.message, /is given an object/, source);
+      assert.match(failure.details[0]!.message, /an object, which cannot be printed/, source);
     }
   }
   const listed =
@@ -285,14 +285,14 @@ test('hostile templates end soon', () => {
     const result = fill({ text, variables: v });
     const tookMs = runningMs() - started;
     assert.equal(result.ok, isFine, text.slice(0, 40));
-    // 200 ms on a quiet machine; the bound here only has to tell linear from quadratic.
+    // 50 ms on a quiet machine; the bound here only has to tell linear from quadratic.
     assert.ok(tookMs < 1_000, `${text.slice(0, 40)} took ${tookMs} ms`);
   }
   const started = runningMs();
   const failure = refused({
-    html: '{% for i in (1..100000) %}{% for j in (1..1000) %}{{ i }}{% endfor %}{% endfor %}',
+    html: '{% for i in (1..10000) %}{% for j in (1..1000) %}{{ i }}{% endfor %}{% endfor %}',
   });
-  assert.match(failure.details[0]!.message, /takes longer than 200 ms/);
+  assert.match(failure.details[0]!.message, /takes longer than 50 ms/);
   assert.ok(runningMs() - started < 1_500);
 });
 

@@ -4,8 +4,11 @@
  * nothing; only when it says that half of the limit has passed, the thread's own processor time decides about the other half.
  */
 
-/** Work of one rendering; an ordinary one takes a tenth of a millisecond. */
-export const RENDER_LIMIT_MS = 200;
+/**
+ * Work of one rendering, all of its parts together; an ordinary one takes a tenth of a millisecond. The event loop waits for it, and
+ * nobody may hold that for more than 100 ms: what may follow the last question (html of 256 KB made into text) takes up to 45 ms.
+ */
+export const RENDER_LIMIT_MS = 50;
 
 /** What Liquid ends a rendering with; parse.ts makes a sentence of it. */
 export const RENDER_LIMIT_EXCEEDED = 'template render limit exceeded';

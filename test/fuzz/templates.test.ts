@@ -1,7 +1,7 @@
 /**
  * Templates and values out of random pieces: whatever they are, they end soon, throw nothing, change no object, print
  * nothing that was not given, and give the same result twice. Bounds in time only have to tell what is bounded from what
- * is not: a rendering may take 200 ms, and the machine may be busy.
+ * is not: a rendering may take 50 ms, and the machine may be busy.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
