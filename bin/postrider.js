@@ -18,15 +18,6 @@ if (Number(process.versions.node.split('.')[0]) >= 26) {
 } else if (existsSync(bundled)) {
   const child = spawn(bundled, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  // npx passes its signals to a shell that dies of them alone, so that the end of that parent is the signal.
-  const parent = process.ppid;
-  if (process.env.npm_lifecycle_event === 'npx') {
-    const timer = setInterval(() => {
-      if (process.ppid === parent) return;
-      clearInterval(timer);
-      child.kill('SIGTERM');
-    }, 500);
-  }
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
 } else {
   console.error(`postrider needs Node 26 or newer; this is ${process.version}. Run npm ci, or install Node 26.`);

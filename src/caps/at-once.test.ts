@@ -32,9 +32,9 @@ const MAKE: Partial<Record<CapName, Make>> = {
     const domain = `${id.slice(4).toLowerCase()}.example.com`;
     return execute(addDomainOperation, { id, accountId, domain, status: 'pending', nowMs: NOW, keys: [] });
   },
-  templates: ({ execute }, accountId) => {
+  templates: ({ execute }, accountId, mode) => {
     const templateId = newId('tpl');
-    const made = { accountId, templateId, name: templateId, content: { ...content, variables: [] }, nowMs: NOW };
+    const made = { accountId, mode, templateId, name: templateId, content: { ...content, variables: [] }, nowMs: NOW };
     return execute(createTemplateOperation, made);
   },
   apiKeys: ({ execute }, accountId, mode) =>

@@ -42,7 +42,7 @@ function unknownAccount(id: string): CommandError {
 const create: Command = {
   words: 'account create',
   usage: '--name N [--plan free|paid|enterprise]',
-  summary: 'make an account with a live and a sandbox key (plan paid unless given)',
+  summary: 'make an account with a live and a sandbox key (plan paid unless told)',
   options: { name: { type: 'string' }, plan: { type: 'string' } },
   positionals: [],
   run: async ({ config, clock, options }) => {

@@ -58,7 +58,7 @@ const EVERYWHERE: NonNullable<ParseArgsConfig['options']> = {
 
 function overview(commands: readonly Command[]): string {
   const lines = commands.map((one) => `  postrider ${`${one.words} ${one.usage}`.trim()}\n      ${one.summary}`);
-  return `${lines.join('\n')}\n\n--json prints one JSON object, --help explains a command, --version prints the version.\n`;
+  return `${lines.join('\n')}\n\n--json prints one JSON object, --help explains a command, --version tells the version.\n`;
 }
 
 function commandHelp(command: Command): string {

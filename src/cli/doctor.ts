@@ -1,6 +1,6 @@
 /**
  * `postrider doctor`: looks at everything that mail depends on and says, line by line, what is well, what to watch and what is
- * broken, with a remedy. Changes nothing itself. Ends with 1 when something is broken.
+ * broken, with a remedy. Mends nothing itself. Ends with 1 when something is broken.
  */
 
 import type { Command, CommandCall } from './command.ts';

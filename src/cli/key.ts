@@ -9,7 +9,7 @@ const SCOPES = ['send', 'full'] as const;
 const create: Command = {
   words: 'key create',
   usage: 'ACCOUNTID [--mode live|sandbox] [--scope send|full] [--allowed-sender X …]',
-  summary: 'make an API key (live and of full scope unless given)',
+  summary: 'make an API key (live and of full scope unless told)',
   options: {
     mode: { type: 'string' },
     scope: { type: 'string' },

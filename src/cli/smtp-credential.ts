@@ -7,7 +7,7 @@ import { withStore } from './store.ts';
 const create: Command = {
   words: 'smtp-credential create',
   usage: 'ACCOUNTID [--mode live|sandbox] [--allowed-sender X …]',
-  summary: 'make an SMTP credential (live unless given)',
+  summary: 'make an SMTP credential (live unless told)',
   options: { mode: { type: 'string' }, 'allowed-sender': { type: 'string', multiple: true } },
   positionals: ['ACCOUNTID'],
   run: async ({ config, clock, options, positionals: [accountId = ''] }) => {

@@ -9,13 +9,10 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const ONE_WISH_MS = 1_000;
 const PARENT_LOOK_MS = 500;
 
-/**
- * npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up; npx passes them to a shell that dies alone. Their
- * child has to see that it is left.
- */
+/** npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up: its child has to see that it is alone. */
 function watchNpm(environment: Record<string, string | undefined>, gone: () => void): void {
-  // Of `npm start` and `npx postrider serve` alone: a script of somebody else's may leave the service running on purpose.
-  if (!['start', 'npx'].includes(environment.npm_lifecycle_event ?? '')) return;
+  // Of `npm start` alone: a script of somebody else's may leave the service running on purpose.
+  if (environment.npm_lifecycle_event !== 'start') return;
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;

@@ -238,3 +238,22 @@ test('values are not expanded, and reach nothing that was not given', async () =
     ['subject'],
   );
 });
+
+test('in the sandbox a template of its own stands before the live one of its name; live sends never see it', async () => {
+  const live = await makeTemplate(rig.database, { name: 'both', subject: 'live', text: 'live' });
+  const frame = await makeTemplate(rig.database, { name: 'both frame', html: '[{{ content }}]' });
+  const sandbox = { mode: 'sandbox' } as const;
+  const own = await makeTemplate(rig.database, { ...sandbox, name: 'both', subject: 'own', text: 'own' });
+  const framed = { subject: 's', html: 'x', layoutId: frame.id };
+  const within = await makeTemplate(rig.database, { ...sandbox, name: 'within', ...framed });
+  assert.equal((await mailOf({ templateId: 'both' })).subject, 'live');
+  assert.equal((await mailOf({ templateId: 'both' }, sandbox)).subject, 'own');
+  assert.equal((await mailOf({ templateId: own.id }, sandbox)).subject, 'own');
+  assert.equal((await mailOf({ templateId: live.id }, sandbox)).subject, 'live');
+  assert.equal((await mailOf({ templateId: 'within' }, sandbox)).html, '[x]');
+  for (const templateId of [own.id, within.id, 'within']) {
+    assert.equal((await refused({ templateId })).code, 'NOT_FOUND', templateId);
+    const dry = await rig.send({ ...TO, templateId }, { dryRun: true });
+    assert.equal(dry.ok, false);
+  }
+});

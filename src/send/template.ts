@@ -20,7 +20,7 @@ export async function applyTemplate(
   sender: Sender,
   { templates }: { templates: TemplateSource },
 ): Promise<Result<CheckedMail>> {
-  const found = await templates.find(sender.account.id, mail.templateId!);
+  const found = await templates.find({ accountId: sender.account.id, mode: sender.mode }, mail.templateId!);
   if (found === undefined) return refuse(unknownTemplate());
   if ('unusable' in found) return refuse(found.unusable);
   const ownSubject = mail.subject === '';

@@ -59,7 +59,10 @@ const shown = {
   version: Type.Integer(),
   createdAt: Type.String({ format: 'date-time' }),
 };
-export const templateSchema = named('Template', { ...shown, updatedAt: Type.String({ format: 'date-time' }) });
+export const templateSchema = named('Template', {
+  ...shown,
+  updatedAt: Type.String({ format: 'date-time' }),
+});
 export const versionSchema = closed(shown, {
   title: 'TemplateVersion',
   description: 'createdAt is that of the version, name the one it had then.',

@@ -336,3 +336,50 @@ test('versions of writes at the same time are counted without gap or double', as
     assert.equal(list.find((one) => one.version === body.version)?.text, body.text);
   }
 });
+
+test('a sandbox key changes no live template, and what it makes exists in the sandbox only', async () => {
+  const sandbox = app.api('acc_modes', 'sandbox');
+  const live = app.api('acc_modes');
+  const shared = await make({ name: 'modes', html: '[{{ content }}]', text: 'live' }, live);
+  const own = await make({ name: 'modes', text: 'sandbox' }, sandbox);
+  assert.equal((await sandbox.get(`/templates/${shared.templateId}`)).body.text, 'live');
+  const path = `/templates/${shared.templateId}`;
+  for (const change of [
+    sandbox.put(path, { name: 'modes', text: 'x' }),
+    sandbox.delete(path),
+    sandbox.post(`${path}/versions/1/restore`),
+  ]) {
+    const error = await refused(change, 403, 'FORBIDDEN');
+    assert.match(error.message, /^A sandbox key may not change a live template/);
+  }
+  const hidden = `/templates/${own.templateId}`;
+  for (const call of [
+    live.get(hidden),
+    live.put(hidden, { name: 'n', text: 'x' }),
+    live.delete(hidden),
+    live.get(`${hidden}/versions`),
+    live.post(`${hidden}/versions/1/restore`),
+    live.post(`${hidden}/render`, {}),
+    live.post('/templates', { name: 'm', html: 'x', layoutTemplateId: own.templateId }),
+    live.post('/templates/render', { html: 'x', layoutTemplateId: own.templateId }),
+  ]) {
+    await refused(call, 404, 'NOT_FOUND');
+  }
+  const idsOf = async (api: Api) =>
+    ((await api.get('/templates')).body as unknown as JsonObject[]).map((one) => one.templateId);
+  assert.deepEqual(await idsOf(live), [shared.templateId]);
+  assert.deepEqual(await idsOf(sandbox), [own.templateId, shared.templateId]);
+  await refused(sandbox.post('/templates', { name: 'modes', text: 'x' }), 409, 'CONFLICT');
+  const user = await make({ name: 'user', html: 'x', layoutTemplateId: shared.templateId }, sandbox);
+  const rendered = () => sandbox.post(`/templates/${user.templateId}/render`, {});
+  assert.equal((await rendered()).body.html, '[x]');
+  assert.equal((await sandbox.put(hidden, { name: 'modes', text: 'changed' })).body.version, 2);
+  assert.equal((await sandbox.post(`${hidden}/versions/1/restore`)).body.text, 'sandbox');
+  // A template of the sandbox does not keep a live layout from being deleted, and says so when it is used.
+  assert.equal((await live.delete(path)).status, 200);
+  assert.match(
+    (await refused(rendered(), 400, 'TEMPLATE_INVALID')).message,
+    /^The layout of this template was deleted/,
+  );
+  assert.equal((await sandbox.delete(hidden)).status, 200);
+});

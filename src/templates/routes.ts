@@ -1,6 +1,6 @@
 /**
- * `/templates`: stored templates, their versions, and previews. They are the account's in both modes; what is another's
- * answers as if it did not exist. What does not parse is refused when it is saved, with line and column, and never stored.
+ * `/templates`: stored templates, their versions, and previews. Live ones are read in both modes; those made with a sandbox key
+ * exist there only. What is another's answers as if it did not exist. What does not parse is refused when it is saved, with line and column, and never stored.
  */
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, type Fault, failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { pause, turn } from '../base/turns.ts';
 import { limitReached } from '../caps/caps.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -41,6 +42,7 @@ import {
   removeTemplateOperation,
   replaceTemplateOperation,
   restoreTemplateOperation,
+  type TemplateKey,
   type TemplateRefusal,
   type Written,
 } from './store.ts';
@@ -67,6 +69,10 @@ const conflict = (field: string, message: string): Failure =>
 
 const REFUSALS: Record<TemplateRefusal, Failure> = {
   'not-found': noSuchTemplate.failure,
+  'is-live': failure('FORBIDDEN', {
+    message:
+      'A sandbox key may not change a live template; make one of the same name with POST /templates, which stands before it in the sandbox, or use a live key of scope full.',
+  }),
   'name-taken': conflict('name', 'Another template of this account has this name; names are unique.'),
   'layout-unknown': failure('NOT_FOUND', {
     message: 'The layoutTemplateId matches no template of this account.',
@@ -79,8 +85,13 @@ const REFUSALS: Record<TemplateRefusal, Failure> = {
   'in-use': conflict('templateId', 'Other templates use this one as their layout; change or delete them first.'),
 };
 
-function keyOf(request: Request<unknown>): { accountId: string; templateId: string } {
-  return { accountId: request.caller.account.id, templateId: request.params.id ?? '' };
+/** Whose templates, as which mode sees them. */
+function ownerOf({ caller }: Request<unknown>): Omit<TemplateKey, 'templateId'> {
+  return { accountId: caller.account.id, mode: caller.mode };
+}
+
+function keyOf(request: Request<unknown>): TemplateKey {
+  return { ...ownerOf(request), templateId: request.params.id ?? '' };
 }
 
 /** All calls below /templates. */
@@ -113,7 +124,7 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
         if (!page.ok) return page;
         const { after, limit } = page.value;
         const before = after === undefined ? null : String(after[0]);
-        const asked = { accountId: request.caller.account.id, before, limit };
+        const asked = { ...ownerOf(request), before, limit };
         const list = await database.execute(listTemplatesOperation, asked);
         return listAnswer(request, list, { after, keyOf: (row) => row.id, show: templateBody });
       },
@@ -134,9 +145,9 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
 }
 
 /** Whether a template with its layout is still within the limits; nothing when it has none. */
-async function judgeWithin(deps: TemplateRouteDeps, accountId: string, content: TemplateContent) {
+async function judgeWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
-  const layout = await deps.database.execute(findTemplateOperation, { accountId, templateId: content.layoutId });
+  const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
   // One that is not there is refused where the template is written.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
@@ -178,15 +189,16 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     request: Request<TemplateRequest>,
     wish: { templateId: string; operation: typeof createTemplateOperation },
   ): Promise<RouteAnswer> => {
-    const accountId = request.caller.account.id;
+    const owner = ownerOf(request);
+    await turn();
     const content = contentOf(request.body);
     const judged = judgeContent(content, request.body);
     if (!judged.ok) return judged;
-    const within = await judgeWithin(deps, accountId, content);
+    const within = await judgeWithin(deps, owner, content);
     if (!within.ok) return within;
     const { templateId } = wish;
-    const made = { accountId, templateId, name: request.body.name, content, nowMs: clock.now() };
-    return writtenAnswer(deps, accountId, await database.execute(wish.operation, made));
+    const made = { ...owner, templateId, name: request.body.name, content, nowMs: clock.now() };
+    return writtenAnswer(deps, owner.accountId, await database.execute(wish.operation, made));
   };
   const shared = {
     tag: 'templates',
@@ -211,7 +223,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceTemplate',
       summary: 'Replace a template; makes a new version',
       description: 'Replaces the whole. Sends from now on use the new version; accepted mail stays as it is.',
-      refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'CONFLICT'],
+      refusals: ['TEMPLATE_INVALID', 'FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       handle: (request: Request<TemplateRequest>) =>
         write(request, { templateId: keyOf(request).templateId, operation: replaceTemplateOperation }),
@@ -221,7 +233,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'deleteTemplate',
       summary: 'Delete a template with all its versions',
       description: 'Mail that was accepted, scheduled mail too, is not touched: it was composed when it was accepted.',
-      refusals: ['NOT_FOUND', 'CONFLICT'],
+      refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
@@ -260,7 +272,7 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'restoreTemplateVersion',
       summary: 'Make a new version that says what an earlier one said',
       description: 'The template keeps the name it has.',
-      refusals: ['NOT_FOUND', 'CONFLICT'],
+      refusals: ['FORBIDDEN', 'NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: templateSchema },
       async handle(request: Request) {
         const version = Number(/^[1-9]\d{0,8}$/.exec(request.params.version ?? '')?.[0]);
@@ -295,10 +307,11 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<Static<typeof renderRequest>>) {
-        const { accountId, templateId } = keyOf(request);
-        const found = isTemplateId(templateId) ? await templates.find(accountId, templateId) : undefined;
+        const { templateId } = keyOf(request);
+        const found = isTemplateId(templateId) ? await templates.find(ownerOf(request), templateId) : undefined;
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
+        await turn();
         const shown = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
         return shown.ok ? answer(shown.value) : shown;
       },
@@ -317,18 +330,20 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<RenderSourcesRequest>) {
+        await turn();
         const content = contentOf(request.body);
         const judged = judgeContent(content);
         if (!judged.ok) return judged;
         const { layoutId } = content;
         let layout: Template | undefined;
         if (layoutId !== null) {
-          const key = { accountId: request.caller.account.id, templateId: layoutId };
+          const key = { ...ownerOf(request), templateId: layoutId };
           layout = await database.execute(findTemplateOperation, key);
           if (!layout) return refuse(REFUSALS['layout-unknown']);
           if (layout.layoutId !== null) return refuse(REFUSALS['layout-has-layout']);
           if (!hasSlot(layout.html)) return refuse(REFUSALS['layout-without-slot']);
         }
+        await pause();
         const sources = layout === undefined ? ok(content) : inLayout(content, layout);
         if (!sources.ok) return sources;
         const toPreview = { ...sources.value, declared: content.variables };

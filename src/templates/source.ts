@@ -4,11 +4,12 @@
  * older than a moment. A change made in this process is felt by the next send, one of another process within a second.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Failure } from '../base/failure.ts';
+import { type Failure, failure } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
-import { ok } from '../base/result.ts';
+import type { Mode } from '../base/mode.ts';
+import { ok, refuse } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
-import { inLayout, type Sources } from './layout.ts';
+import { hasSlot, inLayout, type Sources } from './layout.ts';
 import { isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
 import { createRecent } from './recent.ts';
 import type { ParsedParts } from './render.ts';
@@ -35,11 +36,18 @@ export interface UnusableTemplate {
   unusable: Failure;
 }
 
+/** Live templates keep their layout as it has to be; a template of the sandbox cannot keep a live one. */
+const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
+  message:
+    'The layout of this template was deleted, or can no longer be one; change the layoutTemplateId of the template.',
+  details: [{ field: 'templateId', message: 'has a layout that was deleted, or can no longer be one' }],
+});
+
 type Found = UsableTemplate | UnusableTemplate | undefined;
 
 export interface TemplateSource {
-  /** At once when it is known; undefined when the account has no template of this id or name. */
-  find(accountId: string, reference: string): Found | Promise<Found>;
+  /** At once when it is known; undefined when the account has no template of this id or name that this mode may use. */
+  find(of: { accountId: string; mode: Mode }, reference: string): Found | Promise<Found>;
   /** To be called after the commit of any change of the account's templates. */
   changed(accountId: string): void;
 }
@@ -72,7 +80,10 @@ export function createTemplateSource({ database, clock }: { database: Database; 
     weight: KEPT_BYTES,
     weigh: (_, template) => weightOf(template),
   });
-  const heads = createFreshCache<{ accountId: string; reference: string }, { accountId: string; head: TemplateHead }>({
+  const heads = createFreshCache<
+    { accountId: string; mode: Mode; reference: string },
+    { accountId: string; head: TemplateHead }
+  >({
     clock,
     maxAgeMs: FRESH_MS,
     limit: HEADS_KEPT,
@@ -86,7 +97,10 @@ export function createTemplateSource({ database, clock }: { database: Database; 
   const load = async (head: TemplateHead): Promise<Found> => {
     const found = await database.execute(headVersionsOperation, head);
     if (!found) return undefined;
-    const sources = found.layout === null ? ok(found.own) : inLayout(found.own, found.layout);
+    const { layout } = found;
+    const isLost = head.layoutId !== null && (layout === null || layout.layoutId !== null || !hasSlot(layout.html));
+    const within = layout === null ? ok(found.own) : inLayout(found.own, layout);
+    const sources = isLost ? refuse(LAYOUT_LOST) : within;
     if (!sources.ok) {
       const unusable = { unusable: sources.failure };
       versions.set(nameOf(head), unusable);
@@ -116,8 +130,8 @@ export function createTemplateSource({ database, clock }: { database: Database; 
   };
 
   return {
-    find: (accountId, reference) => {
-      const known = heads.get(`${accountId} ${reference}`, { accountId, reference });
+    find: ({ accountId, mode }, reference) => {
+      const known = heads.get(`${accountId} ${mode} ${reference}`, { accountId, mode, reference });
       if (known instanceof Promise) return known.then((late) => late && use(late.head));
       return known && use(known.head);
     },

@@ -3,6 +3,8 @@
  * that what was found (a free name, a layout that nobody dropped) is still so when the change is written. Versions are
  * written once and never changed.
  */
+
+import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { hasSlot } from './layout.ts';
@@ -19,6 +21,8 @@ const PAGE_LENGTH = 8_000_000;
 
 export interface TemplateKey {
   accountId: string;
+  /** Of the key that asks. The sandbox sees templates of both modes and changes its own; live sees and changes those of live. */
+  mode: Mode;
   templateId: string;
 }
 
@@ -28,18 +32,22 @@ interface VersionRow extends Omit<TemplateVersion, 'variables'> {
 
 const VERSION = `v.template_id AS "id", v.name, v.version, v.type, v.subject, v.html, v.text, v.layout_id AS "layoutId",
    v.variables, v.created_at AS "versionAt"`;
-const PRESENT = `${VERSION}, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
+const PRESENT = `${VERSION}, t.mode, t.created_at AS "createdAt", t.updated_at AS "updatedAt"
    FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version`;
 
 function readVariables<T extends { variables: string }>(row: T): Omit<T, 'variables'> & Pick<Template, 'variables'> {
   return { ...row, variables: JSON.parse(row.variables) as DeclaredVariable[] };
 }
 
-async function findTemplate(tx: Transaction, { accountId, templateId }: TemplateKey): Promise<Template | undefined> {
-  const row = await tx.get<VersionRow & Pick<Template, 'createdAt' | 'updatedAt'>>(
-    `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ?`,
+async function findTemplate(
+  tx: Transaction,
+  { accountId, mode, templateId }: TemplateKey,
+): Promise<Template | undefined> {
+  const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'createdAt' | 'updatedAt'>>(
+    `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
     templateId,
     accountId,
+    mode,
   );
   return row && readVariables(row);
 }
@@ -73,18 +81,22 @@ const LENGTH = 'coalesce(length(v.html), 0) + coalesce(length(v.text), 0) AS "le
 export const listTemplatesOperation = operation(
   'templates.list',
   'read',
-  async (tx, page: { accountId: string; before: string | null; limit: number }): Promise<Rows<Template>> => {
+  async (
+    tx,
+    page: { accountId: string; mode: Mode; before: string | null; limit: number },
+  ): Promise<Rows<Template>> => {
     const found = await tx.all<{ id: string; length: number }>(
       `SELECT t.id, ${LENGTH} FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
-       WHERE t.account_id = ? AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
+       WHERE t.account_id = ? AND t.mode IN ('live', ?) AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
       page.accountId,
+      page.mode,
       page.before ?? 'tpl_~',
       page.limit + 1,
     );
     const { rows, more } = fitting(found, page.limit);
     const templates: Template[] = [];
     for (const { id } of rows) {
-      templates.push((await findTemplate(tx, { accountId: page.accountId, templateId: id })) as Template);
+      templates.push((await findTemplate(tx, { ...page, templateId: id })) as Template);
     }
     return { rows: templates, more };
   },
@@ -125,6 +137,7 @@ export const listVersionsOperation = operation(
 /** Why a template was not written. */
 export type TemplateRefusal =
   | 'not-found'
+  | 'is-live'
   | 'name-taken'
   | 'layout-unknown'
   | 'layout-without-slot'
@@ -139,17 +152,35 @@ async function holdAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.run('UPDATE account SET name = name WHERE id = ?', accountId);
 }
 
-async function isNameTaken(tx: Transaction, { accountId, templateId }: TemplateKey, name: string): Promise<boolean> {
+async function isNameTaken(
+  tx: Transaction,
+  { accountId, mode, templateId }: TemplateKey,
+  name: string,
+): Promise<boolean> {
   const other = await tx.get<{ id: string }>(
-    'SELECT id FROM template WHERE account_id = ? AND name = ?',
+    'SELECT id FROM template WHERE account_id = ? AND name = ? AND mode = ?',
     accountId,
     name,
+    mode,
   );
   return other !== undefined && other.id !== templateId;
 }
 
-async function isUsed(tx: Transaction, templateId: string): Promise<boolean> {
-  return (await tx.get('SELECT 1 AS found FROM template WHERE layout_id = ? LIMIT 1', templateId)) !== undefined;
+/** By others of its mode: templates of the sandbox do not keep a live layout from being changed. */
+async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
+  const user = await tx.get(
+    'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
+    templateId,
+    mode,
+  );
+  return user !== undefined;
+}
+
+/** The template that a key wants to change, or why it may not. */
+async function findToChange(tx: Transaction, key: TemplateKey): Promise<Template | 'not-found' | 'is-live'> {
+  const found = await findTemplate(tx, key);
+  if (found === undefined) return 'not-found';
+  return found.mode === key.mode ? found : 'is-live';
 }
 
 /** What speaks against the layout of this content, or against this content in a layout that others use. */
@@ -158,13 +189,13 @@ async function judgeLayout(
   key: TemplateKey,
   content: TemplateContent,
 ): Promise<TemplateRefusal | undefined> {
-  if (await isUsed(tx, key.templateId)) {
+  if (await isUsed(tx, key)) {
     if (content.layoutId !== null) return 'is-layout';
     if (!hasSlot(content.html)) return 'slot-needed';
   }
   if (content.layoutId === null) return undefined;
   if (content.layoutId === key.templateId) return 'layout-has-layout';
-  const layout = await findTemplate(tx, { accountId: key.accountId, templateId: content.layoutId });
+  const layout = await findTemplate(tx, { ...key, templateId: content.layoutId });
   if (!layout) return 'layout-unknown';
   if (layout.layoutId !== null) return 'layout-has-layout';
   return hasSlot(layout.html) ? undefined : 'layout-without-slot';
@@ -205,10 +236,11 @@ export const createTemplateOperation = operation(
     const refused = await judgeLayout(tx, made, made.content);
     if (refused) return { refused };
     await tx.run(
-      `INSERT INTO template (id, account_id, name, version, layout_id, created_at, updated_at)
-       VALUES (?, ?, ?, 1, ?, ?, ?)`,
+      `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at)
+       VALUES (?, ?, ?, ?, 1, ?, ?, ?)`,
       made.templateId,
       made.accountId,
+      made.mode,
       made.name,
       made.content.layoutId,
       made.nowMs,
@@ -246,7 +278,8 @@ export const replaceTemplateOperation = operation(
   'write',
   async (tx, changed: TemplateToWrite): Promise<Written> => {
     await holdAccount(tx, changed.accountId);
-    return (await findTemplate(tx, changed)) ? addVersion(tx, changed) : { refused: 'not-found' };
+    const present = await findToChange(tx, changed);
+    return typeof present === 'string' ? { refused: present } : addVersion(tx, changed);
   },
 );
 
@@ -256,9 +289,10 @@ export const restoreTemplateOperation = operation(
   'write',
   async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
     await holdAccount(tx, restored.accountId);
-    const present = await findTemplate(tx, restored);
-    const earlier = present && (await findVersion(tx, restored.templateId, restored.version));
-    if (!present || !earlier) return { refused: 'not-found' };
+    const present = await findToChange(tx, restored);
+    if (typeof present === 'string') return { refused: present };
+    const earlier = await findVersion(tx, restored.templateId, restored.version);
+    if (!earlier) return { refused: 'not-found' };
     return addVersion(tx, { ...restored, name: present.name, content: earlier });
   },
 );
@@ -269,15 +303,16 @@ export const removeTemplateOperation = operation(
   'write',
   async (tx, key: TemplateKey): Promise<'removed' | TemplateRefusal> => {
     await holdAccount(tx, key.accountId);
-    if (!(await findTemplate(tx, key))) return 'not-found';
-    if (await isUsed(tx, key.templateId)) return 'in-use';
+    const present = await findToChange(tx, key);
+    if (typeof present === 'string') return present;
+    if (await isUsed(tx, key)) return 'in-use';
     await tx.run('DELETE FROM template_version WHERE template_id = ?', key.templateId);
     await tx.run('DELETE FROM template WHERE id = ? AND account_id = ?', key.templateId, key.accountId);
     return 'removed';
   },
 );
 
-/** Which versions a send by this id or name is made of right now. */
+/** Which versions a send by this id or name is made of right now; in the sandbox one of its own stands before a live one. */
 export interface TemplateHead {
   id: string;
   version: number;
@@ -288,13 +323,16 @@ export interface TemplateHead {
 export const templateHeadOperation = operation(
   'templates.head',
   'read',
-  (tx, asked: { accountId: string; reference: string }) =>
+  (tx, asked: { accountId: string; mode: Mode; reference: string }) =>
     tx.get<TemplateHead>(
       `SELECT t.id, t.version, t.layout_id AS "layoutId", l.version AS "layoutVersion"
        FROM template t LEFT JOIN template l ON l.id = t.layout_id AND l.account_id = t.account_id
-       WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ?`,
+         AND l.mode IN ('live', t.mode)
+       WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
+       ORDER BY t.mode DESC LIMIT 1`,
       asked.accountId,
       asked.reference,
+      asked.mode,
     ),
 );
 

@@ -3,6 +3,7 @@
  * the template itself is a name and the number of its present version.
  */
 import { iso } from '../base/clock.ts';
+import type { Mode } from '../base/mode.ts';
 
 export const TEMPLATE_TYPES = ['transactional', 'marketing'] as const;
 export type TemplateType = (typeof TEMPLATE_TYPES)[number];
@@ -40,6 +41,8 @@ export interface TemplateVersion extends TemplateContent {
 
 /** A template with its present version. */
 export interface Template extends TemplateVersion {
+  /** Of the key that made it; of the sandbox it exists there only. */
+  mode: Mode;
   createdAt: number;
   updatedAt: number;
 }

@@ -34,6 +34,7 @@ export const scenarios: Record<string, Scenario> = {
   'the clock of the sandbox': sandbox.movingTheClock,
   'outcomes played by hand': sandbox.playingByHand,
   templates: templates.templates,
+  'templates of both modes': templates.templatesOfModes,
   'templates at once': templates.templatesAtOnce,
   'what recipients do': templates.reactions,
   endpoints: webhooks.endpoints,

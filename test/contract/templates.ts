@@ -38,7 +38,7 @@ function writing(
   content: Partial<TemplateContent> = {},
 ): TemplateToWrite {
   return {
-    ...{ accountId, name, templateId: stage.id('tpl'), nowMs: stage.nowMs },
+    ...{ accountId, mode: 'live', name, templateId: stage.id('tpl'), nowMs: stage.nowMs },
     content: {
       ...{ type: 'transactional', subject: 'Grüße {{ x }}', html: '<p>é</p>', text: null, layoutId: null },
       variables: [{ name: 'x', type: 'object', required: false, default: { ü: [1, null] } }],
@@ -54,7 +54,8 @@ export const templates: Scenario = async (stage) => {
   const accountId = account.id;
   await stage.act(createAccountOperation, { account, keys: [] });
   const first = writing(stage, accountId, 'first');
-  const key = { accountId, templateId: first.templateId };
+  const mode = 'live' as const;
+  const key = { accountId, mode, templateId: first.templateId };
   const outcomes: string[] = [];
   const create = async (made: TemplateToWrite): Promise<void> => {
     outcomes.push(refusal(await stage.act(createTemplateOperation, made)));
@@ -92,23 +93,85 @@ export const templates: Scenario = async (stage) => {
   await stage.act(findTemplateOperation, key);
   await stage.act(findTemplateOperation, { ...key, accountId: 'acc_other' });
   for (const before of [null, first.templateId, inner.templateId]) {
-    await stage.act(listTemplatesOperation, { accountId, before, limit: 2 });
+    await stage.act(listTemplatesOperation, { accountId, mode, before, limit: 2 });
   }
   for (const before of [null, 2 ** 40, 3, 1]) await stage.act(listVersionsOperation, { ...key, before, limit: 2 });
   await stage.act(listVersionsOperation, { ...key, accountId: 'acc_other', before: null, limit: 2 });
   for (const reference of [inner.templateId, 'inner', 'renamed', 'first', 'nobody']) {
-    const head = await stage.act(templateHeadOperation, { accountId, reference });
+    const head = await stage.act(templateHeadOperation, { accountId, mode, reference });
     if (head) await stage.act(headVersionsOperation, head);
   }
-  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: frame.templateId }), 'in-use');
   assert.equal(
-    await stage.act(removeTemplateOperation, { accountId: 'acc_other', templateId: frame.templateId }),
+    await stage.act(removeTemplateOperation, { accountId, mode: 'live', templateId: frame.templateId }),
+    'in-use',
+  );
+  assert.equal(
+    await stage.act(removeTemplateOperation, { accountId: 'acc_other', mode, templateId: frame.templateId }),
     'not-found',
   );
-  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: inner.templateId }), 'removed');
-  assert.equal(await stage.act(removeTemplateOperation, { accountId, templateId: frame.templateId }), 'removed');
+  assert.equal(
+    await stage.act(removeTemplateOperation, { accountId, mode: 'live', templateId: inner.templateId }),
+    'removed',
+  );
+  assert.equal(
+    await stage.act(removeTemplateOperation, { accountId, mode: 'live', templateId: frame.templateId }),
+    'removed',
+  );
   await stage.act(headVersionsOperation, { id: inner.templateId, version: 1, layoutId: null, layoutVersion: null });
-  await stage.act(listTemplatesOperation, { accountId, before: null, limit: 100 });
+  await stage.act(listTemplatesOperation, { accountId, mode, before: null, limit: 100 });
+};
+
+/** Templates of the sandbox stand before those of live there, and live knows nothing of them. */
+export const templatesOfModes: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const live = writing(stage, accountId, 'same', { html: '[{{ content }}]' });
+  const own = { ...writing(stage, accountId, 'same', { html: '({{ content }})' }), mode: 'sandbox' as const };
+  const user = { ...writing(stage, accountId, 'user', { layoutId: live.templateId }), mode: 'sandbox' as const };
+  const outcomes: string[] = [];
+  const write = async (operation: typeof createTemplateOperation, made: TemplateToWrite): Promise<void> => {
+    outcomes.push(refusal(await stage.act(operation, made)));
+  };
+  await write(createTemplateOperation, live);
+  await write(createTemplateOperation, own);
+  await write(createTemplateOperation, { ...own, templateId: stage.id('tpl') });
+  await write(createTemplateOperation, user);
+  await write(createTemplateOperation, writing(stage, accountId, 'lost', { layoutId: own.templateId }));
+  await write(replaceTemplateOperation, { ...live, mode: 'sandbox' });
+  await write(replaceTemplateOperation, { ...own, mode: 'live' });
+  await write(replaceTemplateOperation, own);
+  assert.deepEqual(outcomes, [
+    ...['written', 'written', 'name-taken', 'written', 'layout-unknown'],
+    ...['is-live', 'not-found', 'written'],
+  ]);
+  const restored = { accountId, version: 1, nowMs: stage.nowMs };
+  for (const [mode, templateId] of [
+    ['sandbox', live.templateId],
+    ['live', own.templateId],
+    ['sandbox', own.templateId],
+  ] as const) {
+    outcomes.push(refusal(await stage.act(restoreTemplateOperation, { ...restored, mode, templateId })));
+    await stage.act(listVersionsOperation, { accountId, mode, templateId, before: null, limit: 9 });
+    await stage.act(findTemplateOperation, { accountId, mode, templateId });
+  }
+  assert.deepEqual(outcomes.slice(-3), ['is-live', 'not-found', 'written']);
+  for (const mode of ['live', 'sandbox'] as const) {
+    const { rows } = await stage.act(listTemplatesOperation, { accountId, mode, before: null, limit: 9 });
+    assert.equal(rows.length, mode === 'live' ? 1 : 3);
+    const found = await stage.act(templateHeadOperation, { accountId, mode, reference: 'same' });
+    assert.equal(found?.id, mode === 'live' ? live.templateId : own.templateId);
+    const byId = await stage.act(templateHeadOperation, { accountId, mode, reference: own.templateId });
+    assert.equal(byId?.id, mode === 'live' ? undefined : own.templateId);
+    const used = await stage.act(templateHeadOperation, { accountId, mode, reference: 'user' });
+    assert.equal(used?.layoutId, mode === 'live' ? undefined : live.templateId);
+  }
+  const remove = (mode: 'live' | 'sandbox', templateId: string) =>
+    stage.act(removeTemplateOperation, { accountId, mode, templateId });
+  assert.equal(await remove('sandbox', live.templateId), 'is-live');
+  assert.equal(await remove('live', own.templateId), 'not-found');
+  assert.equal(await remove('live', live.templateId), 'removed', 'a template of the sandbox keeps no live one');
+  assert.equal(await remove('sandbox', own.templateId), 'removed');
 };
 
 /** Who changes the same templates at the same moment is told what the others did. */
@@ -126,7 +189,7 @@ export const templatesAtOnce: Scenario = async (stage) => {
     writing(stage, accountId, `user ${i}`, { layoutId: frame.templateId }),
   );
   const [removed, ...used] = await Promise.all([
-    stage.database.execute(removeTemplateOperation, { accountId, templateId: frame.templateId }),
+    stage.database.execute(removeTemplateOperation, { accountId, mode: 'live', templateId: frame.templateId }),
     ...users.map((user) => stage.database.execute(createTemplateOperation, user)),
   ]);
   const written = used.filter((one) => 'template' in one).length;

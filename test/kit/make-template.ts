@@ -1,11 +1,13 @@
 /** Puts a template into a store, or a new version of it, without the HTTP surface. */
 import { newId } from '../../src/base/ids.ts';
+import type { Mode } from '../../src/base/mode.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { createTemplateOperation, replaceTemplateOperation, type TemplateToWrite } from '../../src/templates/store.ts';
 import type { Template, TemplateContent } from '../../src/templates/template.ts';
 
 export interface TemplateToMake extends Partial<TemplateContent> {
   accountId?: string;
+  mode?: Mode;
   /** Replaces the template of this id. */
   templateId?: string;
   name: string;
@@ -13,9 +15,9 @@ export interface TemplateToMake extends Partial<TemplateContent> {
 
 /** The stored template; throws when it is refused. */
 export async function makeTemplate(database: Database, wish: TemplateToMake): Promise<Template> {
-  const { accountId = 'acc_test', templateId, name, ...content } = wish;
+  const { accountId = 'acc_test', mode = 'live', templateId, name, ...content } = wish;
   const row: TemplateToWrite = {
-    ...{ accountId, name, templateId: templateId ?? newId('tpl'), nowMs: Date.now() },
+    ...{ accountId, mode, name, templateId: templateId ?? newId('tpl'), nowMs: Date.now() },
     content: {
       type: 'transactional',
       subject: null,
