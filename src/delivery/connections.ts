@@ -44,6 +44,8 @@ export type Opened =
       ok: false;
       evidence: Evidence;
       facts: Pick<AttemptFacts, 'host' | 'address' | 'tls' | 'tlsFallback' | 'dialogue'>;
+      /** Mail that asks for less of its connection may well get one. */
+      forNeed: boolean;
     };
 
 export interface Connections {
@@ -143,10 +145,11 @@ export function openConnections(options: ConnectionOptions): Connections {
       if (!candidates) {
         const goesLast = (host: string): boolean => wanted.avoid.has(host) || hosts.goesLast(host);
         const resolved = await resolveRoute(options.routing, destination, goesLast);
-        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: none };
+        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: none, forNeed: false };
         candidates = resolved.candidates;
       }
-      let failure: Opened | undefined;
+      let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
+      let forNeed = false;
       for (const [index, candidate] of candidates.entries()) {
         if (opening.signal.aborted) break;
         const opened = await openOne(candidate, destination, wanted.tls);
@@ -155,6 +158,7 @@ export function openConnections(options: ConnectionOptions): Connections {
           return { ok: true, line: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
         }
         const { error } = opened;
+        forNeed ||= wanted.tls !== false && (error.stage === 'starttls' || error.stage === 'tls');
         const facts = {
           host: candidate.host,
           address: error.remoteAddress ?? null,
@@ -164,10 +168,11 @@ export function openConnections(options: ConnectionOptions): Connections {
         };
         // An exchanger that may recover weighs more than one that refuses for good.
         const permanent = (error.reply?.code ?? error.local?.code ?? 0) >= 500;
-        if (!failure || !permanent) failure = { ok: false, evidence: evidenceOf(error, relay), facts };
+        if (!failure || !permanent) failure = { evidence: evidenceOf(error, relay), facts };
       }
       const cancelled = { stage: 'connect' as const, cause: 'ECANCELLED', message: 'the attempt was cancelled', relay };
-      return failure && !opening.signal.aborted ? failure : { ok: false, evidence: cancelled, facts: none };
+      const reason = failure && !opening.signal.aborted ? failure : { evidence: cancelled, facts: none };
+      return { ok: false, ...reason, forNeed };
     },
     release: async (line) => {
       if (!line.session.usable) return;

@@ -12,13 +12,19 @@ import { pauseAskedFor, speaksOfConnections } from './pause.ts';
 const MAX_RETURNS_AT_DOOR = 20;
 
 /** Of a session that could not be opened, while `served` others of ours are open. */
-export function signalOfDoor({ evidence, facts }: Opened & { ok: false }, outcome: Outcome, served: number): Signal {
+export function signalOfDoor(
+  { evidence, facts, forNeed }: Opened & { ok: false },
+  outcome: Outcome,
+  served: number,
+): Signal {
   if (evidence.cause === 'ECANCELLED') return { kind: 'nothing' };
   const door = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
   // With sessions of ours inside, a refusal at the door is about their number.
   if (outcome.kind === 'temporary' && door && served > 0) return { kind: 'crowded', served };
   const request = pauseAskedFor(evidence, outcome);
   if (request) return { kind: 'wait', request, refusal: { outcome, host: facts.host } };
+  // What one mail asks of its connection says nothing of the mail behind it.
+  if (forNeed) return { kind: 'nothing' };
   return outcome.kind === 'temporary' || evidence.stage === 'dns' ? { kind: 'unreachable' } : { kind: 'nothing' };
 }
 

@@ -11,6 +11,7 @@ import { fateAt, startTlsPeers, type TlsPeer, trustedCertificates } from '../../
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import { openDns } from '../net/dns.ts';
+import type { DeliveryDeps } from './delivery.ts';
 
 // Before the first verified connection: the authorities are read once.
 tls.setDefaultCACertificates([...tls.getCACertificates(), ...trustedCertificates()]);
@@ -31,12 +32,12 @@ before(async () => {
   rig = await makeRig();
 });
 
-function makeRig(): Promise<Rig> {
+function makeRig(deps: Partial<DeliveryDeps> = {}): Promise<Rig> {
   const allowed = parseCidrs('127.0.0.0/8');
   assert.ok(allowed.ok);
   return deliveryRig({
     routing: { route: { kind: 'mx' }, dns: resolver, mxPort: receivers.port, mxAllow: allowed.cidrs },
-    deps: { timeouts: { tlsMs: 5_000 } },
+    deps: { timeouts: { tlsMs: 5_000 }, ...deps },
   });
 }
 
@@ -96,8 +97,9 @@ for (const requireTls of [false, true, 'verified'] as const) {
   });
 }
 
-test('a handshake that failed is remembered, and TLS is tried again later; a refusal of STARTTLS costs nothing and is asked for each time', async () => {
+test('a handshake that failed is remembered, and TLS is tried again later; a refusal of STARTTLS costs nothing and is asked for each time', async (t) => {
   const own = await makeRig();
+  t.after(() => own.close());
   const broken = receivers.peers.find((peer) => peer.name === 'reset')!;
   const refusing = receivers.peers.find((peer) => peer.name === 's454')!;
   const send = async (peer: TlsPeer, user: string): Promise<void> => {
@@ -130,7 +132,6 @@ test('a handshake that failed is remembered, and TLS is tried again later; a ref
   own.clock.advance(73 * 3_600_000);
   const [id] = await own.send({ to: [`seventh@${broken.domain}`] });
   assert.equal((await outcomeOf(id!, own)).attempt.tls, 'TLSv1.3', 'repaired: encrypted again');
-  await own.close();
 });
 
 test('a pooled session serves only mail that asks for no more than it offers', async () => {
@@ -152,6 +153,19 @@ test('a pooled session serves only mail that asks for no more than it offers', a
   assert.equal(await sessionOf('pool4', 'verified'), verified);
   assert.ok([encrypted, verified].includes(await sessionOf('pool5', true)));
   assert.ok([clear, encrypted, verified].includes(await sessionOf('pool6', false)), 'what asks for nothing takes any');
+});
+
+test('mail that requires TLS and cannot have it holds up none of the mail behind it', async (t) => {
+  const one = await makeRig({ connectionShare: () => 0.01 });
+  t.after(() => one.close());
+  const peer = receivers.peers.find((other) => other.name === 'without')!;
+  const [strict] = await one.store({ to: [`strict@${peer.domain}`], options: { requireTls: true } });
+  const rest: string[] = [];
+  for (let user = 0; user < 10; user += 1) rest.push(...(await one.store({ to: [`behind${user}@${peer.domain}`] })));
+  one.delivery.nudge();
+  assert.equal((await outcomeOf(strict!, one)).type, 'DeliveryDelay');
+  for (const id of rest) assert.equal((await outcomeOf(id, one)).type, 'Delivery');
+  assert.ok(rest.every((id) => one.attempts(id).length === 1));
 });
 
 test('mail that requires TLS bounces when its lifetime ends, and never left in the clear', async () => {
