@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import PostalMime from 'postal-mime';
 import type { JsonObject } from '../kit/api.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { missing } from '../kit/peers.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -17,17 +18,27 @@ const DOMAIN = 'mailboxes.example';
 const skip = missing('postfix', 'openssl') || (process.getuid?.() === 0 ? false : 'a private Postfix needs root');
 let postfix: PrivatePostfix;
 let service: Service;
+let dns: FakeDns;
 
 before(async () => {
   if (skip) return;
   postfix = await startPostfix({ domain: DOMAIN, users: ['ann', 'bob', 'cleo', 'dan'] });
-  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${postfix.port}` } });
-  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  dns = await fakeDns();
+  const env = { POSTRIDER_ROUTE: `smtp://127.0.0.1:${postfix.port}`, POSTRIDER_DNS_SERVERS: dns.server };
+  service = await startService({ env });
+  const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  // Both keys are published, so that mail carries both signatures.
+  const { body: records } = await service.api.get(`/domains/${domainId}/dns-records`);
+  for (const one of records as unknown as JsonObject[]) {
+    if (one.purpose === 'dkim') dns.zone[one.name] = { TXT: [one.value] };
+  }
+  assert.equal((await service.api.post(`/domains/${domainId}/verify`)).body.success, true);
 });
 
 after(async () => {
   await service?.close();
   postfix?.stop();
+  await dns?.close();
 });
 
 async function send(extra: JsonObject): Promise<JsonObject> {
