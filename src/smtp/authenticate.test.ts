@@ -149,3 +149,35 @@ test('log lines of failed log-ins are one line each and hold no secrets', async 
   assert.ok(lines[0]!.includes(rig.credentials.live.username) && lines[0]!.includes('127.0.0.1'));
   talker.destroy();
 });
+
+test('guesses at one user from many addresses are held up over the wire, an unknown user alike; its own address is not', async () => {
+  const waits: number[] = [];
+  const guard = createLoginGuard({ pause: async (ms) => void waits.push(ms) });
+  const { port } = await rig.listen({ guard });
+  const own = rig.credentials.live;
+  (await openSession(port, own)).destroy();
+  const guess = async (username: string, localAddress: string): Promise<string> => {
+    const talker = await connectTalker(port, { localAddress });
+    await talker.reply();
+    await talker.secure();
+    const reply = await talker.say(`AUTH PLAIN ${plainResponse({ username, password: 'wrong' })}`);
+    talker.destroy();
+    return reply;
+  };
+  for (const [network, username] of [
+    [1, own.username],
+    [2, 'smtp_nobody'],
+  ] as const) {
+    waits.length = 0;
+    const replies: string[] = [];
+    for (let i = 1; i <= 20; i += 1) replies.push(await guess(username, `127.0.${network}.${i}`));
+    assert.ok(waits.length >= 5 && waits.every((ms, i) => ms > (waits[i - 1] ?? 249)), `${username}: ${waits}`);
+    assert.deepEqual(new Set(replies.map((reply) => reply.slice(0, 9))), new Set(['535 5.7.8', '421 4.7.0']));
+    // The pauses of this test take no time, so that the line only grows.
+    assert.match(replies.at(-1)!, /^421 4\.7\.0 /, username);
+  }
+  waits.length = 0;
+  assert.match(await guess(own.username, '127.0.0.1'), /^535 /, 'a slip at home');
+  (await openSession(port, own)).destroy();
+  assert.deepEqual(waits, []);
+});

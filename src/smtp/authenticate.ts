@@ -1,6 +1,6 @@
 /**
  * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply after
- * the same work. Failures are counted by address. Each log-in that fails and each exchange that is malformed leaves one line in the
+ * the same work. Failures are counted by address and by user name. Each log-in that fails and each exchange that is malformed leaves one line in the
  * log; names and passwords are never logged, but for names that have the form of ours.
  */
 import { Unavailable } from '../base/failure.ts';
@@ -13,7 +13,7 @@ import { type Credentials, decodeText, readPlain } from './sasl.ts';
 const MALFORMED = '501 5.5.2 the response is not valid Base64 of this mechanism';
 const CANCELLED = '501 5.0.0 authentication cancelled';
 const TOO_LONG = `501 5.5.6 a line of the exchange may have ${AUTH_BYTES} bytes`;
-const TOO_MANY = '421 4.7.0 too many failed log-ins from your address; try again later';
+const TOO_MANY = '421 4.7.0 too many failed log-ins; try again later';
 const NOT_NOW = '454 4.7.0 log-ins cannot be checked right now; try again later';
 const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
 

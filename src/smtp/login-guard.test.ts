@@ -36,7 +36,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 test('delays grow with the failures of one address, are taken in turn, and other addresses have none', async () => {
   const { guard, waits, fail, waitOf } = rig();
   const closes: (boolean | undefined)[] = [];
-  for (let i = 0; i < 12; i += 1) closes.push(await fail('192.0.2.1'));
+  for (let i = 0; i < 12; i += 1) closes.push(await fail('192.0.2.1', `name${i}`));
   assert.deepEqual(waits, [250, 500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual(closes.indexOf(true), 9);
   assert.equal(await waitOf('192.0.2.2'), 0);
@@ -116,7 +116,71 @@ test('names without end are counted together, and no success forgets them', asyn
 
 test('many addresses cost no more than some', async () => {
   const { fail, waitOf } = rig();
-  for (let i = 0; i < 12_000; i += 1) for (let n = 0; n < 6; n += 1) await fail(`a${i}`);
+  for (let i = 0; i < 12_000; i += 1) for (let n = 0; n < 6; n += 1) await fail(`a${i}`, `name${i}`);
   assert.equal(await waitOf('a0'), 0);
   assert.equal(await waitOf('a11999'), 500);
+});
+
+test('guesses at one name from many addresses are slowed together: a score in a minute, however many addresses there are', async () => {
+  const { guard, state, waits, fail } = rig();
+  guard.succeeded('192.0.2.1', 'victim');
+  let checked = 0;
+  for (let i = 0; state.nowMs < 60_000; i += 1) if ((await fail(`stranger${i}`, 'victim')) !== undefined) checked += 1;
+  assert.ok(checked >= 20 && checked <= 25, `${checked} guesses were checked in a minute`);
+  assert.deepEqual(waits.slice(0, 7), [250, 500, 1000, 2000, 4000, 8000, 8000]);
+
+  const before = waits.length;
+  const own = await guard.enter('192.0.2.1', 'victim');
+  own!.failed();
+  assert.equal(waits.length, before, 'an address that the name logged in from waits for nobody, right or wrong');
+  (await guard.enter('stranger0', 'another'))!.undecided();
+  assert.equal(waits.length, before, 'another name is as it was');
+  // The owner's log-ins in between make no room.
+  guard.succeeded('192.0.2.1', 'victim');
+  await fail('stranger-late', 'victim');
+  assert.equal(waits.at(-1), 8000);
+  state.nowMs += 600_000;
+  await fail('stranger-later', 'victim');
+  assert.equal(waits.at(-1), 8000, 'ten minutes without a guess forget them: no further wait');
+  assert.equal(waits.length, before + 1);
+});
+
+test('guesses at one name at one moment from many addresses count as if those before them had failed', async () => {
+  const { guard, waits, releases } = rig({ held: true });
+  const checked: LoginAttempt[] = [];
+  let turnedAway = 0;
+  for (let i = 0; i < 300; i += 1) {
+    void guard.enter(`stranger${i}`, 'victim').then((attempt) => {
+      if (attempt) checked.push(attempt);
+      else turnedAway += 1;
+    });
+  }
+  await turn();
+  assert.equal(checked.length, 10);
+  for (const attempt of checked.slice()) attempt.failed();
+  await turn();
+  assert.deepEqual([waits, turnedAway], [[250, 750, 1750, 3750, 7750, 15_750], 284]);
+  for (const release of releases) release();
+  await turn();
+  assert.equal(checked.length, 16);
+});
+
+test('many who know the password come from as many new addresses at once: nobody waits and nobody is turned away', async () => {
+  const { guard, waits } = rig();
+  const crowd = Array.from({ length: 200 }, async (_, i) => {
+    const attempt = await guard.enter(`server${i}`, 'shared');
+    await turn();
+    attempt!.succeeded();
+  });
+  await Promise.all(crowd);
+  assert.deepEqual(waits, []);
+});
+
+test('a flood of other names does not make a name forgotten that is being slowed', async () => {
+  const { waits, fail } = rig();
+  for (let i = 0; i < 11; i += 1) await fail(`stranger${i}`, 'victim');
+  for (let i = 0; i < 25_000; i += 1) await fail(`bot${i}`, `random${i}`);
+  const before = waits.length;
+  await fail('stranger', 'victim');
+  assert.equal(waits.length, before + 1);
 });

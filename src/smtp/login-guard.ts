@@ -2,17 +2,15 @@
  * Slows down those who guess passwords. A few log-ins from one address are checked at a time: those under way count as if they had
  * failed already. After some failures the next ones are checked one after the other, with a delay between them that doubles with
  * each failure, however many connections it opens; those who would wait too long are turned away. A success forgets the
- * failures of its user name, and time forgets all. Other addresses notice nothing, and a log-in that was right a moment ago never
- * waits here.
+ * failures of its user name, and time forgets all. Other addresses notice nothing unless they guess at the same user name
+ * (name-guard.ts), and a log-in that was right a moment ago never waits here.
  */
+import { decided, FORGET_MS, type Gate, isIdle, keep, newGate, pass } from './gate.ts';
+import { createNameGuard, FREE_NAME_FAILURES } from './name-guard.ts';
 
 const FREE_FAILURES = 5;
-const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 8_000;
-const LONGEST_WAIT_MS = 16_000;
 /** From this many failures on each further one closes its connection. */
 const CLOSING_FAILURES = 10;
-const FORGET_MS = 600_000;
 const ADDRESSES_KEPT = 10_000;
 /** User names of one address whose failures are counted by name; those of all others only time forgets. */
 const NAMES_KEPT = 10;
@@ -20,16 +18,8 @@ const LONGEST_NAME = 48;
 /** No user name: those hold no controls. */
 const OTHERS = '\n';
 
-interface Suspect {
-  failures: number;
+interface AddressGate extends Gate {
   byName: Map<string, number>;
-  lastFailureMs: number;
-  /** When the next log-in may be checked. */
-  freeAtMs: number;
-  /** Log-ins that may be checked and are not decided. */
-  underWay: number;
-  /** Wakes those who wait until one of these is decided. */
-  waiting: (() => void)[];
 }
 
 /** A log-in that may be checked; exactly one of these is to be called in the end. */
@@ -58,73 +48,82 @@ export interface LoginGuardOptions {
 
 export function createLoginGuard(options: LoginGuardOptions = {}): LoginGuard {
   const { nowMs = () => performance.now(), pause = sleep } = options;
-  const suspects = new Map<string, Suspect>();
+  const gates = new Map<string, AddressGate>();
   const friends = new Map<string, number>();
+  const names = createNameGuard(nowMs);
 
-  const suspectAt = (address: string): Suspect => {
-    const known = suspects.get(address);
-    if (known !== undefined) {
-      if (nowMs() - known.lastFailureMs >= FORGET_MS) forgetAll(known);
-      return known;
-    }
-    const suspect = newSuspect();
-    keep(suspects, address, suspect);
-    return suspect;
+  /** A record whose failures are old is as good as new. */
+  const aged = <G extends Gate>(gate: G, forget: (gate: G) => void): G => {
+    if (gate.failures > 0 && nowMs() - gate.lastFailureMs >= FORGET_MS) forget(gate);
+    return gate;
+  };
+
+  const gateOf = (address: string): AddressGate => {
+    const known = gates.get(address);
+    if (known !== undefined) return aged(known, forgetAll);
+    const gate = { ...newGate(), byName: new Map<string, number>() };
+    keep(gates, address, gate, ADDRESSES_KEPT);
+    return gate;
   };
 
   const tidy = (address: string): void => {
-    const suspect = suspects.get(address);
-    if (suspect?.failures === 0 && suspect.underWay === 0 && suspect.waiting.length === 0) suspects.delete(address);
+    const gate = gates.get(address);
+    if (gate !== undefined && isIdle(gate)) gates.delete(address);
   };
 
   const succeeded = (address: string, username: string): void => {
-    const suspect = suspects.get(address);
-    if (suspect !== undefined) forgetName(suspect, username);
+    const gate = gates.get(address);
+    if (gate !== undefined) forgetName(gate, username);
     tidy(address);
-    keep(friends, address, nowMs());
+    keep(friends, address, nowMs(), ADDRESSES_KEPT);
+    names.succeeded(address, username);
   };
 
-  /** Takes the turn; undefined when it would come too late. */
-  const turnMs = (suspect: Suspect): number | undefined => {
-    if (suspect.failures < FREE_FAILURES) return 0;
-    const now = nowMs();
-    const doublings = suspect.failures + suspect.underWay - FREE_FAILURES;
-    const startMs = Math.max(now, suspect.freeAtMs) + Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** doublings);
-    if (startMs - now > LONGEST_WAIT_MS) return undefined;
-    suspect.freeAtMs = startMs;
-    return startMs - now;
+  /** Undefined where the name does not count, for its own addresses. */
+  const passName = async (address: string, username: string): Promise<Gate | 'own' | undefined> => {
+    if (names.gateOf(address, username) === undefined) return 'own';
+    const find = (): Gate => aged(names.gateOf(address, username) ?? newGate(), (gate) => (gate.failures = 0));
+    return pass(find, { freeFailures: FREE_NAME_FAILURES, nowMs, pause });
   };
 
   return {
     enter: async (address, username) => {
-      let suspect = suspectAt(address);
-      while (suspect.failures < FREE_FAILURES && suspect.failures + suspect.underWay >= FREE_FAILURES) {
-        const { waiting } = suspect;
-        await new Promise<void>((resolve) => waiting.push(resolve));
-        suspect = suspectAt(address);
-      }
-      const waitMs = turnMs(suspect);
-      if (waitMs === undefined) return undefined;
-      suspect.underWay += 1;
-      if (waitMs > 0) await pause(waitMs);
-      const decided = (): void => {
-        suspect.underWay -= 1;
-        for (const wake of suspect.waiting.splice(0)) wake();
+      const gate = await pass(() => gateOf(address), { freeFailures: FREE_FAILURES, nowMs, pause });
+      if (gate === undefined) return undefined;
+      const ofName = await passName(address, username);
+      const over = (): void => {
+        decided(gate);
+        if (typeof ofName === 'object') decided(ofName);
       };
+      const dropped = (): void => {
+        tidy(address);
+        names.tidy(username);
+      };
+      if (ofName === undefined) {
+        over();
+        dropped();
+        return undefined;
+      }
       return {
         failed: () => {
-          noteFailure(suspect, username, nowMs());
-          keep(suspects, address, suspect);
-          decided();
-          return suspect.failures >= CLOSING_FAILURES;
+          noteFailure(gate, username, nowMs());
+          keep(gates, address, gate, ADDRESSES_KEPT);
+          if (ofName !== 'own') {
+            ofName.failures += 1;
+            ofName.lastFailureMs = nowMs();
+            names.failed(username, ofName);
+          }
+          over();
+          return gate.failures >= CLOSING_FAILURES;
         },
         succeeded: () => {
-          decided();
+          over();
           succeeded(address, username);
+          names.tidy(username);
         },
         undecided: () => {
-          decided();
-          tidy(address);
+          over();
+          dropped();
         },
       };
     },
@@ -141,32 +140,21 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
-function newSuspect(): Suspect {
-  return { failures: 0, byName: new Map(), lastFailureMs: 0, freeAtMs: 0, underWay: 0, waiting: [] };
-}
-
-function noteFailure(suspect: Suspect, username: string, nowMs: number): void {
+function noteFailure(gate: AddressGate, username: string, nowMs: number): void {
   const name = username.slice(0, LONGEST_NAME);
-  const counted = suspect.byName.has(name) || suspect.byName.size < NAMES_KEPT ? name : OTHERS;
-  suspect.byName.set(counted, (suspect.byName.get(counted) ?? 0) + 1);
-  suspect.failures += 1;
-  suspect.lastFailureMs = nowMs;
+  const counted = gate.byName.has(name) || gate.byName.size < NAMES_KEPT ? name : OTHERS;
+  gate.byName.set(counted, (gate.byName.get(counted) ?? 0) + 1);
+  gate.failures += 1;
+  gate.lastFailureMs = nowMs;
 }
 
-function forgetName(suspect: Suspect, username: string): void {
+function forgetName(gate: AddressGate, username: string): void {
   const name = username.slice(0, LONGEST_NAME);
-  suspect.failures -= suspect.byName.get(name) ?? 0;
-  suspect.byName.delete(name);
+  gate.failures -= gate.byName.get(name) ?? 0;
+  gate.byName.delete(name);
 }
 
-function forgetAll(suspect: Suspect): void {
-  suspect.failures = 0;
-  suspect.byName.clear();
-}
-
-/** Puts the entry behind all others; the one that was touched longest ago makes way. */
-function keep<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > ADDRESSES_KEPT) map.delete(map.keys().next().value as string);
+function forgetAll(gate: AddressGate): void {
+  gate.failures = 0;
+  gate.byName.clear();
 }
