@@ -72,7 +72,8 @@ function commandOf({ language, code, runsOn, line }: Block): string {
   if (language === 'python') return `python3 - <<'${end}'\n${code}${end}\n`;
   if (language !== 'sh') throw new Error(`line ${line}: no way to run ${language}; say why it is not run here`);
   if (!runsOn) return code;
-  return `setsid bash -c '${code.replaceAll("'", "'\\''")}' > said 2>&1 &
+  return `: > said
+setsid bash -c '${code.replaceAll("'", "'\\''")}' > said 2>&1 &
 until [ -s said ]; do kill -0 $! || { cat said; exit 1; }; sleep 0.1; done
 cat said; kill -TERM -- -$!; wait $! || true
 `;
