@@ -173,8 +173,10 @@ test('between two questions of the clock there is no more work than one filter m
   };
   for (const name of FILTERS.keys()) {
     const [, args] = argumentsOf(name);
+    unasked = 0;
     run(`{% for k in (1..20) %}{{ few | ${name}: ${args} }}{{ a | ${name} }}{% endfor %}`);
   }
   assert.ok(most > ASK_EVERY, 'work is charged');
-  assert.ok(most <= ASK_EVERY + 200_000, `${most} units of work without a question`);
+  // What a call is given is charged at once, and what it makes of that is about as much again.
+  assert.ok(most <= ASK_EVERY + 400_000, `${most} units of work without a question`);
 });
