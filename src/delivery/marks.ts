@@ -6,11 +6,11 @@
  */
 import type { Log } from '../base/log.ts';
 import { markOperation } from '../messages/messages.ts';
-import { needsMark } from '../queue/queue.ts';
+import { needsMark, openMarkLimit } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import type { Held } from './window.ts';
 
-export const WATCH_MS = 5_000;
+export const WATCH_MS = 1_500;
 /** A row that was claimed so often and is still under suspicion is watched to the end: it may kill late. */
 const CLAIMED_OFTEN = 100;
 /** Before the next try when the storage refuses the mark. */
@@ -20,12 +20,14 @@ export interface MarkDeps {
   database: Database;
   log: Log;
   watchMs: number;
+  /** Whether anything may be tried at the moment. */
+  open(): boolean;
   /** These have been tried for long enough: they bring no process down. */
   onCleared(held: Held[]): void;
 }
 
 export interface Marks {
-  /** Marks those that need it; undefined, after a pause, when the storage refuses and nothing may be tried. */
+  /** Marks those that need it, when so many more may be; undefined when the storage refuses, or nothing may be tried. */
   set(group: Held[]): Promise<{ end(): void } | undefined>;
   /** Takes the mark off what is put back. */
   lift(held: Held[]): void;
@@ -35,6 +37,7 @@ const UNMARKED = { end: () => undefined };
 
 export function openMarks(deps: MarkDeps): Marks {
   const { database, log } = deps;
+  const limit = openMarkLimit();
 
   const write = async (held: Held[], tried: boolean): Promise<boolean> => {
     try {
@@ -56,7 +59,14 @@ export function openMarks(deps: MarkDeps): Marks {
     set: async (group) => {
       const marked = group.filter((one) => needsMark(one.job));
       if (marked.length === 0) return UNMARKED;
+      if (!(await limit.enter(marked.length, deps.open))) return undefined;
+      let inLimit = true;
+      const leave = (): void => {
+        if (inLimit) limit.leave(marked.length);
+        inLimit = false;
+      };
       if (!(await write(marked, true))) {
+        leave();
         await new Promise((resolve) => setTimeout(resolve, REFUSED_PAUSE_MS));
         return undefined;
       }
@@ -64,8 +74,14 @@ export function openMarks(deps: MarkDeps): Marks {
         const harmless = marked.filter((one) => one.state === 'trying' && one.job.fence < CLAIMED_OFTEN);
         lift(harmless);
         deps.onCleared(harmless);
+        leave();
       }, deps.watchMs);
-      return { end: () => clearTimeout(timer) };
+      return {
+        end: () => {
+          clearTimeout(timer);
+          leave();
+        },
+      };
     },
     lift,
   };

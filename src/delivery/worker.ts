@@ -144,6 +144,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     database,
     log,
     watchMs: deps.suspectWatchMs ?? WATCH_MS,
+    open,
     onCleared: (held) => {
       for (const one of held) window.clear(one);
       void intake.claim();
@@ -169,7 +170,11 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     suspectsAfterMs: deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS,
     destinationOf: (job) => (job.mode === 'sandbox' ? SANDBOX : destinationOf(routing, job.recipient)),
     destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
-    onWaiting: (held) => schedule.add(held),
+    onWaiting: (held) => {
+      // The one that is tried alone waits for no other, since the next of its kind waits for it.
+      schedule.add(held, { first: held.suspect });
+      if (held.suspect) schedule.wake();
+    },
     isPaused: (destination) => destinations.pauseOf(destination) !== undefined,
     onPaused: (held) => results.putOff(held),
     onParked: (held) => {

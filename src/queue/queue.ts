@@ -13,7 +13,7 @@
  * - The first time, every row that was held is under suspicion: crashes becomes 1, whatever was being done with it.
  * - From then on its holder marks the row before it tries it, and takes the mark off when it is put back or has been tried
  *   for long without harm. Only a lease that ends under the mark counts. A row that merely waits stays as it is, however
- *   often its holders die.
+ *   often its holders die. Few rows are under the mark at once (mark-limit.ts), so that few are left to be tried alone.
  * - Rows with two crashes are suspects: a holder takes one at a time, and none while it is young, so that what else was
  *   being tried at the time is cleared, and a process that is killed again and again takes nobody along.
  * - At three a row is not tried any more. So the guilty one costs three crashes. An innocent one would have to be in the
@@ -37,6 +37,7 @@ export {
   type NewWork,
   nextWorkSeq,
 } from './enqueue.ts';
+export { type MarkLimit, openMarkLimit } from './mark-limit.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 export { isFreeOnly } from './take-over.ts';
 

@@ -46,8 +46,8 @@ export interface Lane<J> {
 }
 
 export interface Lanes<J> {
-  /** Takes a job in; false when its lane is full. */
-  admit(laneId: string, job: J): boolean;
+  /** Takes a job in, at the end of its lane or with `first` at its front; false when its lane is full. */
+  admit(laneId: string, job: J, options?: { first: boolean }): boolean;
   /** The next job that may start now; it counts as in flight until ended(). */
   next(): { lane: Lane<J>; job: J } | undefined;
   ended(lane: Lane<J>, slow: boolean): void;
@@ -141,10 +141,11 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   };
 
   return {
-    admit: (laneId, job) => {
+    admit: (laneId, job, { first } = { first: false }) => {
       const lane = laneOf(laneId);
       if (sizeOf(lane) >= windowOf(lane)) return false;
-      lane.queue.push(job);
+      if (first) lane.queue.splice(lane.head, 0, job);
+      else lane.queue.push(job);
       rows[kind(lane)] += 1;
       list(lane);
       return true;

@@ -15,7 +15,7 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
-import { isFreeOnly, isSuspect, needsMark, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { isFreeOnly, isSuspect, needsMark, openMarkLimit, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { createAlarm } from './alarm.ts';
 import { watchClock } from './clock-watch.ts';
@@ -52,9 +52,11 @@ const SLOW_AFTER_MS = 2_000;
 const CRASH_DELAY_MS = 60_000;
 const STOP_PATIENCE_MS = 5_000;
 /** What was being sent when the process died is sent again when everything else has had this time to flow. */
-const SUSPECTS_AFTER_MS = 30_000;
+const SUSPECTS_AFTER_MS = 15_000;
 /** A request that has run for so long brings no process down (queue.ts). */
-const SUSPECT_WATCH_MS = 5_000;
+const SUSPECT_WATCH_MS = 1_500;
+/** As the start of what has not started. */
+const WAITS = Number.POSITIVE_INFINITY;
 
 export interface WebhookDeps {
   database: Database;
@@ -85,6 +87,8 @@ interface Carried extends Tellable {
   leaseUntilMs: number;
   startedMs: number;
   lost: boolean;
+  /** Counts as the one row that is tried alone. */
+  alone: boolean;
 }
 
 export function startWebhooks(deps: WebhookDeps): Webhooks {
@@ -98,6 +102,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   const flying = new Map<Carried, Lane<Carried>>();
   const settler = createSettler({ database, clock, log, onSettled });
   const alarm = createAlarm();
+  const limit = openMarkLimit();
   const leases = createLeases<Carried>(database, settler.pending);
   const heedClock = watchClock({ clock, database, log, crashPauseMs: CRASH_DELAY_MS });
   const startedAt = performance.now();
@@ -122,29 +127,61 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   /** The job is in our hand no more. */
   function leave(job: Carried): void {
     leases.drop(job);
-    if (!isSuspect(job)) return;
+    clear(job);
+  }
+
+  function clear(job: Carried): void {
+    if (!job.alone) return;
+    job.alone = false;
     suspects -= 1;
     // The next one may come; after many crashes there are many.
     alarm.nudge();
   }
 
+  /**
+   * Marks the row that needs it, when one more may be tried so; answers what ends the watch over it, or undefined when the process
+   * stops before. Rejects when the storage refuses.
+   */
+  async function underMark(job: Carried): Promise<(() => void) | undefined> {
+    if (!needsMark(job)) return () => undefined;
+    if (!(await limit.enter(1, () => !stopping))) return undefined;
+    let watch: NodeJS.Timeout | undefined;
+    let inLimit = true;
+    const end = (): void => {
+      clearTimeout(watch);
+      if (inLimit) limit.leave(1);
+      inLimit = false;
+    };
+    try {
+      await leases.mark(job, true);
+    } catch (error) {
+      end();
+      throw error;
+    }
+    watch = setTimeout(() => {
+      void leases.mark(job, false).catch(() => undefined);
+      clear(job);
+      end();
+    }, SUSPECT_WATCH_MS);
+    return end;
+  }
+
   async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {
-    job.startedMs = performance.now();
+    job.startedMs = WAITS;
     flying.set(job, lane);
     let slow = lane.slow;
-    let watch: NodeJS.Timeout | undefined;
+    let unmark: (() => void) | undefined;
     try {
-      if (needsMark(job)) {
-        await leases.mark(job, true);
-        watch = setTimeout(() => void leases.mark(job, false).catch(() => undefined), SUSPECT_WATCH_MS);
-      }
+      unmark = await underMark(job);
+      if (unmark === undefined) throw new Unavailable('the process stops');
+      job.startedMs = performance.now();
       const outcome = await postEvent({ http: deps.http, target: job.target, event: job.event, nowMs: clock.now() });
       slow = outcome.latencyMs >= SLOW_AFTER_MS;
       settleOutcome(job, outcome);
     } catch (error) {
       failed(job, error as Error);
     }
-    clearTimeout(watch);
+    unmark?.();
     flying.delete(job);
     leave(job);
     lanes.ended(lane, slow);
@@ -242,11 +279,11 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
         settleUntried({ ...row, event }, 'the secret of this endpoint cannot be read any more; rotate it and retry');
         continue;
       }
-      const job: Carried = { ...row, event, target, leaseUntilMs, startedMs: 0, lost: false };
-      if (isSuspect(job)) suspects += 1;
+      const job: Carried = { ...row, event, target, leaseUntilMs, startedMs: 0, lost: false, alone: isSuspect(row) };
+      if (job.alone) suspects += 1;
       leases.take(job);
       if (stopping) giveBack(job);
-      else if (!lanes.admit(job.webhookId, job)) {
+      else if (!lanes.admit(job.webhookId, job, { first: isSuspect(job) })) {
         setAside(job);
         setAsideOf.set(job.webhookId, (setAsideOf.get(job.webhookId) ?? 0) + 1);
       }
@@ -316,6 +353,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     const before = performance.now() - SLOW_AFTER_MS;
     const hanging = new Set<Lane<Carried>>();
     for (const [job, lane] of flying) {
+      if (job.startedMs === WAITS) continue;
       if (job.startedMs > before) break;
       hanging.add(lane);
     }

@@ -44,6 +44,6 @@ startDelivery({
     for (;;);
   },
   pollMs: 20,
-  suspectsAfterMs: 2_000,
+  suspectsAfterMs: 6_000,
 });
 writeSync(1, 'serving\n');
