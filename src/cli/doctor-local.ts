@@ -1,12 +1,12 @@
 /** What the doctor can tell without the network: settings, data directory, disk, database and secret key. */
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
-import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { type Config, unknownSettings } from '../config.ts';
 import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
 import { isHttps } from '../send/send.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { marksOf } from '../storage/free-space.ts';
 import { secretKeyFile } from '../storage/secret-key.ts';
 import type { Environment } from './command.ts';
 import { pendingMigrations, withStore } from './store.ts';
@@ -96,17 +96,34 @@ export function checkDataDirectory(config: Config): Check[] {
   return checks.length > 0 ? checks : [{ name, status: 'ok', message: folder }];
 }
 
+/** The disks under the data directory and under a folder of blobs elsewhere, against the marks at which intake stops. */
 export async function checkDisk(config: Config): Promise<Check[]> {
-  const name = 'disk space';
-  const { path: folder } = dataDirectory(config.dataDir);
-  if (!existsSync(folder)) return [];
-  const { bavail, blocks, bsize } = await statfs(folder);
-  const freeBytes = bavail * bsize;
-  const markBytes = Math.min(config.minFreeBytes, (blocks * bsize) / 10);
-  const message = `${Math.round(freeBytes / 1e6)} MB free, intake stops below ${Math.round(markBytes / 1e6)} MB`;
-  if (freeBytes < markBytes) return [{ name, status: 'fail', message, remedy: 'Free space or use a larger disk.' }];
-  if (freeBytes < 2 * markBytes) return [{ name, status: 'warn', message, remedy: 'Free space before it runs out.' }];
-  return [{ name, status: 'ok', message }];
+  const blobs = config.blobs.kind === 'disk' ? config.blobs.folder : undefined;
+  const { path: folder, blobsFolder } = dataDirectory(config.dataDir, blobs);
+  const checks: Check[] = [];
+  for (const one of blobs === undefined ? [folder] : [folder, blobsFolder]) {
+    if (!existsSync(one)) continue;
+    const { freeBytes, neededBytes, freeInodes, neededInodes } = await marksOf(one, config.minFreeBytes);
+    const where = one === folder ? '' : ` (${one})`;
+    const [free, needed] = [freeBytes, neededBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
+    checks.push({
+      ...{ name: 'disk space', message: `${free} free, intake stops below ${needed}${where}` },
+      ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free space'),
+    });
+    if (neededInodes === 0) continue;
+    checks.push({
+      name: 'inodes',
+      message: `${freeInodes} free, intake stops below ${Math.ceil(neededInodes)}${where}`,
+      ...levelOf({ free: freeInodes, needed: neededInodes }, 'Remove small files'),
+    });
+  }
+  return checks;
+}
+
+function levelOf(room: { free: number; needed: number }, remedy: string): Pick<Check, 'status' | 'remedy'> {
+  if (room.free < room.needed) return { status: 'fail', remedy: `${remedy}, or use a larger disk.` };
+  if (room.free < 2 * room.needed) return { status: 'warn', remedy: `${remedy} before it runs out.` };
+  return { status: 'ok' };
 }
 
 function checkServing(folder: string): Check {

@@ -14,21 +14,36 @@ export interface FreeSpace {
   shortage: string | undefined;
 }
 
-/**
- * Looks at the disk under `folder`. It is short with free bytes below the smaller of `minFreeBytes` and 10 % of the disk, or
- * free inodes below the smaller of 1,000 and 10 %. A file system that cannot be asked counts as short.
- */
+export interface Marks {
+  freeBytes: number;
+  /** The smaller of the setting and 10 % of the disk. */
+  neededBytes: number;
+  freeInodes: number;
+  /** The smaller of 1,000 and 10 %; 0 where the file system does not count them. */
+  neededInodes: number;
+}
+
+/** What is free on the disk under `folder`, and the marks below which intake stops. Rejects when the file system cannot be asked. */
+export async function marksOf(folder: string, minFreeBytes: number): Promise<Marks> {
+  const { bsize, blocks, bavail, files, ffree } = await statfs(folder);
+  return {
+    freeBytes: bavail * bsize,
+    neededBytes: Math.min(minFreeBytes, (blocks * bsize) / 10),
+    freeInodes: ffree,
+    neededInodes: Math.min(MIN_FREE_INODES, files / 10),
+  };
+}
+
+/** Looks at the disk under `folder`. It is short below one of the marks; a file system that cannot be asked counts as short. */
 export async function freeSpace(folder: string, minFreeBytes: number): Promise<FreeSpace> {
   try {
-    const { bsize, blocks, bavail, files, ffree } = await statfs(folder);
-    const freeBytes = bavail * bsize;
-    const neededBytes = Math.min(minFreeBytes, (blocks * bsize) / 10);
+    const { freeBytes, neededBytes, freeInodes, neededInodes } = await marksOf(folder, minFreeBytes);
     let shortage: string | undefined;
     if (freeBytes < neededBytes) {
       const [free, needed] = [freeBytes, neededBytes].map((bytes) => Math.round(bytes / 1e6));
       shortage = `the disk has ${free} MB free, and ${needed} MB are needed`;
-    } else if (files > 0 && ffree < Math.min(MIN_FREE_INODES, files / 10)) {
-      shortage = `the disk has ${ffree} free inodes only`;
+    } else if (freeInodes < neededInodes) {
+      shortage = `the disk has ${freeInodes} inodes free, and ${Math.ceil(neededInodes)} are needed`;
     }
     return { freeBytes, shortage };
   } catch (error) {

@@ -51,7 +51,7 @@ test('a directory that this user may not write to, new or used before', { skip }
     await closed(0o500),
     `${dataDir}/serving.lock cannot be opened: this user may not write to ${dataDir}; chown it to the user of the service, ${ELSEWHERE}`,
   );
-  const made = await runCommand(['account', 'create', '--name', 'One'], { dataDir, wrapper });
+  const made = await runCommand(['migrate'], { dataDir, wrapper });
   assert.equal(made.code, 0, made.stderr);
   assert.match(await closed(0o500), new RegExp(`${dataDir}/serving.lock cannot be opened: this user may not write to`));
   chmodSync(path.join(dataDir, 'postrider.db'), 0o400);

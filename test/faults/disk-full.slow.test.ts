@@ -8,17 +8,18 @@ import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statfsSync, writeS
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
+import type { JsonObject } from '../kit/api.ts';
 import { notAllowed } from '../kit/peers.ts';
-import { type Service, startService } from '../kit/start-service.ts';
+import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages } from './ledger.ts';
 
 const MEGABYTE = 1_000_000;
 
-function mountSmallDisk(): { folder: string; unmount: () => void } {
+function mountSmallDisk(options = 'size=64m'): { folder: string; unmount: () => void } {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-small-'));
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0700', 'tmpfs', folder], { stdio: 'pipe' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `${options},mode=0700`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
     rmdirSync(folder);
     throw error;
@@ -82,6 +83,86 @@ test('intake stops at the mark and takes up again when there is room', { skip, t
     rmSync(ballast);
     await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
+  } finally {
+    await service.close();
+  }
+});
+
+/** The doctor's check of this name. */
+async function doctorOf(dataDir: string, name: string, env: Record<string, string> = {}): Promise<JsonObject> {
+  const { stdout } = await runCommand(['doctor', '--json'], { dataDir, env });
+  return (JSON.parse(stdout) as { checks: JsonObject[] }).checks.find((one) => one.name === name)!;
+}
+
+test('of the two marks of space the smaller one counts', { skip, timeout: 240_000 }, async (t) => {
+  const disk = mountSmallDisk();
+  t.after(() => disk.unmount());
+  // 10 % of 64 MiB are 6.7 MB.
+  const env = { POSTRIDER_MIN_FREE_BYTES: '3000000' };
+  const service = await startService({ dataDir: disk.folder, env });
+  try {
+    const first = fill(disk.folder, 5 * MEGABYTE);
+    const until = performance.now() + 2_500;
+    await waitUntil('the disk to be looked at twice', async () => {
+      assert.equal((await service.anonymous.get('/ready')).status, 200, 'below 10 %, and above the setting');
+      return performance.now() > until;
+    });
+    assert.equal((await send(service)).status, 202);
+    const near = await doctorOf(disk.folder, 'disk space', env);
+    assert.match(`${near.status} ${near.message}`, /^warn \d MB free, intake stops below 3 MB$/);
+    rmSync(first);
+    const second = fill(disk.folder, 2 * MEGABYTE);
+    await waitUntil('the mark to be noticed', async () => (await send(service)).status === 503);
+    assert.match((await service.anonymous.get('/ready')).text, /[12] MB free, and 3 MB are needed/);
+    assert.equal((await doctorOf(disk.folder, 'disk space', env)).status, 'fail');
+    rmSync(second);
+    await waitUntil('intake to take up again', async () => (await send(service)).status === 202);
+  } finally {
+    await service.close();
+  }
+});
+
+test('a disk without inodes refuses, says so, and loses nothing', { skip, timeout: 240_000 }, async (t) => {
+  const disk = mountSmallDisk('size=64m,nr_inodes=600');
+  t.after(() => disk.unmount());
+  const service = await startService({ dataDir: disk.folder });
+  const acknowledged: string[] = [];
+  const large = 'y'.repeat(100_000);
+  const sendLarge = async (): Promise<number> => {
+    const answer = await send(service, large);
+    if (answer.status === 202) acknowledged.push(answer.body.data.messageId);
+    return answer.status;
+  };
+  try {
+    assert.equal(await sendLarge(), 202);
+    const files: string[] = [];
+    try {
+      for (;;) {
+        files.push(path.join(disk.folder, `ballast${files.length}`));
+        closeSync(openSync(files.at(-1)!, 'w'));
+      }
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC', 'control: none is left');
+    }
+    // Before the mark is noticed a blob finds no inode, afterwards nothing is taken at all.
+    assert.equal(await sendLarge(), 503);
+    const ready = await waitUntil('the mark to be noticed', async () => {
+      const answer = await service.anonymous.get('/ready');
+      return answer.status === 503 && answer;
+    });
+    assert.match(ready.text, /\d inodes free, and 60 are needed/);
+    assert.equal((await send(service)).status, 503, 'small mail too');
+    assert.equal((await doctorOf(disk.folder, 'inodes')).status, 'fail');
+    for (const file of files) rmSync(file, { force: true });
+    await waitUntil('intake to take up again', async () => (await sendLarge()) === 202);
+    await service.kill('SIGKILL');
+    await service.restart();
+    const stored = (await allMessages(service.sandboxApi)).map((one) => one.messageId);
+    assert.deepEqual(
+      acknowledged.filter((id) => !stored.includes(id)),
+      [],
+      'lost',
+    );
   } finally {
     await service.close();
   }
