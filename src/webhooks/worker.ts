@@ -15,12 +15,13 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
-import { isFreeOnly, isSuspect, needsMark, openMarkLimit, PARK_AFTER_CRASHES } from '../queue/queue.ts';
+import { isFreeOnly, isSuspect, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
 import { createAlarm } from './alarm.ts';
 import { watchClock } from './clock-watch.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
 import { createLeases, LEASE_MS } from './leases.ts';
+import { createMarks } from './marks.ts';
 import { giveNotices, type Notify } from './notices.ts';
 import { postEvent } from './request.ts';
 import { settledOf, type Tellable, untriedOf } from './settled.ts';
@@ -53,8 +54,6 @@ const CRASH_DELAY_MS = 60_000;
 const STOP_PATIENCE_MS = 5_000;
 /** What was being sent when the process died is sent again when everything else has had this time to flow. */
 const SUSPECTS_AFTER_MS = 15_000;
-/** A request that has run for so long brings no process down (queue.ts). */
-const SUSPECT_WATCH_MS = 1_500;
 /** As the start of what has not started. */
 const WAITS = Number.POSITIVE_INFINITY;
 
@@ -102,8 +101,8 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   const flying = new Map<Carried, Lane<Carried>>();
   const settler = createSettler({ database, clock, log, onSettled });
   const alarm = createAlarm();
-  const limit = openMarkLimit();
   const leases = createLeases<Carried>(database, settler.pending);
+  const mark = createMarks<Carried>({ write: leases.mark, open: () => !stopping, onCleared: clear });
   const heedClock = watchClock({ clock, database, log, crashPauseMs: CRASH_DELAY_MS });
   const startedAt = performance.now();
   let stopping = false;
@@ -138,41 +137,13 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     alarm.nudge();
   }
 
-  /**
-   * Marks the row that needs it, when one more may be tried so; answers what ends the watch over it, or undefined when the process
-   * stops before. Rejects when the storage refuses.
-   */
-  async function underMark(job: Carried): Promise<(() => void) | undefined> {
-    if (!needsMark(job)) return () => undefined;
-    if (!(await limit.enter(1, () => !stopping))) return undefined;
-    let watch: NodeJS.Timeout | undefined;
-    let inLimit = true;
-    const end = (): void => {
-      clearTimeout(watch);
-      if (inLimit) limit.leave(1);
-      inLimit = false;
-    };
-    try {
-      await leases.mark(job, true);
-    } catch (error) {
-      end();
-      throw error;
-    }
-    watch = setTimeout(() => {
-      void leases.mark(job, false).catch(() => undefined);
-      clear(job);
-      end();
-    }, SUSPECT_WATCH_MS);
-    return end;
-  }
-
   async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {
     job.startedMs = WAITS;
     flying.set(job, lane);
     let slow = lane.slow;
     let unmark: (() => void) | undefined;
     try {
-      unmark = await underMark(job);
+      unmark = await mark(job);
       if (unmark === undefined) throw new Unavailable('the process stops');
       job.startedMs = performance.now();
       const outcome = await postEvent({ http: deps.http, target: job.target, event: job.event, nowMs: clock.now() });
