@@ -216,6 +216,20 @@ export const settings = {
     () => [...ROLES],
   ),
   uploadTtlSeconds: setting('UPLOAD_TTL_SECONDS', '900', 'how long upload URLs live', integer(1, 86_400), () => 900),
+  contentDays: setting(
+    'CONTENT_DAYS',
+    '30',
+    'for how many days the content of mail is kept at most, whatever `retainContent` asks for',
+    integer(1, 30),
+    () => 30,
+  ),
+  eventDays: setting(
+    'EVENT_DAYS',
+    '90',
+    'for how many days messages, events and the log of webhooks are kept',
+    integer(7, 3650),
+    () => 90,
+  ),
   logLevel: setting(
     'LOG_LEVEL',
     'info',

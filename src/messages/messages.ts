@@ -69,7 +69,6 @@ export {
   type IdempotencyPlace,
   namedBlobsOperation,
   type Removed,
-  type RetentionBatch,
   removeContentOperation,
   removeEmailsOperation,
   removeIdempotencyOperation,

@@ -21,25 +21,32 @@ export interface Removed {
 
 const UNFINISHED = `('scheduled', 'queued', 'sending', 'delayed')`;
 
+export interface ContentBatch extends RetentionBatch {
+  /** The same for content that is kept 7 days: earlier than `beforeMs` where the operator keeps content for less than 30 days. */
+  beforeOf7DaysMs: number;
+}
+
 /** Content of finished emails whose time is over. */
 export const removeContentOperation = operation(
   'messages.removeContent',
   'write',
-  async (tx, batch: RetentionBatch): Promise<Removed> => {
-    const rows = await tx.all<{ seq: number; blob_key: string | null }>(
-      `SELECT seq, blob_key FROM email WHERE content_until IS NOT NULL AND content_until <= ? AND NOT EXISTS
+  async (tx, batch: ContentBatch): Promise<Removed> => {
+    const rows = await tx.all<{ seq: number; blob_key: string | null; content_until: number }>(
+      `SELECT seq, blob_key, content_until FROM email
+       WHERE content_until IS NOT NULL AND content_until <= ? AND (retain <> '7d' OR content_until <= ?) AND NOT EXISTS
          (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ${UNFINISHED})
        ORDER BY content_until LIMIT ?`,
       batch.beforeMs,
+      batch.beforeOf7DaysMs,
       batch.limit,
     );
     const blobKeys: string[] = [];
     for (const row of rows) {
       // A message that was moved at this moment keeps its content for longer.
       const removed = await tx.run(
-        'UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ? AND content_until <= ?',
+        'UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL WHERE seq = ? AND content_until = ?',
         row.seq,
-        batch.beforeMs,
+        row.content_until,
       );
       if (removed === 1 && row.blob_key !== null) blobKeys.push(row.blob_key);
     }

@@ -48,6 +48,8 @@ export function startDeliveryRole(
     clock,
     log,
     alsoNamed: (keys) => database.execute(uploadedBlobsOperation, keys),
+    contentDays: config.contentDays,
+    eventDays: config.eventDays,
   });
   return {
     delivery,

@@ -9,7 +9,7 @@ import type { Blobs } from '../storage/blobs.ts';
 import { newBlobKey } from '../storage/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs-disk.ts';
 import type { Database } from '../storage/database.ts';
-import { startHousekeeping } from './housekeeping.ts';
+import { type HousekeepingDeps, startHousekeeping } from './housekeeping.ts';
 
 const DAY = 86_400_000;
 let rig: Rig;
@@ -19,14 +19,14 @@ before(async () => {
 after(() => rig.close());
 
 /** One round of its own; `orphanMs` 0 makes two rounds enough. */
-async function rounds(count = 1, alsoNamed?: (keys: string[]) => Promise<string[]>): Promise<void> {
+async function rounds(count = 1, deps: Partial<HousekeepingDeps> = {}): Promise<void> {
   const keeping = startHousekeeping({
     database: rig.storage.database,
     blobs: rig.blobs,
     clock: rig.clock,
     log: silentLog,
     orphanMs: 0,
-    ...(alsoNamed ? { alsoNamed } : {}),
+    ...deps,
   });
   for (let i = 0; i < count; i += 1) await keeping.run();
   await keeping.stop();
@@ -61,6 +61,36 @@ test('content past its time goes, that of unfinished messages stays; messages go
   );
   assert.equal(rig.rows('SELECT 1 FROM email').length, 1);
   assert.equal((await blobKeys()).length, 1, 'the content of the unfinished one is still there');
+});
+
+test('the settings keep content for less than was asked for, and messages for as long as they say', async () => {
+  const [month] = await rig.store({ to: ['month@k.example'] });
+  const [week] = await rig.store({ to: ['week@k.example'], retain: '7d' });
+  finish(month!);
+  finish(week!);
+  const found = (having: string): string[] =>
+    rig
+      .rows<{ recipient: string }>(
+        `SELECT recipient FROM message m JOIN email e ON e.seq = m.email_seq
+         WHERE recipient LIKE '%@k.example' AND ${having} ORDER BY recipient`,
+      )
+      .map((row) => row.recipient);
+  const withContent = (): string[] => found('content IS NOT NULL');
+  rig.clock.advance(6.5 * DAY);
+  await rounds(1, { contentDays: 10, eventDays: 10 });
+  assert.deepEqual(withContent(), ['month@k.example', 'week@k.example']);
+  rig.clock.advance(1 * DAY);
+  await rounds(1, { contentDays: 10, eventDays: 10 });
+  assert.deepEqual(withContent(), ['month@k.example'], 'seven days are seven days where ten are allowed');
+  await rounds(1, { contentDays: 7, eventDays: 10 });
+  assert.deepEqual(withContent(), []);
+  assert.equal(found('1 = 1').length, 2);
+  const [later] = await rig.store({ to: ['later@k.example'], retain: '7d' });
+  finish(later!);
+  rig.clock.advance(3 * DAY);
+  await rounds(1, { contentDays: 3, eventDays: 10 });
+  assert.deepEqual(withContent(), [], 'also what was to be kept for seven');
+  assert.deepEqual(found('1 = 1'), ['later@k.example'], 'messages of more than ten days are gone');
 });
 
 test('more than one batch goes in one round, also behind unfinished ones', async () => {
@@ -157,16 +187,16 @@ test('orphans go after two looks and a day; what a row or an upload names never 
   age(orphan, Date.now() - 2 * DAY);
   age(upload, Date.now() - 2 * DAY);
   for (const key of named) age(key, Date.now() - 2 * DAY);
-  await rounds(1, uploads);
+  await rounds(1, { alsoNamed: uploads });
   assert.ok((await blobKeys()).includes(orphan), 'one look is not enough');
-  await rounds(2, uploads);
+  await rounds(2, { alsoNamed: uploads });
   assert.ok(!(await blobKeys()).includes(orphan));
   const fresh = await rig.blobs.put(Buffer.from('being accepted'));
   age(fresh, Date.now());
   rig.clock.advance(3 * DAY);
-  await rounds(1, uploads);
+  await rounds(1, { alsoNamed: uploads });
   rig.clock.advance(-6 * DAY);
-  await rounds(1, uploads);
+  await rounds(1, { alsoNamed: uploads });
   const left = await blobKeys();
   for (const key of [...named, upload, fresh]) assert.ok(left.includes(key), key);
 });

@@ -1,5 +1,5 @@
 /**
- * Removes what is kept no longer: content past its time, uploads, messages and events older than 90 days, idempotency records,
+ * Removes what is kept no longer: content past its time, uploads, messages and events past theirs, idempotency records,
  * the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour, in small batches
  * with a pause between them, so that sending never waits for it.
  *
@@ -18,8 +18,9 @@ import {
   makePartitionsOperation,
   namedBlobsOperation,
   PARTITION_MS,
+  RETAIN_MS,
   type Removed,
-  type RetentionBatch,
+  type Retain,
   removeContentOperation,
   removeEmailsOperation,
   removeIdempotencyOperation,
@@ -34,7 +35,6 @@ import { keepUploads } from './upload-keeping.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const KEEP_MS = 90 * DAY_MS;
 const SANDBOX_KEEP_MS = 7 * DAY_MS;
 const SANDBOX_ITEMS = 1_000;
 const BATCH = 200;
@@ -50,6 +50,10 @@ export interface HousekeepingDeps {
   /** Which of these blobs are named by rows of other folders (uploads). */
   alsoNamed?: (keys: string[]) => Promise<string[]>;
   intervalMs?: number;
+  /** For how long content is kept at most, whatever was asked for. */
+  contentDays?: number;
+  /** For how long messages, their events and the log of webhooks are kept. */
+  eventDays?: number;
   /** How long a blob must stay unnamed between two looks; monotonic. */
   orphanMs?: number;
 }
@@ -61,6 +65,8 @@ export interface Housekeeping extends Running {
 
 export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const { database, blobs, clock, log } = deps;
+  const keepMs = (deps.eventDays ?? 90) * DAY_MS;
+  const contentMs = (deps.contentDays ?? 30) * DAY_MS;
   /** Blobs that no row named, with the monotonic ms of the first look. */
   let unnamed = new Map<string, number>();
   let stopping = false;
@@ -103,9 +109,12 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     return total;
   };
 
-  const withBlobs = (op: Operation<RetentionBatch, Removed>, beforeMs: number): Promise<number> =>
+  const removeContent = (nowMs: number): Promise<number> =>
     drain(async () => {
-      const removed = await database.execute(op, { beforeMs, limit: BATCH });
+      // What is kept for less than was asked for goes as much earlier than it says.
+      const beforeOf = (retain: Retain): number => nowMs + Math.max(0, RETAIN_MS[retain] - contentMs);
+      const batch = { beforeMs: beforeOf('30d'), beforeOf7DaysMs: beforeOf('7d'), limit: BATCH };
+      const removed = await database.execute(removeContentOperation, batch);
       await removeBlobs(removed.blobKeys);
       return removed.count;
     });
@@ -206,13 +215,13 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   const round = async (): Promise<void> => {
     const nowMs = clock.now();
-    const batch = { beforeMs: nowMs - KEEP_MS, limit: BATCH };
+    const batch = { beforeMs: nowMs - keepMs, limit: BATCH };
     const sandbox = { beforeMs: nowMs - SANDBOX_KEEP_MS, limit: BATCH, perAccount: SANDBOX_ITEMS };
     const removed = {
-      contents: await withBlobs(removeContentOperation, nowMs),
-      weeks: await dropWeeks(nowMs - KEEP_MS),
+      contents: await removeContent(nowMs),
+      weeks: await dropWeeks(nowMs - keepMs),
       // What of a week that was not dropped whole is left a week later goes row by row.
-      emails: await removeEmails(nowMs - KEEP_MS - (database.dialect === 'postgres' ? PARTITION_MS : 0)),
+      emails: await removeEmails(nowMs - keepMs - (database.dialect === 'postgres' ? PARTITION_MS : 0)),
       submissions: await uploads.removeOverdue(nowMs),
       usedFiles: await uploads.removeUsedFiles(nowMs),
       idempotencyRecords: await removeIdempotency(nowMs),

@@ -283,7 +283,8 @@ export const keeping: Scenario = async (stage) => {
   assert.equal((await stage.act(submissionOperation, { accountId, mode: 'live', id: unkept.id }))?.files.length, 2);
   await stage.act(removeUsedFilesOperation, { ...sweep, rowsFromMs: stage.nowMs });
   assert.equal(await stage.act(submissionOperation, { accountId, mode: 'live', id: unkept.id }), null);
-  const last = await stage.act(removeContentOperation, { beforeMs: stage.nowMs + 40 * DAY, limit: 10 });
+  const beforeMs = stage.nowMs + 40 * DAY;
+  const last = await stage.act(removeContentOperation, { beforeMs, beforeOf7DaysMs: beforeMs, limit: 10 });
   assert.equal(last.count, 0, 'the message is still to be sent, and so its files are');
   assert.equal((await stage.act(submissionOperation, { accountId, mode: 'live', id: kept.id }))?.files.length, 2);
 };

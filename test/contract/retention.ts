@@ -26,6 +26,7 @@ const DAY = 24 * HOUR;
 export const emails: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const beforeMs = stage.nowMs + DAY;
+  const content = { beforeMs, beforeOf7DaysMs: beforeMs };
   const idempotency = { endpoint: '/send', bodyHash: Buffer.from('h'), status: 202, expiresAtMs: stage.nowMs };
   const made = ['zz/1', 'zz/2', 'zz/3'].map((blobKey) =>
     acceptance(stage, {
@@ -44,9 +45,9 @@ export const emails: Scenario = async (stage) => {
   await stage.act(namedBlobsOperation, ['zz/1', 'zz/2', 'zz/9']);
   await stage.act(namedBlobsOperation, []);
   await stage.act(stillNamedBlobsOperation, ['zz/1', 'zz/9']);
-  await stage.act(removeContentOperation, { beforeMs: stage.nowMs, limit: 10 });
-  assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 1 })).count, 1);
-  assert.equal((await stage.act(removeContentOperation, { beforeMs, limit: 10 })).count, 1);
+  await stage.act(removeContentOperation, { ...content, beforeMs: stage.nowMs, limit: 10 });
+  assert.equal((await stage.act(removeContentOperation, { ...content, limit: 1 })).count, 1);
+  assert.equal((await stage.act(removeContentOperation, { ...content, limit: 10 })).count, 1);
   const some = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: null });
   const rest = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: some.next });
   assert.equal(some.count + rest.count, 2);

@@ -20,6 +20,7 @@ import {
   acceptOperation,
   type DeliveryJob,
   type EmailOptions,
+  RETAIN_MS,
   type Retain,
 } from '../../src/messages/messages.ts';
 import { openDns } from '../../src/net/dns.ts';
@@ -175,7 +176,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
       nowMs,
       emails: [email],
       retain,
-      contentUntilMs: nowMs + 30 * 86_400_000,
+      contentUntilMs: nowMs + RETAIN_MS[retain],
       sendAtMs: mail.sendAtMs ?? null,
       expiresAtMs,
       from: email.headerFrom,
