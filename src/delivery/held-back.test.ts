@@ -45,7 +45,8 @@ test('a domain that is removed while recipients of one email wait is felt by the
 test('one look for due mail passes over all of a suspended account, however much it is', async () => {
   const [rig, sink] = await rigWithSink({ pollMs: 3_600_000 });
   const account = (id: string, status: string) =>
-    rig.tamper(`INSERT INTO account VALUES ('${id}', 'x', 'paid', '${status}', 2000000, '{}', 0)`);
+    rig.tamper(`INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
+       VALUES ('${id}', 'x', 'paid', '${status}', 2000000, '{}', 0)`);
   account('acc_suspended', 'suspended');
   account('acc_active', 'active');
   const many = Array.from({ length: 450 }, (_, index) => `${index}@y.example`);

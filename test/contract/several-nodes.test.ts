@@ -105,7 +105,13 @@ test('a delay whose commit was not acknowledged and that is recorded again is on
   const { messageId } = recipients[0]!;
   const [job] = await claim(nodes[0]!);
   const event = { id: 'evt_delay', type: 'DeliveryDelay', detail: {} } as const;
-  const delay: Settlement = { ...delivered(job!), to: 'delayed', nextAttemptAtMs: Date.now() + MINUTE, event };
+  const attempt = {
+    ...{ time: new Date().toISOString(), durationMs: 1, host: null, address: null, tls: null },
+    ...{ dialogue: [], reply: null, outcome: 'delayed' as const },
+  };
+  const delay: Settlement = {
+    ...{ ...delivered(job!), attempt, to: 'delayed', nextAttemptAtMs: Date.now() + MINUTE, event },
+  };
   assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, []);
   assert.deepEqual((await nodes[0]!.execute(settleOperation, [delay])).lost, [job!.seq]);
   const found = write(async (tx) => [

@@ -87,7 +87,8 @@ test('a stop sends away those who wait, and does not tell them that none came', 
   }
 });
 
-test('five hundred who wait at once each get their own mail', async () => {
+test('five hundred who wait at once each get their own mail, where the operator allows so many', async () => {
+  await service.cli('account', 'set', service.live.accountId, '--limit', 'inboxWaits=500');
   const people = Array.from({ length: 500 }, (_, index) => `person${index}@example.com`);
   const waiting = people.map((to) => wait(`to=${to}&timeoutSeconds=60`));
   await Promise.all(people.map((to) => send({ to })));
