@@ -19,7 +19,10 @@ function setUp() {
   /** How many slots may run, each having its session at once. */
   const allowed = (destination: Destination = one): number => {
     let count = 0;
-    for (; destinations.mayOpen(destination); count += 1) destination.active += 1;
+    for (; destinations.mayOpen(destination); count += 1) {
+      destinations.began(destination);
+      destination.opening -= 1;
+    }
     destination.active -= count;
     return count;
   };
@@ -51,6 +54,31 @@ test('one slot again when nothing was heard of it for 10 minutes, and when nobod
   hear(answer);
   hear({ kind: 'unreachable' });
   assert.equal(allowed(), 1);
+});
+
+test('a first slot that hears nothing holds up the next one for a while only; after a pause there is one probe, however long', () => {
+  const { clock, destinations, one, hear } = setUp();
+  const slots = (): number => {
+    for (; destinations.mayOpen(one); one.opening -= 1) destinations.began(one);
+    return one.active;
+  };
+  assert.equal(slots(), 1);
+  clock.advance(MX_CONNECTIONS.patienceMs - 1);
+  assert.equal(slots(), 1);
+  clock.advance(1);
+  assert.equal(slots(), 2);
+  clock.advance(100 * MX_CONNECTIONS.patienceMs);
+  assert.equal(slots(), 3);
+  for (let i = 0; i < 20; i += 1) {
+    clock.advance(MX_CONNECTIONS.patienceMs);
+    assert.ok(slots() <= MX_CONNECTIONS.initial);
+  }
+  hear(wait());
+  clock.advance(MINUTE);
+  one.active = 0;
+  assert.equal(slots(), 1);
+  clock.advance(10 * MINUTE);
+  assert.equal(slots(), 1);
 });
 
 test('while sessions are in the making no more of them are begun than are open', () => {

@@ -10,7 +10,8 @@
  *     │                              │
  *     └──────── time is up ──────────┘
  *
- * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope; after a pause a transaction.
+ * - Probing: not heard of in the last 10 minutes: one slot, until the peer answers an envelope; after a pause a transaction. One
+ *   recipient may stall at a cold start while the peer would serve others: without a pause, one more slot each `patienceMs`.
  * - Open: as many slots as the limit, which begins at `initial` (after a pause at half of what it was), grows by one when as many
  *   messages as it allows connections have gone through, and shrinks by a quarter when no connection can be made. As many
  *   connections may be in the making as there are open ones: a peer that allows N never sees more than 2N at once.
@@ -33,17 +34,19 @@ export interface ConnectionLimits {
   initial: number;
   floor: number;
   ceiling: number;
+  /** How long a silent first slot holds up the next one. */
+  patienceMs: number;
 }
 
 /** Postfix: default_destination_concurrency_limit is 20, initial_destination_concurrency 5. */
-export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20 };
-export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50 };
+export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20, patienceMs: 30_000 };
+export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50, patienceMs: 2_000 };
 
 /** What is left of limits that hold for several processes together; never less than one connection. */
 export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
   if (share === 1) return limits;
   const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
-  return { initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
+  return { ...limits, initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
 }
 
 /** What a transmission says of its destination. */
@@ -78,6 +81,8 @@ export interface Destination {
   /** Those of them that have no session yet. */
   opening: number;
   limit: number;
+  /** Unix ms at which its latest slot began. */
+  beganMs: number;
   /** Unix ms at which it last answered an envelope. */
   answeredMs: number;
   /** The connections that the peer allows; kept until more are taken. */
@@ -93,6 +98,8 @@ export interface Destinations {
   of(key: string): Destination;
   /** Whether one more slot may run now. */
   mayOpen(destination: Destination): boolean;
+  /** A slot begins, without a session yet. */
+  began(destination: Destination): void;
   /** The pause it is in now. */
   pauseOf(key: string): Pause | undefined;
   /** Whether it answered in the last 10 minutes. */
@@ -158,7 +165,7 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     if (all.size >= sweepAt) forgetIdle();
     const { initial } = limitsOf(key);
     found = {
-      ...{ key, active: 0, opening: 0, limit: initial, answeredMs: Number.NEGATIVE_INFINITY },
+      ...{ key, active: 0, opening: 0, limit: initial, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
       ...{ learned: undefined, pause: undefined, stalled: false },
     };
     all.set(key, found);
@@ -216,6 +223,8 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
       case 'stalled':
         // One recipient may stall while the peer serves others.
         if (destination.answeredMs >= startedMs) return false;
+        // A relay falls silent over a recipient of somebody else's: that says nothing of all the others.
+        if (destination.key === RELAY) return false;
         destination.stalled = true;
         break;
       case 'wait':
@@ -236,8 +245,17 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     mayOpen: (destination) => {
       if (isPaused(destination)) return false;
       const { active, opening } = destination;
-      if (!isProvenNow(destination)) return active < 1;
+      if (!isProvenNow(destination)) {
+        const isOverdue =
+          !destination.pause && clock.now() - destination.beganMs >= limitsOf(destination.key).patienceMs;
+        return active < 1 || (isOverdue && active < Math.floor(limitOf(destination)));
+      }
       return active < Math.floor(limitOf(destination)) && opening < Math.max(1, active - opening);
+    },
+    began: (destination) => {
+      destination.active += 1;
+      destination.opening += 1;
+      destination.beganMs = clock.now();
     },
     pauseOf: (key) => {
       const found = all.get(key);

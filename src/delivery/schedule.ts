@@ -236,8 +236,7 @@ export function openSchedule({ destinations, slots }: ScheduleOptions): Schedule
         const { owner, proven } = row;
         const { destination } = queue;
         count(owner, proven, 1);
-        destination.active += 1;
-        destination.opening += 1;
+        destinations.began(destination);
         want(queue);
         return { queue, destination, owner, proven, opening: true };
       }

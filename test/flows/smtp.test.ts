@@ -119,7 +119,9 @@ test('credentials: made over the API and the command line, listed, revoked; not 
   assert.match(smtpCredentialId, /^smtp_/);
   assert.ok(username && password && made.body.mode === 'sandbox');
   const listed = (await service.api.get('/smtp-credentials')).body as unknown as JsonObject[];
-  assert.deepEqual(listed[0], { smtpCredentialId, username, mode: 'sandbox', createdAt: made.body.createdAt });
+  assert.deepEqual(listed[0], {
+    ...{ smtpCredentialId, username, mode: 'sandbox', allowedSenders: [], createdAt: made.body.createdAt },
+  });
   assert.ok(!JSON.stringify(listed).includes(password));
   const talker = await open({ username, password });
   const byCommand = await service.cli('smtp-credential', 'create', service.live.accountId, '--mode', 'sandbox');
