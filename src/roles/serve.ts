@@ -169,7 +169,12 @@ async function startRoles(
   parts.hints.listen('webhooks', () => webhooks?.nudge());
   let app: HttpApp | undefined;
   let smtp: SmtpRole | undefined;
-  const nudges = { nudgeDelivery, nudgeWebhooks };
+  // What the API and SMTP call after they have accepted mail, which comes before webhooks.
+  const acceptedMail = (): void => {
+    webhooks?.giveWay();
+    nudgeWebhooks();
+  };
+  const nudges = { nudgeDelivery, nudgeWebhooks: acceptedMail };
   const handover = delivery ?? noHandover;
   // One for both: what the API revokes is refused over SMTP at once.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });

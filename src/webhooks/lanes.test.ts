@@ -67,3 +67,30 @@ test('a quick answer makes a lane normal again', () => {
   assert.equal(lanes.room('a'), 5);
   assert.equal(lanes.inFlight(), 0);
 });
+
+test('lanes whose job is not allowed now are passed over, and lose nothing', () => {
+  const lanes = createLanes<string>(LIMITS);
+  fill(lanes, 'a', 1);
+  fill(lanes, 'b', 1);
+  fill(lanes, 'c', 1);
+  assert.equal(lanes.next((job) => job === 'c0')?.job, 'c0');
+  assert.equal(
+    lanes.next(() => false),
+    undefined,
+  );
+  assert.deepEqual(
+    startAll(lanes).map((one) => one.job),
+    ['a0', 'b0'],
+  );
+});
+
+test('an allowed lane behind any number of others is found after a few looks', () => {
+  const lanes = createLanes<string>(LIMITS);
+  for (let i = 0; i < 1_000; i += 1) fill(lanes, `many${i}`, 1);
+  fill(lanes, 'other', 1);
+  const found = Array.from({ length: 10 }, () => lanes.next((job) => job === 'other0')?.job);
+  assert.deepEqual(
+    found.filter((job) => job !== undefined),
+    ['other0'],
+  );
+});

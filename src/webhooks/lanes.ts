@@ -31,6 +31,8 @@ export const LANE_LIMITS: LaneLimits = {
   slowWindow: 60,
 };
 
+/** Lanes looked at for one that may start; the others come first at the next look. */
+const MOST_LOOKS = 200;
 /** Lanes remembered as slow while nothing of theirs is in memory; beyond, they start as normal again. */
 const REMEMBERED = 20_000;
 
@@ -48,8 +50,8 @@ export interface Lane<J> {
 export interface Lanes<J> {
   /** Takes a job in, at the end of its lane or with `first` at its front; false when its lane is full. */
   admit(laneId: string, job: J, options?: { first: boolean }): boolean;
-  /** The next job that may start now; it counts as in flight until ended(). */
-  next(): { lane: Lane<J>; job: J } | undefined;
+  /** The next job that may start now, of those the caller allows; it counts as in flight until ended(). */
+  next(allows?: (job: J) => boolean): { lane: Lane<J>; job: J } | undefined;
   ended(lane: Lane<J>, slow: boolean): void;
   /** An attempt of this lane has been under way for long; answers the waiting jobs it has no more room for. */
   slowed(lane: Lane<J>): J[];
@@ -121,12 +123,22 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
     return lane;
   };
 
-  const startFrom = (listed: Set<Lane<J>>): { lane: Lane<J>; job: J } | undefined => {
+  const startFrom = (
+    listed: Set<Lane<J>>,
+    allows: ((job: J) => boolean) | undefined,
+  ): { lane: Lane<J>; job: J } | undefined => {
+    let looks = Math.min(listed.size, MOST_LOOKS);
     for (const lane of listed) {
+      if (looks === 0) return undefined;
+      looks -= 1;
       // Out and in again at the end: lanes take turns.
       listed.delete(lane);
       if (lane.inFlight >= capacity(lane)) continue;
       const job = lane.queue[lane.head]!;
+      if (allows?.(job) === false) {
+        listed.add(lane);
+        continue;
+      }
       lane.head += 1;
       if (lane.head > 64 && lane.head * 2 > lane.queue.length) {
         lane.queue = lane.queue.slice(lane.head);
@@ -150,9 +162,9 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
       list(lane);
       return true;
     },
-    next: () => {
-      const normal = flying.normal < limits.inFlight ? startFrom(ready) : undefined;
-      return normal ?? (flying.slow < limits.slowInFlight ? startFrom(slowReady) : undefined);
+    next: (allows) => {
+      const normal = flying.normal < limits.inFlight ? startFrom(ready, allows) : undefined;
+      return normal ?? (flying.slow < limits.slowInFlight ? startFrom(slowReady, allows) : undefined);
     },
     ended: (lane, slow) => {
       lane.inFlight -= 1;

@@ -23,6 +23,7 @@ import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts
 import { createLeases, LEASE_MS } from './leases.ts';
 import { createMarks } from './marks.ts';
 import { giveNotices, type Notify } from './notices.ts';
+import { createPace } from './pace.ts';
 import { postEvent } from './request.ts';
 import { settledOf, type Tellable, untriedOf } from './settled.ts';
 import { createSettler } from './settler.ts';
@@ -79,6 +80,8 @@ export interface WebhookDeps {
 export interface Webhooks extends Running {
   /** There may be new work; cheap, call it after every commit of events. */
   nudge(): void;
+  /** This process accepts mail: for a moment each account starts its attempts a few at a time (pace.ts). */
+  giveWay(): void;
 }
 
 interface Carried extends Tellable {
@@ -104,6 +107,8 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   const leases = createLeases<Carried>(database, settler.pending);
   const mark = createMarks<Carried>({ write: leases.mark, open: () => !stopping, onCleared: clear });
   const heedClock = watchClock({ clock, database, log, crashPauseMs: CRASH_DELAY_MS });
+  const pace = createPace(pump);
+  const mayStart = (job: Carried): boolean => pace.allows(job.accountId);
   const startedAt = performance.now();
   let stopping = false;
   let suspects = 0;
@@ -112,7 +117,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 
   function pump(): void {
     while (!stopping && !settler.blocked()) {
-      const next = lanes.next();
+      const next = lanes.next(mayStart);
       if (!next) return;
       // A process that stood still may hold rows that others have taken over meanwhile: whoever claims them sends them.
       if (!next.job.lost && clock.now() < next.job.leaseUntilMs) void attempt(next.lane, next.job);
@@ -140,6 +145,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   async function attempt(lane: Lane<Carried>, job: Carried): Promise<void> {
     job.startedMs = WAITS;
     flying.set(job, lane);
+    pace.started(job.accountId);
     let slow = lane.slow;
     let unmark: (() => void) | undefined;
     try {
@@ -359,6 +365,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 
   async function stop(): Promise<void> {
     stopping = true;
+    pace.stop();
     alarm.stop();
     await Promise.all(loops);
     for (const job of lanes.evictAll()) giveBack(job);
@@ -372,6 +379,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 
   return {
     nudge: alarm.nudge,
+    giveWay: pace.giveWay,
     stop: () => {
       stopped ??= stop();
       return stopped;
