@@ -19,7 +19,7 @@ const TENANTS = 3;
 const LIMITED_PART = 0.1;
 /** After the last mail: what was greylisted or met a pause has this long to arrive. */
 const DRAIN_MS = 20 * 60_000;
-/** Bounds of ../shared/goals.md. */
+/** The bounds of docs/performance.md. */
 const MAX_REFUSED = 0.01;
 const MAX_P99_MS = 2_000;
 /** What the discovery of a limit may cost at one peer, whatever its share of a short run. */
