@@ -24,8 +24,8 @@ const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
 /** Whatever is wrong with a template, Liquid splits all of it into lines to say where. */
 const MAX_LINES = 100_000;
-/** Characters within all tags of a source, which take far longer to parse than text does: 45 ms at worst. */
-const MAX_IN_TAGS = 50_000;
+/** Characters within all tags of a source, which take far longer to parse than text does: 32 ms at worst, and three parts may be parsed at once. */
+const MAX_IN_TAGS = 35_000;
 const MAX_DEPTH = 50;
 
 /** About what a parsed tag keeps in memory; measured 740 to 940 bytes. */
