@@ -113,3 +113,16 @@ test('a destination that was not heard of has one slot until it answers, then as
   const [third, fourth, fifth] = [schedule.open(), schedule.open(), schedule.open()];
   assert.ok(third && fourth && !fifth, 'two are open, two in the making');
 });
+
+test('the busiest destinations are shown, the busiest first', () => {
+  const { schedule } = open();
+  for (let i = 0; i < 6; i += 1) {
+    for (let j = 0; j <= i; j += 1) schedule.add(mailFor('acc_a', `x${i}.example`));
+  }
+  assert.deepEqual(schedule.busiest(2), [
+    { key: 'x5.example', waiting: 6, active: 0 },
+    { key: 'x4.example', waiting: 5, active: 0 },
+  ]);
+  const slot = schedule.open();
+  assert.equal(schedule.busiest(10).find((one) => one.key === slot?.destination.key)?.active, 1);
+});

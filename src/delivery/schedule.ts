@@ -58,6 +58,14 @@ export interface Slot {
   opening: boolean;
 }
 
+export interface DestinationLoad {
+  key: string;
+  /** Jobs in memory that wait for a slot. */
+  waiting: number;
+  /** Slots that run. */
+  active: number;
+}
+
 export interface Schedule {
   /** Puts a waiting job at the end of its lane, or with `first` at its front. */
   add(held: Held, options?: { first: boolean }): void;
@@ -80,6 +88,8 @@ export interface Schedule {
   next(slot: Slot, mayStart: (held: Held) => boolean): Held[] | undefined;
   /** Everybody who waits for the destination, at most so many. */
   waitingAt(destination: Destination, limit?: number): Held[];
+  /** The destinations with the most waiting jobs and slots, at most so many. */
+  busiest(most: number): DestinationLoad[];
   readonly active: number;
   /** Somebody wants a slot and gets none: this one should end after its message. */
   isCrowded(slot: Slot): boolean;
@@ -294,5 +304,10 @@ export function openSchedule({ destinations, slots }: ScheduleOptions): Schedule
       }
       return [...found];
     },
+    busiest: (most) =>
+      [...queues.values()]
+        .map(({ destination: { key, active: slotsOf }, waiting }) => ({ key, waiting, active: slotsOf }))
+        .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
+        .slice(0, most),
   };
 }

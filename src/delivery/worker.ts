@@ -39,7 +39,7 @@ import { noteRecorded, type ResultMetrics } from './recorded.ts';
 import { openResting } from './resting.ts';
 import { openResults } from './results.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
-import { openSchedule } from './schedule.ts';
+import { type DestinationLoad, openSchedule } from './schedule.ts';
 import { suppressedSettlementOf } from './settlement.ts';
 import { type Settler, startSettler } from './settler.ts';
 import { openSlots, type Slots } from './slots.ts';
@@ -47,6 +47,8 @@ import { type Held, openWindow, WINDOW_LIMITS, type Window, type WindowLimits } 
 
 const SLOTS = 500;
 const POLL_MS = 1_000;
+/** A metric with a label for each of a hundred thousand domains would help nobody. */
+const SHOWN_DESTINATIONS = 20;
 /** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
 const ATTEMPT_DEADLINE_MS = 2_700_000;
 /**
@@ -100,6 +102,8 @@ export interface DeliveryState {
   connections: number;
   /** Deliveries are held because results cannot be recorded. */
   paused: boolean;
+  /** The busiest ones. */
+  destinations: DestinationLoad[];
   /** Destinations that asked for time. */
   pausedDestinations: { key: string; untilMs: number }[];
 }
@@ -220,6 +224,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       unrecorded: settler.pending,
       connections: connections.total,
       paused: settler.paused,
+      destinations: schedule.busiest(SHOWN_DESTINATIONS),
       pausedDestinations: destinations.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
     }),
     stop: () => {

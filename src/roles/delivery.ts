@@ -42,6 +42,15 @@ export function startDeliveryRole(
       value: Math.max(0, (untilMs - clock.now()) / 1000),
     })),
   );
+  const waiting = {
+    name: 'postrider_destination_waiting_messages',
+    help: 'Messages in memory that wait, at the 20 busiest destinations.',
+  };
+  const loadOf = (what: 'waiting' | 'active') => () =>
+    delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
+  parts.metrics.readGaugeFrom(waiting, loadOf('waiting'));
+  const running = { name: 'postrider_destination_connections', help: 'Connections in use, at the same destinations.' };
+  parts.metrics.readGaugeFrom(running, loadOf('active'));
   const housekeeping = startHousekeeping({
     database,
     blobs,
