@@ -377,7 +377,7 @@ test('nothing hostile in a value changes an object', async () => {
 test('a refusal is small whatever is refused, and reads no further than it must', async () => {
   const commas = Array.from({ length: 200 }, () => ','.repeat(60_000));
   const sameAddress = Array.from({ length: 200 }, () => 'a@example.com,'.repeat(500).slice(0, -1));
-  const names = Array.from({ length: 600 }, (_, i) => `{{ ${'v'.repeat(60)}${i} }}`).join('');
+  const names = Array.from({ length: 450 }, (_, i) => `{{ ${'v'.repeat(60)}${i} }}`).join('');
   const hostile: [change: Record<string, unknown>, details: number][] = [
     [{ to: commas }, 100],
     [{ cc: commas, bcc: commas, replyTo: commas }, 100],
