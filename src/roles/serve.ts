@@ -97,7 +97,8 @@ export async function serve(
       'postrider serves',
     );
     if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
-      log.warn(
+      // On a laptop, where it is not set, that is as it should be.
+      log[config.baseUrl === undefined ? 'info' : 'warn'](
         { baseUrl: config.baseUrl ?? `http://localhost:${httpPort}` },
         'POSTRIDER_BASE_URL is no https address: mail goes out without List-Unsubscribe headers',
       );
