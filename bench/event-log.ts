@@ -9,7 +9,7 @@ import path from 'node:path';
 import { createEventCursors } from '../src/events/cursor.ts';
 import { noteStretchOperation } from '../src/events/stretch-store.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
-import { openSqlite } from '../src/storage/sqlite-connection.ts';
+import { openSqlite } from '../src/storage/sqlite/connection.ts';
 import { median, onEnd, readArguments, row, shown, spread, table, WORK } from './lib.ts';
 import { type BenchService, startService } from './service.ts';
 

@@ -4,7 +4,7 @@
  */
 import { newId } from '../src/base/ids.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
-import { openSqlite } from '../src/storage/sqlite-connection.ts';
+import { openSqlite } from '../src/storage/sqlite/connection.ts';
 import '../src/roles/operations.ts';
 import { acceptOperation } from '../src/messages/messages.ts';
 

@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { parseCidrs } from './net/address-guard.ts';
-import { parseS3Url, type S3Place } from './storage/s3-place.ts';
+import { parseS3Url, type S3Place } from './storage/blobs/s3-location.ts';
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];

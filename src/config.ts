@@ -24,7 +24,7 @@ import {
   token,
   words,
 } from './config-values.ts';
-import { type PostgresAddress, parsePostgresUrl } from './storage/postgres-url.ts';
+import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
 export { ROLES, type Route } from './config-values.ts';
 

@@ -11,7 +11,7 @@ import type { Answer, JsonObject } from '../../test/kit/api.ts';
 import { someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 
 let app: UploadApp;
 let accounts = 0;

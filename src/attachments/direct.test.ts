@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../../test/kit/api.ts';
 import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
-import type { Blobs, PresignOptions } from '../storage/blobs.ts';
+import type { Blobs, PresignOptions } from '../storage/blobs/blobs.ts';
 
 const MINUTES = 60_000;
 let app: UploadApp;

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { type Failure, type Fault, failure } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { BlobDamaged, type Blobs } from '../storage/blobs.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { lookSteadily } from './steady-look.ts';
 import { confirmFileOperation } from './store.ts';

@@ -9,7 +9,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { limitReached } from '../caps/caps.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type EmailLimits, fitFailure, leastEmailBytes } from './fit.ts';
 import { manifestHash } from './manifest.ts';

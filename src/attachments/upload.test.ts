@@ -9,7 +9,7 @@ import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 
 const MINUTES = 60_000;
 let app: UploadApp;

@@ -1,7 +1,7 @@
 /** `postrider backup` and `postrider restore`. The secret key is in neither: keep it apart from backups. */
 import path from 'node:path';
-import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { backUp, restore } from '../storage/sqlite/backup.ts';
 import { type Command, CommandError, targetFile } from './command.ts';
 import { withLost } from './lost-blobs.ts';
 import { withStore } from './store.ts';

@@ -16,7 +16,7 @@ import { createAuthenticator } from '../accounts/accounts.ts';
 import { systemClock } from '../base/clock.ts';
 import { acceptOperation } from '../messages/messages.ts';
 import { listenFault } from '../roles/listen-fault.ts';
-import { openSqlite } from '../storage/sqlite-connection.ts';
+import { openSqlite } from '../storage/sqlite/connection.ts';
 import { runCommandLine } from './command-line.ts';
 
 test('as a process: one JSON object on stdout, and the exit code', async (t) => {

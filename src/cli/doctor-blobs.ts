@@ -2,8 +2,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { openBlobStore, probeBlobStore } from '../roles/blob-store.ts';
+import { describeS3Place } from '../storage/blobs/s3-location.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import { describeS3Place } from '../storage/s3-place.ts';
 import type { Check } from './doctor-local.ts';
 
 /** Nothing for files in the data directory, which is looked at by itself. */

@@ -1,6 +1,6 @@
 /** `postrider migrate`: makes the database if there is none and brings it up to date. */
 import { dataDirectory } from '../storage/data-directory.ts';
-import { shownAddress } from '../storage/postgres-url.ts';
+import { shownAddress } from '../storage/postgres/url.ts';
 import type { Command } from './command.ts';
 import { migrate } from './store.ts';
 

@@ -9,13 +9,13 @@ import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import '../roles/operations.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { listMigrations, migrateSqlite } from '../storage/migrate.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
-import { openSqlite, type SqliteConnection } from '../storage/sqlite-connection.ts';
-import { openDirect } from '../storage/sqlite-direct.ts';
+import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
+import { openDirect } from '../storage/sqlite/direct.ts';
 import { CommandError } from './command.ts';
 
 export interface CommandStore {
@@ -69,7 +69,7 @@ async function openForCommand(
     return { database, embedded: database.connection };
   }
   prepareDataDirectory(config.dataDir);
-  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   const database = await openPostgresDatabase({ address: config.databaseUrl, log: silentLog, poolSize: 2 });
   return { database, embedded: undefined };
 }
@@ -96,7 +96,7 @@ async function assertUsable(config: Config, directory: DataDirectory): Promise<v
 export async function migrate(config: Config, nowMs: number): Promise<string[]> {
   const directory = prepareDataDirectory(config.dataDir);
   if (config.databaseUrl !== undefined) {
-    const { migratePostgres } = await import('../storage/migrate-postgres.ts');
+    const { migratePostgres } = await import('../storage/postgres/migrate.ts');
     return migratePostgres({ address: config.databaseUrl, log: silentLog, nowMs });
   }
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
@@ -110,7 +110,7 @@ export async function migrate(config: Config, nowMs: number): Promise<string[]> 
 /** How many migrations wait; negative when the database is of a newer version. */
 export async function pendingMigrations(config: Config, directory: DataDirectory): Promise<number> {
   if (config.databaseUrl !== undefined) {
-    const { pendingPostgres } = await import('../storage/migrate-postgres.ts');
+    const { pendingPostgres } = await import('../storage/postgres/migrate.ts');
     return pendingPostgres({ address: config.databaseUrl, log: silentLog });
   }
   const connection = openSqlite(directory.databaseFile, { readOnly: false });

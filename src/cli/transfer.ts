@@ -11,7 +11,6 @@ import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
-import { backUp, restore } from '../storage/backup.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import {
   type Copied,
@@ -21,8 +20,9 @@ import {
   type Progress,
   portableTables,
 } from '../storage/portable-file.ts';
-import type { PostgresAddress } from '../storage/postgres-url.ts';
+import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
+import { backUp, restore } from '../storage/sqlite/backup.ts';
 import { type Command, type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { withLost } from './lost-blobs.ts';
 import { migrate, withStore } from './store.ts';
@@ -95,8 +95,8 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
 
 async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
   const { config, clock } = call;
-  const { connectPostgres } = await import('../storage/postgres-connection.ts');
-  const { exportFromPostgres } = await import('../storage/export-postgres.ts');
+  const { connectPostgres } = await import('../storage/postgres/connection.ts');
+  const { exportFromPostgres } = await import('../storage/postgres/export.ts');
   const copied = await withStore({ config, clock }, async ({ blobs }) => {
     const connection = await connectPostgres(config.databaseUrl!);
     try {
@@ -137,7 +137,7 @@ function importEmbedded({ config, clock }: CommandCall, source: string): Command
 
 /** Weeks for all mail of the file, and for the mail that comes: one that finds rows in its place is never made. */
 async function makePartitions(address: PostgresAddress, file: PortableFile): Promise<void> {
-  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   const database = await openPostgresDatabase({ address, log: silentLog, poolSize: 1 });
   try {
     const weeks = new Set<number>();
@@ -153,8 +153,8 @@ async function makePartitions(address: PostgresAddress, file: PortableFile): Pro
 
 async function importServer(call: CommandCall, source: string): Promise<CommandOutcome> {
   const { config, clock } = call;
-  const { connectPostgres } = await import('../storage/postgres-connection.ts');
-  const { importIntoPostgres } = await import('../storage/import-postgres.ts');
+  const { connectPostgres } = await import('../storage/postgres/connection.ts');
+  const { importIntoPostgres } = await import('../storage/postgres/import.ts');
   const file = openPortableFile(source);
   try {
     const directory = prepareDataDirectory(

@@ -16,7 +16,7 @@ import { RelaxedBodyHash } from '../mail/dkim-body.ts';
 import { type DkimKey, type PreparedDkim, prepareDkim, prepareDkimHeader, signPrepared } from '../mail/dkim-sign.ts';
 import { formatDate } from '../mail/header.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
-import { BlobDamaged, type Blobs } from '../storage/blobs.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
 import { type Evidence, SENDER_UNVERIFIED } from './outcome.ts';
 

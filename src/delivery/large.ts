@@ -18,7 +18,7 @@ import {
   findMissingFile,
   readLargeContent,
 } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 
 /** Content that is read while it is sent, anew each time. */
 export interface StreamedContent {

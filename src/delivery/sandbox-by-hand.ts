@@ -19,7 +19,7 @@ import {
   takeSandboxMessageOperation,
 } from '../messages/messages.ts';
 import type { SandboxPlay } from '../sandbox/sandbox.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { judge } from './outcome.ts';
 import { failureDetail, suppressedSettlementOf } from './settlement.ts';

@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { sandboxJobsOperation, settleOperation } from '../messages/messages.ts';
 import type { SandboxRunner } from '../sandbox/sandbox.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { noteRecorded, type ResultMetrics } from './recorded.ts';
 import { suppressedSettlementOf } from './settlement.ts';

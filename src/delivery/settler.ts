@@ -9,8 +9,8 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { crashOperation, type Settlement, type SettleResult, settleOperation } from '../messages/messages.ts';
+import type { BlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
-import type { BlobRemover } from '../storage/remove-blobs.ts';
 
 const MAX_BATCH = 200;
 const FIRST_PAUSE_MS = 100;

@@ -7,7 +7,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { crashOperation } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { isStillVerified, type KeysFor, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, type Transmitting, transmit } from './by-smtp.ts';

@@ -11,8 +11,8 @@ import fc from 'fast-check';
 import { LARGE_PARTS, type LargeMail, largeMail } from '../../test/kit/large-mail.ts';
 import { compose } from '../mail/compose.ts';
 import { base64SizeBytes } from '../mail/transfer-encoding.ts';
-import type { Blobs } from '../storage/blobs.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { ContentFault, encodedFilesBytes, readLargeContent, streamLargeContent } from './large-content.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'postrider-large-'));

@@ -7,8 +7,8 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { BASE64_LINE_RAW_BYTES, type Base64Lines, base64SizeBytes, writeBase64 } from '../mail/transfer-encoding.ts';
-import { type BlobReader, openBlob } from '../storage/blob-reader.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { type BlobReader, openBlob } from '../storage/blobs/reader.ts';
 import type { EmailFile } from './message.ts';
 
 /** Raw bytes read at once: whole lines, just above 128 KiB; 179,712 bytes of lines. */

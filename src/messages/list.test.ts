@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { createSearches } from '../storage/searches.ts';
 import { claimOperation } from './messages.ts';
 import { messageRoutes } from './routes.ts';

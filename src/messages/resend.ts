@@ -7,7 +7,7 @@ import { type Failure, failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { domainToAscii, sameAddressKey } from '../mail/address.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, type IdempotencyRecord } from './accept-store.ts';
 import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';

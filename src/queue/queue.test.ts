@@ -6,7 +6,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
-import { openSqlite, type SqliteConnection } from '../storage/sqlite-connection.ts';
+import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
 import {
   claim,
   enqueue,

@@ -7,12 +7,12 @@ import { refuse, scriptedS3 } from '../../test/kit/scripted-s3.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
-import { type BlobMark, DRAWN_ID_KEY, MARK_NAME, matchMark, STORE_ID_KEY } from '../storage/blob-mark.ts';
-import type { Blobs } from '../storage/blobs.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
+import { type BlobMark, DRAWN_ID_KEY, MARK_NAME, matchMark, STORE_ID_KEY } from '../storage/blobs/mark.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { metaOperation } from '../storage/meta-store.ts';
-import { parsePostgresUrl } from '../storage/postgres-url.ts';
+import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { checkBlobStore } from './blob-store.ts';
 
 async function databases(t: TestContext, count: number): Promise<TempDatabase[]> {

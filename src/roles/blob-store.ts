@@ -10,12 +10,12 @@ import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
-import { MARK_NAME, type MarkFault, matchMark } from '../storage/blob-mark.ts';
-import type { Blobs } from '../storage/blobs.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
+import { MARK_NAME, type MarkFault, matchMark } from '../storage/blobs/mark.ts';
+import { describeS3Place } from '../storage/blobs/s3-location.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
-import { describeS3Place } from '../storage/s3-place.ts';
 
 export interface BlobStore extends Running {
   blobs: Blobs;
@@ -30,7 +30,7 @@ export async function openBlobStore(
     return { blobs: openDiskBlobs(options.directory.blobsFolder), stop: () => Promise.resolve() };
   }
   // Loaded where it is used: its HTTP client takes 15 MB of memory.
-  const { openS3Blobs } = await import('../storage/blobs-s3.ts');
+  const { openS3Blobs } = await import('../storage/blobs/s3.ts');
   const { awsAccessKeyId = '', awsSecretAccessKey = '', awsSessionToken: sessionToken } = config;
   const credentials = {
     accessKeyId: awsAccessKeyId,

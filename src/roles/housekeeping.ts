@@ -28,7 +28,7 @@ import {
   removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
 } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import type { Operation } from '../storage/operation.ts';
 import { keepUploads } from './upload-keeping.ts';

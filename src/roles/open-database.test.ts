@@ -7,7 +7,7 @@ import { tempPostgres } from '../../test/kit/temp-postgres.ts';
 import { systemClock } from '../base/clock.ts';
 import { type Log, silentLog } from '../base/log.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import { parsePostgresUrl } from '../storage/postgres-url.ts';
+import { parsePostgresUrl } from '../storage/postgres/url.ts';
 import { openDatabase } from './open-database.ts';
 
 test('a dump that holds the tables does not keep a service from starting, as long as next week is there', async (t) => {

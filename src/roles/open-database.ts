@@ -11,11 +11,11 @@ import { hasWeeksOperation, makePartitionsOperation } from '../messages/messages
 import { recoverOperation } from '../queue/queue.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
-import { alignEventOrderOperation } from '../storage/event-order-store.ts';
 import { type Hints, noHints } from '../storage/hints.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
-import { openSqliteDatabase } from '../storage/sqlite.ts';
-import { openSqlite } from '../storage/sqlite-connection.ts';
+import { alignEventOrderOperation } from '../storage/postgres/event-order-store.ts';
+import { openSqlite } from '../storage/sqlite/connection.ts';
+import { openSqliteDatabase } from '../storage/sqlite/database.ts';
 
 /** Where rows have no week yet. */
 const PARTITION_TRIES = 5;
@@ -35,8 +35,8 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   const { config, clock, log } = options;
   if (config.databaseUrl === undefined) return openEmbedded(options);
   // Loaded where it is used: the embedded start must not pay for the client's memory.
-  const { migratePostgres } = await import('../storage/migrate-postgres.ts');
-  const { openPostgresDatabase } = await import('../storage/postgres.ts');
+  const { migratePostgres } = await import('../storage/postgres/migrate.ts');
+  const { openPostgresDatabase } = await import('../storage/postgres/database.ts');
   await import('./operations.ts');
   const address = config.databaseUrl;
   noteMigrations(log, await migratePostgres({ address, log, nowMs: clock.now() }));
@@ -81,7 +81,7 @@ async function makePartitions(database: Database, nowMs: number, log: Log): Prom
 /** How this process and the others that share its database tell each other of work. */
 export async function openHints({ databaseUrl }: Pick<Config, 'databaseUrl'>, log: Log): Promise<Hints> {
   if (databaseUrl === undefined) return noHints;
-  const { openPostgresHints } = await import('../storage/postgres-hints.ts');
+  const { openPostgresHints } = await import('../storage/postgres/hints.ts');
   return openPostgresHints({ address: databaseUrl, log });
 }
 

@@ -10,7 +10,7 @@ import '../messages/clock-store.ts';
 import '../messages/sandbox-store.ts';
 import '../messages/retention-store.ts';
 import '../messages/partition-store.ts';
-import '../storage/event-order-store.ts';
+import '../storage/postgres/event-order-store.ts';
 import '../storage/meta-store.ts';
 import '../accounts/store.ts';
 import '../accounts/key-store.ts';

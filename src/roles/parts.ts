@@ -11,7 +11,7 @@ import { createMetrics, type Metrics } from '../base/metrics.ts';
 import type { Config } from '../config.ts';
 import { type Cidr, parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import type { Hints } from '../storage/hints.ts';

@@ -9,7 +9,7 @@ import { silentLog } from '../base/log.ts';
 import { createSandboxDeliveries } from '../delivery/delivery.ts';
 import { findMessageOperation } from '../messages/api-store.ts';
 import { recoverOperation } from '../queue/queue.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { type AdvanceDeps, createAdvance, type SandboxRunner } from './advance.ts';
 import { createSandboxClock } from './clock.ts';
 import { beginMoveOperation } from './clock-store.ts';

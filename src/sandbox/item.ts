@@ -4,7 +4,7 @@ import { iso } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import { named, oneOf } from '../http/validate.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { previewOf } from './preview.ts';
 import { findInboxOperation, type InboxRow } from './store.ts';

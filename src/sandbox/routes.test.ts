@@ -8,7 +8,7 @@ import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createFollowers } from '../events/events.ts';
-import { openDiskBlobs } from '../storage/blobs-disk.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { sandboxRoutes } from './routes.ts';
 
 const clock = fakeClock(Date.now());

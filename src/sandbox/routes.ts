@@ -12,7 +12,7 @@ import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { createSandboxClock } from './clock.ts';
 import { itemBody, itemSchema, noSuchItem, sandboxOnly, wholeItem, wholeItemSchema } from './item.ts';

@@ -10,8 +10,8 @@ import type { Address } from '../mail/address.ts';
 import { type ComposedMail, compose, type MailToCompose } from '../mail/compose.ts';
 import { newMessageId } from '../mail/header.ts';
 import type { EmailOptions } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs.ts';
-import { dropBlobs } from '../storage/remove-blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import { threadTimeMs } from '../templates/templates.ts';
 import type { CheckedMail } from './check.ts';
 import {

@@ -24,9 +24,9 @@ import {
   type Role,
 } from '../messages/messages.ts';
 import { FIRST_FENCE } from '../queue/queue.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
-import { dropBlobs } from '../storage/remove-blobs.ts';
 import { KEY_LIFETIME_MS } from './idempotency.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 

@@ -8,8 +8,8 @@ import { type failure, invalid, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/track-submitted.ts';
-import type { Blobs } from '../storage/blobs.ts';
-import { dropBlobs } from '../storage/remove-blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { IntakeEmail } from './intake.ts';
 import type { TrackingLinks } from './tracking.ts';
 

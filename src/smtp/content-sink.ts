@@ -6,7 +6,7 @@
  */
 import { ByteQueue } from '../base/byte-queue.ts';
 import { createSubmissionDigest, type SubmittedContent } from '../send/send.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 
 /** As much as the intake keeps in the database. */
 const INLINE_BYTES = 64 * 1024;

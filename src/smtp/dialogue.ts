@@ -13,7 +13,7 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Address } from '../mail/address.ts';
 import type { Submit } from '../send/send.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Hold } from './command.ts';
 import type { SmtpLimits } from './limits.ts';
 import type { LoginGuard } from './login-guard.ts';

@@ -5,7 +5,7 @@ import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { openSession, SENDER, type SmtpRig, smtpRig, submitMail } from '../../test/kit/smtp-rig.ts';
 import { connectTalker, plainResponse } from '../../test/kit/smtp-talker.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import { createLoginGuard, type LoginGuard } from './login-guard.ts';
 
 let rig: SmtpRig;

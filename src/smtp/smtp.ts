@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Submit } from '../send/send.ts';
-import type { Blobs } from '../storage/blobs.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
 import { defaultLimits, type SmtpLimits } from './limits.ts';
 import { createLoginGuard, type LoginGuard } from './login-guard.ts';
 import { createSmtpServer, type SmtpServer } from './server.ts';

@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isStorageFault, storageFaultOf } from './sqlite-fault.ts';
+import { isStorageFault, storageFaultOf } from './sqlite/errors.ts';
 
 export interface DataDirectory {
   path: string;

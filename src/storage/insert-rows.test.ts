@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { insertRows, rowsOf } from './insert-rows.ts';
-import { openSqlite } from './sqlite-connection.ts';
+import { openSqlite } from './sqlite/connection.ts';
 
 test('any number of rows keep their order and get numbers without a gap', () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-rows-'));

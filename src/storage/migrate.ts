@@ -4,7 +4,7 @@
  * from the files, and one that is not ours.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import type { SqliteConnection } from './sqlite-connection.ts';
+import type { SqliteConnection } from './sqlite/connection.ts';
 
 export interface Migration {
   number: number;

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { Blobs } from '../../src/storage/blobs.ts';
-import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import type { Blobs } from '../../src/storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { noS3, startS3 } from '../kit/s3.ts';
 
 const BLOBS = 2_100;

@@ -7,8 +7,8 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
-import type { PresignedPut } from '../../src/storage/blobs.ts';
-import type { S3Blobs } from '../../src/storage/blobs-s3.ts';
+import type { PresignedPut } from '../../src/storage/blobs/blobs.ts';
+import type { S3Blobs } from '../../src/storage/blobs/s3.ts';
 import { noS3, type S3Peer, startS3 } from '../kit/s3.ts';
 import { STORAGE_DOMAIN } from '../kit/swift.ts';
 

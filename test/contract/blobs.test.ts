@@ -7,8 +7,8 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { BlobDamaged, type Blobs } from '../../src/storage/blobs.ts';
-import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import { BlobDamaged, type Blobs } from '../../src/storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { noS3, type S3Peer, startS3 } from '../kit/s3.ts';
 
 const SIZES = [0, 1, 64 * 1024, 15_900_000, 16 * 1024 * 1024, 16 * 1024 * 1024 + 1, 40_000_000];

@@ -7,8 +7,8 @@ import { submissionOperation } from '../../src/attachments/store.ts';
 import { newId } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Transaction } from '../../src/storage/operation.ts';
-import { openPostgresDatabase } from '../../src/storage/postgres.ts';
-import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
+import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
+import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { tempDatabase } from '../kit/temp-database.ts';
 
 const NOW = Date.UTC(2026, 10, 20);

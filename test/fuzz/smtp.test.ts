@@ -18,7 +18,7 @@ import type { SmtpServices } from '../../src/smtp/dialogue.ts';
 import { defaultLimits } from '../../src/smtp/limits.ts';
 import { createLoginGuard } from '../../src/smtp/login-guard.ts';
 import { Session } from '../../src/smtp/session.ts';
-import type { Blobs } from '../../src/storage/blobs.ts';
+import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { testAccount } from '../kit/send-rig.ts';
 
 interface Seed {

@@ -6,7 +6,7 @@ import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
 import type { Row, SqlValue, Transaction } from '../../src/storage/operation.ts';
-import { openSqlite } from '../../src/storage/sqlite-connection.ts';
+import { openSqlite } from '../../src/storage/sqlite/connection.ts';
 
 export interface Counted {
   statements: number;

@@ -24,8 +24,8 @@ import {
   type Retain,
 } from '../../src/messages/messages.ts';
 import { openDns } from '../../src/net/dns.ts';
-import type { Blobs } from '../../src/storage/blobs.ts';
-import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import type { Blobs } from '../../src/storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import { type FakeClock, fakeClock } from './fake-clock.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';

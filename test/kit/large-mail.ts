@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { composeFrame, type MailFrame } from '../../src/mail/compose.ts';
 import type { EmailFile } from '../../src/messages/messages.ts';
-import type { Blobs } from '../../src/storage/blobs.ts';
+import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 
 export interface LargeMail {
   /** Everything but the files. */

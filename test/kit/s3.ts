@@ -8,8 +8,14 @@ import { AwsV4Signer } from 'aws4fetch';
 import type { Clock } from '../../src/base/clock.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { randomText } from '../../src/base/ids.ts';
-import { openS3Blobs, type S3Blobs } from '../../src/storage/blobs-s3.ts';
-import { bucketUrl, objectName, parseS3Url, type S3Credentials, type S3Place } from '../../src/storage/s3-place.ts';
+import { openS3Blobs, type S3Blobs } from '../../src/storage/blobs/s3.ts';
+import {
+  bucketUrl,
+  objectName,
+  parseS3Url,
+  type S3Credentials,
+  type S3Place,
+} from '../../src/storage/blobs/s3-location.ts';
 import { missing } from './peers.ts';
 import { SWIFT_PROGRAMS, type Swift, startSwift } from './swift.ts';
 

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { Clock } from '../../src/base/clock.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { openS3Blobs, type S3Blobs } from '../../src/storage/blobs-s3.ts';
+import { openS3Blobs, type S3Blobs } from '../../src/storage/blobs/s3.ts';
 
 export interface ScriptedRequest {
   method: string;

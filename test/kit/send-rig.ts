@@ -18,7 +18,7 @@ import {
   createUnsubscribeLinks,
   type SendDependencies,
 } from '../../src/send/send.ts';
-import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import { fakeClock } from './fake-clock.ts';
 import { tempDatabase } from './temp-database.ts';

@@ -19,8 +19,8 @@ import {
   type SmtpServer,
   type TlsIdentity,
 } from '../../src/smtp/smtp.ts';
-import type { Blobs } from '../../src/storage/blobs.ts';
-import { openDiskBlobs } from '../../src/storage/blobs-disk.ts';
+import type { Blobs } from '../../src/storage/blobs/blobs.ts';
+import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { connectTalker, type Talker } from './smtp-talker.ts';
 import { tempDatabase } from './temp-database.ts';
 

@@ -10,12 +10,12 @@ import { makePartitionsOperation } from '../../src/messages/partition-store.ts';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
-import { migratePostgres } from '../../src/storage/migrate-postgres.ts';
-import { openPostgresDatabase } from '../../src/storage/postgres.ts';
-import { connectPostgres } from '../../src/storage/postgres-connection.ts';
-import { parsePostgresUrl } from '../../src/storage/postgres-url.ts';
-import { openSqliteDatabase } from '../../src/storage/sqlite.ts';
-import { openSqlite } from '../../src/storage/sqlite-connection.ts';
+import { connectPostgres } from '../../src/storage/postgres/connection.ts';
+import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
+import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
+import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
+import { openSqlite } from '../../src/storage/sqlite/connection.ts';
+import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
 import { tempPostgres } from './temp-postgres.ts';
 
 export type Dialect = Database['dialect'];

@@ -1,0 +1,82 @@
+/** What only files do; what every store of blobs does is in test/contract/blobs.test.ts. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
+import { Unavailable } from '../../base/failure.ts';
+import { openDiskBlobs } from './disk.ts';
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-blobs-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test('content that is given up before its first piece leaves no file open', async (t) => {
+  const folder = temporaryFolder(t);
+  const blobs = openDiskBlobs(folder);
+  const key = await blobs.put(Buffer.alloc(100_000));
+  const open = () => readdirSync('/proc/self/fd').length;
+  const before = open();
+  for (let i = 0; i < 50; i += 1) (await blobs.read(key))!.destroy();
+  await waitUntil('the files to be closed', () => open() <= before + 2);
+});
+
+test('what crashed writes left goes after an hour, and nothing else', async (t) => {
+  const folder = temporaryFolder(t);
+  const blobs = openDiskBlobs(folder);
+  const key = await blobs.put(Buffer.from('kept'));
+  // It may be the key's own.
+  mkdirSync(path.join(folder, 'ab'), { recursive: true });
+  const names = [`ab/${'1'.repeat(26)}.part`, `ab/${'2'.repeat(26)}.part`, 'clock-12345678.part'];
+  for (const name of names) writeFileSync(path.join(folder, name), 'half');
+  const others = ['README.part', 'ab/notes.part', 'notes/x.part'];
+  mkdirSync(path.join(folder, 'notes'));
+  for (const name of others) writeFileSync(path.join(folder, name), 'of somebody else');
+  assert.equal(await blobs.removeUnfinished(), 0, 'they may be under way');
+  const seconds = Date.now() / 1000;
+  for (const name of [...names.slice(1), ...others, key]) utimesSync(path.join(folder, name), seconds, seconds - 3605);
+  assert.equal(await blobs.removeUnfinished(), 2);
+  const left = readdirSync(folder, { recursive: true }).map(String);
+  for (const name of [names[0]!, key, ...others]) assert.ok(left.includes(name), `${name} stays`);
+  for (const name of names.slice(1)) assert.ok(!left.includes(name), `${name} goes`);
+});
+
+test('several nodes share one folder', async (t) => {
+  const folder = temporaryFolder(t);
+  const nodes = [1, 2, 3].map(() => openDiskBlobs(folder));
+  const put = await Promise.all(
+    Array.from({ length: 300 }, async (_, i) => ({
+      content: `blob ${i}`,
+      key: await nodes[i % 3]!.put(Buffer.from(`blob ${i}`)),
+    })),
+  );
+  for (const [i, { content, key }] of put.entries()) assert.equal(String(await nodes[(i + 1) % 3]!.get(key)), content);
+  await nodes[0]!.remove(put[0]!.key);
+  assert.equal(await nodes[1]!.get(put[0]!.key), undefined);
+  assert.equal((await Array.fromAsync(nodes[2]!.list())).length, 299);
+});
+
+test('a folder that is gone or is none is Unavailable, not empty content; put back, it works on', async (t) => {
+  const folder = path.join(temporaryFolder(t), 'mounted');
+  mkdirSync(folder);
+  const blobs = openDiskBlobs(folder);
+  const key = await blobs.put(Buffer.from('content'));
+  rmSync(folder, { recursive: true });
+  writeFileSync(folder, 'no folder');
+  await assert.rejects(blobs.put(Buffer.from('x')), Unavailable);
+  await assert.rejects(blobs.get(key), Unavailable);
+  await assert.rejects(blobs.sizeOf(key), Unavailable);
+  await assert.rejects(blobs.storeNowMs(), Unavailable);
+  await assert.rejects(blobs.removeUnfinished(), Unavailable);
+  rmSync(folder);
+  mkdirSync(folder);
+  const again = await blobs.put(Buffer.from('again'));
+  assert.equal(String(await blobs.get(again)), 'again');
+});
+
+test('uploads come through Postrider', (t) => {
+  assert.equal(openDiskBlobs(temporaryFolder(t)).presignPut, undefined);
+});

@@ -1,0 +1,241 @@
+/**
+ * Blobs as files: written beside their place, synced, renamed, and the directory synced, so that after a power cut a
+ * named blob is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The
+ * folder may be shared by several nodes: every write has a file of its own until it is renamed.
+ */
+import { createHash } from 'node:crypto';
+import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { sha256 } from '../../base/digest.ts';
+import { Unavailable } from '../../base/failure.ts';
+import { randomText } from '../../base/ids.ts';
+import {
+  assertBlobKey,
+  asWritten,
+  type Blobs,
+  exactly,
+  isBlobKey,
+  newBlobKey,
+  streamAsWritten,
+  UNFINISHED_MS,
+  withDigest,
+} from './blobs.ts';
+import { gatheredPieces } from './gathered-pieces.ts';
+import { MARK_NAME } from './mark.ts';
+import type { BlobReader } from './reader.ts';
+
+const SHARD = /^[0-9A-Za-z]{2}$/;
+const PART = /^[0-9A-Za-z]{26}\.part$/;
+const PROBE = /^(?:clock|mark)-[0-9A-Za-z]{8}\.part$/;
+
+function unavailable(error: unknown): Unavailable {
+  return new Unavailable(`blob storage: ${(error as Error).message}`);
+}
+
+/** Undefined where the system says that the file is not there; Unavailable for all other errors. */
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw unavailable(error);
+}
+
+export function openDiskBlobs(folder: string): Blobs {
+  const place = (key: string): string => {
+    assertBlobKey(key);
+    return path.join(folder, key);
+  };
+  const syncedShards = new Set<string>();
+
+  /** Makes a shard folder, once per process. What it answers resolves when its name is durable in the parent. */
+  const ensureShard = async (shard: string): Promise<{ named: Promise<void> }> => {
+    if (syncedShards.has(shard)) return { named: Promise.resolve() };
+    await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 }).catch(refuse);
+    const named = syncFolder(folder).catch(refuse);
+    // Waited for once the content is written; nobody may be waiting when it fails.
+    named.catch(() => undefined);
+    return { named };
+  };
+
+  /** Runs `fill` on a new file, and puts that in place under the key it answers; removes it when anything throws. */
+  const write = async (shard: string, fill: (file: FileHandle) => Promise<string>): Promise<string> => {
+    const temporary = path.join(folder, shard, `${randomText(26)}.part`);
+    let key: string;
+    try {
+      const { named } = await ensureShard(shard);
+      const file = await open(temporary, 'wx', 0o600).catch(refuse);
+      try {
+        key = await fill(file);
+        await file.datasync().catch(refuse);
+      } finally {
+        await file.close();
+      }
+      await named;
+      syncedShards.add(shard);
+      await rename(temporary, place(key)).catch(refuse);
+      await syncFolder(path.join(folder, shard)).catch(refuse);
+      return key;
+    } catch (error) {
+      syncedShards.delete(shard);
+      await unlink(temporary).catch(() => undefined);
+      throw error;
+    }
+  };
+
+  return {
+    newKey: newBlobKey,
+    put: async (content) => {
+      const key = newBlobKey(await sha256(content));
+      return write(key.slice(0, 2), async (file) => {
+        await file.writeFile(content).catch(refuse);
+        return key;
+      });
+    },
+    putStream: async (source, { key, sizeBytes, sha256: digest } = {}) => {
+      if (key !== undefined) assertBlobKey(key);
+      const name = key ?? newBlobKey();
+      const hash = key === undefined && digest === undefined ? createHash('sha256') : undefined;
+      return write(name.slice(0, 2), async (file) => {
+        for await (const chunk of gatheredPieces(exactly(source, sizeBytes))) {
+          hash?.update(chunk);
+          await file.writeFile(chunk).catch(refuse);
+        }
+        return key ?? withDigest(name, digest ?? hash!.digest());
+      });
+    },
+    get: async (key) => {
+      const content = await readFile(place(key)).catch(unlessMissing);
+      return content && asWritten(key, content);
+    },
+    read: async (key) => {
+      const file = await open(place(key), 'r').catch(unlessMissing);
+      if (!file) return undefined;
+      const source = file.createReadStream();
+      const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
+      // One that is given up before its first piece never gets to close the file by itself.
+      return content.once('close', () => source.destroy());
+    },
+    open: async (key) => {
+      const file = await open(place(key), 'r').catch(unlessMissing);
+      return file && fileReader(file);
+    },
+    sizeOf: async (key) => (await stat(place(key)).catch(unlessMissing))?.size,
+    stampOf: async (key) => {
+      const found = await stat(place(key), { bigint: true }).catch(unlessMissing);
+      // The time of the last change is the system's own and cannot be set back, as that of the last write can.
+      return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');
+    },
+    remove: async (key) => {
+      await unlink(place(key)).catch(unlessMissing);
+    },
+    list: async function* () {
+      for await (const { shard, name } of files(folder)) {
+        const key = `${shard}/${name}`;
+        if (!isBlobKey(key)) continue;
+        const found = await stat(path.join(folder, key)).catch(unlessMissing);
+        if (found) yield { key, writtenAtMs: found.mtimeMs };
+      }
+    },
+    storeNowMs: () => fileSystemNowMs(folder),
+    mark: {
+      read: async () => (await readFile(path.join(folder, MARK_NAME), 'utf8').catch(unlessMissing))?.trim(),
+      write: (id) => writeMark(folder, id),
+    },
+    removeUnfinished: async () => {
+      const beforeMs = (await fileSystemNowMs(folder)) - UNFINISHED_MS;
+      let removed = 0;
+      const removeIfOld = async (file: string): Promise<void> => {
+        const found = await stat(file).catch(unlessMissing);
+        if (!found || found.mtimeMs > beforeMs) return;
+        await unlink(file).catch(unlessMissing);
+        removed += 1;
+      };
+      for await (const { shard, name } of files(folder)) {
+        if (PART.test(name)) await removeIfOld(path.join(folder, shard, name));
+      }
+      for (const name of await readdir(folder).catch(refuse)) {
+        if (PROBE.test(name)) await removeIfOld(path.join(folder, name));
+      }
+      return removed;
+    },
+  };
+}
+
+function fileReader(file: FileHandle): BlobReader {
+  let reading: Promise<number> | undefined;
+  const fill = async (into: Buffer): Promise<number> => {
+    let filled = 0;
+    while (filled < into.length) {
+      const { bytesRead } = await file.read(into, filled, into.length - filled, null).catch(refuse);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return filled;
+  };
+  return {
+    fill: (into) => {
+      reading = fill(into);
+      return reading;
+    },
+    close: async () => {
+      await reading?.catch(() => undefined);
+      await file.close();
+    },
+  };
+}
+
+function refuse(error: unknown): never {
+  throw unavailable(error);
+}
+
+/** Whole or not at all, as blobs are; removeUnfinished() finds what a crash left. */
+async function writeMark(folder: string, id: string): Promise<void> {
+  const temporary = path.join(folder, `mark-${randomText(8)}.part`);
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(`${id}\n`);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path.join(folder, MARK_NAME));
+    await syncFolder(folder);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw unavailable(error);
+  }
+}
+
+async function* files(folder: string): AsyncGenerator<{ shard: string; name: string }> {
+  for (const shard of (await readdir(folder).catch(unlessMissing)) ?? []) {
+    if (!SHARD.test(shard)) continue;
+    for (const name of (await readdir(path.join(folder, shard)).catch(unlessMissing)) ?? []) yield { shard, name };
+  }
+}
+
+/** The time that the file system writes on files: that of the file server where the folder is mounted from one. */
+async function fileSystemNowMs(folder: string): Promise<number> {
+  const probe = path.join(folder, `clock-${randomText(8)}.part`);
+  try {
+    const file = await open(probe, 'wx', 0o600);
+    try {
+      await file.writeFile('.');
+      return (await file.stat()).mtimeMs;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw unavailable(error);
+  } finally {
+    await unlink(probe).catch(() => undefined);
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(folder, 'r');
+    await handle.sync();
+  } finally {
+    await handle?.close();
+  }
+}

@@ -1,0 +1,269 @@
+/**
+ * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has
+ * deadlines, and is repeated a bounded number of times where that may help: all calls made here may be repeated safely. A
+ * body that is cut is an error, never a short answer. Where the store's clock differs from ours, calls are signed with
+ * the store's. Rejects with S3Trouble only.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { AwsV4Signer } from 'aws4fetch';
+import { Agent, type Dispatcher, request } from 'undici';
+import type { Clock } from '../../base/clock.ts';
+import { notAnswered, refusedBy, S3Trouble } from './s3-error.ts';
+import { bucketUrl, objectName, type S3Credentials, type S3Place } from './s3-location.ts';
+
+const CONNECT_MS = 5_000;
+const ANSWER_MS = 15_000;
+/** Bodies that go slower than this, in bytes per millisecond, are given up. */
+const SLOWEST_UPLOAD = 250;
+const SLOWEST_DOWNLOAD = 25;
+/** Between two pieces of an answer. */
+const IDLE_MS = 30_000;
+/** Stores allow for fifteen minutes. */
+const SKEW_MS = 300_000;
+const TRIES = 4;
+const PAUSE_MS = 100;
+/** No further try begins when a call has taken this long. */
+const TRY_WITHIN_MS = 10_000;
+const MAX_TEXT_BYTES = 4_000_000;
+const ERROR_BYTES = 16_000;
+
+export interface S3Call {
+  /** Name of the call for messages, such as PutObject. */
+  name: string;
+  method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
+  /** Key of the blob; without one, the call is about the bucket. */
+  key?: string;
+  query?: Record<string, string>;
+  headers?: Record<string, string>;
+  body?: Uint8Array;
+  /** Digest of the body in hex, which the store compares with what arrives. */
+  bodySha256?: string;
+  /** Extra time for the store's own work. */
+  answerMs?: number;
+}
+
+export interface S3Answer {
+  status: number;
+  headers: Record<string, string | undefined>;
+  /** Unix ms of the store's clock. */
+  storeNowMs: number | undefined;
+  /** Length that the body must have; undefined for chunked ones, which end by themselves. */
+  sizeBytes: number | undefined;
+  body: AsyncIterable<Buffer>;
+  /** Gives up what is left of the body, and with it the connection; nothing when it was read to its end. */
+  discard(): void;
+  /** How long the body may be waited for, beside the time that its bytes take. */
+  waitMs: number;
+}
+
+export interface S3Client {
+  /**
+   * Makes the call until it is answered with success, and its answer is consumed, or gives up. An object that does not
+   * exist (404, unless it is the bucket that is missing) is undefined.
+   */
+  run<T>(call: S3Call, consume: (answer: S3Answer) => Promise<T>): Promise<T | undefined>;
+  /** A presigned address for this call; `signedHeaders` have to be sent as they are. */
+  presign(call: S3Call, options: { expiresInSeconds: number; nowMs: number }): Promise<string>;
+  /** Cuts what is under way. */
+  close(): Promise<void>;
+}
+
+export interface S3ClientOptions {
+  place: S3Place;
+  credentials: S3Credentials;
+  clock: Clock;
+  /** From the last byte of a request to the header of its answer; default 15 s. */
+  answerMs?: number;
+}
+
+export function openS3Client(options: S3ClientOptions): S3Client {
+  const { place, credentials, clock } = options;
+  const agent = new Agent({ connect: { timeout: CONNECT_MS }, pipelining: 1, connections: 256, bodyTimeout: IDLE_MS });
+  /** One signing key for each day. */
+  const signingKeys = new Map<string, ArrayBuffer>();
+  /** How far the store's clock is before ours. */
+  let skewMs = 0;
+
+  const sign = async (call: S3Call, nowMs: number, presign?: { expiresInSeconds: number }) => {
+    if (signingKeys.size > 4) signingKeys.clear();
+    const url = new URL(
+      call.key === undefined ? bucketUrl(place) : `${bucketUrl(place)}/${objectName(place, call.key)}`,
+    );
+    for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value);
+    if (presign) url.searchParams.set('X-Amz-Expires', String(presign.expiresInSeconds));
+    const headers = { ...call.headers };
+    if (!presign) headers['x-amz-content-sha256'] = call.bodySha256 ?? 'UNSIGNED-PAYLOAD';
+    const signer = new AwsV4Signer({
+      ...{ method: call.method, url: url.href, headers, service: 's3', region: place.region, cache: signingKeys },
+      ...credentials,
+      datetime: new Date(nowMs + skewMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+      signQuery: presign !== undefined,
+      allHeaders: presign !== undefined,
+    });
+    return signer.sign();
+  };
+
+  /** One try; resolves with a success or a missing object (undefined), whose body is not read yet. */
+  const tryOnce = async (call: S3Call): Promise<S3Answer | undefined> => {
+    const signed = await sign(call, clock.now());
+    const sizeBytes = call.body?.length ?? 0;
+    const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / SLOWEST_UPLOAD;
+    // Also ends what undici's own limits do not cover: a name that is not resolved, a connection that never gets free.
+    const cut = new AbortController();
+    const timer = setTimeout(() => cut.abort(new Error('it took too long')), CONNECT_MS + 2 * answerMs);
+    // A request that waits for a connection is not ended by its signal.
+    const overdue = new Promise<never>((_, reject) => {
+      cut.signal.addEventListener('abort', () => reject(cut.signal.reason), { once: true });
+    });
+    let got: Dispatcher.ResponseData;
+    try {
+      const asked = request(signed.url, {
+        method: call.method,
+        headers: {
+          ...Object.fromEntries(signed.headers as unknown as Iterable<[string, string]>),
+          'accept-encoding': 'identity',
+          ...(call.body ? { 'content-length': String(sizeBytes) } : {}),
+        },
+        body: call.body ?? null,
+        dispatcher: agent,
+        headersTimeout: answerMs,
+        signal: cut.signal,
+      });
+      asked.then(
+        (late) => cut.signal.aborted && giveUp(late),
+        () => undefined,
+      );
+      got = await Promise.race([asked, overdue]);
+    } catch (error) {
+      throw notAnswered(call.name, error);
+    } finally {
+      clearTimeout(timer);
+    }
+    return judge(call, got);
+  };
+
+  const judge = async (call: S3Call, got: Dispatcher.ResponseData): Promise<S3Answer | undefined> => {
+    const headers = got.headers as Record<string, string | undefined>;
+    const storeNowMs = Date.parse(headers.date ?? '') || undefined;
+    if (got.statusCode >= 200 && got.statusCode < 300) {
+      const length = headers['content-length'];
+      const sizeBytes = length === undefined ? undefined : Number(length);
+      if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
+        giveUp(got);
+        throw new S3Trouble(`${call.name} was answered without a length`, { again: true });
+      }
+      const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
+      const discard = (): void => giveUp(got);
+      return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, discard, waitMs };
+    }
+    const body = await beginning(got.body, ERROR_BYTES);
+    const region = headers['x-amz-bucket-region'];
+    const trouble = refusedBy(call.name, { status: got.statusCode, body, ...(region === undefined ? {} : { region }) });
+    if (trouble.status === 404 && trouble.code === 'NoSuchKey') return undefined;
+    if (trouble.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, trouble);
+    // The answer to HEAD has no code.
+    const mayBeSkew = trouble.status === 403 && /^(RequestTimeTooSkewed)?$/.test(trouble.code ?? '');
+    if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
+      skewMs = storeNowMs - clock.now();
+      throw new S3Trouble(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
+        status: 403,
+        again: true,
+      });
+    }
+    throw trouble;
+  };
+
+  /** The answer to HEAD does not say what is missing; a missing bucket must not look like a missing blob. */
+  const missingOf = async (call: S3Call, trouble: S3Trouble): Promise<undefined> => {
+    const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
+    if (!bucket) throw trouble;
+    await drained(call.name, bucket);
+  };
+
+  return {
+    run: async (call, consume) => {
+      const startedMs = performance.now();
+      for (let tried = 1; ; tried += 1) {
+        try {
+          const answer = await tryOnce(call);
+          return answer && (await consume(answer));
+        } catch (error) {
+          const over = tried === TRIES || performance.now() - startedMs > TRY_WITHIN_MS;
+          if (!(error instanceof S3Trouble) || !error.again || over) throw error;
+          await pause(PAUSE_MS * 2 ** (tried - 1) * (0.5 + Math.random()));
+        }
+      }
+    },
+    presign: async (call, { expiresInSeconds, nowMs }) => (await sign(call, nowMs, { expiresInSeconds })).url.href,
+    close: () => agent.destroy(),
+  };
+}
+
+function giveUp({ body }: Dispatcher.ResponseData): void {
+  if (!body.destroyed) body.on('error', () => undefined).destroy();
+}
+
+async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) break;
+    }
+  } catch {
+    // The status says enough.
+  }
+  return Buffer.concat(chunks).toString('utf8', 0, maxBytes);
+}
+
+/** The body as it comes; throws S3Trouble when it is not all that was announced. */
+export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  // Only what the store takes counts, not what the reader does.
+  let waitedMs = 0;
+  let askedMs = performance.now();
+  try {
+    for await (const chunk of answer.body) {
+      bytes += chunk.length;
+      waitedMs += performance.now() - askedMs;
+      if (waitedMs > answer.waitMs + bytes / SLOWEST_DOWNLOAD) throw new Error('it came too slowly');
+      yield chunk;
+      askedMs = performance.now();
+    }
+  } catch (error) {
+    throw notAnswered(name, error);
+  }
+  if (answer.sizeBytes === undefined || bytes === answer.sizeBytes) return;
+  throw new S3Trouble(`${name} was cut after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
+}
+
+/** The whole answer in memory; consume of calls for objects. */
+export async function bytesOf(name: string, answer: S3Answer): Promise<Buffer> {
+  if (answer.sizeBytes === undefined) return Buffer.concat(await Array.fromAsync(wholeBody(name, answer)));
+  const content = Buffer.allocUnsafeSlow(answer.sizeBytes);
+  let at = 0;
+  for await (const chunk of wholeBody(name, answer)) at += chunk.copy(content, at);
+  return content;
+}
+
+/** The answer as text; consume of calls that are answered in XML. */
+export async function textOf(name: string, answer: S3Answer): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of wholeBody(name, answer)) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_TEXT_BYTES) throw new S3Trouble(`${name} was answered with too much text`, { again: false });
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Reads the answer to its end, so that its connection is free again. */
+export async function drained(name: string, answer: S3Answer): Promise<S3Answer> {
+  for await (const _ of wholeBody(name, { ...answer, sizeBytes: undefined })) {
+    // What a successful PUT or HEAD says beside its header is of no interest.
+  }
+  return answer;
+}

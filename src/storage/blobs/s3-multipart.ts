@@ -1,0 +1,113 @@
+/**
+ * Uploads in parts, for what is larger than one part or of unknown length. The object exists only once all its parts are
+ * acknowledged and the upload is completed; whatever fails before that aborts it, and what a crash leaves unfinished is
+ * aborted by removeUnfinished(). The answer to the completion may be lost: the object then carries the mark of the upload.
+ */
+import { createHash } from 'node:crypto';
+import { randomText } from '../../base/ids.ts';
+import { UNFINISHED_MS } from './blobs.ts';
+import { drained, type S3Client, textOf } from './s3-client.ts';
+import { refusedBy, S3Trouble } from './s3-error.ts';
+import { objectName, type S3Place } from './s3-location.ts';
+import { escapeXml, xmlElements, xmlText } from './s3-xml.ts';
+
+/** Also the largest object that is uploaded in one piece. Stores ask for at least 5 MB. */
+export const PART_BYTES = 16 * 1024 * 1024;
+/** The store puts the parts together before it answers. */
+const COMPLETE_MS = 60_000;
+const MARK = 'x-amz-meta-write';
+
+/** Uploads the parts one after the other; all but the last are of PART_BYTES. */
+export async function uploadInParts(client: S3Client, key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+  const mark = randomText(26);
+  const created = await client.run(
+    {
+      ...{ name: 'CreateMultipartUpload', method: 'POST', key, query: { uploads: '' } },
+      headers: { 'content-type': 'application/octet-stream', [MARK]: mark },
+    },
+    (answer) => textOf('CreateMultipartUpload', answer),
+  );
+  const uploadId = xmlText(created ?? '', 'UploadId');
+  if (!uploadId) throw new S3Trouble('CreateMultipartUpload was answered without an UploadId', { again: false });
+  try {
+    const etags: string[] = [];
+    for await (const part of parts)
+      etags.push(await uploadPart(client, { key, uploadId, part, number: etags.length + 1 }));
+    await complete(client, { key, uploadId, etags, mark });
+  } catch (error) {
+    await abort(client, key, uploadId).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function uploadPart(
+  client: S3Client,
+  { key, uploadId, part, number }: { key: string; uploadId: string; part: Uint8Array; number: number },
+): Promise<string> {
+  const name = 'UploadPart';
+  const bodySha256 = createHash('sha256').update(part).digest('hex');
+  const query = { partNumber: String(number), uploadId };
+  const answer = await client.run({ name, method: 'PUT', key, query, body: part, bodySha256 }, (one) =>
+    drained(name, one),
+  );
+  const etag = answer?.headers.etag;
+  if (!etag) throw new S3Trouble('UploadPart was answered without an ETag', { again: false });
+  return etag;
+}
+
+async function complete(
+  client: S3Client,
+  { key, uploadId, etags, mark }: { key: string; uploadId: string; etags: string[]; mark: string },
+): Promise<void> {
+  const name = 'CompleteMultipartUpload';
+  const parts = etags.map(
+    (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
+  );
+  const body = Buffer.from(`<${name}>${parts.join('')}</${name}>`);
+  const headers = { 'content-type': 'application/xml' };
+  const query = { uploadId };
+  try {
+    await client.run({ name, method: 'POST', key, query, headers, body, answerMs: COMPLETE_MS }, async (answer) => {
+      // The status is sent before the parts are put together: only the body tells of success.
+      const text = await textOf(name, answer);
+      if (!text.includes(`<${name}Result`)) throw refusedBy(name, { status: 500, body: text });
+    });
+  } catch (error) {
+    const stored = await client
+      .run({ name: 'HeadObject', method: 'HEAD', key }, (answer) => drained('HeadObject', answer))
+      .catch(() => undefined);
+    if (stored?.headers[MARK] !== mark) throw error;
+  }
+}
+
+async function abort(client: S3Client, key: string, uploadId: string): Promise<void> {
+  const name = 'AbortMultipartUpload';
+  await client.run({ name, method: 'DELETE', key, query: { uploadId } }, (answer) => drained(name, answer));
+}
+
+/** Aborts the uploads under the prefix that were begun over an hour ago by the store's clock; answers how many. */
+export async function abortUnfinished(client: S3Client, place: S3Place): Promise<number> {
+  const name = 'ListMultipartUploads';
+  const prefix = objectName(place, '');
+  let aborted = 0;
+  let from: Record<string, string> = {};
+  for (;;) {
+    const query = { uploads: '', prefix, ...from };
+    const page = await client.run({ name, method: 'GET', query }, async (answer) => ({
+      text: await textOf(name, answer),
+      nowMs: answer.storeNowMs,
+    }));
+    if (!page) return aborted;
+    for (const upload of xmlElements(page.text, 'Upload')) {
+      const key = xmlText(upload, 'Key') ?? '';
+      const uploadId = xmlText(upload, 'UploadId');
+      const ageMs = (page.nowMs ?? 0) - Date.parse(xmlText(upload, 'Initiated') ?? '');
+      if (!key.startsWith(prefix) || uploadId === undefined || !(ageMs > UNFINISHED_MS)) continue;
+      await abort(client, key.slice(prefix.length), uploadId);
+      aborted += 1;
+    }
+    const [keyMarker, uploadIdMarker] = [xmlText(page.text, 'NextKeyMarker'), xmlText(page.text, 'NextUploadIdMarker')];
+    if (xmlText(page.text, 'IsTruncated') !== 'true' || !keyMarker) return aborted;
+    from = { 'key-marker': keyMarker, ...(uploadIdMarker ? { 'upload-id-marker': uploadIdMarker } : {}) };
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Blobs as objects of an S3-compatible store. Every write carries its digest, which the store compares before it
+ * acknowledges; an acknowledged object is on stable storage there, and replaces one of the same key as a whole. Up to 16 MB
+ * go up in one piece, more in parts. What cannot be read whole is an error, and a missing bucket is never a missing blob.
+ * Every failure is Unavailable (S3Trouble), after bounded tries.
+ */
+import { Readable } from 'node:stream';
+import { sha256 } from '../../base/digest.ts';
+import { assertBlobKey, asWritten, type Blobs, exactly, isBlobKey, newBlobKey, streamAsWritten } from './blobs.ts';
+import { type BytePart, openPartCutter } from './byte-parts.ts';
+import { MARK_NAME } from './mark.ts';
+import { bytesOf, drained, openS3Client, type S3Call, type S3ClientOptions, textOf, wholeBody } from './s3-client.ts';
+import { S3Trouble } from './s3-error.ts';
+import { objectName } from './s3-location.ts';
+import { abortUnfinished, PART_BYTES, uploadInParts } from './s3-multipart.ts';
+import { xmlElements, xmlText } from './s3-xml.ts';
+
+/** Parts of streams that are in memory at once: 96 MB. */
+const PARTS_IN_MEMORY = 6;
+const BINARY = 'application/octet-stream';
+
+export interface S3Blobs extends Blobs {
+  presignPut: NonNullable<Blobs['presignPut']>;
+  /** Cuts what is under way. */
+  close(): Promise<void>;
+}
+
+export function openS3Blobs(options: S3ClientOptions): S3Blobs {
+  const { place } = options;
+  const client = openS3Client(options);
+  const cutter = openPartCutter({ partBytes: PART_BYTES, places: PARTS_IN_MEMORY });
+  const prefix = objectName(place, '');
+
+  /** Under the key, or under a new one with the digest. */
+  const putObject = async (given: string | undefined, content: Uint8Array): Promise<string> => {
+    const digest = await sha256(content);
+    const key = given ?? newBlobKey(digest);
+    await client.run(
+      {
+        ...{ name: 'PutObject', method: 'PUT', key, body: content, bodySha256: digest.toString('hex') },
+        headers: { 'content-type': BINARY, 'x-amz-checksum-sha256': digest.toString('base64') },
+      },
+      (answer) => drained('PutObject', answer),
+    );
+    return key;
+  };
+
+  /** An object of several parts gets its name before its digest is known. */
+  const putParts = async (given: string | undefined, source: AsyncIterable<Uint8Array>): Promise<string> => {
+    const parts = cutter.cut(source);
+    try {
+      const first = await parts.next();
+      if (first.done) throw new Error('a source has at least one part');
+      if (first.value.last) return await putObject(given, first.value.bytes);
+      const key = given ?? newBlobKey();
+      await uploadInParts(client, key, allParts(first.value, parts));
+      return key;
+    } finally {
+      await parts.return(undefined);
+    }
+  };
+
+  const getObject = (key: string): S3Call => {
+    assertBlobKey(key);
+    return { name: 'GetObject', method: 'GET', key };
+  };
+
+  /** One page of the listing, as the store wrote it, and its clock. */
+  const listPage = async (query: Record<string, string>): Promise<{ text: string; nowMs: number | undefined }> => {
+    const name = 'ListObjectsV2';
+    const page = await client.run(
+      { name, method: 'GET', query: { 'list-type': '2', prefix, ...query } },
+      async (answer) => ({
+        text: await textOf(name, answer),
+        nowMs: answer.storeNowMs,
+      }),
+    );
+    return page ?? { text: '', nowMs: undefined };
+  };
+
+  return {
+    newKey: newBlobKey,
+    put: async (content) => {
+      if (content.length <= PART_BYTES) return putObject(undefined, content);
+      return putParts(newBlobKey(await sha256(content)), asSource(content));
+    },
+    putStream: async (source, { key, sizeBytes, sha256: digest } = {}) => {
+      if (key !== undefined) assertBlobKey(key);
+      return putParts(key ?? (digest && newBlobKey(digest)), exactly(source, sizeBytes));
+    },
+    get: async (key) => {
+      const content = await client.run(getObject(key), (answer) => bytesOf('GetObject', answer));
+      return content && asWritten(key, content);
+    },
+    read: async (key) => {
+      const answer = await client.run(getObject(key), async (one) => one);
+      if (!answer) return undefined;
+      const content = Readable.from(streamAsWritten(key, wholeBody('GetObject', answer)), { objectMode: false });
+      // One that is given up before its first piece never gets to free the connection by itself.
+      return content.once('close', answer.discard);
+    },
+    sizeOf: async (key) => {
+      assertBlobKey(key);
+      const name = 'HeadObject';
+      const answer = await client.run({ name, method: 'HEAD', key }, (one) => drained(name, one));
+      if (answer === undefined || answer.sizeBytes !== undefined) return answer?.sizeBytes;
+      throw new S3Trouble(`${name} was answered without a length`, { again: false });
+    },
+    remove: async (key) => {
+      assertBlobKey(key);
+      const name = 'DeleteObject';
+      await client.run({ name, method: 'DELETE', key }, (answer) => drained(name, answer));
+    },
+    list: async function* () {
+      for (let from: Record<string, string> | undefined = {}; from; ) {
+        const { text } = await listPage(from);
+        for (const object of xmlElements(text, 'Contents')) {
+          const key = (xmlText(object, 'Key') ?? '').slice(prefix.length);
+          const writtenAtMs = Date.parse(xmlText(object, 'LastModified') ?? '');
+          if (isBlobKey(key) && !Number.isNaN(writtenAtMs)) yield { key, writtenAtMs };
+        }
+        const token: string | undefined = xmlText(text, 'NextContinuationToken');
+        from = token ? { 'continuation-token': token } : undefined;
+      }
+    },
+    storeNowMs: async () => {
+      const { nowMs } = await listPage({ 'max-keys': '1' });
+      if (nowMs === undefined) throw new S3Trouble('ListObjectsV2 was answered without a Date', { again: false });
+      return nowMs;
+    },
+    mark: {
+      read: async () => {
+        const name = 'GetObject';
+        return (await client.run({ name, method: 'GET', key: MARK_NAME }, (answer) => textOf(name, answer)))?.trim();
+      },
+      write: async (id) => {
+        await putObject(MARK_NAME, Buffer.from(`${id}\n`));
+      },
+    },
+    removeUnfinished: () => abortUnfinished(client, place),
+    presignPut: async ({ key, sizeBytes, contentType, sha256: digest, expiresInSeconds, nowMs }) => {
+      assertBlobKey(key);
+      const headers = { 'Content-Type': contentType, 'x-amz-checksum-sha256': digest.toString('base64') };
+      const url = await client.presign(
+        { name: 'PutObject', method: 'PUT', key, headers: { ...headers, 'Content-Length': String(sizeBytes) } },
+        { expiresInSeconds, nowMs },
+      );
+      return { url, headers };
+    },
+    close: () => client.close(),
+  };
+}
+
+async function* asSource(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield content;
+}
+
+async function* allParts(first: BytePart, rest: AsyncGenerator<BytePart>): AsyncGenerator<Uint8Array> {
+  yield first.bytes;
+  for await (const part of rest) yield part.bytes;
+}

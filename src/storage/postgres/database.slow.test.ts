@@ -1,0 +1,55 @@
+/** PostgreSQL that answers late or not at all: nobody waits for ever, and all goes on when it does again. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import test from 'node:test';
+import pg from 'pg';
+import { runningMs } from '../../../test/kit/running-time.ts';
+import { countOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
+import { tempDatabase } from '../../../test/kit/temp-database.ts';
+import { postgresServer, serverIsOurs } from '../../../test/kit/temp-postgres.ts';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
+import { Unavailable } from '../../base/failure.ts';
+
+test('a row that somebody else holds is waited for some seconds, then the operation is refused', async (t) => {
+  const { database, url, close } = await tempDatabase('postgres');
+  t.after(close);
+  const other = new pg.Client({ connectionString: url });
+  other.on('error', () => undefined);
+  await other.connect();
+  t.after(() => other.end());
+  await other.query("BEGIN; INSERT INTO meta (key, value) VALUES ('held', '')");
+  const [began, ranMs] = [performance.now(), runningMs()];
+  await assert.rejects(database.execute(writeOperation, 'held'), (error: Error) => {
+    return error instanceof Unavailable && /lock timeout/.test(error.message);
+  });
+  const tookMs = performance.now() - began;
+  assert.ok(tookMs > 4_000 && runningMs() - ranMs < 8_000, `${tookMs} ms`);
+  assert.equal(database.state().ready, true, 'it is no fault of the server');
+  await other.query('ROLLBACK');
+  await database.execute(writeOperation, 'held');
+});
+
+test('a server that stands still is noticed, and everything goes on when it moves again', {
+  skip: !serverIsOurs,
+}, async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  await database.execute(writeOperation, 'z1');
+  const { pid } = await postgresServer();
+  const signal = (name: string): void => {
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(pid())], { encoding: 'utf8' });
+    for (const one of [pid(), ...children.split(/\s+/).filter(Boolean).map(Number)]) process.kill(one, name);
+  };
+  signal('SIGSTOP');
+  t.after(() => signal('SIGCONT'));
+  const began = runningMs();
+  await assert.rejects(database.execute(writeOperation, 'z2'), Unavailable);
+  assert.ok(runningMs() - began < 40_000);
+  await waitUntil('it to be noticed', () => !database.state().ready);
+  const again = runningMs();
+  await assert.rejects(database.execute(countOperation, 'z'), Unavailable);
+  assert.ok(runningMs() - again < 1_000, 'nobody waits for it any more');
+  signal('SIGCONT');
+  await waitUntil('it to be ready', () => database.state().ready);
+  await database.execute(writeOperation, 'z3');
+});

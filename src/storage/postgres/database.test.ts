@@ -1,0 +1,314 @@
+/** PostgreSQL as a database: what is kept of a transaction, what a lost server means, and what is refused at the door. */
+import assert from 'node:assert/strict';
+import test, { type TestContext } from 'node:test';
+import pg from 'pg';
+import { commitCut } from '../../../test/kit/commit-cut.ts';
+import { runningMs } from '../../../test/kit/running-time.ts';
+import { countOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
+import { tempDatabase } from '../../../test/kit/temp-database.ts';
+import { serverIsOurs, tempPostgres } from '../../../test/kit/temp-postgres.ts';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
+import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
+import { type Log, silentLog } from '../../base/log.ts';
+import type { Database } from '../database.ts';
+import { listMigrations } from '../migrate.ts';
+import type { Operation, Transaction } from '../operation.ts';
+import { assertCommitIsDurable } from './connection.ts';
+import { openPostgresDatabase } from './database.ts';
+import { judgeCommitFault } from './errors.ts';
+import { migratePostgres, pendingPostgres } from './migrate.ts';
+import { parsePostgresUrl } from './url.ts';
+
+function write<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R> {
+  return { name: 'test.once', mode: 'write', run };
+}
+
+async function administer(url: string, sql: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await client.query(sql);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function open(t: TestContext, url: string): Promise<Database> {
+  const database = await openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
+  t.after(() => database.close());
+  return database;
+}
+
+const count = async (database: Database, prefix: string): Promise<number> =>
+  (await database.execute(countOperation, prefix))!.n;
+
+test('an operation that throws leaves nothing behind, and others are not touched', async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  const results = await Promise.allSettled([
+    database.execute(writeOperation, 'a1'),
+    database.execute(failOperation, 'a2'),
+    database.execute(writeOperation, 'a3'),
+    database.execute(writeOperation, 'a4'),
+  ]);
+  assert.deepEqual(
+    results.map((one) => one.status),
+    ['fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+  );
+  assert.equal(await count(database, 'a'), 3);
+  await assert.rejects(database.execute(writeOperation, 'a1'), /test\.write: duplicate key/);
+});
+
+test('an error of a statement that nobody awaited rejects the operation, and nothing of it is kept', async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  const careless = write(async (tx, key: string) => {
+    void tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', key, '');
+    void tx.run('INSERT INTO meta (key, value) VALUES (?, NULL)', `${key}2`);
+    return 'done';
+  });
+  await assert.rejects(database.execute(careless, 'c'), /null value in column "value"/);
+  assert.equal(await count(database, 'c'), 0);
+  const late = write((tx) => {
+    setTimeout(() => assert.throws(() => tx.run('SELECT 1'), /after its operation had ended/), 20);
+    return 1;
+  });
+  assert.equal(await database.execute(late, null), 1);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+});
+
+test('what others roll back is run again, a bounded number of times', async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  for (const code of ['40001', '40P01', '23505']) {
+    let runs = 0;
+    const unlucky = write(async (tx, key: string) => {
+      runs += 1;
+      await tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', key, '');
+      if (runs < 3) await tx.run(`DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '${code}'; END $$`);
+      return runs;
+    });
+    assert.equal(await database.execute(unlucky, `r${code}`), 3);
+  }
+  assert.equal(await count(database, 'r'), 3);
+  let runs = 0;
+  const hopeless = write(async (tx) => {
+    runs += 1;
+    await tx.run(`DO $$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '40001'; END $$`);
+  });
+  await assert.rejects(database.execute(hopeless, null), Unavailable);
+  assert.ok(runs > 3 && runs < 10, `${runs} runs`);
+});
+
+test('together or alone: one that spoils a group is found, and the others are done', async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  let groups = 0;
+  const one = async (tx: Transaction, key: string): Promise<string> => {
+    if (key.endsWith('bad')) throw new Error('a bad one');
+    await tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', key, '');
+    return key;
+  };
+  const op: Operation<string, string> = {
+    ...{ name: 'test.together', mode: 'write', run: one },
+    together: async (tx, keys) => {
+      groups += 1;
+      for (const key of keys) await one(tx, key);
+      return [...keys];
+    },
+  };
+  const good = Array.from({ length: 20 }, (_, index) => `g${index}`);
+  assert.deepEqual(await Promise.all(good.map((key) => database.execute(op, key))), good);
+  assert.ok(groups <= 2, `${groups} transactions for 20 calls`);
+  const mixed = await Promise.allSettled(['h1', 'hbad', 'h2'].map((key) => database.execute(op, key)));
+  assert.deepEqual(
+    mixed.map((result) => result.status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  assert.equal(await count(database, 'h'), 2);
+});
+
+test('NUL, which PostgreSQL does not store, does not stop an operation', async (t) => {
+  const { database, close } = await tempDatabase('postgres');
+  t.after(close);
+  await database.execute(writeOperation, 'n\0ul');
+  assert.equal(await count(database, 'n\uFFFDul'), 1);
+});
+
+test('a connection that is ended refuses its own operation only', async (t) => {
+  const { database, url, close } = await tempDatabase('postgres');
+  t.after(close);
+  const held = database.execute(
+    write(async (tx) => {
+      await tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', 'k1', '');
+      await tx.get('SELECT pg_sleep(20)');
+    }),
+    null,
+  );
+  const refused = assert.rejects(held, Unavailable);
+  await waitUntil('the operation to wait', async () => {
+    const { rowCount } = await administer(
+      url!,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%'
+         AND pid <> pg_backend_pid() AND wait_event = 'PgSleep'`,
+    );
+    return rowCount === 1;
+  });
+  await refused;
+  await database.execute(writeOperation, 'k2');
+  assert.equal(await count(database, 'k'), 1);
+  assert.equal(database.state().ready, true);
+});
+
+test('a commit whose answer is lost is told as unknown, alone and together, and never run again', async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  await migratePostgres({ address: parsePostgresUrl(url), log: silentLog, nowMs: 1 });
+  const proxy = await commitCut(url);
+  t.after(() => proxy.close());
+  const database = await open(t, proxy.url);
+  const isReady = (): boolean => database.state().ready;
+  await database.execute(writeOperation, 'u1');
+  proxy.loseAnswer('');
+  await assert.rejects(database.execute(writeOperation, 'u2'), OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  const unawaited = write((tx, key: string) => void tx.run('INSERT INTO meta (key, value) VALUES (?, ?)', key, ''));
+  proxy.loseAnswer('');
+  await assert.rejects(database.execute(unawaited, 'u3'), OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  const together: Operation<string, number> = {
+    ...writeOperation,
+    name: 'test.writeTogether',
+    together: async (tx, keys) => Promise.all(keys.map((key) => writeOperation.run(tx, key))),
+  };
+  proxy.loseAnswer('');
+  const group = await Promise.allSettled(['u4', 'u5', 'u6'].map((key) => database.execute(together, key)));
+  for (const one of group) assert.ok(one.status === 'rejected' && one.reason instanceof OutcomeUnknown);
+  await waitUntil('the database to be ready', isReady);
+  await database.execute(writeOperation, 'u7');
+  assert.equal(proxy.lost, 3);
+  // The server did commit: had an operation been run again, it would have met its own row.
+  await waitUntil('the commits', async () => (await count(database, 'u')) === 7);
+});
+
+test('what failed before its COMMIT, or is a reading, is an outage and not unknown', async (t) => {
+  const { database, url, close } = await tempDatabase('postgres');
+  t.after(close);
+  const isPlain = (error: unknown): boolean => error instanceof Unavailable && !(error instanceof OutcomeUnknown);
+  const endSelf = 'DO $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); END $$';
+  await assert.rejects(
+    database.execute(
+      write(async (tx) => {
+        await tx.run(endSelf);
+      }),
+      null,
+    ),
+    isPlain,
+  );
+  await assert.rejects(
+    database.execute(
+      write((tx) => void tx.run(endSelf)),
+      null,
+    ),
+    isPlain,
+  );
+  const proxy = await commitCut(url!);
+  t.after(() => proxy.close());
+  const through = await open(t, proxy.url);
+  proxy.loseAnswer('');
+  await assert.rejects(through.execute(countOperation, 'x'), isPlain);
+  // Refused by the server itself: its transaction is rolled back, even if the answer to the COMMIT is lost.
+  await waitUntil('the database to be ready', () => through.state().ready);
+  proxy.loseAnswer('');
+  const refused = write(async (tx) => {
+    await Promise.resolve(tx.run('INSERT INTO meta (key, value) VALUES (?, NULL)', 'x')).catch(() => undefined);
+  });
+  await assert.rejects(through.execute(refused, null), /null value in column "value"/);
+  assert.equal(proxy.lost, 2);
+});
+
+test('what a server or a pooler says of a COMMIT', () => {
+  const judged = (code: string, severity: string): boolean | undefined =>
+    judgeCommitFault({ code, severity, message: 'as told' }).isOutcomeUnknown;
+  for (const code of ['40001', '23505', '53100', '55P03', '57014'])
+    assert.equal(judged(code, 'ERROR'), undefined, code);
+  for (const code of ['57P01', '57P02', '40001']) assert.equal(judged(code, 'FATAL'), true, code);
+  for (const code of ['08P01', '08006', '08007', '40003']) assert.equal(judged(code, 'ERROR'), true, code);
+  assert.equal(judgeCommitFault(new Error('read ECONNRESET')).isOutcomeUnknown, true);
+});
+
+test('a server that restarts is waited for, and the process goes on', { skip: !serverIsOurs }, async (t) => {
+  const { database, url, close } = await tempDatabase('postgres');
+  const { server } = await tempPostgres();
+  t.after(close);
+  await database.execute(writeOperation, 's1');
+  await server.stopServer('immediate');
+  await assert.rejects(database.execute(writeOperation, 's2'), Unavailable);
+  await waitUntil('it to be noticed', () => database.state().reason === 'the database cannot be reached');
+  assert.deepEqual(database.state(), { ready: false, reason: 'the database cannot be reached' });
+  const began = runningMs();
+  await assert.rejects(database.execute(countOperation, 's'), Unavailable);
+  assert.ok(runningMs() - began < 1_000, 'nobody waits while it is away');
+  const startedMs = performance.now();
+  await server.startServer();
+  await waitUntil('it to be ready', () => database.state().ready);
+  assert.ok(database.state().readyForMs! < performance.now() - startedMs, 'since when it is back');
+  await database.execute(writeOperation, 's3');
+  assert.equal(await count(database, 's'), 2);
+  assert.ok(url);
+});
+
+test('a server that could lose what it acknowledged is refused with a sentence', async (t) => {
+  const { url, name, drop } = await tempPostgres();
+  t.after(drop);
+  const attempt = (): Promise<unknown> => openPostgresDatabase({ address: parsePostgresUrl(url), log: silentLog });
+  await administer(url, `ALTER DATABASE ${name} SET synchronous_commit = off`);
+  await assert.rejects(attempt(), /synchronous_commit=off and could lose accepted mail; set it to on/);
+  for (const level of ['local', 'remote_write', 'remote_apply', 'on']) {
+    await administer(url, `ALTER DATABASE ${name} SET synchronous_commit = ${level}`);
+    await ((await attempt()) as Database).close();
+  }
+  const standbyNames = 'one';
+  for (const synchronousCommit of ['local', 'remote_write', 'off']) {
+    assert.throws(() => assertCommitIsDurable({ synchronousCommit, standbyNames }), /could lose accepted mail/);
+  }
+  assertCommitIsDurable({ synchronousCommit: 'remote_apply', standbyNames });
+  const wrong = parsePostgresUrl(url.replace(name, 'not_there'));
+  await assert.rejects(openPostgresDatabase({ address: wrong, log: silentLog }), /"not_there" does not exist/);
+});
+
+test('standbys that no commit waits for are warned of', { skip: !serverIsOurs }, async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  const warnings: string[] = [];
+  const log = { ...silentLog, warn: (_: unknown, text: string) => warnings.push(text) } as unknown as Log;
+  const attempt = async (): Promise<void> =>
+    (await openPostgresDatabase({ address: parsePostgresUrl(url), log })).close();
+  await attempt();
+  assert.deepEqual(warnings, []);
+  // What follows the write-ahead log is a standby to the server.
+  const standby = new pg.Client({ connectionString: url, replication: 'true' } as pg.ClientConfig);
+  await standby.connect();
+  t.after(() => standby.end());
+  await attempt();
+  assert.match(warnings.join(), /^the database has standbys, but none that commits wait for/);
+});
+
+test('of several that migrate at once one does; a history that is not ours is refused', async (t) => {
+  const { url, drop } = await tempPostgres();
+  t.after(drop);
+  const address = parsePostgresUrl(url);
+  const wanted = listMigrations('postgres').map((one) => one.name);
+  assert.equal(await pendingPostgres({ address, log: silentLog }), wanted.length);
+  const applied = await Promise.all([1, 2, 3, 4].map((nowMs) => migratePostgres({ address, log: silentLog, nowMs })));
+  assert.deepEqual(applied.flat().sort(), wanted);
+  assert.equal(await pendingPostgres({ address, log: silentLog }), 0);
+  await administer(url, "INSERT INTO migration (number, name, applied_at) VALUES (9999, '9999-future', 1)");
+  await assert.rejects(migratePostgres({ address, log: silentLog, nowMs: 1 }), /newer version of postrider/);
+  await administer(
+    url,
+    "DELETE FROM migration WHERE number = 9999; UPDATE migration SET name = '0001-other' WHERE number = 1",
+  );
+  await assert.rejects(migratePostgres({ address, log: silentLog, nowMs: 1 }), /not ours to use/);
+});

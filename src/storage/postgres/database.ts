@@ -1,0 +1,219 @@
+/**
+ * The server database: PostgreSQL 15 or later, directly or behind PgBouncer in transaction mode. Each operation is one
+ * transaction of a pooled connection; calls of one operation that can be done together share transactions, a few at a
+ * time, so that under load many share one round trip and one sync.
+ *
+ * What other nodes do at the same moment may roll a transaction back (deadlock, serialization, a unique key); it is run
+ * again then. A connection that is lost rejects with Unavailable; one that is lost between the COMMIT and its answer with
+ * OutcomeUnknown. Neither is run again.
+ */
+import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
+import type { Log } from '../../base/log.ts';
+import type { Database } from '../database.ts';
+import type { Operation, Transaction } from '../operation.ts';
+import { createServerClock, type ServerClock } from './clock.ts';
+import { StatementFault, type TransactionMode } from './connection.ts';
+import { PostgresPool } from './pool.ts';
+import type { PostgresAddress } from './url.ts';
+
+const POOL_SIZE = 10;
+/** Groups of one operation under way at a time: while one waits for its sync, the next one is being written. */
+const GROUPS_IN_FLIGHT = 2;
+const GROUP_MAX = 128;
+const RUNS_AT_MOST = 6;
+const CLOCK_MS = 5_000;
+
+export interface PostgresOptions {
+  address: PostgresAddress;
+  log: Log;
+  /** Connections at most; 10 unless given. */
+  poolSize?: number;
+}
+
+interface Waiting {
+  args: unknown;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+type AnyOperation = Operation<unknown, unknown>;
+
+class Operations {
+  readonly #pool: PostgresPool;
+  readonly #queues = new Map<string, GroupQueue>();
+  #underWay = 0;
+  #drained: (() => void) | undefined;
+
+  constructor(pool: PostgresPool) {
+    this.#pool = pool;
+  }
+
+  async execute(op: AnyOperation, args: unknown): Promise<unknown> {
+    this.#underWay += 1;
+    try {
+      return op.together ? await this.#queueOf(op).push(args) : await this.alone(op, args);
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) this.#drained?.();
+    }
+  }
+
+  /** Runs a transaction until it is done or cannot be; translates what came in between. */
+  async alone(op: AnyOperation, args: unknown): Promise<unknown> {
+    for (let run = 1; ; run += 1) {
+      try {
+        return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => op.run(tx, args));
+      } catch (error) {
+        if (!(error instanceof StatementFault)) throw error;
+        const { kind, reason, isKeyTaken } = error.fault;
+        const isLastRun = run === RUNS_AT_MOST;
+        if (kind === 'bug' || (isLastRun && isKeyTaken)) throw new Error(`${op.name}: ${reason}`, { cause: error });
+        if (kind === 'unavailable' || isLastRun) throw refusalOf(op, error);
+        await new Promise((resolve) => setTimeout(resolve, 5 * run * (1 + Math.random())));
+      }
+    }
+  }
+
+  async transaction<R>(mode: TransactionMode, work: (tx: Transaction) => Promise<R> | R): Promise<R> {
+    const connection = await this.#pool.acquire();
+    try {
+      return await connection.transact(mode, work);
+    } finally {
+      this.#pool.release(connection);
+    }
+  }
+
+  async drain(): Promise<void> {
+    if (this.#underWay === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#drained = resolve;
+    });
+  }
+
+  #queueOf(op: AnyOperation): GroupQueue {
+    let queue = this.#queues.get(op.name);
+    if (!queue) {
+      queue = new GroupQueue(this, op);
+      this.#queues.set(op.name, queue);
+    }
+    return queue;
+  }
+}
+
+/** What the callers of an operation are told when the server is away. */
+function refusalOf(op: AnyOperation, error: Error): Unavailable {
+  const isUnknown = error instanceof StatementFault && error.fault.isOutcomeUnknown === true;
+  return new (isUnknown ? OutcomeUnknown : Unavailable)(`${op.name}: ${error.message}`);
+}
+
+/** Calls of one operation that wait to be done together. */
+class GroupQueue {
+  readonly #operations: Operations;
+  readonly #op: AnyOperation;
+  #waiting: Waiting[] = [];
+  #inFlight = 0;
+  #scheduled = false;
+
+  constructor(operations: Operations, op: AnyOperation) {
+    this.#operations = operations;
+    this.#op = op;
+  }
+
+  push(args: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ args, resolve, reject });
+      if (this.#inFlight >= GROUPS_IN_FLIGHT || this.#scheduled) return;
+      this.#scheduled = true;
+      // Requests read in the same turn of the event loop join the same group.
+      setImmediate(() => this.#pump());
+    });
+  }
+
+  #pump(): void {
+    this.#scheduled = false;
+    while (this.#inFlight < GROUPS_IN_FLIGHT && this.#waiting.length > 0) {
+      this.#inFlight += 1;
+      void this.#fly(this.#waiting.splice(0, GROUP_MAX)).finally(() => {
+        this.#inFlight -= 1;
+        this.#pump();
+      });
+    }
+  }
+
+  async #fly(group: Waiting[]): Promise<void> {
+    const { together } = this.#op;
+    if (together) {
+      try {
+        const calls = group.map((one) => one.args);
+        const answers = await this.#operations.transaction('write', (tx) => together(tx, calls));
+        for (const [index, one] of group.entries()) one.resolve(answers[index]);
+        return;
+      } catch (error) {
+        const isAway =
+          error instanceof StatementFault ? error.fault.kind === 'unavailable' : error instanceof Unavailable;
+        if (isAway) {
+          const refusal = refusalOf(this.#op, error as Error);
+          for (const one of group) one.reject(refusal);
+          return;
+        }
+      }
+    }
+    for (const one of group) await this.#operations.alone(this.#op, one.args).then(one.resolve, one.reject);
+  }
+}
+
+/** Keeps the clock of the process at the server's. */
+function followClock(operations: Operations, pool: PostgresPool, clock: ServerClock): () => void {
+  const look = async (): Promise<void> => {
+    const askedAtMs = performance.now();
+    const row = await operations.transaction('read', (tx) => tx.get<{ now: number }>('SELECT now_ms() AS now'));
+    if (row) clock.told(row.now, askedAtMs, performance.now());
+  };
+  const timer = setInterval(() => {
+    if (pool.state().ready) look().catch(() => undefined);
+  }, CLOCK_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** A standby that nobody waits for loses what it has not received yet when it is promoted. */
+async function warnOfAsynchronousStandbys(operations: Operations, log: Log): Promise<void> {
+  const row = await operations
+    .transaction('read', (tx) => tx.get<{ standbys: number }>('SELECT count(*) AS standbys FROM pg_stat_replication'))
+    .catch(() => undefined);
+  if (!row?.standbys) return;
+  log.warn(
+    { standbys: row.standbys },
+    'the database has standbys, but none that commits wait for: mail accepted in the last moments is lost when one is promoted; set synchronous_standby_names',
+  );
+}
+
+/** Opens the database, which is migrated; rejects when its server cannot be used as it is. */
+export async function openPostgresDatabase(options: PostgresOptions): Promise<Database> {
+  const clock = createServerClock();
+  const pool = new PostgresPool({
+    ...options,
+    size: options.poolSize ?? POOL_SIZE,
+    onOpen: ({ facts: { time } }) => clock.told(time.serverMs, time.askedAtMs, time.answeredAtMs),
+  });
+  const operations = new Operations(pool);
+  const first = await pool.acquire().catch((error: unknown) => {
+    pool.close();
+    throw error;
+  });
+  pool.release(first);
+  if (first.facts.standbyNames === '') await warnOfAsynchronousStandbys(operations, options.log);
+  const stopClock = followClock(operations, pool, clock);
+  return {
+    dialect: 'postgres',
+    clock,
+    execute: <A, R>(op: Operation<A, R>, args: A) =>
+      operations.execute(op as unknown as AnyOperation, args) as Promise<R>,
+    state: () => pool.state(),
+    close: async () => {
+      stopClock();
+      await operations.drain();
+      pool.close();
+    },
+  };
+}

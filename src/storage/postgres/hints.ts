@@ -1,0 +1,81 @@
+/**
+ * Hints between nodes by LISTEN and NOTIFY, on a connection of their own: that there is work of a kind. A hint only makes
+ * quicker what polling finds anyway, so that every loss is harmless; behind a pooler that hands the session to others there
+ * are none. Hints are sent apart from the transaction that made the work, since commits that notify wait for each other.
+ */
+import type { Log } from '../../base/log.ts';
+import type { Hints, HintTopic } from '../hints.ts';
+import { connectPostgres, type PostgresConnection } from './connection.ts';
+import type { PostgresAddress } from './url.ts';
+
+const CHANNEL = 'postrider';
+const RECONNECT_MS = 1_000;
+/** One hint within this time stands for all. */
+const GATHER_MS = 20;
+
+/** Connects in the background; never rejects. */
+export function openPostgresHints({ address, log }: { address: PostgresAddress; log: Log }): Hints {
+  const listeners = new Map<HintTopic, (() => void)[]>();
+  const pending = new Map<HintTopic, NodeJS.Timeout>();
+  let connection: PostgresConnection | undefined;
+  let retry: NodeJS.Timeout | undefined;
+  let stopping = false;
+
+  const hear = (topic: string): void => {
+    for (const heard of listeners.get(topic as HintTopic) ?? []) heard();
+  };
+
+  const connect = async (): Promise<void> => {
+    try {
+      const fresh = await connectPostgres(address);
+      if (stopping || !fresh.direct) {
+        fresh.destroy();
+        if (!stopping) log.info('a pooler stands before the database: nodes find work by polling alone');
+        return;
+      }
+      const { client } = fresh;
+      client.on('notification', ({ processId, payload }) => {
+        if (processId !== (client as { processID?: number }).processID) hear(payload ?? '');
+      });
+      client.on('end', () => {
+        connection = undefined;
+        later();
+      });
+      await client.query(`LISTEN ${CHANNEL}`);
+      connection = fresh;
+      // What was told while nobody listened.
+      for (const topic of listeners.keys()) hear(topic);
+    } catch {
+      later();
+    }
+  };
+
+  const later = (): void => {
+    if (stopping) return;
+    clearTimeout(retry);
+    retry = setTimeout(() => void connect(), RECONNECT_MS);
+    retry.unref();
+  };
+
+  void connect();
+  return {
+    tell: (topic) => {
+      if (stopping || pending.has(topic)) return;
+      const timer = setTimeout(() => {
+        pending.delete(topic);
+        connection?.client.query({ text: 'SELECT pg_notify($1, $2)', values: [CHANNEL, topic] }).catch(() => undefined);
+      }, GATHER_MS);
+      timer.unref();
+      pending.set(topic, timer);
+    },
+    listen: (topic, heard) => {
+      listeners.set(topic, [...(listeners.get(topic) ?? []), heard]);
+    },
+    stop: async () => {
+      stopping = true;
+      clearTimeout(retry);
+      for (const timer of pending.values()) clearTimeout(timer);
+      connection?.destroy();
+    },
+  };
+}

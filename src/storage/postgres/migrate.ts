@@ -1,0 +1,93 @@
+/**
+ * Applies the numbered migrations to PostgreSQL, each in one transaction under an advisory lock, so that of several nodes
+ * that start at once one migrates and the others find it done. Refuses what migrateSqlite refuses. Waits a while for a
+ * server that is still starting.
+ */
+import type { Log } from '../../base/log.ts';
+import { listMigrations, pendingMigration } from '../migrate.ts';
+import { connectPostgres, type PostgresConnection } from './connection.ts';
+import { passesByItself } from './errors.ts';
+import { type PostgresAddress, shownAddress } from './url.ts';
+
+/** Of this program's own; any number will do that others do not take. */
+const MIGRATION_LOCK = 7_091_544_210;
+const PATIENCE_MS = 30_000;
+const PAUSE_MS = 500;
+
+export interface PostgresMigration {
+  address: PostgresAddress;
+  log: Log;
+  nowMs: number;
+}
+
+/** Connects, and tries again for half a minute as long as the server is not there yet. Rejects with a sentence. */
+export async function connectPatiently({
+  address,
+  log,
+}: {
+  address: PostgresAddress;
+  log: Log;
+}): Promise<PostgresConnection> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let told = false; ; told = true) {
+    try {
+      return await connectPostgres(address);
+    } catch (error) {
+      const { message } = error as Error;
+      if (!passesByItself(error) || performance.now() > until) {
+        throw new Error(`the database ${shownAddress(address)} cannot be used: ${message}`, { cause: error });
+      }
+      if (!told) log.warn({ err: message }, 'the database cannot be reached yet; trying for half a minute');
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+}
+
+/** Brings the database up to date; the names of what was applied, none when it already was. */
+export async function migratePostgres(migration: PostgresMigration): Promise<string[]> {
+  const connection = await connectPatiently(migration);
+  const { client } = connection;
+  const wanted = listMigrations('postgres');
+  const applied: string[] = [];
+  try {
+    for (;;) {
+      // No timeouts: another node may be migrating a large table, and so may this one.
+      await client.query('BEGIN');
+      await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+      await client.query(
+        'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)',
+      );
+      const done = await client.query<{ number: number; name: string }>(
+        'SELECT number, name FROM migration ORDER BY number',
+      );
+      const next = pendingMigration(wanted, done.rows);
+      if (next) {
+        await client.query(next.sql);
+        await client.query('INSERT INTO migration (number, name, applied_at) VALUES ($1, $2, $3)', [
+          next.number,
+          next.name,
+          migration.nowMs,
+        ]);
+      }
+      await client.query('COMMIT');
+      if (!next) return applied;
+      applied.push(next.name);
+    }
+  } finally {
+    // Ends an open transaction too, so that nothing of it stays.
+    connection.destroy();
+  }
+}
+
+/** How many migrations wait; negative when the database is of a newer version. */
+export async function pendingPostgres(target: { address: PostgresAddress; log: Log }): Promise<number> {
+  const connection = await connectPatiently(target);
+  try {
+    const table = await connection.client.query("SELECT to_regclass('migration') IS NOT NULL AS found");
+    if (!(table.rows[0] as { found: string }).found.startsWith('t')) return listMigrations('postgres').length;
+    const done = await connection.client.query<{ n: number }>('SELECT count(*) AS n FROM migration');
+    return listMigrations('postgres').length - (done.rows[0] as { n: number }).n;
+  } finally {
+    connection.destroy();
+  }
+}

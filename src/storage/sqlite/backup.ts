@@ -1,0 +1,183 @@
+/**
+ * Backups of the embedded storage: one SQLite file that holds the database as of one moment and, in the table `blob_backup`,
+ * every blob. Made beside a running service without stopping it; written aside, synced, and put in place whole. The blobs
+ * are read after the database, so that none of those it names is missed; one that was removed meanwhile belonged to content that was
+ * being deleted, and one that is missing or damaged for another reason is told. The secret key and first-run.json are not in
+ * it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
+ *
+ * A restored database sends what was waiting when the backup was made: mail that went out after it goes out again.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { backup, DatabaseSync } from 'node:sqlite';
+import { randomText } from '../../base/ids.ts';
+import { type Blobs, isBlobKey } from '../blobs/blobs.ts';
+import { type CopiedBlobs, copyBlobs, NAMED_BY } from '../blobs/copy.ts';
+import { OWN_META } from '../blobs/mark.ts';
+import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
+import { syncDirectory, syncFile } from '../durable-file.ts';
+import { migrateSqlite } from '../migrate.ts';
+import { giveAllToOwner } from '../owner.ts';
+import type { Progress } from '../portable-file.ts';
+import { openSqlite, type SqliteConnection } from './connection.ts';
+
+/** More pages than any database has: one step is one snapshot, which writers cannot make start again. */
+const ALL_PAGES = 2_147_483_647;
+/** What may lie in a directory that a backup is restored into: the key is put there first. */
+const MAY_BE_THERE = new Set(['secret.key', 'blobs', 'serving.lock']);
+
+export interface BackupResult extends CopiedBlobs {
+  sizeBytes: number;
+}
+
+export interface BackupSource {
+  connection: SqliteConnection;
+  blobs: Blobs;
+  progress?: Progress;
+  /** Called with the database while it shows the moment that is copied, whatever is written to it meanwhile. */
+  onSnapshot?(raw: DatabaseSync): void;
+}
+
+/** Writes a backup to a file that does not exist yet; what of it was lost is in the answer. */
+export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
+  if (existsSync(file)) throw new Error(`${file} exists already; name a new file`);
+  const part = `${file}.${randomText(8)}.part`;
+  // Made first, so that the copy is private from its first byte.
+  closeSync(openSync(part, 'wx', 0o600));
+  try {
+    await copyDatabase(source, part);
+    const copied = await addBlobs(part, source);
+    syncFile(part);
+    renameSync(part, file);
+    syncDirectory(path.dirname(path.resolve(file)));
+    return { sizeBytes: statSync(file).size, ...copied };
+  } catch (error) {
+    for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+    throw error;
+  }
+}
+
+async function copyDatabase({ connection: { raw }, onSnapshot }: BackupSource, part: string): Promise<void> {
+  // What is read in a transaction is also what is copied in it.
+  if (onSnapshot !== undefined) raw.exec('BEGIN');
+  try {
+    onSnapshot?.(raw);
+    await backup(raw, part, { rate: ALL_PAGES });
+  } finally {
+    if (onSnapshot !== undefined) raw.exec('ROLLBACK');
+  }
+}
+
+async function addBlobs(part: string, { connection, blobs, progress }: BackupSource): Promise<CopiedBlobs> {
+  const copy = new DatabaseSync(part);
+  try {
+    copy.exec('PRAGMA journal_mode=DELETE');
+    copy.exec('PRAGMA synchronous=OFF');
+    const isNamed = (key: string): boolean =>
+      NAMED_BY.some((sql) => connection.raw.prepare(sql('?')).get(key) !== undefined);
+    return await copyBlobs(copy, { blobs, isNamed, ...(progress && { progress }) });
+  } finally {
+    copy.close();
+  }
+}
+
+/** Restores a backup into a data directory that holds nothing but, perhaps, its secret key. */
+export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
+  const { directory } = options;
+  assertBackup(file);
+  prepareDataDirectory(directory.path, directory.blobsFolder);
+  const release = holdDataDirectory(directory);
+  try {
+    assertEmpty(directory);
+    const part = `${directory.databaseFile}.restoring`;
+    try {
+      copyFileSync(file, part, constants.COPYFILE_EXCL);
+      chmodSync(part, 0o600);
+      const blobs = takeOutBlobs(part, directory.blobsFolder);
+      const connection = openSqlite(part, { readOnly: false });
+      try {
+        migrateSqlite(connection, options.nowMs);
+      } finally {
+        connection.close();
+      }
+      syncFile(part);
+      renameSync(part, directory.databaseFile);
+      giveAllToOwner(directory.path, [directory.blobsFolder]);
+      syncDirectory(directory.path);
+      return { blobs };
+    } catch (error) {
+      for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+      for (const shard of readdirSync(directory.blobsFolder)) {
+        rmSync(path.join(directory.blobsFolder, shard), { recursive: true });
+      }
+      throw error;
+    }
+  } finally {
+    release();
+  }
+}
+
+function assertEmpty(directory: DataDirectory): void {
+  const there = readdirSync(directory.path).filter((name) => !MAY_BE_THERE.has(name));
+  if (there.length > 0 || readdirSync(directory.blobsFolder).length > 0) {
+    throw new Error(`${directory.path} is not empty; restore into a new directory, with nothing in it but secret.key`);
+  }
+}
+
+function assertBackup(file: string): void {
+  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  let tables: string[] = [];
+  try {
+    const copy = new DatabaseSync(file, { readOnly: true });
+    try {
+      const rows = copy.prepare("SELECT name FROM sqlite_master WHERE name IN ('migration', 'blob_backup')").all();
+      tables = rows.map((row) => String(row.name));
+      const check = copy.prepare('PRAGMA quick_check(1)').get();
+      if (Object.values(check ?? {})[0] !== 'ok') tables = [];
+    } finally {
+      copy.close();
+    }
+  } catch {
+    // The sentence below says it.
+  }
+  if (tables.length !== 2) throw new Error(`${file} is not a whole backup made by postrider backup`);
+}
+
+function takeOutBlobs(part: string, folder: string): number {
+  const copy = new DatabaseSync(part);
+  try {
+    let count = 0;
+    const shards = new Set<string>();
+    for (const row of copy.prepare('SELECT key, content FROM blob_backup').iterate()) {
+      const key = String(row.key);
+      if (!isBlobKey(key)) throw new Error('the backup holds a blob with a name that is not ours');
+      const target = path.join(folder, key);
+      mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
+      writeFileSync(target, row.content as Uint8Array, { flag: 'wx', mode: 0o600 });
+      syncFile(target);
+      shards.add(path.dirname(target));
+      count += 1;
+    }
+    for (const shard of [...shards, folder]) syncDirectory(shard);
+    copy.exec('DROP TABLE blob_backup');
+    // Of the store that the blobs lay in when the file was made.
+    copy.exec(`DELETE FROM meta WHERE key IN ${OWN_META}`);
+    copy.exec('VACUUM');
+    return count;
+  } finally {
+    copy.close();
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * One connection to the embedded database, with its pragmas asserted and its statements prepared once. Blocks while it
+ * works, so that it is only used in storage threads, in the command line and in tests; never where requests are served.
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { EmbeddedTransaction, Row, SqlValue } from '../operation.ts';
+import { isStorageFault, storageFaultOf, writeFault } from './errors.ts';
+
+const BUSY_TIMEOUT_MS = 5_000;
+
+export interface SqliteConnection extends EmbeddedTransaction {
+  readonly raw: DatabaseSync;
+  begin(): void;
+  commit(): void;
+  rollback(): void;
+  close(): void;
+}
+
+/**
+ * Opens the file (made if missing unless `readOnly`) in WAL mode with `synchronous=FULL`; throws when the library or
+ * the file system does not grant either, since a 202 would then be a lie. What is in the way of opening it is said in a
+ * sentence for the operator.
+ */
+export function openSqlite(file: string, options: { readOnly: boolean }): SqliteConnection {
+  const fault = options.readOnly ? undefined : writeFault(file);
+  if (fault !== undefined) throw new Error(fault);
+  try {
+    return connect(file, options);
+  } catch (error) {
+    if (!isStorageFault(error)) throw error;
+    throw new Error(storageFaultOf(error, file), { cause: error });
+  }
+}
+
+function connect(file: string, options: { readOnly: boolean }): SqliteConnection {
+  const raw = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS });
+  try {
+    setPragmas(raw, options);
+    return connectionOf(raw);
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+}
+
+function setPragmas(raw: DatabaseSync, options: { readOnly: boolean }): void {
+  raw.exec('PRAGMA foreign_keys=ON');
+  if (!options.readOnly) {
+    raw.exec('PRAGMA journal_mode=WAL');
+    raw.exec('PRAGMA synchronous=FULL');
+    // The log is moved into the file by the checkpointer's own connection (sqlite-checkpoint.ts).
+    raw.exec('PRAGMA wal_autocheckpoint=0');
+    raw.exec('PRAGMA journal_size_limit=67108864');
+    assertPragma(raw, 'journal_mode', 'wal');
+    assertPragma(raw, 'synchronous', 2);
+  }
+  raw.exec('PRAGMA cache_size=-16384');
+  raw.exec('PRAGMA temp_store=MEMORY');
+}
+
+function connectionOf(raw: DatabaseSync): SqliteConnection {
+  const statements = new Map<string, StatementSync>();
+  const prepare = (sql: string): StatementSync => {
+    let statement = statements.get(sql);
+    if (!statement) {
+      statement = raw.prepare(sql);
+      if (statements.size > 500) statements.clear();
+      statements.set(sql, statement);
+    }
+    return statement;
+  };
+  const begin = raw.prepare('BEGIN IMMEDIATE');
+  const commit = raw.prepare('COMMIT');
+  return {
+    raw,
+    dialect: 'sqlite',
+    all: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).all(...params) as T[],
+    get: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).get(...params) as T | undefined,
+    run: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).changes),
+    insert: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).lastInsertRowid),
+    begin: () => void begin.run(),
+    commit: () => void commit.run(),
+    rollback: () => {
+      if (raw.isTransaction) raw.exec('ROLLBACK');
+    },
+    close: () => raw.close(),
+  };
+}
+
+function assertPragma(raw: DatabaseSync, name: string, wanted: string | number): void {
+  const row = raw.prepare(`PRAGMA ${name}`).get() as Record<string, unknown>;
+  const got = Object.values(row)[0];
+  if (got !== wanted) {
+    throw new Error(`the embedded database runs with ${name}=${String(got)}, but ${name}=${wanted} is required`);
+  }
+}

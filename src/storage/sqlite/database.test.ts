@@ -1,0 +1,151 @@
+/** The embedded database: groups isolate the operation that fails, a thread that dies is told, a lost file is refused. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { countOperation, endOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
+import { Unavailable } from '../../base/failure.ts';
+import { silentLog } from '../../base/log.ts';
+import {
+  assertDatabaseNotLost,
+  type DataDirectory,
+  holdDataDirectory,
+  prepareDataDirectory,
+} from '../data-directory.ts';
+import type { Database } from '../database.ts';
+import { migrateSqlite } from '../migrate.ts';
+import { openSqlite } from './connection.ts';
+import { openSqliteDatabase } from './database.ts';
+
+const folders: string[] = [];
+const databases: Database[] = [];
+after(async () => {
+  // A second close is none: what a failed test left open would hold the process.
+  for (const database of databases) await database.close();
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
+
+async function emptyDirectory(): Promise<DataDirectory> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-storage-'));
+  folders.push(folder);
+  return prepareDataDirectory(folder);
+}
+
+async function open() {
+  const directory = await emptyDirectory();
+  const connection = openSqlite(directory.databaseFile, { readOnly: false });
+  migrateSqlite(connection, 0);
+  connection.close();
+  const broken: string[] = [];
+  const database = await openSqliteDatabase({
+    file: directory.databaseFile,
+    operationsModule: new URL('../../../test/kit/storage-operations.ts', import.meta.url).href,
+    log: silentLog,
+    onBroken: (reason) => broken.push(reason),
+  });
+  databases.push(database);
+  return { database, broken, file: directory.databaseFile };
+}
+
+test('in a group only the operation that throws fails, and nothing of it is kept', async () => {
+  const { database, broken } = await open();
+  const results = await Promise.allSettled([
+    database.execute(writeOperation, 'a1'),
+    database.execute(failOperation, 'a2'),
+    database.execute(writeOperation, 'a3'),
+    database.execute(writeOperation, 'a1'),
+  ]);
+  assert.deepEqual(
+    results.map((one) => one.status),
+    ['fulfilled', 'rejected', 'fulfilled', 'rejected'],
+  );
+  assert.equal((await database.execute(countOperation, 'a'))?.n, 2);
+  assert.deepEqual(broken, []);
+  await database.close();
+  assert.deepEqual(broken, [], 'a close is no breakdown');
+});
+
+test('arguments that cannot cross are refused alone, whoever waits beside and behind them', async () => {
+  const { database, broken } = await open();
+  const guilty = (() => 'no data') as never;
+  const calls = Array.from({ length: 100 }, (_, index) =>
+    database.execute(writeOperation, index === 3 ? guilty : `c${index}`),
+  );
+  const settled = await Promise.allSettled(calls);
+  const refused = settled.flatMap((one, index) => (one.status === 'rejected' ? [[index, one.reason.name]] : []));
+  assert.deepEqual(refused, [[3, 'DataCloneError']]);
+  await assert.rejects(database.execute(writeOperation, guilty), { name: 'DataCloneError' });
+  assert.equal((await database.execute(countOperation, 'c'))?.n, 99);
+  assert.deepEqual(broken, []);
+  await database.close();
+});
+
+test('many at once are all done, group behind group, and each is answered with its own', async () => {
+  const { database } = await open();
+  const names = Array.from({ length: 500 }, (_, index) => `d${index}`);
+  const written: Promise<unknown>[] = [];
+  for (const [index, name] of names.entries()) {
+    written.push(database.execute(writeOperation, name));
+    if (index % 30 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const twice = database.execute(writeOperation, 'd250');
+  assert.deepEqual(await Promise.all(written), Array(500).fill(1));
+  await assert.rejects(twice, /UNIQUE/);
+  assert.equal((await database.execute(countOperation, 'd'))?.n, 500);
+  await database.close();
+});
+
+test('whoever waits behind a lock is refused with the first, and not after another round', async () => {
+  const { database, file } = await open();
+  const other = openSqlite(file, { readOnly: false });
+  other.begin();
+  other.run("INSERT INTO meta (key, value) VALUES ('lock', '1')");
+  const waiting: Promise<unknown>[] = [];
+  // More than two groups: one that meets the lock, one behind it in the thread, the rest in front of the thread.
+  for (let index = 0; index < 80; index += 1) {
+    waiting.push(database.execute(writeOperation, `e${index}`));
+    if (index % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const all = Promise.allSettled(waiting);
+  await assert.rejects(waiting[0]!, Unavailable);
+  // From here on nothing is locked: whoever had another round would be done.
+  other.rollback();
+  for (const one of await all) {
+    assert.equal(one.status, 'rejected');
+    assert.ok(one.reason instanceof Unavailable && /locked/.test(one.reason.message), String(one.reason));
+  }
+  other.close();
+  await database.execute(writeOperation, 'f');
+  await database.close();
+});
+
+test('a storage thread that ends unasked is told, and nothing is accepted any more', async () => {
+  const { database, broken } = await open();
+  await assert.rejects(database.execute(endOperation, null as never), Unavailable);
+  assert.equal(broken.length, 1);
+  assert.equal(database.state().ready, false);
+  await assert.rejects(database.execute(writeOperation, 'b'), Unavailable);
+  await database.close();
+});
+
+test('a directory whose database is gone is refused, an empty one is not', async () => {
+  const directory = await emptyDirectory();
+  assertDatabaseNotLost(directory);
+  for (const name of ['first-run.json', 'secret.key']) await writeFile(path.join(directory.path, name), 'x');
+  assert.throws(() => assertDatabaseNotLost(directory), /its database postrider\.db is gone/);
+  await writeFile(directory.databaseFile, '');
+  assertDatabaseNotLost(directory);
+});
+
+test('a folder that the system will not have is refused at once', () => {
+  assert.throws(() => prepareDataDirectory('/proc/postrider/data'), /cannot be made/);
+});
+
+test('a directory is held by one at a time, and free after', async () => {
+  const directory = await emptyDirectory();
+  const release = holdDataDirectory(directory);
+  assert.throws(() => holdDataDirectory(directory), /already serving/);
+  release();
+  holdDataDirectory(directory)();
+});

@@ -1,0 +1,231 @@
+/**
+ * The embedded database: one writer thread with group commit, one reader thread, one checkpointer. Operations that wait
+ * while a commit runs form the next group, so that under load many share one sync and the serving thread never waits
+ * for the disk. Refuses to open a directory that another serving process holds.
+ */
+import { Worker } from 'node:worker_threads';
+import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
+import type { Log } from '../../base/log.ts';
+import { BytesToCarry } from '../carried-bytes.ts';
+import type { Database, DatabaseState } from '../database.ts';
+import type { Operation } from '../operation.ts';
+import { startCheckpointer } from './checkpoint.ts';
+import type { OperationAnswer, ThreadAnswer, ThreadRequest, ThreadSetup } from './thread.ts';
+
+/**
+ * Operations in one commit group: half of what waits, so that the serving thread prepares the next group while this one
+ * is synced, within bounds. With everything that waits in one group the two threads took turns instead of overlapping:
+ * 12,800 accepts a second against 14,300 (median of two, 50 connections). A slow disk lets more wait, and groups grow.
+ */
+const GROUP_MIN = 24;
+const GROUP_MAX = 256;
+/**
+ * So many that wait are sent on while another group is under way, so that the thread finds them when it has answered: the
+ * serving thread may be in the middle of a millisecond of requests then.
+ */
+const NEXT_GROUP_MIN = 16;
+
+type AnyOperation = Operation<unknown, unknown>;
+
+interface Waiting {
+  op: AnyOperation;
+  args: unknown;
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** One storage thread and the queue in front of it: at most two groups are under way at a time, the rest waits here. */
+class ThreadQueue {
+  readonly #worker: Worker;
+  readonly #opened: Promise<void>;
+  readonly #onBroken: (reason: string) => void;
+  readonly #writes: boolean;
+  #waiting: Waiting[] = [];
+  readonly #flying: Waiting[][] = [];
+  #scheduled = false;
+  #ended: string | undefined;
+  #closing = false;
+  #drained: (() => void) | undefined;
+
+  constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
+    this.#onBroken = onBroken;
+    this.#writes = setup.mode === 'write';
+    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
+      workerData: setup,
+      // What a thread allocates is short-lived and small; half of Node's default keeps it out of resident memory.
+      resourceLimits: { maxYoungGenerationSizeMb: setup.mode === 'write' ? 24 : 8 },
+    });
+    this.#opened = new Promise((resolve, reject) => {
+      this.#worker.once('message', () => {
+        this.#worker.on('message', (answer: ThreadAnswer) => this.#settle(answer));
+        resolve();
+      });
+      this.#worker.once('error', reject);
+    });
+    this.#worker.on('error', (error) => this.#end(`storage thread failed: ${(error as Error).message}`));
+    this.#worker.on('exit', () => this.#end('storage thread has ended'));
+  }
+
+  opened(): Promise<void> {
+    return this.#opened;
+  }
+
+  push(op: AnyOperation, args: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended) {
+        reject(new Unavailable(this.#ended));
+        return;
+      }
+      this.#waiting.push({ op, args, resolve, reject });
+      if (this.#flying.length > 0) this.#sendNext();
+      else if (!this.#scheduled) {
+        this.#scheduled = true;
+        // Requests read in the same turn of the event loop join the same group.
+        setImmediate(() => {
+          this.#scheduled = false;
+          if (!this.#ended) this.#sendNext();
+        });
+      }
+    });
+  }
+
+  /** Has the thread move the rest of the write-ahead log before its next batch. */
+  checkpoint(): void {
+    if (!this.#ended) this.#worker.postMessage('checkpoint');
+  }
+
+  #sendNext(): void {
+    const underWay = this.#flying.length;
+    if (underWay > 1 || this.#waiting.length < (underWay === 0 ? 1 : NEXT_GROUP_MIN)) return;
+    const group = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
+    // Arguments that cannot cross are refused alone, and nobody waits behind them.
+    if (this.#send(group) !== undefined) for (const one of group) this.#sendAlone(one);
+    if (this.#flying.length > 0) return;
+    if (this.#waiting.length > 0) this.#sendNext();
+    else this.#drained?.();
+  }
+
+  /** Answers why nothing was sent, if so. */
+  #send(group: Waiting[]): Error | undefined {
+    try {
+      const carried = new BytesToCarry();
+      const calls = group.map(({ op, args }): ThreadRequest['calls'][number] => [
+        op.name,
+        op.wire ? op.wire.packArgs(args, carried) : args,
+      ]);
+      const bytes = carried.joined();
+      this.#worker.postMessage({ calls, bytes } satisfies ThreadRequest, bytes === null ? [] : [bytes]);
+      this.#flying.push(group);
+      return undefined;
+    } catch (error) {
+      return error as Error;
+    }
+  }
+
+  #sendAlone(one: Waiting): void {
+    const error = this.#send([one]);
+    if (error !== undefined) one.reject(error);
+  }
+
+  #settle(answer: ThreadAnswer): void {
+    const done = this.#flying.shift() ?? [];
+    const refused = 'answers' in answer ? answer.answers : [];
+    const busy = refused.find((one) => 'error' in one && one.kind === 'busy');
+    if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
+    this.#sendNext();
+    if ('values' in answer) for (const [index, one] of done.entries()) accept(one, answer.values[index]);
+    else for (const [index, one] of done.entries()) this.#settleOne(one, answer.answers[index]!);
+    if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
+  }
+
+  #settleOne(one: Waiting, answer: OperationAnswer): void {
+    if ('value' in answer) accept(one, answer.value);
+    else if (answer.kind === 'bug') one.reject(new Error(`${one.op.name}: ${answer.error}`));
+    else {
+      const isLost = answer.kind === 'lost';
+      if (isLost || answer.kind === 'io') this.#onBroken(answer.error);
+      const reason = `${one.op.name}: ${answer.error}`;
+      one.reject(isLost ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+    }
+  }
+
+  /**
+   * Somebody else held the file for the whole of the busy timeout, and those who came meanwhile have waited as long as
+   * that already: another round would double it for them.
+   */
+  #refuseWaiting(reason: string): void {
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`));
+  }
+
+  /** A thread that ends unasked takes the storage with it: the process should end too, and start anew. */
+  #end(reason: string): void {
+    if (!this.#closing && !this.#ended) this.#onBroken(reason);
+    this.#ended ??= reason;
+    for (const one of this.#flying.splice(0).flat()) {
+      one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
+    }
+    for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason));
+    this.#drained?.();
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#flying.length > 0 || this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    if (this.#ended) return;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.#worker.postMessage('close');
+    await exited;
+  }
+}
+
+function accept(one: Waiting, value: unknown): void {
+  try {
+    one.resolve(one.op.wire ? one.op.wire.unpackResult(value, one.args) : value);
+  } catch (error) {
+    one.reject(error as Error);
+  }
+}
+
+export interface SqliteOptions {
+  /** Path of the database file; migrated already. */
+  file: string;
+  operationsModule: string;
+  log: Log;
+  /** Called once when storage can no longer be trusted (an I/O error); the process should end. */
+  onBroken(reason: string): void;
+}
+
+/** Opens both threads; throws when the file cannot be opened as required. */
+export async function openSqliteDatabase(options: SqliteOptions): Promise<Database> {
+  let state: DatabaseState = { ready: true };
+  const broken = (reason: string): void => {
+    if (!state.ready) return;
+    state = { ready: false, reason: 'the storage is broken, and the service ends; its log says why' };
+    options.onBroken(reason);
+  };
+  const setup = { file: options.file, operationsModule: options.operationsModule };
+  const writer = new ThreadQueue({ ...setup, mode: 'write' }, broken);
+  await writer.opened();
+  const reader = new ThreadQueue({ ...setup, mode: 'read' }, broken);
+  await reader.opened();
+  const checkpointer = startCheckpointer({
+    file: options.file,
+    log: options.log,
+    finish: () => writer.checkpoint(),
+  });
+  return {
+    dialect: 'sqlite',
+    execute: <A, R>(op: Operation<A, R>, args: A) =>
+      (op.mode === 'write' ? writer : reader).push(op as unknown as AnyOperation, args) as Promise<R>,
+    state: () => state,
+    close: async () => {
+      await checkpointer.stop();
+      await reader.close();
+      await writer.close();
+    },
+  };
+}

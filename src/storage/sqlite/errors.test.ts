@@ -1,0 +1,85 @@
+/** What the operator reads of errors of SQLite: what is in the way, where, and what to do. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { openSqlite } from './connection.ts';
+import { isStorageFault, storageFaultOf } from './errors.ts';
+
+function folderOf(t: TestContext): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-fault-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const opening = (file: string): string => {
+  try {
+    openSqlite(file, { readOnly: false }).close();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('it could be opened');
+};
+
+test('a database that cannot be opened is named, with what is in the way and what to do', (t) => {
+  const folder = folderOf(t);
+  writeFileSync(path.join(folder, 'file'), 'x');
+  mkdirSync(path.join(folder, 'taken', 'postrider.db'), { recursive: true });
+  const place = (...names: string[]): string => path.join(folder, ...names, 'postrider.db');
+  const elsewhere = 'or choose another POSTRIDER_DATA_DIR';
+  assert.equal(
+    opening(place('none')),
+    `${place('none')} cannot be opened: the folder ${folder}/none does not exist; make it, ${elsewhere}`,
+  );
+  assert.equal(
+    opening(place('file')),
+    `${place('file')} cannot be opened: ${folder}/file is not a folder; move that file away, ${elsewhere}`,
+  );
+  assert.equal(
+    opening(place('taken')),
+    `${place('taken')} cannot be opened: ${place('taken')} is not a file; move it away`,
+  );
+});
+
+test('a file that can be read and holds something else is damaged, and the disk is not blamed', async (t) => {
+  const file = path.join(folderOf(t), 'postrider.db');
+  const made = openSqlite(file, { readOnly: false });
+  made.raw.exec('CREATE TABLE a (b)');
+  for (let i = 0; i < 500; i += 1) made.run('INSERT INTO a VALUES (?)', 'x'.repeat(100));
+  made.close();
+  const handle = await open(file, 'r+');
+  await handle.write(Buffer.alloc(statSync(file).size - 4096, 7), 0, undefined, 4096);
+  await handle.close();
+  const connection = openSqlite(file, { readOnly: false });
+  t.after(() => connection.close());
+  assert.throws(
+    () => connection.all('SELECT * FROM a'),
+    (error: Error) => {
+      assert.ok(isStorageFault(error));
+      const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); look at the disk';
+      assert.equal(storageFaultOf(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
+      return true;
+    },
+  );
+  const other = path.join(folderOf(t), 'postrider.db');
+  writeFileSync(other, 'no database, but long enough to be taken for one'.repeat(100));
+  assert.match(opening(other), /postrider\.db is damaged, .* \(file is not a database\); look at the disk/);
+});
+
+test('an error of the disk says which step failed, and that the disk did', () => {
+  const io = (errcode: number): string =>
+    storageFaultOf(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
+  assert.equal(io(1034), 'the disk stopped answering: a sync failed on /data/postrider.db');
+  assert.equal(io(778), 'the disk stopped answering: a write failed on /data/postrider.db');
+  assert.equal(io(266), 'the disk stopped answering: a read failed on /data/postrider.db');
+  assert.equal(io(10), 'the disk stopped answering: disk I/O error on /data/postrider.db');
+});
+
+test('what is no fault of the storage keeps its own words', () => {
+  const busy = Object.assign(new Error('database is locked'), { errcode: 5 });
+  assert.equal(isStorageFault(busy), false);
+  assert.equal(storageFaultOf(busy, '/data/postrider.db'), 'database is locked');
+  assert.equal(isStorageFault(new TypeError('a bug')), false);
+});
