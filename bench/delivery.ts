@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import net from 'node:net';
 import { systemClock } from '../src/base/clock.ts';
-import { generateDkimKeys } from '../src/mail/dkim-sign.ts';
+import { generateDkimKeys } from '../src/mail/compose/dkim-sign.ts';
 import { deliveryRig } from '../test/kit/delivery-rig.ts';
 import { waitUntil } from '../test/kit/wait-until.ts';
 

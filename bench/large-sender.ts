@@ -13,7 +13,7 @@ import { readFile } from 'node:fs/promises';
 import net from 'node:net';
 import path from 'node:path';
 import { systemClock } from '../src/base/clock.ts';
-import { generateDkimKeys } from '../src/mail/dkim-sign.ts';
+import { generateDkimKeys } from '../src/mail/compose/dkim-sign.ts';
 import { deliveryRig } from '../test/kit/delivery-rig.ts';
 import { base64Text, largeMail } from '../test/kit/large-mail.ts';
 

@@ -14,9 +14,9 @@ import { Liquid } from 'liquidjs';
 import NodemailerDkim from 'nodemailer/lib/dkim';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import { parseAddress } from '../src/mail/address.ts';
-import { compose, type MailToCompose } from '../src/mail/compose.ts';
-import { type DkimSigners, signDkim, signDkimHere } from '../src/mail/dkim-sign.ts';
-import { htmlToText, htmlToTextByLibrary } from '../src/mail/html-text.ts';
+import { compose, type MailToCompose } from '../src/mail/compose/compose.ts';
+import { type DkimSigners, signDkim, signDkimHere } from '../src/mail/compose/dkim-sign.ts';
+import { htmlToText, htmlToTextByLibrary } from '../src/mail/html/html-text.ts';
 import { createRender } from '../src/templates/templates.ts';
 
 const ROUND_MS = 500;

@@ -3,7 +3,7 @@
  * of a network packet, and for one of 1.9 MB in pieces of 64 KB. Prints the best of several rounds.
  * `node bench/submitted.ts [rounds]`.
  */
-import { createSubmissionReader } from '../src/mail/submitted.ts';
+import { createSubmissionReader } from '../src/mail/mime/submitted.ts';
 
 const rounds = Math.max(3, Number(process.argv[2] ?? 5));
 const line = 'The quick brown fox jumps over the lazy dog, and then it sleeps well.\r\n';

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Address, parseAddress, wireAddress } from '../mail/address.ts';
-import { compose, type MailToCompose } from '../mail/compose.ts';
-import { newMessageId } from '../mail/header.ts';
+import { compose, type MailToCompose } from '../mail/compose/compose.ts';
+import { newMessageId } from '../mail/compose/header.ts';
 import { fitFailure, leastEmailBytes } from './fit.ts';
 
 function address(text: string): Address {

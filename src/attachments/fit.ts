@@ -4,9 +4,9 @@
  * manifest that some email could carry is never refused.
  */
 import { type Failure, failure } from '../base/failure.ts';
-import type { FileBySize, MailFrame } from '../mail/compose.ts';
-import { newMessageId } from '../mail/header.ts';
-import { composedSizeBytes } from '../mail/size.ts';
+import type { FileBySize, MailFrame } from '../mail/compose/compose.ts';
+import { newMessageId } from '../mail/compose/header.ts';
+import { composedSizeBytes } from '../mail/compose/size.ts';
 
 /**
  * No address that may be sent from or to is shorter: a domain has two labels at least, each of one character. No Message-ID

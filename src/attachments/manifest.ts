@@ -9,8 +9,8 @@ import { type Fault, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { withFurtherFaults } from '../http/rest-faults.ts';
 import { closed, compile } from '../http/validate.ts';
-import { isContentType, refusedFileType } from '../mail/content-type.ts';
-import { fileNameFault } from '../mail/file-name.ts';
+import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
+import { fileNameFault } from '../mail/compose/file-name.ts';
 import type { ManifestItem } from './submission.ts';
 
 const MAX_FILES = 10;

@@ -5,7 +5,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { deliveryRig, type Rig } from '../../test/kit/delivery-rig.ts';
 import { type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/dkim-sign.ts';
+import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import { countReceived } from './attempt.ts';
 
 let sink: SmtpSink;

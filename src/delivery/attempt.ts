@@ -12,9 +12,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
 import { parseAddress } from '../mail/address.ts';
-import { RelaxedBodyHash } from '../mail/dkim-body.ts';
-import { type DkimKey, type PreparedDkim, prepareDkim, prepareDkimHeader, signPrepared } from '../mail/dkim-sign.ts';
-import { formatDate } from '../mail/header.ts';
+import { RelaxedBodyHash } from '../mail/compose/dkim-body.ts';
+import {
+  type DkimKey,
+  type PreparedDkim,
+  prepareDkim,
+  prepareDkimHeader,
+  signPrepared,
+} from '../mail/compose/dkim-sign.ts';
+import { formatDate } from '../mail/compose/header.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';

@@ -7,7 +7,7 @@ import { deliveryRig, type Rig, type RigMail } from '../../test/kit/delivery-rig
 import { type LargeMail, largeMail } from '../../test/kit/large-mail.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/dkim-sign.ts';
+import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 
 const made = await generateDkimKeys();

@@ -8,9 +8,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
-import { RelaxedBodyHash } from '../mail/dkim-body.ts';
-import { type PreparedDkim, prepareDkimHeader } from '../mail/dkim-sign.ts';
-import type { Base64Lines } from '../mail/transfer-encoding.ts';
+import { RelaxedBodyHash } from '../mail/compose/dkim-body.ts';
+import { type PreparedDkim, prepareDkimHeader } from '../mail/compose/dkim-sign.ts';
+import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import {
   ContentFault,
   type DeliveryJob,

@@ -8,7 +8,7 @@ import { deliveryRig, type Rig, type RigMail } from '../../test/kit/delivery-rig
 import { type SinkMessage, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { corpus } from '../../test/kit/submit.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/dkim-sign.ts';
+import { type DkimKey, dkimDnsValue, generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 
 const FROM = 'Shop <orders@shop.example>';
 const HEADER = `From: ${FROM}\r\nTo: a@x.example\r\nDate: Fri, 20 Nov 2026 09:44:00 +0000\r\nMessage-ID: <1@shop.example>\r\n`;

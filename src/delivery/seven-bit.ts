@@ -7,7 +7,7 @@
  * its addresses has no other form, which the transaction itself refuses.
  */
 import { isAscii } from 'node:buffer';
-import { type SevenBitNeeds, toSevenBit } from '../mail/seven-bit.ts';
+import { type SevenBitNeeds, toSevenBit } from '../mail/mime/seven-bit.ts';
 import type { LocalRefusal, SendResult, SmtpMessage, SmtpSession } from '../net/smtp-client.ts';
 import type { Prepared } from './attempt.ts';
 

@@ -9,7 +9,7 @@ import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { seal } from '../base/seal.ts';
 import { limitReached } from '../caps/caps.ts';
-import { generateDkimKeys } from '../mail/dkim-sign.ts';
+import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { domainChanged } from './changes.ts';
 import { type DkimAlgorithm, type SenderDomain, senderDomainName } from './domain.ts';

@@ -10,7 +10,7 @@ import type { Clock } from '../base/clock.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { open } from '../base/seal.ts';
 import { domainToAscii } from '../mail/address.ts';
-import type { DkimKey } from '../mail/dkim-sign.ts';
+import type { DkimKey } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { sealContext } from './add.ts';
 import { onDomainChange } from './changes.ts';

@@ -6,7 +6,12 @@
  */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { BASE64_LINE_RAW_BYTES, type Base64Lines, base64SizeBytes, writeBase64 } from '../mail/transfer-encoding.ts';
+import {
+  BASE64_LINE_RAW_BYTES,
+  type Base64Lines,
+  base64SizeBytes,
+  writeBase64,
+} from '../mail/compose/transfer-encoding.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type BlobReader, openBlob } from '../storage/blobs/reader.ts';
 import type { EmailFile } from './message.ts';

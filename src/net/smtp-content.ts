@@ -4,8 +4,8 @@
  * connection ended, because the rest of the content would be read as commands.
  */
 import { isAscii } from 'node:buffer';
+import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
-import type { Base64Lines } from '../mail/transfer-encoding.ts';
 import { dotStuffer } from './dot-stuffing.ts';
 import type { SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, SmtpContent, SmtpTimeouts } from './smtp-types.ts';

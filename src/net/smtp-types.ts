@@ -2,8 +2,9 @@
  * The words of the outbound SMTP client: what a session is asked for and what it answers. Everything that can go wrong
  * with a peer is a value here; nothing in this file decides whether a failure is temporary.
  */
+
+import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
-import type { Base64Lines } from '../mail/transfer-encoding.ts';
 
 /** Where in the exchange something happened. `dot` means that the final dot was written: the peer may have the mail. */
 export type SmtpStage =

@@ -23,7 +23,7 @@ import { createOpenapi } from '../http/openapi.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { parseAddress } from '../mail/address.ts';
-import { htmlToText } from '../mail/html-text.ts';
+import { htmlToText } from '../mail/html/html-text.ts';
 import type { Handover } from '../messages/messages.ts';
 import { messageRoutes } from '../messages/routes.ts';
 import { openDns } from '../net/dns.ts';

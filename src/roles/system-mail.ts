@@ -9,7 +9,7 @@ import { contactsOperation } from '../accounts/accounts.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Config } from '../config.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
-import { compose } from '../mail/compose.ts';
+import { compose } from '../mail/compose/compose.ts';
 import { createTakeIn, type IntakeEmail } from '../send/send.ts';
 import type { Notice, Notify } from '../webhooks/webhooks.ts';
 import type { Parts } from './parts.ts';

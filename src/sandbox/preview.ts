@@ -3,7 +3,7 @@
  * codes. Only the beginning of a large message is read; its files come after its text. Nothing here is ever sent.
  */
 import PostalMime from 'postal-mime';
-import { htmlToText } from '../mail/html-text.ts';
+import { htmlToText } from '../mail/html/html-text.ts';
 import { codesOf } from './codes.ts';
 
 const READ_BYTES = 4_000_000;

@@ -8,7 +8,7 @@ import { invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { trackHtml } from '../mail/track-html.ts';
+import { trackHtml } from '../mail/html/track-html.ts';
 import {
   accountVariables,
   missingFailure,

@@ -5,8 +5,8 @@
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
-import { composeFrame, type FileBySize } from '../mail/compose.ts';
-import { newMessageId } from '../mail/header.ts';
+import { composeFrame, type FileBySize } from '../mail/compose/compose.ts';
+import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import type { CheckedMail } from './check.ts';
 import { partsOf } from './composition.ts';

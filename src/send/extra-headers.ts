@@ -5,7 +5,7 @@
  */
 import type { Fault } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { hasForbiddenControl, isHeaderName } from '../mail/header.ts';
+import { hasForbiddenControl, isHeaderName } from '../mail/compose/header.ts';
 
 const MAX_TOTAL_LENGTH = 64_000;
 

@@ -3,9 +3,9 @@
  * out of a directory, or into a program are refused.
  */
 import type { Fault } from '../base/failure.ts';
-import type { FileToCompose } from '../mail/compose.ts';
-import { isContentType, refusedFileType } from '../mail/content-type.ts';
-import { fileNameFault } from '../mail/file-name.ts';
+import type { FileToCompose } from '../mail/compose/compose.ts';
+import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
+import { fileNameFault } from '../mail/compose/file-name.ts';
 import type { SendBody } from './request.ts';
 
 export interface FileFaults {

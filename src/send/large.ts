@@ -6,7 +6,7 @@
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { type ComposedFrame, composeFrame } from '../mail/compose.ts';
+import { type ComposedFrame, composeFrame } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
 import type { CheckedMail } from './check.ts';
 import { intakeEmail, partsOf, sharedOf } from './composition.ts';

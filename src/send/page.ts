@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ContentAnswer } from '../http/route.ts';
-import { escapeAttribute } from '../mail/html-tags.ts';
+import { escapeAttribute } from '../mail/html/html-tags.ts';
 
 const STYLE = `
 :root { color-scheme: light dark; }

@@ -13,7 +13,7 @@ import {
   parseAddressList,
   sameAddressKey,
 } from '../mail/address.ts';
-import { displayNameFault } from '../mail/display-name.ts';
+import { displayNameFault } from '../mail/mime/display-name.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 

@@ -7,7 +7,7 @@ import { rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/k
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { catalogue, Unavailable } from '../base/failure.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
-import type { SubmittedMail } from '../mail/submitted.ts';
+import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import { createSubmit, type Submission, type Submit } from './submit.ts';
 
 let rig: SendRig;

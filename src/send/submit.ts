@@ -9,7 +9,7 @@ import { type Failure, type Fault, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
-import type { SubmittedMail } from '../mail/submitted.ts';
+import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';

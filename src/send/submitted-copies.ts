@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type failure, invalid, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { readTrackableMail, type TrackableMail } from '../mail/track-submitted.ts';
+import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { IntakeEmail } from './intake.ts';

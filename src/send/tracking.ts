@@ -4,7 +4,7 @@
  * this service redirect to a place that no mail of it named.
  */
 import type { Mode } from '../base/mode.ts';
-import type { HtmlTracking } from '../mail/track-html.ts';
+import type { HtmlTracking } from '../mail/html/track-html.ts';
 import { createSealedText } from './sealed-links.ts';
 import { UNSUBSCRIBE_PATH } from './unsubscribe-link.ts';
 

@@ -4,7 +4,7 @@
  * away, so that the session goes on.
  */
 import { Unavailable } from '../base/failure.ts';
-import { createSubmissionReader, type SubmissionReader } from '../mail/submitted.ts';
+import { createSubmissionReader, type SubmissionReader } from '../mail/mime/submitted.ts';
 import { type ContentSink, createContentSink } from './content-sink.ts';
 import type { Envelope, Login, SmtpServices } from './dialogue.ts';
 import { createDotReader, type DotReader } from './dots.ts';

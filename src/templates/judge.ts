@@ -4,7 +4,7 @@
  */
 import { type Fault, failure, firstFault, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { hasForbiddenControl } from '../mail/header.ts';
+import { hasForbiddenControl } from '../mail/compose/header.ts';
 import { type Declaration, declarationFaults } from './declared.ts';
 import type { Sources } from './layout.ts';
 import { isTemplate, parseUnremembered } from './parse.ts';

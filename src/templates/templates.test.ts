@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
-import { htmlToText } from '../mail/html-text.ts';
+import { htmlToText } from '../mail/html/html-text.ts';
 import { createRender, namesLink, type ToRender } from './templates.ts';
 
 const render = createRender(htmlToText);

@@ -8,7 +8,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { generateDkimKeys } from '../../src/mail/dkim-sign.ts';
+import { generateDkimKeys } from '../../src/mail/compose/dkim-sign.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
 import { type LargeMail, largeMail } from '../kit/large-mail.ts';

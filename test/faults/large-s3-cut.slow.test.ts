@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { generateDkimKeys } from '../../src/mail/dkim-sign.ts';
+import { generateDkimKeys } from '../../src/mail/compose/dkim-sign.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { faultProxy } from '../kit/fault-proxy.ts';
 import { largeMail } from '../kit/large-mail.ts';

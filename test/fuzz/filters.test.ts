@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultOperators, Liquid } from 'liquidjs';
-import { htmlToText } from '../../src/mail/html-text.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { ASK_EVERY, Budget } from '../../src/templates/budget.ts';
 import { FILTERS } from '../../src/templates/filter-table.ts';
 import { boundOperators } from '../../src/templates/operators.ts';

@@ -6,12 +6,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../../src/mail/address.ts';
-import { compose } from '../../src/mail/compose.ts';
-import { isContentType, refusedFileType } from '../../src/mail/content-type.ts';
-import { prepareDkim } from '../../src/mail/dkim-sign.ts';
-import { hasForbiddenControl } from '../../src/mail/header.ts';
-import { htmlToText } from '../../src/mail/html-text.ts';
-import { composedSizeBytes } from '../../src/mail/size.ts';
+import { compose } from '../../src/mail/compose/compose.ts';
+import { isContentType, refusedFileType } from '../../src/mail/compose/content-type.ts';
+import { prepareDkim } from '../../src/mail/compose/dkim-sign.ts';
+import { hasForbiddenControl } from '../../src/mail/compose/header.ts';
+import { composedSizeBytes } from '../../src/mail/compose/size.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
 import { runningMs } from '../kit/running-time.ts';
 

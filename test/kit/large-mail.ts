@@ -3,7 +3,7 @@
  * way of its own.
  */
 import { createHash } from 'node:crypto';
-import { composeFrame, type MailFrame } from '../../src/mail/compose.ts';
+import { composeFrame, type MailFrame } from '../../src/mail/compose/compose.ts';
 import type { EmailFile } from '../../src/messages/messages.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 

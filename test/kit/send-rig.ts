@@ -8,7 +8,7 @@ import type { Account } from '../../src/accounts/accounts.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import type { Result } from '../../src/base/result.ts';
 import { parseStrictJson } from '../../src/http/strict-json.ts';
-import { htmlToText } from '../../src/mail/html-text.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { type DeliveryJob, type Settlement, settleOperation } from '../../src/messages/messages.ts';
 import {
   type Answer,

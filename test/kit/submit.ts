@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createSubmissionReader, type SubmissionResult, type SubmittedMail } from '../../src/mail/submitted.ts';
+import { createSubmissionReader, type SubmissionResult, type SubmittedMail } from '../../src/mail/mime/submitted.ts';
 
 export const SUBMITTED_AT = Date.UTC(2026, 10, 20, 9, 44);
 export const MAX_BYTES = 2_000_000;

@@ -1,6 +1,6 @@
 /** The routes of templates over a database of their own, and what their tests ask of answers. */
 import assert from 'node:assert/strict';
-import { htmlToText } from '../../src/mail/html-text.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { templateRoutes } from '../../src/templates/routes.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import type { Api, JsonObject } from './api.ts';

@@ -7,7 +7,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { createUploadUrls } from '../../src/attachments/attachments.ts';
 import { type AttachmentRouteOptions, attachmentRoutes } from '../../src/attachments/routes.ts';
-import { htmlToText } from '../../src/mail/html-text.ts';
+import { htmlToText } from '../../src/mail/html/html-text.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
 import { createSendRoutes } from '../../src/send/routes.ts';
 import { createClaims, createUnsubscribeLinks } from '../../src/send/send.ts';

@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { parseAddress } from '../../src/mail/address.ts';
-import { compose } from '../../src/mail/compose.ts';
-import { generateDkimKeys, signDkim } from '../../src/mail/dkim-sign.ts';
+import { compose } from '../../src/mail/compose/compose.ts';
+import { generateDkimKeys, signDkim } from '../../src/mail/compose/dkim-sign.ts';
 
 const HEADER =
   'From: Ann <ann@example.com>\r\nTo: b@example.org\r\nSubject: Hello\r\nDate: Fri, 20 Nov 2026 09:44:00 +0000\r\nMessage-ID: <1@example.com>\r\n';

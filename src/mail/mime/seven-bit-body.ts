@@ -3,8 +3,8 @@
  * quoted-printable where that can be read, everything else in Base64. A body that is clean already stays as it is.
  */
 import { isAscii } from 'node:buffer';
+import { encodeBase64, encodeTextBytes, isSevenBit } from '../compose/transfer-encoding.ts';
 import { type Entity, isIdentity } from './mime-walk.ts';
-import { encodeBase64, encodeTextBytes, isSevenBit } from './transfer-encoding.ts';
 
 export interface ConvertedBody {
   body: Buffer;

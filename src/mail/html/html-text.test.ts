@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { runningMs } from '../../test/kit/running-time.ts';
+import { runningMs } from '../../../test/kit/running-time.ts';
 import { htmlToText, htmlToTextByLibrary, tidyText } from './html-text.ts';
 import { simpleHtmlToText } from './html-text-simple.ts';
 

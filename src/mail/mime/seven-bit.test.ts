@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { domainToASCII } from 'node:url';
 import fc from 'fast-check';
 import PostalMime, { type Address, type Email } from 'postal-mime';
-import { corpus } from '../../test/kit/submit.ts';
+import { corpus } from '../../../test/kit/submit.ts';
+import { isSevenBit } from '../compose/transfer-encoding.ts';
 import { toSevenBit } from './seven-bit.ts';
-import { isSevenBit } from './transfer-encoding.ts';
 
 const BOTH = { eightBit: true, utf8Headers: true };
 const HEADERS_ONLY = { eightBit: false, utf8Headers: true };

@@ -7,10 +7,10 @@
  *
  * Bytes that are not UTF-8 occur in the headers of parts only, and are read as Windows-1252, as mail clients do.
  */
-import { domainToAscii } from './address.ts';
+import { domainToAscii } from '../address.ts';
+import { encodedWords, encodePhrase, fold, parameter } from '../compose/header.ts';
 import { parameterisedValue } from './content-type-field.ts';
 import { decodeWords, headerText } from './encoded-words.ts';
-import { encodedWords, encodePhrase, fold, parameter } from './header.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
 
 export type DowngradedField = { ok: true; line: string } | { ok: false; text: string };

@@ -11,9 +11,9 @@
  * §3.6, and the three of MIME); more than 100 Received (RFC 5321 §6.3); more than 1,000 fields.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { type Address, domainToAscii } from './address.ts';
+import { type Address, domainToAscii } from '../address.ts';
+import { formatDate, newMessageId } from '../compose/header.ts';
 import { decodeWords, headerText } from './encoded-words.ts';
-import { formatDate, newMessageId } from './header.ts';
 import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
 import { mailboxItems } from './mailbox-list.ts';
 import { readFrom } from './submitted-from.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { encodedWords } from '../compose/header.ts';
 import { decodeWords, headerText } from './encoded-words.ts';
-import { encodedWords } from './header.ts';
 
 const CASES: [text: string, decoded: string][] = [
   ['plain =? text', 'plain =? text'],

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { before, test } from 'node:test';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
-import { parseAddress } from './address.ts';
+import { parseAddress } from '../address.ts';
 import { compose } from './compose.ts';
 import {
   type DkimKey,

@@ -8,8 +8,8 @@
  * ends; otherwise, and whenever only its size is known, it travels in Base64 as `application/octet-stream`, so that its
  * bytes arrive unchanged. Other composite types in Base64 are relabelled for the same reason.
  */
-import { randomText } from '../base/ids.ts';
-import { type Address, needsSmtpUtf8 } from './address.ts';
+import { randomText } from '../../base/ids.ts';
+import { type Address, needsSmtpUtf8 } from '../address.ts';
 import { withoutName } from './content-type.ts';
 import {
   addressField,

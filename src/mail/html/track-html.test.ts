@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { runningMs } from '../../test/kit/running-time.ts';
+import { runningMs } from '../../../test/kit/running-time.ts';
 import { decodeAttribute } from './html-tags.ts';
 import { trackHtml } from './track-html.ts';
 

@@ -11,8 +11,8 @@ import {
   SUBMITTED_AT,
   type Submitted,
   submit,
-} from '../../test/kit/submit.ts';
-import { formatDate } from './header.ts';
+} from '../../../test/kit/submit.ts';
+import { formatDate } from '../compose/header.ts';
 import { createSubmissionReader } from './submitted.ts';
 
 const mails = corpus();

@@ -5,8 +5,9 @@
  *
  * Bodies in an encoding that is not known, or in Base64 that does not read for certain, are refused.
  */
+
+import { encodeBase64, encodeTextBytes, hasLongLine } from '../compose/transfer-encoding.ts';
 import { isIdentity } from './mime-walk.ts';
-import { encodeBase64, encodeTextBytes, hasLongLine } from './transfer-encoding.ts';
 
 /** What comes in place of a piece of the decoded bytes; ASCII where the body is quoted-printable. */
 export interface ByteEdit {

@@ -9,8 +9,9 @@
  *   Idempotency-Key: 1 to 255 printable ASCII characters
  *   X-Sandbox-Outcome: judged by the sandbox's own rules, not here
  */
+
+import { hasForbiddenControl } from '../compose/header.ts';
 import { decodeWords } from './encoded-words.ts';
-import { hasForbiddenControl } from './header.ts';
 import { malformed, quote, type SubmissionRefusal } from './submitted-refusal.ts';
 
 export interface SubmittedOrders {

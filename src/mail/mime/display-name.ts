@@ -3,7 +3,7 @@
  * address of another domain, an address hidden in encoded-words, in look-alikes of the @ or among invisible characters, and controls
  * that turn the direction of text. A name that merely mentions an address is taken: `"Ann (ann@home.example) via Shop"`.
  */
-import { type Address, parseAddress } from './address.ts';
+import { type Address, parseAddress } from '../address.ts';
 import { decodeWords } from './encoded-words.ts';
 import { quote } from './submitted-refusal.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { accepted, GOOD, refusal } from '../../test/kit/submit.ts';
-import { parseAddress } from './address.ts';
+import { accepted, GOOD, refusal } from '../../../test/kit/submit.ts';
+import { parseAddress } from '../address.ts';
 
 const SENDERS: [from: string, name: string, address: string, text?: string][] = [
   ['ann@shop.example', '', 'ann@shop.example'],

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import PostalMime from 'postal-mime';
-import { runningMs } from '../../test/kit/running-time.ts';
-import { accepted, corpus } from '../../test/kit/submit.ts';
-import { type HtmlTracking, trackHtml } from './track-html.ts';
+import { runningMs } from '../../../test/kit/running-time.ts';
+import { accepted, corpus } from '../../../test/kit/submit.ts';
+import { type HtmlTracking, trackHtml } from '../html/track-html.ts';
 import { readTrackableMail } from './track-submitted.ts';
 
 const HEADER = 'From: a@shop.example\r\nDate: x\r\nMessage-ID: <1@shop.example>\r\nMIME-Version: 1.0\r\n';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import PostalMime from 'postal-mime';
-import { parseAddress } from './address.ts';
+import { parseAddress } from '../address.ts';
 import { compose, composeFrame, type FileToCompose, type MailToCompose } from './compose.ts';
 import { composedSizeBytes } from './size.ts';
 

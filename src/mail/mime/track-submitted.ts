@@ -8,12 +8,13 @@
  * whose lines would become longer than 998 bytes becomes quoted-printable, or Base64 where that is clearly shorter, and its
  * Content-Transfer-Encoding says so.
  */
+
+import { type MarkupView, viewMarkup } from '../html/markup-view.ts';
+import { type HtmlTracking, readTrackable, type TrackableHtml, trackingEdits } from '../html/track-html.ts';
 import { type ByteEdit, type CodedBody, readCodedBody } from './coded-body.ts';
 import { parameterisedValue, parameterValue } from './content-type-field.ts';
 import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
-import { type MarkupView, viewMarkup } from './markup-view.ts';
 import { type Entity, walkThrough } from './mime-walk.ts';
-import { type HtmlTracking, readTrackable, type TrackableHtml, trackingEdits } from './track-html.ts';
 
 export interface TrackableMail {
   /** Links that may be tracked, in all parts. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { accepted, GOOD, MAX_BYTES, refusal, SUBMITTED_AT, submit } from '../../test/kit/submit.ts';
+import { accepted, GOOD, MAX_BYTES, refusal, SUBMITTED_AT, submit } from '../../../test/kit/submit.ts';
 import { createSubmissionReader } from './submitted.ts';
 
 const multipart = (depth: number, boundary = (level: number) => `b${level}`): string => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import PostalMime from 'postal-mime';
-import { parseAddress } from './address.ts';
+import { parseAddress } from '../address.ts';
 import {
   addressField,
   encodePhrase,

@@ -5,7 +5,7 @@
  * an address of another domain, characters that turn the direction of text. A comment without an address is taken, as old mailers write
  * the name there: `root@host.example (Cron Daemon)`.
  */
-import { type Address, parseAddress } from './address.ts';
+import { type Address, parseAddress } from '../address.ts';
 import { displayNameFault, hasNameControl } from './display-name.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
 import { quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime from 'postal-mime';
-import { type Address, parseAddress } from './address.ts';
+import { type Address, parseAddress } from '../address.ts';
 import { compose, composeFrame, type MailToCompose } from './compose.ts';
 import { base64SizeBytes, composedSizeBytes } from './size.ts';
 import { writeBase64 } from './transfer-encoding.ts';

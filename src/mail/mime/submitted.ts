@@ -21,7 +21,7 @@
  * (bench/submitted.ts).
  */
 import { isAscii } from 'node:buffer';
-import { ByteQueue } from '../base/byte-queue.ts';
+import { ByteQueue } from '../../base/byte-queue.ts';
 import { MimeWalk } from './mime-walk.ts';
 import { type HeaderSummary, readSubmittedHeader } from './submitted-header.ts';
 import { excessive, malformed, type SubmissionRefusal, tooLarge } from './submitted-refusal.ts';

@@ -4,8 +4,8 @@
  * has a place to fold, never more than 998. Values with line breaks or other controls are refused by throwing:
  * `hasForbiddenControl` lets callers say so to their user first.
  */
-import { randomText } from '../base/ids.ts';
-import { type Address, domainToAscii, wireAddress } from './address.ts';
+import { randomText } from '../../base/ids.ts';
+import { type Address, domainToAscii, wireAddress } from '../address.ts';
 
 const FORBIDDEN = /[\x00-\x08\x0a-\x1f\x7f\u0085\u2028\u2029]/;
 /** Has nothing that is FORBIDDEN. */

@@ -10,11 +10,11 @@
  * With `eightBit` the result holds no byte above 0x7F, no line over 998, no bare CR or LF, no NUL: whatever the input was.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
+import { encodeBase64, isSevenBit } from '../compose/transfer-encoding.ts';
 import { fieldValue, headerFields } from './header-fields.ts';
 import { type Entity, isIdentity, walkThrough } from './mime-walk.ts';
 import { type ConvertedBody, convertBody } from './seven-bit-body.ts';
 import { downgradeField } from './seven-bit-header.ts';
-import { encodeBase64, isSevenBit } from './transfer-encoding.ts';
 
 export interface SevenBitNeeds {
   /** The remote lacks 8BITMIME: nothing above 0x7F may be left, in headers neither. */
