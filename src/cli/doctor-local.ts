@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { type Config, unknownSettings } from '../config.ts';
 import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
-import { isHttps } from '../send/send.ts';
+import { isHttps } from '../engagement/engagement.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { marksOf } from '../storage/free-space.ts';
 import { secretKeyFile } from '../storage/secret-key.ts';

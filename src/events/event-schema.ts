@@ -26,7 +26,7 @@ const failureFields = {
   ...whose,
 };
 
-const reaction = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
+const engagement = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
 
 const deliveryFields = {
   remoteHost: nullable('string', 'The exchanger.'),
@@ -57,7 +57,7 @@ export const eventSchema = named('Event', {
     closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
   ),
   reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
-  open: Type.Optional(closed(reaction)),
-  click: Type.Optional(closed({ url: Type.String(), ...reaction })),
+  open: Type.Optional(closed(engagement)),
+  click: Type.Optional(closed({ url: Type.String(), ...engagement })),
   unsubscribe: Type.Optional(closed({ method: Type.String() })),
 });

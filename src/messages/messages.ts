@@ -83,4 +83,4 @@ export {
   type TakenOne,
   takeSandboxMessageOperation,
 } from './sandbox-store.ts';
-export { appendReaction } from './state-machine.ts';
+export { appendEngagement } from './state-machine.ts';

@@ -120,7 +120,7 @@ export async function transitionMany(
 }
 
 /** What a recipient did with a message, which changes no state. */
-export interface Reaction {
+export interface Engagement {
   accountId: string;
   mode: Mode;
   messageId: string;
@@ -129,9 +129,9 @@ export interface Reaction {
   event: { id: string; type: 'Open' | 'Click' | 'Unsubscribe'; detail: Record<string, unknown> };
 }
 
-/** Appends the event of a reaction; false when the message is not there any more. */
-export async function appendReaction(tx: Transaction, reaction: Reaction): Promise<boolean> {
-  const { accountId, mode, messageId, atMs } = reaction;
+/** Appends the event of an engagement; false when the message is not there any more. */
+export async function appendEngagement(tx: Transaction, engagement: Engagement): Promise<boolean> {
+  const { accountId, mode, messageId, atMs } = engagement;
   const row = await tx.get<{ updated_at: number }>(
     `UPDATE message SET updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END
      WHERE account_id = ? AND mode = ? AND id = ? RETURNING updated_at`,
@@ -142,6 +142,6 @@ export async function appendReaction(tx: Transaction, reaction: Reaction): Promi
     messageId,
   );
   if (!row) return false;
-  await appendEvent(tx, { ...reaction.event, accountId, mode, messageId, at: row.updated_at });
+  await appendEvent(tx, { ...engagement.event, accountId, mode, messageId, at: row.updated_at });
   return true;
 }

@@ -15,6 +15,9 @@ import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
+import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
+import { trackingRoutes } from '../engagement/routes-tracking.ts';
+import { unsubscribeRoutes } from '../engagement/routes-unsubscribe.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
@@ -31,15 +34,7 @@ import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
-import { trackingRoutes } from '../send/routes-tracking.ts';
-import { unsubscribeRoutes } from '../send/routes-unsubscribe.ts';
-import {
-  createClaims,
-  createKeyedCalls,
-  createTrackingLinks,
-  createUnsubscribeLinks,
-  senderFault,
-} from '../send/send.ts';
+import { createClaims, createKeyedCalls, senderFault } from '../send/send.ts';
 import { createSearches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';

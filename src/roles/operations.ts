@@ -26,7 +26,7 @@ import '../webhooks/notice-store.ts';
 import '../domains/store.ts';
 import '../send/store.ts';
 import '../send/large-store.ts';
-import '../send/reaction-store.ts';
+import '../engagement/engagement-store.ts';
 import '../templates/store.ts';
 import '../attachments/store.ts';
 import '../attachments/register-store.ts';

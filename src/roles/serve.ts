@@ -10,12 +10,12 @@ import { createSmtpAuthenticator, type FirstRun, firstRun } from '../accounts/ac
 import { createLog, type Log } from '../base/log.ts';
 import { type Config, ROLES } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
+import { isHttps } from '../engagement/engagement.ts';
 import { createFollowers } from '../events/events.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Handover } from '../messages/messages.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { joinNodes, type Nodes } from '../nodes/nodes.ts';
-import { isHttps } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
 import { ABOUT } from './about.ts';

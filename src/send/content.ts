@@ -8,6 +8,7 @@ import { invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import type { TrackingLinks, UnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackHtml } from '../mail/html/track-html.ts';
 import {
   accountVariables,
@@ -21,8 +22,6 @@ import {
 import { type CheckedMail, subjectFault } from './check.ts';
 import type { IntakeRecipient } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
-import type { TrackingLinks } from './tracking.ts';
-import type { UnsubscribeLinks } from './unsubscribe-link.ts';
 
 export interface ContentDependencies {
   render(mail: ToRender): Result<Rendered>;

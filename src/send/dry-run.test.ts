@@ -11,8 +11,8 @@ import {
   settle,
   testAccount,
 } from '../../test/kit/send-rig.ts';
+import { createUnsubscribeLinks } from '../engagement/engagement.ts';
 import type { DryRun } from './dry-run.ts';
-import { createUnsubscribeLinks } from './send.ts';
 
 let rig: SendRig;
 before(async () => {

@@ -7,5 +7,3 @@ export { type Accepted, createTakeIn, type IntakeEmail } from './intake.ts';
 export { senderFault } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';
-export { createTrackingLinks, type TrackingLinks } from './tracking.ts';
-export { createUnsubscribeLinks, isHttps } from './unsubscribe-link.ts';

@@ -7,11 +7,11 @@ import { setImmediate } from 'node:timers/promises';
 import { type failure, invalid, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import type { TrackingLinks } from '../engagement/engagement.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { IntakeEmail } from './intake.ts';
-import type { TrackingLinks } from './tracking.ts';
 
 /** More links are no mail to a person; each costs a signature for each recipient. */
 const MOST_LINKS = 5_000;

@@ -36,7 +36,7 @@ export const scenarios: Record<string, Scenario> = {
   templates: templates.templates,
   'templates of both modes': templates.templatesOfModes,
   'templates at once': templates.templatesAtOnce,
-  'what recipients do': templates.reactions,
+  'what recipients do': templates.engagement,
   endpoints: webhooks.endpoints,
   'carrying events': webhooks.carrying,
   'crowded endpoints and replays': webhooks.crowds,

@@ -4,13 +4,13 @@ import { randomBytes } from 'node:crypto';
 import test, { after, before, type TestContext } from 'node:test';
 import { firstRunOperation, patchSettingsOperation } from '../../src/accounts/store.ts';
 import { silentLog } from '../../src/base/log.ts';
+import { trackOperation } from '../../src/engagement/engagement-store.ts';
 import { appendEvent, type EventRow } from '../../src/events/events.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/messages/accept-store.ts';
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
-import { trackOperation } from '../../src/send/reaction-store.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { Transaction } from '../../src/storage/operation.ts';
@@ -162,7 +162,7 @@ test('an opening told to several nodes at once is one event', async (t) => {
     messageId,
     kind: 'open',
     url: null,
-    isMachine: true,
+    isBot: true,
     userAgent: 'x',
   } as const;
   const told = await Promise.all(

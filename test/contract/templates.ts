@@ -1,15 +1,15 @@
 /** Scenarios of templates with their versions and layouts, and of what recipients do with a mail. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
-import { findMessageOperation } from '../../src/messages/api-store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import {
   senderOfOperation,
   type Tracked,
   trackOperation,
   unsubscribeOperation,
-} from '../../src/send/reaction-store.ts';
+} from '../../src/engagement/engagement-store.ts';
+import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { findMessageOperation } from '../../src/messages/api-store.ts';
+import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import {
   createTemplateOperation,
@@ -203,7 +203,7 @@ export const templatesAtOnce: Scenario = async (stage) => {
   assert.deepEqual(versions, [2, 3, 4, 5, 6, 7, 8, 9]);
 };
 
-export const reactions: Scenario = async (stage) => {
+export const engagement: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, { accountId, to: ['ada@example.com', 'Bob@example.com'] });
   await stage.act(acceptOperation, mail);
@@ -213,7 +213,7 @@ export const reactions: Scenario = async (stage) => {
   await stage.act(senderOfOperation, { ...copy, mode: 'sandbox' });
   const track = (change: Partial<Tracked>): Promise<boolean> =>
     stage.act(trackOperation, {
-      ...{ ...copy, kind: 'click', url: 'https://a.test/ü', isMachine: false, userAgent: 'x' },
+      ...{ ...copy, kind: 'click', url: 'https://a.test/ü', isBot: false, userAgent: 'x' },
       ...{ eventId: stage.id('evt'), nowMs: stage.nowMs },
       ...change,
     });
@@ -226,7 +226,7 @@ export const reactions: Scenario = async (stage) => {
   assert.equal(await track({ nowMs: later + 59 * SECOND }), false, 'the same click again');
   assert.equal(await track({ nowMs: later, url: 'https://b.test/' }), true);
   assert.equal(await track({ nowMs: later, kind: 'open', url: null }), true);
-  assert.equal(await track({ nowMs: later - 30 * SECOND, kind: 'open', url: null, isMachine: true }), true);
+  assert.equal(await track({ nowMs: later - 30 * SECOND, kind: 'open', url: null, isBot: true }), true);
   assert.equal(await track({ messageId: 'msg_none' }), false);
   const unsubscribing = (messageId: string, email: string) => ({
     ...{ ...copy, messageId, email, eventId: stage.id('evt'), nowMs: later, method: 'page' as const },

@@ -13,6 +13,7 @@ const LEVELS: string[][] = [
   ['queue', 'http', 'caps'],
   ['events'],
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox', 'nodes'],
+  ['engagement'],
   ['send', 'delivery', 'webhooks'],
   ['smtp', 'routes'],
   ['config-values'],

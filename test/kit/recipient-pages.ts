@@ -8,9 +8,9 @@ import type { Caller } from '../../src/accounts/accounts.ts';
 import { failure, Unavailable } from '../../src/base/failure.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Mode } from '../../src/base/mode.ts';
+import { trackingRoutes } from '../../src/engagement/routes-tracking.ts';
+import { unsubscribeRoutes } from '../../src/engagement/routes-unsubscribe.ts';
 import { createHttpApp } from '../../src/http/app.ts';
-import { trackingRoutes } from '../../src/send/routes-tracking.ts';
-import { unsubscribeRoutes } from '../../src/send/routes-unsubscribe.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { dataOf, GOOD, rowsOf, sendRig, settle } from './send-rig.ts';
 

@@ -7,17 +7,11 @@ import path from 'node:path';
 import type { Account } from '../../src/accounts/accounts.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import type { Result } from '../../src/base/result.ts';
+import { createTrackingLinks, createUnsubscribeLinks } from '../../src/engagement/engagement.ts';
 import { parseStrictJson } from '../../src/http/strict-json.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { type DeliveryJob, type Settlement, settleOperation } from '../../src/messages/messages.ts';
-import {
-  type Answer,
-  createClaims,
-  createSend,
-  createTrackingLinks,
-  createUnsubscribeLinks,
-  type SendDependencies,
-} from '../../src/send/send.ts';
+import { type Answer, createClaims, createSend, type SendDependencies } from '../../src/send/send.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import { fakeClock } from './fake-clock.ts';

@@ -9,8 +9,9 @@ import { systemClock } from '../../src/base/clock.ts';
 import { createLog, type Log } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
 import type { Mode } from '../../src/base/mode.ts';
+import { createTrackingLinks } from '../../src/engagement/engagement.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
-import { createClaims, createSubmit, createTrackingLinks, type Submit } from '../../src/send/send.ts';
+import { createClaims, createSubmit, type Submit } from '../../src/send/send.ts';
 import { createLoginGuard, type LoginGuard } from '../../src/smtp/login-guard.ts';
 import {
   createSubmissionServer,

@@ -9,10 +9,10 @@ import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import { defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import type { Database } from '../storage/database.ts';
-import { isMachine, shownAgent } from './machine.ts';
-import { unknownLink } from './page.ts';
-import { type Tracked, trackOperation } from './reaction-store.ts';
+import { isBot, shownAgent } from './bot-detection.ts';
+import { type Tracked, trackOperation } from './engagement-store.ts';
 import { TRACKING_PATH, type TrackingLinks } from './tracking.ts';
+import { unknownLink } from './unsubscribe-page.ts';
 
 export interface TrackingRouteDeps {
   database: Database;
@@ -48,7 +48,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
         const tracked: Tracked = {
           ...{ kind, accountId, mode, messageId, nowMs, eventId: newId('evt', nowMs) },
           url: action.kind === 'click' ? action.url : null,
-          isMachine: isMachine(request),
+          isBot: isBot(request),
           userAgent: shownAgent(request.headers),
         };
         record(tracked, request.log);

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import { createTrackingLinks, createUnsubscribeLinks } from './engagement.ts';
 import { createSealedText } from './sealed-links.ts';
-import { createTrackingLinks, createUnsubscribeLinks } from './send.ts';
 
 const secretKey = randomBytes(32);
 const baseUrl = 'https://mail.test';

@@ -23,7 +23,7 @@ export type TrackedAction = TrackedCopy & ({ kind: 'open' } | { kind: 'click'; u
 
 export interface TrackingLinks {
   /** For `trackHtml`: what to do with the html of this copy. */
-  trackingOf(copy: TrackedCopy, wish: { opens: boolean; clicks: boolean }): HtmlTracking;
+  trackingOf(copy: TrackedCopy, wanted: { opens: boolean; clicks: boolean }): HtmlTracking;
   /** What a token stands for, or undefined when it was not made here. */
   open(token: string): TrackedAction | undefined;
 }
@@ -32,17 +32,17 @@ export interface TrackingLinks {
 export function createTrackingLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): TrackingLinks {
   const sealed = createSealedText(options.secretKey, 'tracking links');
   return {
-    trackingOf: ({ accountId, mode, messageId }, wish) => {
+    trackingOf: ({ accountId, mode, messageId }, wanted) => {
       const { baseUrl } = options;
       const copy = `${accountId} ${mode} ${messageId}`;
       const address = (text: string): string => `${baseUrl}${TRACKING_PATH}${sealed.seal(text)}`;
       const isOurs = (url: string): boolean =>
         url.startsWith(baseUrl + UNSUBSCRIBE_PATH) || url.startsWith(baseUrl + TRACKING_PATH);
       return {
-        ...(wish.clicks && {
+        ...(wanted.clicks && {
           rewriteLink: (url) => (url.length > MAX_URL_LENGTH || isOurs(url) ? undefined : address(`c ${copy} ${url}`)),
         }),
-        ...(wish.opens && { pixelUrl: address(`o ${copy}`) }),
+        ...(wanted.opens && { pixelUrl: address(`o ${copy}`) }),
       };
     },
     open: (token) => {

@@ -4,16 +4,16 @@
  * anybody who has the mail can repeat them without end.
  */
 import type { Mode } from '../base/mode.ts';
-import { appendReaction } from '../messages/messages.ts';
+import { appendEngagement } from '../messages/messages.ts';
 import { aheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 
-/** Within this time the same reaction again is the same one. */
+/** Within this time the same open or click again is the same one. */
 const COLLAPSE_MS = 60_000;
-/** Events of one kind and message; machines come on top. */
-const MOST_BY_PEOPLE = 100;
-const MOST_BY_MACHINES = 20;
-/** Who reacts within this time of the delivery is a scanner on the way to the mailbox. */
+/** Events of one kind and message; those of bots come on top. */
+const MAX_BY_PEOPLE = 100;
+const MAX_BY_BOTS = 20;
+/** Whoever opens or clicks within this time of the delivery is a scanner on the way to the mailbox. */
 const SCAN_MS = 2_000;
 
 export interface Copy {
@@ -24,7 +24,7 @@ export interface Copy {
 
 /** Who sent a message, as its header shows it; undefined when it is not kept any more. */
 export const senderOfOperation = operation(
-  'send.senderOf',
+  'engagement.senderOf',
   'read',
   async (tx, { accountId, mode, messageId }: Copy): Promise<string | undefined> => {
     const row = await tx.get<{ header_from: string }>(
@@ -51,11 +51,11 @@ export interface Unsubscribing extends Copy {
  * whether that, or the event, is new.
  */
 export const unsubscribeOperation = operation(
-  'send.unsubscribe',
+  'engagement.unsubscribe',
   'write',
   async (tx, one: Unsubscribing): Promise<boolean> => {
     const { accountId, mode, messageId } = one;
-    await holdMessage(tx, one);
+    await lockMessage(tx, one);
     const added = await tx.run(
       `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
        VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
@@ -69,7 +69,7 @@ export const unsubscribeOperation = operation(
       one.nowMs,
     );
     if (added === 0 && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
-    return appendReaction(tx, {
+    return appendEngagement(tx, {
       ...{ accountId, mode, messageId, atMs: one.nowMs + (await aheadOf(tx, one)) },
       event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
     });
@@ -87,8 +87,8 @@ async function hasEvent(tx: Transaction, { accountId, mode, messageId }: Copy, t
   return row !== undefined;
 }
 
-/** The same reaction at two nodes at once is one: the later one sees what the other has appended. */
-async function holdMessage(tx: Transaction, { accountId, mode, messageId }: Copy): Promise<void> {
+/** The same engagement at two nodes at once is one: the later transaction sees what the other has appended. */
+async function lockMessage(tx: Transaction, { accountId, mode, messageId }: Copy): Promise<void> {
   if (tx.dialect === 'sqlite') return;
   await tx.get(
     `SELECT 1 AS found FROM message WHERE account_id = ? AND mode = ? AND id = ? ${locked(tx)}`,
@@ -102,8 +102,8 @@ export interface Tracked extends Copy {
   kind: 'open' | 'click';
   /** Of a click. */
   url: string | null;
-  /** The request itself looks like a machine's. */
-  isMachine: boolean;
+  /** The request itself looks like a bot's. */
+  isBot: boolean;
   userAgent: string;
   eventId: string;
   nowMs: number;
@@ -115,9 +115,9 @@ interface Detail {
 }
 
 /** Appends the event of an opening or a click; false when it is a repetition, one too many, or of no message. */
-export const trackOperation = operation('send.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
+export const trackOperation = operation('engagement.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
   const { accountId, mode, messageId, kind } = one;
-  await holdMessage(tx, one);
+  await lockMessage(tx, one);
   const nowMs = one.nowMs + (await aheadOf(tx, one));
   const type = kind === 'open' ? 'Open' : 'Click';
   const earlier = await tx.all<{ at: number; detail: string }>(
@@ -127,22 +127,22 @@ export const trackOperation = operation('send.track', 'write', async (tx, one: T
     mode,
     type,
   );
-  const machine = one.isMachine || (mode === 'live' && (await isWithinScan(tx, one)));
+  const machine = one.isBot || (mode === 'live' && (await isWithinScan(tx, one)));
   const alike = earlier
     .map(({ at, detail }) => ({ at, ...(JSON.parse(detail) as Record<typeof kind, Detail>)[kind] }))
     .filter((other) => other.machine === machine);
-  if (alike.length >= (machine ? MOST_BY_MACHINES : MOST_BY_PEOPLE)) return false;
+  if (alike.length >= (machine ? MAX_BY_BOTS : MAX_BY_PEOPLE)) return false;
   const isSame = (other: (typeof alike)[number]): boolean =>
     other.url === (one.url ?? undefined) && nowMs - other.at < COLLAPSE_MS;
   if (alike.some(isSame)) return false;
   const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
-  return appendReaction(tx, {
+  return appendEngagement(tx, {
     ...{ accountId, mode, messageId, atMs: nowMs },
     event: { id: one.eventId, type, detail: { [kind]: detail } },
   });
 });
 
-/** Before the delivery is recorded, nobody but a machine on its way can have seen the mail. */
+/** Before the delivery is recorded, nobody but a bot on its way can have seen the mail. */
 async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: Tracked): Promise<boolean> {
   const row = await tx.get<{ at: number }>(
     `SELECT at FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'Delivery' LIMIT 1`,

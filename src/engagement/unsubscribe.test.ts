@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
 import { dataOf, GOOD, settle } from '../../test/kit/send-rig.ts';
 import { suppressOperation } from '../suppressions/store.ts';
-import { createTrackingLinks, createUnsubscribeLinks } from './send.ts';
+import { createTrackingLinks, createUnsubscribeLinks } from './engagement.ts';
 
 let pages: RecipientPages;
 let rig: RecipientPages['rig'];

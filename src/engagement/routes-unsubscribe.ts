@@ -10,9 +10,9 @@ import { newId } from '../base/ids.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import { pageAnswer, unknownLink } from './page.ts';
-import { senderOfOperation, type Unsubscribing, unsubscribeOperation } from './reaction-store.ts';
+import { senderOfOperation, type Unsubscribing, unsubscribeOperation } from './engagement-store.ts';
 import { UNSUBSCRIBE_PATH, type UnsubscribeLinks } from './unsubscribe-link.ts';
+import { pageAnswer, unknownLink } from './unsubscribe-page.ts';
 
 export interface UnsubscribeRouteDeps {
   database: Database;
