@@ -35,7 +35,7 @@ test('what is neither an address nor a domain is refused by its place, and so is
   const refused = readAllowedSenders(['a@b.example', 'localhost', '@b.example', 'Ann <a@b.example>', 'a b', '']);
   assert.ok(!refused.ok);
   assert.deepEqual(
-    refused.failure.details.map((fault) => fault.field),
+    refused.failure.details.map((issue) => issue.field),
     [1, 2, 3, 4, 5].map((index) => `allowedSenders[${index}]`),
   );
   const names = (count: number) => Array.from({ length: count }, (_, i) => `d${i}.example`);

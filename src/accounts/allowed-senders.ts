@@ -3,7 +3,7 @@
  * Kept in the form in which addresses are compared (lower case, A-labels); an empty list binds to nothing. They hold in both modes,
  * and beside what the account itself may send from.
  */
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
 import { NO_SENDERS } from './account.ts';
@@ -21,7 +21,7 @@ function comparable(text: string): string | undefined {
   return domain !== undefined && domain.length <= 253 && DOMAIN.test(domain) ? domain : undefined;
 }
 
-export function allowedSenderFaults(list: readonly string[]): Fault[] {
+export function allowedSenderIssues(list: readonly string[]): Issue[] {
   return list.flatMap((text, index) =>
     comparable(text) === undefined
       ? [{ field: `allowedSenders[${index}]`, message: 'must be an address or a domain, such as shop@example.com' }]
@@ -31,11 +31,11 @@ export function allowedSenderFaults(list: readonly string[]): Fault[] {
 
 /** The list as it is kept; INVALID_REQUEST names every entry that is none. */
 export function readAllowedSenders(list: readonly string[]): Result<readonly string[]> {
-  const faults = allowedSenderFaults(list);
+  const issues = allowedSenderIssues(list);
   if (list.length > MAXIMUM_SENDERS) {
-    faults.push({ field: 'allowedSenders', message: `must have at most ${MAXIMUM_SENDERS} entries` });
+    issues.push({ field: 'allowedSenders', message: `must have at most ${MAXIMUM_SENDERS} entries` });
   }
-  return faults.length > 0 ? refuse(invalid(faults)) : ok([...new Set(list.map((text) => comparable(text)!))]);
+  return issues.length > 0 ? refuse(invalid(issues)) : ok([...new Set(list.map((text) => comparable(text)!))]);
 }
 
 function covers(allowed: readonly string[], wanted: string): boolean {

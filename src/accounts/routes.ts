@@ -13,13 +13,13 @@ import { closed, confirmationSchema } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import type { Account, Caller } from './account.ts';
 import type { PageRequest, Revocation, Revoked } from './account-row.ts';
-import { allowedSenderFaults, handedOn } from './allowed-senders.ts';
+import { allowedSenderIssues, handedOn } from './allowed-senders.ts';
 import type { KnownCallers } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
 import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
 import { keysOperation, revokeKeyOperation } from './key-store.ts';
-import { patchSettings, settingsFaults, settingsPatchSchema } from './settings.ts';
+import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import type { KnownLogins } from './smtp-authenticate.ts';
 import { accountOperation } from './store.ts';
 import { createUsageReader } from './usage.ts';
@@ -98,7 +98,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         'Merged into what is there: only what is given changes, null removes a variable. Answers the account.',
       body: settingsPatchSchema,
       bodyOptional: true,
-      judgeRest: settingsFaults,
+      checkRest: settingsIssues,
       response: { status: 200, schema: bodies.accountSchema },
       handle: async ({ caller, body }) => {
         const patched = await patchSettings(database, caller.account.id, body);
@@ -143,7 +143,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       description:
         "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
       body: bodies.newKeyRequest,
-      judgeRest: ({ allowedSenders = [] }) => allowedSenderFaults(allowedSenders),
+      checkRest: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
@@ -200,7 +200,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       description:
         "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
       body: bodies.newCredentialRequest,
-      judgeRest: ({ allowedSenders = [] }) => allowedSenderFaults(allowedSenders),
+      checkRest: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },

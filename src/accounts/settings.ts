@@ -1,9 +1,9 @@
 /**
- * PATCH /account: which settings may change and how. Variables are merged by name and removed by null; every fault is
+ * PATCH /account: which settings may change and how. Variables are merged by name and removed by null; every issue is
  * named. What only the operator changes (plan, status, limits) is an unknown field here.
  */
 import { Type } from 'typebox';
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
@@ -38,29 +38,29 @@ export interface SettingsRequest {
   defaultFrom?: string | null;
 }
 
-function variableFaults(variables: Record<string, string | null>): Fault[] {
-  const faults: Fault[] = [];
+function variableIssues(variables: Record<string, string | null>): Issue[] {
+  const issues: Issue[] = [];
   for (const [name, value] of Object.entries(variables)) {
     const field = `variables.${name.slice(0, 100)}`;
     if (!NAME.test(name) || name === '__proto__') {
-      faults.push({ field, message: 'must be named by letters, digits and _, not beginning with a digit, at most 64' });
+      issues.push({ field, message: 'must be named by letters, digits and _, not beginning with a digit, at most 64' });
     } else if (value?.includes('\0')) {
-      faults.push({ field, message: 'must not contain the NUL character' });
+      issues.push({ field, message: 'must not contain the NUL character' });
     } else if (value !== null && Buffer.byteLength(value) > MAXIMUM_VALUE_BYTES) {
-      faults.push({ field, message: `must be at most ${MAXIMUM_VALUE_BYTES} bytes` });
+      issues.push({ field, message: `must be at most ${MAXIMUM_VALUE_BYTES} bytes` });
     }
   }
-  return faults;
+  return issues;
 }
 
 /** What is wrong with settings that fit their schema. */
-export function settingsFaults({ variables = {}, defaultFrom }: SettingsRequest): Fault[] {
-  const faults = variableFaults(variables);
+export function settingsIssues({ variables = {}, defaultFrom }: SettingsRequest): Issue[] {
+  const issues = variableIssues(variables);
   if (typeof defaultFrom === 'string') {
     const address = parseAddress(defaultFrom);
-    if (!address.ok) faults.push({ field: 'defaultFrom', message: address.reason });
+    if (!address.ok) issues.push({ field: 'defaultFrom', message: address.reason });
   }
-  return faults;
+  return issues;
 }
 
 /** Merges a validated request into the settings; answers the account as it is then. */
@@ -70,8 +70,8 @@ export async function patchSettings(
   request: SettingsRequest,
 ): Promise<Result<Account>> {
   const { variables = {}, ...settings } = request;
-  const faults = settingsFaults(request);
-  if (faults.length > 0) return refuse(invalid(faults));
+  const issues = settingsIssues(request);
+  if (issues.length > 0) return refuse(invalid(issues));
   const outcome = await database.execute(patchSettingsOperation, {
     id: accountId,
     variables,

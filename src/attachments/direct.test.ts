@@ -78,23 +78,23 @@ test('what was stored is counted and hashed when it is sent', async () => {
   ]);
   const id = body.attachmentSubmissionId;
   const [first, second] = asked.map((one) => one.key);
-  const faults = async (): Promise<string[]> => {
+  const issues = async (): Promise<string[]> => {
     const answer = await app.send('acc_2', id);
     assert.equal(code(answer), '409 ATTACHMENT_UPLOAD_INCOMPLETE');
     return answer.body.error.details.map((one: JsonObject) => one.message.replace(/;.*/, ''));
   };
-  assert.deepEqual(await faults(), ['(a) has not been uploaded', '(b) has not been uploaded']);
+  assert.deepEqual(await issues(), ['(a) has not been uploaded', '(b) has not been uploaded']);
   await store(first!, bytes);
   await store(second!, bytes.subarray(1));
   assert.deepEqual(
     (await app.state('acc_2', id)).body.files.map((one: JsonObject) => one.status),
     ['uploaded', 'waiting'],
   );
-  assert.deepEqual(await faults(), ['(b) has 199999 bytes where the manifest says 200000']);
+  assert.deepEqual(await issues(), ['(b) has 199999 bytes where the manifest says 200000']);
   const other = Buffer.from(bytes);
   other[7] = (other[7] ?? 0) ^ 1;
   await store(second!, other);
-  assert.deepEqual(await faults(), ['(b) has another SHA-256 than the manifest says']);
+  assert.deepEqual(await issues(), ['(b) has another SHA-256 than the manifest says']);
   await store(second!, bytes);
   assert.equal(code(await app.send('acc_2', id)), '202');
   assert.equal(code(await app.send('acc_2', id)), '409 SUBMISSION_ALREADY_USED');

@@ -5,7 +5,7 @@
  * backup. What is answered here holds only as long as the submission keeps its `version`.
  */
 import { createHash } from 'node:crypto';
-import { type Failure, type Fault, failure } from '../base/failure.ts';
+import { type Failure, failure, type Issue } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
@@ -51,7 +51,7 @@ export async function submissionForSend(
     if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refused(failure('IDEMPOTENCY_KEY_MISMATCH'));
     if (submission.usedAt !== null) return refused(failure('SUBMISSION_ALREADY_USED'));
     const found = await Promise.all(submission.files.map((file) => lookAt({ database, blobs, submissionId }, file)));
-    const details = found.filter((one): one is Fault => 'field' in one);
+    const details = found.filter((one): one is Issue => 'field' in one);
     if (details.length > 0)
       return { isComplete: false, result: refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details })) };
     const files = found as FileToSend[];
@@ -77,24 +77,24 @@ interface Place {
   submissionId: string;
 }
 
-async function lookAt({ database, blobs, submissionId }: Place, file: SubmissionFile): Promise<FileToSend | Fault> {
+async function lookAt({ database, blobs, submissionId }: Place, file: SubmissionFile): Promise<FileToSend | Issue> {
   const { number, name, contentType, sizeBytes, blobKey } = file;
   const sha256 = Buffer.from(file.sha256);
-  const fault = (message: string): Fault => ({
+  const issue = (message: string): Issue => ({
     field: `attachments[${number}]`,
     message: `(${name}) ${message}; PUT it to its uploadUrl`,
   });
-  if (blobKey === null) return fault('has not been uploaded');
+  if (blobKey === null) return issue('has not been uploaded');
   const found: FileToSend = { name, contentType, sizeBytes, sha256, blobKey };
   // Taken before the bytes are read, so that a change meanwhile shows at the next look.
   const blobStamp = await blobs.stampOf?.(blobKey);
   if (blobStamp !== undefined && blobStamp === file.blobStamp) return found;
   const storedBytes = await blobs.sizeOf(blobKey);
-  if (storedBytes === undefined) return fault('has not been uploaded');
-  if (storedBytes !== sizeBytes) return fault(`has ${storedBytes} bytes where the manifest says ${sizeBytes}`);
+  if (storedBytes === undefined) return issue('has not been uploaded');
+  if (storedBytes !== sizeBytes) return issue(`has ${storedBytes} bytes where the manifest says ${sizeBytes}`);
   const isHashed = file.direct || blobStamp !== undefined;
   if (isHashed && !(await hasDigest(blobs, blobKey, sha256)))
-    return fault('has another SHA-256 than the manifest says');
+    return issue('has another SHA-256 than the manifest says');
   if (blobStamp !== undefined && !file.direct)
     await database.execute(confirmFileOperation, { submissionId, number, blobKey, blobStamp });
   return found;

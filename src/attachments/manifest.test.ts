@@ -26,7 +26,7 @@ test('a manifest of 1 to 10 files is read in its order, digests in either case',
   );
 });
 
-test('every fault is named by its path', () => {
+test('every issue is named by its path', () => {
   const cases: [value: unknown, fields: string[]][] = [
     [undefined, ['']],
     [[], ['']],
@@ -65,7 +65,7 @@ test('every fault is named by its path', () => {
   }
 });
 
-test('files that run when they are opened are refused, by extension and by type; other faults come first', () => {
+test('files that run when they are opened are refused, by extension and by type; other issues come first', () => {
   const program = entry({ name: 'setup.EXE' });
   const script = entry({ name: 'page', contentType: 'text/JavaScript; charset=utf-8' });
   assert.deepEqual(refusalOf({ attachments: [entry(), program, script] }), {

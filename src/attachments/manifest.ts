@@ -1,16 +1,16 @@
 /**
  * The manifest of POST /attachments: 1 to 10 files of exactly name, contentType, sizeBytes and sha256, and nothing else.
- * Every fault is found and named by its path. Names that are paths or show another name, and files that run when they are
+ * Every issue is found and named by its path. Names that are paths or show another name, and files that run when they are
  * opened, are refused before anything is uploaded.
  */
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { withFurtherFaults } from '../http/rest-faults.ts';
+import { withFurtherIssues } from '../http/rest-issues.ts';
 import { closed, compile } from '../http/validate.ts';
 import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
-import { fileNameFault } from '../mail/compose/file-name.ts';
+import { fileNameIssue } from '../mail/compose/file-name.ts';
 import type { ManifestItem } from './submission.ts';
 
 const MAX_FILES = 10;
@@ -43,36 +43,36 @@ export const manifestSchema = closed(
 const validate = compile(manifestSchema);
 
 /**
- * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every fault, those that were
+ * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were
  * found `before` in the JSON among them.
  */
-export function readManifest(value: unknown, before: readonly Fault[] = []): Result<ManifestItem[]> {
+export function readManifest(value: unknown, before: readonly Issue[] = []): Result<ManifestItem[]> {
   const formed = validate(value);
-  const faults: Fault[] = formed.ok ? [...before] : [...withFurtherFaults(before, formed.failure.details).details];
-  const refusedTypes: Fault[] = [];
+  const issues: Issue[] = formed.ok ? [...before] : [...withFurtherIssues(before, formed.failure.details).details];
+  const refusedTypes: Issue[] = [];
   for (const [index, item] of listOf(value).entries())
-    judgeItem(item, `attachments[${index}]`, { faults, refusedTypes });
-  if (faults.length > 0 || !formed.ok) return refuse(invalid([...faults, ...refusedTypes]));
+    judgeItem(item, `attachments[${index}]`, { issues, refusedTypes });
+  if (issues.length > 0 || !formed.ok) return refuse(invalid([...issues, ...refusedTypes]));
   if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
   return ok(formed.value.attachments.map((item) => ({ ...item, sha256: Buffer.from(item.sha256, 'hex') })));
 }
 
-/** The items as far as there are any: what the schema finds wrong elsewhere must not hide their own faults. */
+/** The items as far as there are any: what the schema finds wrong elsewhere must not hide their own issues. */
 function listOf(value: unknown): unknown[] {
   const given = (value as { attachments?: unknown } | null | undefined)?.attachments;
   return Array.isArray(given) ? given.slice(0, MAX_FILES) : [];
 }
 
 /** What the schema cannot say of one item; a field that is faulty already is left alone. */
-function judgeItem(item: unknown, field: string, found: { faults: Fault[]; refusedTypes: Fault[] }): void {
+function judgeItem(item: unknown, field: string, found: { issues: Issue[]; refusedTypes: Issue[] }): void {
   if (typeof item !== 'object' || item === null) return;
   const { name, contentType } = item as Record<string, unknown>;
   const note = (part: string, message: string | undefined): void => {
     const path = `${field}.${part}`;
-    if (message === undefined || found.faults.some((fault) => fault.field === path)) return;
-    found.faults.push({ field: path, message });
+    if (message === undefined || found.issues.some((issue) => issue.field === path)) return;
+    found.issues.push({ field: path, message });
   };
-  if (typeof name === 'string') note('name', fileNameFault(name));
+  if (typeof name === 'string') note('name', fileNameIssue(name));
   if (typeof contentType === 'string' && !isContentType(contentType))
     note('contentType', 'must be a content type such as application/pdf');
   if (typeof name !== 'string' || typeof contentType !== 'string') return;

@@ -54,7 +54,7 @@ test('a submission has exactly the fields of the specification, one upload for e
   });
 });
 
-test('what JSON allows and we do not is refused, with every other fault', async () => {
+test('what JSON allows and we do not is refused, with every other issue', async () => {
   const api = app.api(someAccount());
   const file = JSON.stringify(entry);
   const bodies: [body: string, fields: string[]][] = [
@@ -69,12 +69,12 @@ test('what JSON allows and we do not is refused, with every other fault', async 
   for (const [body, fields] of bodies) {
     const { status, body: refusal, text } = await api.post('/attachments', body);
     assert.equal(status, 400, text);
-    const named = new Set(refusal.error.details.map((fault: JsonObject) => fault.field));
+    const named = new Set(refusal.error.details.map((issue: JsonObject) => issue.field));
     assert.deepEqual([...named], fields, text);
   }
 });
 
-test('what is no manifest is refused with every fault, before anything is there', async () => {
+test('what is no manifest is refused with every issue, before anything is there', async () => {
   const account = someAccount();
   const api = app.api(account);
   const bad = await api.post('/attachments', {

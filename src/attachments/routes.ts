@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
-import { judgeParsed, withFaultsBefore } from '../http/rest-faults.ts';
+import { validateParsed, withIssuesBefore } from '../http/rest-issues.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type Claims, readKey } from '../send/send.ts';
@@ -118,8 +118,8 @@ async function register(
 ): Promise<RouteAnswer> {
   const { account, mode } = request.caller;
   const key = readKey(request.headerValues('idempotency-key'));
-  const faults = key.ok ? request.inputFaults : [...request.inputFaults, ...key.failure.details];
-  const manifest = withFaultsBefore(faults, judgeParsed(request.json(), readManifest));
+  const issues = key.ok ? request.inputIssues : [...request.inputIssues, ...key.failure.details];
+  const manifest = withIssuesBefore(issues, validateParsed(request.json(), readManifest));
   if (!manifest.ok) return manifest;
   if (!key.ok) return key;
   const run = async (): Promise<RouteAnswer> => {

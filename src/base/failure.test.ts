@@ -1,12 +1,12 @@
-/** What a refusal says: the first fault, how many there are besides, and nothing that a caller could make long. */
+/** What a refusal says: the first issue, how many there are besides, and nothing that a caller could make long. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { catalogue, type Fault, failure, invalid } from './failure.ts';
+import { catalogue, failure, type Issue, invalid } from './failure.ts';
 
-const hex: Fault = { field: 'attachments[0].sha256', message: 'must be 64 hex characters' };
-const other = (index: number): Fault => ({ field: `tags[${index}]`, message: 'is empty' });
+const hex: Issue = { field: 'attachments[0].sha256', message: 'must be 64 hex characters' };
+const other = (index: number): Issue => ({ field: `tags[${index}]`, message: 'is empty' });
 
-test('the sentence names the first fault', () => {
+test('the sentence names the first issue', () => {
   assert.equal(invalid([hex]).message, 'attachments[0].sha256 must be 64 hex characters.');
   assert.match(invalid([hex, other(0)]).message, /hex characters \(and 1 more fault, see details\)\.$/);
   const three = invalid([hex, other(0), other(0), other(1)]);
@@ -15,7 +15,7 @@ test('the sentence names the first fault', () => {
   assert.equal(invalid([{ field: '', message: 'is empty; send JSON' }]).message, 'The body is empty; send JSON.');
 });
 
-test('where faults do not say what to do the text of the catalogue follows', () => {
+test('where issues do not say what to do the text of the catalogue follows', () => {
   const { text } = catalogue.ATTACHMENT_UPLOAD_INCOMPLETE;
   assert.equal(failure('ATTACHMENT_UPLOAD_INCOMPLETE').message, text);
   assert.equal(

@@ -133,7 +133,7 @@ export const catalogue = {
 
 export type FailureCode = keyof typeof catalogue;
 
-export interface Fault {
+export interface Issue {
   /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the whole body. */
   field: string;
   /** What is wrong and what is allowed, as the end of a sentence that starts with the field. */
@@ -145,7 +145,7 @@ export interface Fault {
 export interface Failure {
   code: FailureCode;
   message: string;
-  details: Fault[];
+  details: Issue[];
   /** Seconds for a `Retry-After` header, where waiting helps. */
   retryAfterSeconds?: number;
   /** Methods for an `Allow` header. */
@@ -156,8 +156,8 @@ export interface Failure {
 const MAX_DETAILS = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
-/** Each fault once, however often it was met. */
-function distinct(details: Fault[]): Fault[] {
+/** Each issue once, however often it was met. */
+function distinct(details: Issue[]): Issue[] {
   const told = new Set<string>();
   return details.filter(({ field, message, line, column }) => {
     const key = JSON.stringify([field, message, line, column]);
@@ -170,8 +170,8 @@ function distinct(details: Fault[]): Fault[] {
 /** Of a field in a sentence. */
 const MAX_FIELD_LENGTH = 200;
 
-/** The first of the faults, and how many there are besides: the middle of a sentence. */
-export function firstFault([first, ...others]: readonly Fault[]): string {
+/** The first of the issues, and how many there are besides: the middle of a sentence. */
+export function firstIssue([first, ...others]: readonly Issue[]): string {
   if (first === undefined) return '';
   const { field, message } = first;
   const place = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
@@ -180,15 +180,15 @@ export function firstFault([first, ...others]: readonly Fault[]): string {
   return `${place === '' ? 'the body' : place} ${message}${more}`;
 }
 
-/** Codes whose faults say all that there is to say; to others the text of the catalogue is added. */
-const SAID_BY_FAULTS: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
+/** Codes whose issues say all that there is to say; to others the text of the catalogue is added. */
+const SAID_BY_ISSUES: ReadonlySet<FailureCode> = new Set(['INVALID_REQUEST', 'UNSUPPORTED_FILE_TYPE']);
 
 /** What a refusal says that nobody gave a sentence of its own. */
-function sentenceOf(code: FailureCode, details: readonly Fault[]): string {
+function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
   const { text } = catalogue[code];
   if (details.length === 0) return text;
-  const fault = `${firstFault(details).replace(/^the body/, 'The body')}.`;
-  return SAID_BY_FAULTS.has(code) ? fault : `${fault} ${text}`;
+  const issue = `${firstIssue(details).replace(/^the body/, 'The body')}.`;
+  return SAID_BY_ISSUES.has(code) ? issue : `${issue} ${text}`;
 }
 
 /**
@@ -204,8 +204,8 @@ export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>>
   return whole;
 }
 
-/** INVALID_REQUEST with every fault that was found. */
-export function invalid(details: Fault[], message?: string): Failure {
+/** INVALID_REQUEST with every issue that was found. */
+export function invalid(details: Issue[], message?: string): Failure {
   return failure('INVALID_REQUEST', message === undefined ? { details } : { details, message });
 }
 

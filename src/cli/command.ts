@@ -74,8 +74,8 @@ export class UsageError extends Error {
 }
 
 function sentence(failure: Failure): string {
-  const faults = failure.details.map((one) => (one.field ? `${one.field} ${one.message}` : one.message));
-  return faults.length > 0 ? faults.join('; ') : failure.message;
+  const issues = failure.details.map((one) => (one.field ? `${one.field} ${one.message}` : one.message));
+  return issues.length > 0 ? issues.join('; ') : failure.message;
 }
 
 /** The value of an expected outcome; throws its refusal. `notFound` says what it is that does not exist. */

@@ -37,7 +37,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
 
   const refused = await server.call('POST', '/domains', { ...own, json: { domain: 'a b', colour: 'red' } });
   assert.deepEqual(
-    refused.body.error.details.map((fault: { field: string }) => fault.field),
+    refused.body.error.details.map((issue: { field: string }) => issue.field),
     ['colour', 'domain'],
   );
   const added = await server.call('POST', '/domains', { ...own, json: { domain: 'Example.com' } });

@@ -7,8 +7,8 @@ import type { Readable } from 'node:stream';
 import {
   catalogue,
   type Failure,
-  type Fault,
   failure,
+  type Issue,
   OutcomeUnknown,
   outcomeUnknown,
   Unavailable,
@@ -32,10 +32,10 @@ const DEFAULT_RETRY_SECONDS = 5;
 /** A field name comes from the caller and may be megabytes long. */
 const MAX_FIELD_LENGTH = 200;
 
-function shorten(fault: Fault): Fault {
-  return fault.field.length <= MAX_FIELD_LENGTH
-    ? fault
-    : { ...fault, field: `${fault.field.slice(0, MAX_FIELD_LENGTH)}…` };
+function shorten(issue: Issue): Issue {
+  return issue.field.length <= MAX_FIELD_LENGTH
+    ? issue
+    : { ...issue, field: `${issue.field.slice(0, MAX_FIELD_LENGTH)}…` };
 }
 
 /** The body of every refusal (contract of the API). */

@@ -193,7 +193,7 @@ test('unknown paths are 404 and known ones with another method 405, with or with
   await refusal(await fetch(`${shell.url}/parsed`, { method: 'OPTIONS' }), 'METHOD_NOT_ALLOWED');
 });
 
-test('parameters are decoded, query values converted, and both judged', async () => {
+test('parameters are decoded, query values converted, and both validated', async () => {
   const response = await fetch(`${shell.url}/notes/a%2Fb%20c?limit=7`, { headers: KEY_HEADERS });
   assert.deepEqual(await response.json(), { id: 'a/b c', limit: 7 });
   for (const query of [

@@ -15,7 +15,7 @@ import type { BodyBudget } from './body.ts';
 import { closeServer, drain, leave, openTraffic, stopping, type Traffic } from './drain.ts';
 import { Exchange } from './exchange.ts';
 import { type Authenticate, createPipeline } from './pipeline.ts';
-import { judgeForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
+import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
 import { isWhole, writeAnswer } from './write.ts';
@@ -92,7 +92,7 @@ const SWEEP_MS = 1_000;
 const MAX_LOGGED_FIELDS = 5;
 const MAX_LOGGED_LENGTH = 100;
 
-function judgeLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
+function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) => Failure | undefined {
   return (exchange) => {
     if (traffic.draining) return stopping();
     if (!exchange.waits) {
@@ -146,7 +146,7 @@ function serverOf(limits: HttpLimits): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
-    // Judged by judgeForm, which answers in the one shape.
+    // Validated by checkForm, which answers in the one shape.
     requireHostHeader: false,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -169,11 +169,11 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     authenticate: options.authenticate,
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
-    overloaded: judgeLoad(traffic, limits.maxInWork),
+    overloaded: checkLoad(traffic, limits.maxInWork),
     intakeClosed: options.intakeClosed,
   });
   const server = serverOf(limits);
-  // Counted by judgeForm instead: Node would drop the headers beyond its own limit without a word.
+  // Counted by checkForm instead: Node would drop the headers beyond its own limit without a word.
   server.maxHeadersCount = 0;
 
   async function answerExchange(exchange: Exchange): Promise<void> {
@@ -223,7 +223,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     const exchange = new Exchange(request, response, log);
     response.on('timeout', cutStalled);
     traffic.live.add(exchange);
-    const malformed = judgeForm(request);
+    const malformed = checkForm(request);
     if (malformed !== undefined) {
       exchange.mustClose = true;
       const answer = refusalAnswer(malformed, exchange.requestId);

@@ -1,5 +1,5 @@
 /**
- * Reads a request's body into one Buffer: judges Content-Encoding and Content-Type first, then counts bytes and stops at
+ * Reads a request's body into one Buffer: checks Content-Encoding and Content-Type first, then counts bytes and stops at
  * the cap, at the deadline (the sweep in app.ts ends a reading through exchange.failReading), or when all bodies in memory
  * together exceed their budget. A body that is announced too large is refused before a byte of it is read.
  */

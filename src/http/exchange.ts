@@ -5,17 +5,17 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Failure, Fault } from '../base/failure.ts';
+import type { Failure, Issue } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
-import { withFaultsBefore } from './rest-faults.ts';
+import { withIssuesBefore } from './rest-issues.ts';
 import type { RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_QUERY = Object.freeze({});
-const NO_FAULTS: readonly Fault[] = Object.freeze([]);
+const NO_ISSUES: readonly Issue[] = Object.freeze([]);
 
 /** Why reading a body ended without one. */
 export interface ReadFault {
@@ -33,7 +33,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   caller: unknown = undefined;
   params: Readonly<Record<string, string>> = NO_QUERY;
   query: unknown = NO_QUERY;
-  inputFaults: readonly Fault[] = NO_FAULTS;
+  inputIssues: readonly Issue[] = NO_ISSUES;
   body: unknown = undefined;
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
@@ -43,7 +43,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   /** Pattern of the route, for metrics; never the path. */
   routeName = 'unknown';
   /** Set while the body is being read: ends the reading with a refusal. */
-  failReading: ((fault: ReadFault) => void) | undefined = undefined;
+  failReading: ((issue: ReadFault) => void) | undefined = undefined;
   /** The bytes behind the headers turned out not to be HTTP; nothing more can be read from this connection. */
   broken: ReadFault | undefined = undefined;
   /** The client waits for 100 Continue before it sends a body, and was not told to. */
@@ -145,7 +145,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
 
   parse(): Result<never> {
     if (this.parser === undefined) throw new Error('this route has no body to parse');
-    const parsed = this.parser(this.rawBody, this.inputFaults.length > 0, this.json());
-    return withFaultsBefore(this.inputFaults, parsed as Result<never>);
+    const parsed = this.parser(this.rawBody, this.inputIssues.length > 0, this.json());
+    return withIssuesBefore(this.inputIssues, parsed as Result<never>);
   }
 }

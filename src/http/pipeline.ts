@@ -1,17 +1,17 @@
 /**
- * Judges a request step by step in the published order (route.ts) and runs its handler. There is one pipeline for every route, the
- * fast ones included, so that a fault is answered alike everywhere. Steps that need not wait do not: a request whose key is
+ * Takes a request step by step in the published order (route.ts) and runs its handler. There is one pipeline for every route, the
+ * fast ones included, so that an issue is answered alike everywhere. Steps that need not wait do not: a request whose key is
  * cached and whose body came in one packet meets two promises, its body and its handler.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Failure, type Fault, failure, invalid } from '../base/failure.ts';
+import { type Failure, failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type HttpAnswer, type Refusal, refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, readBody } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { type Fitting, judgeFully, judgeParsed, withFurtherFaults } from './rest-faults.ts';
+import { type Fitting, validateFully, validateParsed, withFurtherIssues } from './rest-issues.ts';
 import { type CallerKey, NO_LIVE_POWER, type RouteDefinition, type Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
@@ -26,7 +26,7 @@ interface Compiled<C> {
   name: string;
   scope: Scope;
   readQuery: QueryReader;
-  judgeParams: Validator | undefined;
+  validateParams: Validator | undefined;
   body: BodyRules;
   parse: Parse;
 }
@@ -39,14 +39,14 @@ export interface PipelineOptions<C extends CallerKey> {
   authenticate: Authenticate<C>;
   rateLimiter?: RateLimiter | undefined;
   budget: BodyBudget;
-  /** Judged before anything else of a route that does not answer always; the refusal is OVERLOADED. */
+  /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
-  /** Why no mail may be taken on right now; judged on routes that are intake. */
+  /** Why no mail may be taken on right now; asked on routes that are intake. */
   intakeClosed?: (() => string | undefined) | undefined;
 }
 
 /**
- * With `everything` a body that fits its schema is judged by all that is asked of the rest of one that does not; `json` is the
+ * With `everything` a body that fits its schema is validated by all that is asked of the rest of one that does not; `json` is the
  * value of the bytes where it was read already.
  */
 type Parse = (bytes: Buffer, everything?: boolean, json?: ParsedJson) => Result<unknown>;
@@ -58,14 +58,14 @@ function parserOf<C>(definition: RouteDefinition<C>): Parse {
   const schema = definition.body;
   if (schema === undefined) return parseNothing;
   const validate = compile(schema);
-  const judgeRest = ({ fields, malformed, rest }: Fitting): readonly Fault[] =>
-    definition.judgeRest?.(fields, malformed, rest) ?? [];
-  const ordinary = judgeFully({ validate, judgeRest, everything: false });
-  const thorough = judgeFully({ validate, judgeRest, everything: true });
+  const checkRest = ({ fields, malformed, rest }: Fitting): readonly Issue[] =>
+    definition.checkRest?.(fields, malformed, rest) ?? [];
+  const ordinary = validateFully({ validate, checkRest, everything: false });
+  const thorough = validateFully({ validate, checkRest, everything: true });
   return (bytes, everything = false, json) => {
-    const judge = everything ? thorough : ordinary;
-    if (bytes.length === 0 && definition.bodyOptional) return judge({}, []);
-    return judgeParsed(json ?? parseStrictJson(bytes), judge);
+    const validate = everything ? thorough : ordinary;
+    if (bytes.length === 0 && definition.bodyOptional) return validate({}, []);
+    return validateParsed(json ?? parseStrictJson(bytes), validate);
   };
 }
 
@@ -78,16 +78,16 @@ function parseText(bytes: Buffer): Result<unknown> {
 
 /** For calls without fields of their own: nothing, or an object that is empty too. */
 function parseNothing(bytes: Buffer): Result<unknown> {
-  return bytes.length === 0 ? ok(undefined) : judgeParsed(parseStrictJson(bytes), judgeNothing);
+  return bytes.length === 0 ? ok(undefined) : validateParsed(parseStrictJson(bytes), expectNothing);
 }
 
-function judgeNothing(value: unknown, before: readonly Fault[]): Result<undefined> {
+function expectNothing(value: unknown, before: readonly Issue[]): Result<undefined> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse(withFurtherFaults(before, [{ field: '', message: 'must be empty: this call takes no body' }]));
+    return refuse(withFurtherIssues(before, [{ field: '', message: 'must be empty: this call takes no body' }]));
   }
   const unknown = Object.keys(value).map((field) => ({ field, message: 'is not a known field' }));
   const found = [...before, ...unknown];
-  return found.length === 0 ? ok(undefined) : refuse(withFurtherFaults(before, unknown));
+  return found.length === 0 ? ok(undefined) : refuse(withFurtherIssues(before, unknown));
 }
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
@@ -100,7 +100,7 @@ function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
     name: `${definition.method} ${definition.path}`,
     scope: definition.scope ?? 'full',
     readQuery: definition.ownQuery ? () => ok({}) : compileQuery(definition.query),
-    judgeParams: definition.params === undefined ? undefined : compile(definition.params),
+    validateParams: definition.params === undefined ? undefined : compile(definition.params),
     body: {
       maxBytes: definition.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
       tooLarge: definition.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE',
@@ -114,12 +114,12 @@ function refused(exchange: Exchange, refusal: Failure | Refusal): HttpAnswer {
   return refusalAnswer('failure' in refusal ? refusal : { failure: refusal }, exchange.requestId);
 }
 
-function judgeInput<C>(exchange: Exchange, route: Compiled<C>, search: string): Failure | undefined {
+function validateInput<C>(exchange: Exchange, route: Compiled<C>, search: string): Failure | undefined {
   const details = [];
   const query = route.readQuery(search);
   if (query.ok) exchange.query = query.value;
   else details.push(...query.failure.details);
-  const params = route.judgeParams?.(exchange.params);
+  const params = route.validateParams?.(exchange.params);
   if (params !== undefined && !params.ok) details.push(...params.failure.details);
   return details.length === 0 ? undefined : invalid(details);
 }
@@ -176,18 +176,18 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
-    const fault = judgeInput(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
+    const issue = validateInput(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
     if (definition.rawFirst) {
       exchange.parser = route.parse;
-      if (fault !== undefined) exchange.inputFaults = fault.details;
+      if (issue !== undefined) exchange.inputIssues = issue.details;
     } else if (definition.bodyType !== 'stream') {
-      const parsed = route.parse(bytes, fault !== undefined);
-      if (!parsed.ok && fault !== undefined)
-        return refused(exchange, invalid([...fault.details, ...parsed.failure.details]));
+      const parsed = route.parse(bytes, issue !== undefined);
+      if (!parsed.ok && issue !== undefined)
+        return refused(exchange, invalid([...issue.details, ...parsed.failure.details]));
       if (!parsed.ok) return refused(exchange, parsed.failure);
       exchange.body = definition.bodyType === 'raw' ? bytes : parsed.value;
     }
-    if (fault !== undefined && !definition.rawFirst) return refused(exchange, fault);
+    if (issue !== undefined && !definition.rawFirst) return refused(exchange, issue);
     const pending = definition.handle(exchange as Parameters<typeof definition.handle>[0]);
     const answer = pending instanceof Promise ? await pending : pending;
     return routeAnswer(answer, definition.response.status, exchange.requestId);

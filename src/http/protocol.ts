@@ -36,7 +36,7 @@ function toOriginForm(request: IncomingMessage): void {
 }
 
 /** A request that parses but is not one we take, or undefined. Any answer to it ends the connection. */
-export function judgeForm(request: IncomingMessage): Refusal | undefined {
+export function checkForm(request: IncomingMessage): Refusal | undefined {
   if (request.url?.charCodeAt(0) !== 0x2f) toOriginForm(request);
   const { rawHeaders, headers, url } = request;
   if (rawHeaders.length > 2 * MAX_HEADERS) return refuseWith(`The request has more than ${MAX_HEADERS} headers.`, 431);

@@ -1,10 +1,10 @@
 /**
- * The query string of a request as an object that its schema judges. Names and values are decoded strictly (UTF-8, `+` is a
+ * The query string of a request as an object that its schema checks. Names and values are decoded strictly (UTF-8, `+` is a
  * space). A value becomes a number or a boolean only where the schema says so and its text is exactly one; a parameter
- * given twice is a fault unless the schema takes an array.
+ * given twice is an issue unless the schema takes an array.
  */
 import type { TSchema } from 'typebox';
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import { invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { compile } from './validate.ts';
@@ -27,7 +27,7 @@ function convert(text: string, property: Property | undefined): unknown {
   return text;
 }
 
-function readPairs(search: string, properties: Record<string, Property>, faults: Fault[]): Record<string, unknown> {
+function readPairs(search: string, properties: Record<string, Property>, issues: Issue[]): Record<string, unknown> {
   const query = Object.create(null) as Record<string, unknown>;
   for (const pair of search === '' ? [] : search.split('&')) {
     if (pair === '') continue;
@@ -35,19 +35,19 @@ function readPairs(search: string, properties: Record<string, Property>, faults:
     const name = decode(equals === -1 ? pair : pair.slice(0, equals));
     const text = equals === -1 ? '' : decode(pair.slice(equals + 1));
     if (name === undefined || text === undefined) {
-      faults.push({ field: name ?? '', message: 'is not valid percent-encoded UTF-8' });
+      issues.push({ field: name ?? '', message: 'is not valid percent-encoded UTF-8' });
       continue;
     }
-    if (text.includes('\0')) faults.push({ field: name, message: 'contains the NUL character' });
+    if (text.includes('\0')) issues.push({ field: name, message: 'contains the NUL character' });
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property?.type === 'array') query[name] = [...((query[name] as unknown[]) ?? []), text];
-    else if (name in query) faults.push({ field: name, message: 'is given twice' });
+    else if (name in query) issues.push({ field: name, message: 'is given twice' });
     else query[name] = convert(text, property);
   }
   return query;
 }
 
-/** Judges the text behind the question mark; without a schema every parameter is unknown. */
+/** Validates the text behind the question mark; without a schema every parameter is unknown. */
 export type QueryReader = (search: string) => Result<Record<string, unknown>>;
 
 const NOTHING = { type: 'object', properties: {}, additionalProperties: false };
@@ -56,13 +56,13 @@ const NOTHING = { type: 'object', properties: {}, additionalProperties: false };
 export function compileQuery(schema: TSchema | undefined): QueryReader {
   const shape = (schema ?? NOTHING) as { properties?: Record<string, Property>; additionalProperties?: unknown };
   if (shape.additionalProperties !== false) throw new Error('a query schema refuses unknown parameters: use closed()');
-  const judge = compile((schema ?? NOTHING) as TSchema);
+  const validate = compile((schema ?? NOTHING) as TSchema);
   const properties = shape.properties ?? {};
   return (search) => {
-    const faults: Fault[] = [];
-    const query = readPairs(search, properties, faults);
-    const judged = judge(query);
-    if (judged.ok && faults.length === 0) return ok(query);
-    return refuse(invalid([...faults, ...(judged.ok ? [] : judged.failure.details)].slice(0, 100)));
+    const issues: Issue[] = [];
+    const query = readPairs(search, properties, issues);
+    const validated = validate(query);
+    if (validated.ok && issues.length === 0) return ok(query);
+    return refuse(invalid([...issues, ...(validated.ok ? [] : validated.failure.details)].slice(0, 100)));
   };
 }

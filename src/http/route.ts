@@ -3,14 +3,14 @@
  * describe it in /openapi.json. Nothing here knows a web framework. Expected refusals come back as values; a throw is an
  * outage (Unavailable, 503) or a bug (500).
  *
- * Every call is judged in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
+ * Every call is checked in this order: 404 and 405 of the path, 401, 403 of account and scope, 429, 503, 415, 413, 400
  * of query and body, and then the handler. A rawFirst route gets its handler before these 400s, and calls
  * request.parse() when it is ready for them.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
-import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
+import { type Failure, type FailureCode, failure, type Issue } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Result } from '../base/result.ts';
@@ -43,7 +43,7 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   /** Validated query; numbers and booleans are converted as the schema says. Empty object when the route takes none. */
   readonly query: Q;
   /** Only on rawFirst routes: what is wrong with query and parameters. Part of what parse() refuses. */
-  readonly inputFaults: readonly Fault[];
+  readonly inputIssues: readonly Issue[];
   /**
    * Validated body: the JSON value, the text of a text/csv body, the Buffer of a raw one. undefined on rawFirst and stream
    * routes, and when the route takes no body.
@@ -71,7 +71,7 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   headerValues(name: string): string[];
   /** Strict JSON of rawBody, whatever the schema says of it; for rawFirst routes. Read once, however often it is asked for. */
   json(): ParsedJson;
-  /** Schema of the route over that value, after inputFaults; for rawFirst routes. */
+  /** Schema of the route over that value, after inputIssues; for rawFirst routes. */
   parse(): Result<B>;
 }
 
@@ -147,18 +147,18 @@ export interface RouteDefinition<
   /** An empty body is read as {}. */
   bodyOptional?: boolean;
   /**
-   * Asked only of a body that does not fit its schema: faults of the fields that do, so that all are told at once. A body that
-   * fits is the handler's to judge. A field that is absent may be malformed; `rest` has what is left of those with members.
+   * Asked only of a body that does not fit its schema: issues of the fields that do, so that all are told at once. A body that
+   * fits is the handler's to validate. A field that is absent may be malformed; `rest` has what is left of those with members.
    */
-  judgeRest?(
+  checkRest?(
     fields: Partial<Typed<B>>,
     malformed: ReadonlySet<string>,
     rest: Readonly<Record<string, unknown>>,
-  ): readonly Fault[];
+  ): readonly Issue[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
   /**
-   * No query is judged here: the URL is signed and its handler's to judge, or it is opened by programs that add a query of
+   * No query is validated here: the URL is signed and its handler's to validate, or it is opened by programs that add a query of
    * their own (mail programs, probes).
    */
   ownQuery?: boolean;
@@ -176,7 +176,7 @@ export interface RouteDefinition<
   bodyTooLarge?: FailureCode;
   /** Default json. 'raw' takes any Content-Type into rawBody, 'stream' leaves the body unread in request.stream. */
   bodyType?: 'json' | 'text/csv' | 'raw' | 'stream';
-  /** The handler runs before the body is parsed and query faults are still judged before it. */
+  /** The handler runs before the body is parsed and query issues are still validated before it. */
   rawFirst?: boolean;
   /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
   waits?: boolean;

@@ -1,8 +1,8 @@
 /**
  * Says where in a JSON text something is wrong. Only ever run on a text that is going to be refused, so it may be slower
- * than the judgement itself; it is linear all the same, and keeps no stack of its own beyond the nesting of the text.
+ * than the check itself; it is linear all the same, and keeps no stack of its own beyond the nesting of the text.
  */
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 
 const BACKSLASH = 0x5c;
 
@@ -18,8 +18,8 @@ export function closingQuote(text: string, open: number): number {
   return end;
 }
 
-/** A fault about the body as a whole, at the character `at`; line and column count from one. */
-export function positionFault(text: string, at: number, message: string): Fault {
+/** An issue about the body as a whole, at the character `at`; line and column count from one. */
+export function positionIssue(text: string, at: number, message: string): Issue {
   let line = 1;
   let lineStart = 0;
   for (let end = text.indexOf('\n'); end !== -1 && end < at; end = text.indexOf('\n', end + 1)) {
@@ -75,12 +75,12 @@ function isRepeated(level: Level, key: string): boolean {
 }
 
 /** Every key that occurs twice in one object of a valid JSON text, at most `limit` of them. */
-export function duplicateKeys(text: string, limit: number): Fault[] {
-  const faults: Fault[] = [];
+export function duplicateKeys(text: string, limit: number): Issue[] {
+  const issues: Issue[] = [];
   const levels: Level[] = [];
   let stringStart = 0;
   let stringEnd = 0;
-  for (let at = 0; at < text.length && faults.length < limit; at += 1) {
+  for (let at = 0; at < text.length && issues.length < limit; at += 1) {
     const level = levels.at(-1);
     const char = text[at];
     if (char === '"') {
@@ -92,10 +92,10 @@ export function duplicateKeys(text: string, limit: number): Fault[] {
     else if (char === ',') nextElement(level);
     else if (char === ':' && level !== undefined) {
       const key = JSON.parse(text.slice(stringStart, stringEnd + 1)) as string;
-      if (isRepeated(level, key)) faults.push({ field: level.field, message: 'is given twice' });
+      if (isRepeated(level, key)) issues.push({ field: level.field, message: 'is given twice' });
     }
   }
-  return faults;
+  return issues;
 }
 
 const SPACE = /[ \t\r\n]*/y;
@@ -107,7 +107,7 @@ function skip(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Reads the string that opens at `open`; ok tells whether `at` is behind its end or at its fault. */
+/** Reads the string that opens at `open`; ok tells whether `at` is behind its end or at its issue. */
 function readString(text: string, open: number): { ok: boolean; at: number } {
   for (let at = open + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

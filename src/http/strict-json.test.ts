@@ -10,11 +10,11 @@ import { runningMs } from '../../test/kit/running-time.ts';
 import { MAX_DEPTH, parseStrictJson } from './strict-json.ts';
 import { syntaxErrorAt } from './strict-json-explain.ts';
 
-function faults(body: string | Buffer): string[] {
+function issues(body: string | Buffer): string[] {
   const result = parseStrictJson(Buffer.from(body as string));
   if (result.ok) return [];
   assert.equal(result.failure.code, 'INVALID_REQUEST');
-  return result.failure.details.map((fault) => `${fault.field}|${fault.message}`);
+  return result.failure.details.map((issue) => `${issue.field}|${issue.message}`);
 }
 
 test('refusals name the field or the place', () => {
@@ -44,7 +44,7 @@ test('refusals name the field or the place', () => {
     ['NaN', ['|is not valid JSON (line 1, column 1)']],
     [`${'['.repeat(33)}${']'.repeat(33)}`, ['|is nested deeper than 32 levels (line 1, column 33)']],
   ];
-  for (const [body, expected] of cases) assert.deepEqual(faults(body), expected, String(body));
+  for (const [body, expected] of cases) assert.deepEqual(issues(body), expected, String(body));
 });
 
 test('what only looks odd is accepted', () => {
@@ -73,7 +73,7 @@ test('any JSON value comes out as JSON.parse has it', () => {
   );
 });
 
-test('a text is judged the same whether an escape has it walked place by place or not', () => {
+test('a text is validated the same whether an escape has it walked place by place or not', () => {
   const member = fc.oneof(
     fc.constantFrom('a', 'b', 'constructor', 'prototype', '__proto__', '1'),
     fc.string({ maxLength: 3 }),

@@ -1,7 +1,7 @@
 /**
  * Bytes to a JSON value, stricter than JSON.parse: valid UTF-8 without a byte order mark, no key twice in one object (whatever
  * its spelling), no __proto__ key, no lone surrogate, no NUL, no number beyond a double, and bounded nesting and number of
- * values, judged before anything is built, so that a hostile body costs little time and no memory.
+ * values, validated before anything is built, so that a hostile body costs little time and no memory.
  *
  * An ordinary body pays for one scan that hops from quote to quote, JSON.parse and one walk over the result. Keys that occur
  * twice show as a difference between the keys counted in the text and those in the value; which they are is looked up only
@@ -9,15 +9,15 @@
  * decoding and JSON.parse alone; the worst 16 MB body found takes 0.2 s.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { type Failure, type Fault, invalid } from '../base/failure.ts';
+import { type Failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, refuse } from '../base/result.ts';
-import { closingQuote, duplicateKeys, fieldPath, positionFault, syntaxErrorAt } from './strict-json-explain.ts';
+import { closingQuote, duplicateKeys, fieldPath, positionIssue, syntaxErrorAt } from './strict-json-explain.ts';
 
 /** Deepest nesting of arrays and objects. */
 export const MAX_DEPTH = 32;
 /** Most members and elements in one body, all levels together. */
 export const MAX_VALUES = 100_000;
-const MAX_FAULTS = 100;
+const MAX_ISSUES = 100;
 
 const QUOTE = 0x22;
 
@@ -27,7 +27,7 @@ interface Shape {
   failure?: Failure;
 }
 
-/** Counts what is between the strings of a text; judges depth and number of values. Knows no grammar: that is JSON.parse's. */
+/** Counts what is between the strings of a text; checks depth and number of values. Knows no grammar: that is JSON.parse's. */
 function scanShape(text: string): Shape {
   let depth = 0;
   let members = 0;
@@ -45,14 +45,14 @@ function scanShape(text: string): Shape {
       case 0x2c: // ,
         values += 1;
         if (values > MAX_VALUES) {
-          return { members, failure: invalid([positionFault(text, at, `has more than ${MAX_VALUES} values`)]) };
+          return { members, failure: invalid([positionIssue(text, at, `has more than ${MAX_VALUES} values`)]) };
         }
         break;
       case 0x7b: // {
       case 0x5b: // [
         depth += 1;
         if (depth > MAX_DEPTH) {
-          return { members, failure: invalid([positionFault(text, at, `is nested deeper than ${MAX_DEPTH} levels`)]) };
+          return { members, failure: invalid([positionIssue(text, at, `is nested deeper than ${MAX_DEPTH} levels`)]) };
         }
         break;
       case 0x7d: // }
@@ -68,38 +68,38 @@ interface Walk {
   members: number;
   /** Only a text with \u escapes can hold NUL or lone surrogates: raw ones are refused by the parser and by UTF-8. */
   escapes: boolean;
-  faults: Fault[];
+  issues: Issue[];
   /** Keys and indexes from the root to where the walk stands. */
   path: (string | number)[];
 }
 
 function report(walk: Walk, message: string): void {
-  if (walk.faults.length < MAX_FAULTS) walk.faults.push({ field: walk.path.reduce<string>(fieldPath, ''), message });
+  if (walk.issues.length < MAX_ISSUES) walk.issues.push({ field: walk.path.reduce<string>(fieldPath, ''), message });
 }
 
-function judgeText(text: string, walk: Walk, what: string): void {
+function checkText(text: string, walk: Walk, what: string): void {
   if (text.includes('\0')) report(walk, `${what}contains the NUL character`);
   if (!text.isWellFormed()) report(walk, `${what}contains half of a surrogate pair`);
 }
 
-function judgeKey(key: string, value: unknown, walk: Walk): void {
+function checkKey(key: string, value: unknown, walk: Walk): void {
   if (key === '__proto__') report(walk, 'is not an allowed key');
   // The pair that turns a careless merge into a change of every object.
   if (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype')) {
     report(walk, 'is not an allowed key');
   }
-  if (walk.escapes) judgeText(key, walk, 'as a key ');
+  if (walk.escapes) checkText(key, walk, 'as a key ');
 }
 
-function judgeValue(value: unknown, walk: Walk): void {
+function checkValue(value: unknown, walk: Walk): void {
   if (typeof value === 'string') {
-    if (walk.escapes) judgeText(value, walk, '');
+    if (walk.escapes) checkText(value, walk, '');
   } else if (typeof value === 'number') {
     if (!Number.isFinite(value)) report(walk, 'is a number that is too large');
   } else if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index += 1) {
       walk.path.push(index);
-      judgeValue(value[index], walk);
+      checkValue(value[index], walk);
       walk.path.pop();
     }
   } else if (typeof value === 'object' && value !== null) {
@@ -107,15 +107,15 @@ function judgeValue(value: unknown, walk: Walk): void {
       walk.members += 1;
       walk.path.push(key);
       const member = (value as Record<string, unknown>)[key];
-      judgeKey(key, member, walk);
-      judgeValue(member, walk);
+      checkKey(key, member, walk);
+      checkValue(member, walk);
       walk.path.pop();
     }
   }
 }
 
 /**
- * How many members the objects of a value have together, where `judgeValue` would find no fault in it; NaN where it would, or
+ * How many members the objects of a value have together, where `checkValue` would find no issue in it; NaN where it would, or
  * might. Only for a text without \u escapes. Notes no places, which is most of the work of that walk.
  */
 function membersOf(value: unknown): number {
@@ -136,7 +136,7 @@ function membersOf(value: unknown): number {
 function syntaxFailure(text: string): Failure {
   const at = syntaxErrorAt(text);
   const message = at >= text.length ? 'ends before its JSON is complete' : 'is not valid JSON';
-  return invalid([positionFault(text, at, message)]);
+  return invalid([positionIssue(text, at, message)]);
 }
 
 /**
@@ -145,7 +145,7 @@ function syntaxFailure(text: string): Failure {
  */
 export type ParsedJson = { ok: true; value: unknown } | { ok: false; failure: Failure; value?: unknown };
 
-/** The value in `bytes`, or INVALID_REQUEST naming every fault with its field, or with line and column in the text. */
+/** The value in `bytes`, or INVALID_REQUEST naming every issue with its field, or with line and column in the text. */
 export function parseStrictJson(bytes: Buffer): ParsedJson {
   if (bytes.length === 0) return refuse(invalid([{ field: '', message: 'is empty; send a JSON object' }]));
   const ascii = isAscii(bytes);
@@ -164,10 +164,10 @@ export function parseStrictJson(bytes: Buffer): ParsedJson {
   }
   const escapes = text.includes('\\u');
   if (!escapes && membersOf(value) === shape.members) return ok(value);
-  const walk: Walk = { members: 0, escapes, faults: [], path: [] };
-  judgeValue(value, walk);
+  const walk: Walk = { members: 0, escapes, issues: [], path: [] };
+  checkValue(value, walk);
   if (walk.members !== shape.members) {
-    for (const fault of duplicateKeys(text, MAX_FAULTS)) if (walk.faults.length < MAX_FAULTS) walk.faults.push(fault);
+    for (const issue of duplicateKeys(text, MAX_ISSUES)) if (walk.issues.length < MAX_ISSUES) walk.issues.push(issue);
   }
-  return walk.faults.length === 0 ? ok(value) : { ...refuse(invalid(walk.faults)), value };
+  return walk.issues.length === 0 ? ok(value) : { ...refuse(invalid(walk.issues)), value };
 }

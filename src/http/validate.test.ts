@@ -1,5 +1,5 @@
 /**
- * Schemas: every fault with its path and a sentence a person can act on, unions without noise, lengths in characters.
+ * Schemas: every issue with its path and a sentence a person can act on, unions without noise, lengths in characters.
  */
 
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { runningMs } from '../../test/kit/running-time.ts';
 import { closed, compile, isIsoTime, isoTimeMs, mapOf, oneOf } from './validate.ts';
 
 const address = Type.String({ minLength: 1, maxLength: 20 });
-const judge = compile(
+const validate = compile(
   closed({
     from: address,
     to: Type.Optional(Type.Union([address, Type.Array(address, { maxItems: 3 })])),
@@ -27,12 +27,12 @@ const judge = compile(
   }),
 );
 
-function faults(value: unknown): string[] {
-  const result = judge(value);
-  return result.ok ? [] : result.failure.details.map((fault) => `${fault.field}: ${fault.message}`);
+function issues(value: unknown): string[] {
+  const result = validate(value);
+  return result.ok ? [] : result.failure.details.map((issue) => `${issue.field}: ${issue.message}`);
 }
 
-test('each fault has the path of its field and a sentence', () => {
+test('each issue has the path of its field and a sentence', () => {
   const cases: [unknown, string[]][] = [
     [{ from: 'a', to: ['b'], metadata: { k: 'v' } }, []],
     [{}, ['from: is required']],
@@ -67,24 +67,24 @@ test('each fault has the path of its field and a sentence', () => {
     [{ from: 'a', sendAt: 'soon' }, ['sendAt: must be an ISO 8601 time such as 2026-11-20T09:44:00.000Z']],
   ];
   for (const [value, expected] of cases)
-    assert.deepEqual(faults(value).sort(), [...expected].sort(), JSON.stringify(value));
+    assert.deepEqual(issues(value).sort(), [...expected].sort(), JSON.stringify(value));
 });
 
 test('lengths count characters, not UTF-16 units', () => {
-  assert.deepEqual(faults({ from: '😀'.repeat(20) }), []);
-  assert.deepEqual(faults({ from: '😀'.repeat(21) }), ['from: must be at most 20 characters long']);
+  assert.deepEqual(issues({ from: '😀'.repeat(20) }), []);
+  assert.deepEqual(issues({ from: '😀'.repeat(21) }), ['from: must be at most 20 characters long']);
 });
 
-test('a value is judged, never changed', () => {
+test('a value is validated, never changed', () => {
   const value = { from: 'a', seconds: '70' };
-  assert.deepEqual(faults(value), ['seconds: must be a whole number']);
+  assert.deepEqual(issues(value), ['seconds: must be a whole number']);
   assert.deepEqual(value, { from: 'a', seconds: '70' });
 });
 
-test('at most a hundred faults are told', () => {
+test('at most a hundred issues are told', () => {
   const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
   const before = runningMs();
-  assert.equal(faults(many).length, 100);
+  assert.equal(issues(many).length, 100);
   assert.ok(runningMs() - before < 500);
 });
 

@@ -1,15 +1,15 @@
 /**
- * One schema per body, query and set of parameters: it validates here (Ajv, strict, every fault found) and describes the
+ * One schema per body, query and set of parameters: it validates here (Ajv, strict, every issue found) and describes the
  * call in /openapi.json. Nothing is coerced, removed or filled in: what a caller sent is accepted as it is or refused with a
  * sentence per field. Regular expressions and sizes are the schema's own business: every string and array there needs a bound.
  */
 import { _, Ajv, type Code, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
-import { type Fault, invalid } from '../base/failure.ts';
+import { type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { fieldPath } from './strict-json-explain.ts';
 
-const MAX_FAULTS = 100;
+const MAX_ISSUES = 100;
 
 const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
@@ -75,9 +75,9 @@ function boundLength(
     error: { message: keyword, params: ({ schemaCode }) => _`{limit: ${schemaCode}}` },
     code: (context) => {
       const { gen, data, schema } = context;
-      const judge = gen.scopeValue('func', { ref: fails });
+      const validate = gen.scopeValue('func', { ref: fails });
       const limit = _`${Number(schema)}`;
-      context.fail(_`${suspect(_`${data}.length`, limit)} && ${judge}(${data}, ${limit})`);
+      context.fail(_`${suspect(_`${data}.length`, limit)} && ${validate}(${data}, ${limit})`);
     },
   });
 }
@@ -214,14 +214,14 @@ function sentence(error: ErrorObject): string {
 }
 
 const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties']);
-const ofCounts = new WeakSet<Fault>();
+const ofCounts = new WeakSet<Issue>();
 
-/** Whether a fault is about how many members something has, so that the members themselves can still be judged. */
-export function isOfCount(fault: Fault): boolean {
-  return ofCounts.has(fault);
+/** Whether an issue is about how many members something has, so that the members themselves can still be validated. */
+export function isOfCount(issue: Issue): boolean {
+  return ofCounts.has(issue);
 }
 
-function faultOf(error: ErrorObject, root: unknown): Fault {
+function issueOf(error: ErrorObject, root: unknown): Issue {
   const params = error.params as Record<string, unknown>;
   const field = fieldOf(error.instancePath, root);
   if (error.keyword === 'additionalProperties') {
@@ -229,9 +229,9 @@ function faultOf(error: ErrorObject, root: unknown): Fault {
   }
   if (error.keyword === 'required')
     return { field: fieldPath(field, String(params.missingProperty)), message: 'is required' };
-  const fault = { field, message: sentence(error) };
-  if (COUNTS.has(error.keyword)) ofCounts.add(fault);
-  return fault;
+  const issue = { field, message: sentence(error) };
+  if (COUNTS.has(error.keyword)) ofCounts.add(issue);
+  return issue;
 }
 
 /**
@@ -263,22 +263,22 @@ function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
   return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
 }
 
-/** Ajv's errors about `root` as faults, at most 100. */
-export function faultsOf(errors: readonly ErrorObject[], root: unknown): Fault[] {
-  const faults: Fault[] = [];
-  for (const error of withoutTypesOfWords(withoutUnionNoise(errors.slice(0, 5 * MAX_FAULTS)))) {
-    const fault = faultOf(error, root);
+/** Ajv's errors about `root` as issues, at most 100. */
+export function issuesOf(errors: readonly ErrorObject[], root: unknown): Issue[] {
+  const issues: Issue[] = [];
+  for (const error of withoutTypesOfWords(withoutUnionNoise(errors.slice(0, 5 * MAX_ISSUES)))) {
+    const issue = issueOf(error, root);
     if (
-      faults.length < MAX_FAULTS &&
-      !faults.some((one) => one.field === fault.field && one.message === fault.message)
+      issues.length < MAX_ISSUES &&
+      !issues.some((one) => one.field === issue.field && one.message === issue.message)
     ) {
-      faults.push(fault);
+      issues.push(issue);
     }
   }
-  return faults;
+  return issues;
 }
 
-/** Judges a value; the Result carries the value itself, unchanged. */
+/** Validates a value; the Result carries the value itself, unchanged. */
 export type Validator<T = unknown> = (value: unknown) => Result<T>;
 
 /** Compiles a schema once; throws when the schema itself is wrong. */
@@ -286,6 +286,6 @@ export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
   const validate: ValidateFunction = ajv.compile(schema);
   return (value) => {
     if (validate(value)) return ok(value as Static<S>);
-    return refuse(invalid(faultsOf(validate.errors ?? [], value)));
+    return refuse(invalid(issuesOf(validate.errors ?? [], value)));
   };
 }

@@ -144,7 +144,7 @@ test('refuses header injection and names that deceive', () => {
   for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
 });
 
-test('lists: commas separate outside quotes, and every fault is told with its place', () => {
+test('lists: commas separate outside quotes, and every issue is told with its place', () => {
   const list = parseAddressList('a@b.example, "Lee, \\"Ann\\"" <c@d.example> ,Zoë <e@f.example>');
   assert.ok(list.ok);
   assert.deepEqual(
@@ -154,7 +154,7 @@ test('lists: commas separate outside quotes, and every fault is told with its pl
   const faulty = parseAddressList('a@b.example,,nobody, c@d.example');
   assert.ok(!faulty.ok);
   assert.deepEqual(
-    faulty.faults.map(({ index, text }) => [index, text]),
+    faulty.issues.map(({ index, text }) => [index, text]),
     [
       [1, ''],
       [2, 'nobody'],
@@ -165,16 +165,16 @@ test('lists: commas separate outside quotes, and every fault is told with its pl
 test('a list of any length is read as far as its bounds and no further', () => {
   const commas = parseAddressList(','.repeat(60_000));
   assert.ok(!commas.ok);
-  assert.equal(commas.faults.length, 100);
+  assert.equal(commas.issues.length, 100);
   const many = (count: number) => parseAddressList(Array.from({ length: count }, (_, i) => `a${i}@b.example`).join());
   assert.ok(many(1_000).ok);
   const beyond = many(1_001);
   assert.ok(!beyond.ok);
-  assert.deepEqual(beyond.faults, [{ index: 1_000, text: '', reason: 'holds more than 1000 addresses' }]);
+  assert.deepEqual(beyond.issues, [{ index: 1_000, text: '', reason: 'holds more than 1000 addresses' }]);
   const quoted = parseAddressList(`"${',"'.repeat(30_000)}`);
-  assert.ok(!quoted.ok && quoted.faults.length <= 100);
+  assert.ok(!quoted.ok && quoted.issues.length <= 100);
   const long = parseAddressList(`a@${'b'.repeat(900)}`);
-  assert.ok(!long.ok && long.faults[0]!.reason.length < 200 && long.faults[0]!.text.length === 200);
+  assert.ok(!long.ok && long.issues[0]!.reason.length < 200 && long.issues[0]!.text.length === 200);
 });
 
 test('names that turn the direction of text around are refused', () => {

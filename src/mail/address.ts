@@ -20,14 +20,14 @@ export interface Address {
 
 export type AddressResult = { ok: true; value: Address } | { ok: false; reason: string };
 
-export interface AddressFault {
+export interface AddressIssue {
   /** Position in the list, from 0. */
   index: number;
   text: string;
   reason: string;
 }
 
-export type AddressListResult = { ok: true; value: Address[] } | { ok: false; faults: AddressFault[] };
+export type AddressListResult = { ok: true; value: Address[] } | { ok: false; issues: AddressIssue[] };
 
 const MAX_LOCAL_BYTES = 64;
 const MAX_DOMAIN_BYTES = 255;
@@ -36,7 +36,7 @@ const MAX_TEXT_LENGTH = 1000;
 /** Addresses in one list, well above the recipients that any mail may have. */
 export const MAX_LISTED = 1000;
 /** A list is not read on when so many of its addresses are faulty. */
-const MAX_LIST_FAULTS = 100;
+const MAX_LIST_ISSUES = 100;
 const MAX_SHOWN_LENGTH = 100;
 
 const PLAIN_ADDRESS =
@@ -134,7 +134,7 @@ function shown(text: string): string {
   return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
 
-function domainFault(domain: string): string | undefined {
+function domainIssue(domain: string): string | undefined {
   if (domain === '') return 'has no domain after the @';
   if (domain.startsWith('[')) return 'has an address literal; use a domain name';
   if (CONTROL.test(domain) || INVISIBLE.test(domain)) return 'has a space or an invisible character in its domain';
@@ -152,7 +152,7 @@ function domainFault(domain: string): string | undefined {
   return undefined;
 }
 
-function localFault(local: string): string | undefined {
+function localIssue(local: string): string | undefined {
   if (local === '') return 'has nothing before the @';
   if (Buffer.byteLength(local) > MAX_LOCAL_BYTES) return `has more than ${MAX_LOCAL_BYTES} bytes before the @`;
   if (local.startsWith('"')) {
@@ -176,13 +176,13 @@ function parseAddrSpec(text: string, name: string): AddressResult {
   const local = text.slice(0, at);
   const typed = text.slice(at + 1);
   if (typed.includes('@')) return refused('has more than one @; separate addresses with commas');
-  const fault = localFault(local);
-  if (fault !== undefined) return refused(fault);
+  const issue = localIssue(local);
+  if (issue !== undefined) return refused(issue);
   const domain = typed
     .replace(/[\u3002\uff0e\uff61]/g, '.')
     .toLowerCase()
     .normalize('NFC');
-  const badDomain = domainFault(domain);
+  const badDomain = domainIssue(domain);
   if (badDomain !== undefined) return refused(badDomain);
   const address = `${local}@${domain}`;
   const asciiBytes = Buffer.byteLength(local) + 1 + (domainToAscii(domain) ?? '').length;
@@ -308,30 +308,30 @@ function* listItems(text: string): Generator<string> {
 }
 
 /**
- * Several mailboxes separated by commas; commas in quotes do not separate. Every fault is reported, not only the first; up to a
- * hundred of them, and a list of more than a thousand addresses is a fault of its own.
+ * Several mailboxes separated by commas; commas in quotes do not separate. Every issue is reported, not only the first; up to a
+ * hundred of them, and a list of more than a thousand addresses is an issue of its own.
  */
 export function parseAddressList(text: string): AddressListResult {
   if (!text.includes(',')) {
     const only = parseAddress(text);
-    return only.ok ? { ok: true, value: [only.value] } : { ok: false, faults: [faultOf(0, text, only.reason)] };
+    return only.ok ? { ok: true, value: [only.value] } : { ok: false, issues: [issueOf(0, text, only.reason)] };
   }
   const value: Address[] = [];
-  const faults: AddressFault[] = [];
+  const issues: AddressIssue[] = [];
   let index = 0;
   for (const item of listItems(text)) {
     if (index >= MAX_LISTED) {
-      faults.push({ index, text: '', reason: `holds more than ${MAX_LISTED} addresses` });
+      issues.push({ index, text: '', reason: `holds more than ${MAX_LISTED} addresses` });
       break;
     }
     const result = parseAddress(item);
     if (result.ok) value.push(result.value);
-    else if (faults.push(faultOf(index, item, result.reason)) >= MAX_LIST_FAULTS) break;
+    else if (issues.push(issueOf(index, item, result.reason)) >= MAX_LIST_ISSUES) break;
     index += 1;
   }
-  return faults.length === 0 ? { ok: true, value } : { ok: false, faults };
+  return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
 }
 
-function faultOf(index: number, text: string, reason: string): AddressFault {
+function issueOf(index: number, text: string, reason: string): AddressIssue {
   return { index, text: text.trim().slice(0, 200), reason };
 }

@@ -9,7 +9,7 @@ import { guardedAddresses, type Lookup, NotConnected } from './guarded-connector
 const MAX_URL_LENGTH = 2_048;
 
 /** Why a URL is refused whatever it leads to, as the end of a sentence that starts with the field. */
-export function shapeFault(text: string): string | undefined {
+export function urlIssue(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `must be at most ${MAX_URL_LENGTH} characters`;
   // The URL parser would strip or rewrite these without a word.
   if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text)) return 'must not have spaces, controls or backslashes; encode them';
@@ -27,7 +27,7 @@ export async function checkUrl(
   text: string,
   options: { lookup: Lookup; allow: readonly Cidr[] },
 ): Promise<string | undefined> {
-  const fault = shapeFault(text);
+  const fault = urlIssue(text);
   if (fault !== undefined) return fault;
   try {
     await guardedAddresses(new URL(text).hostname, options);

@@ -34,7 +34,7 @@ import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
-import { createClaims, createKeyedCalls, senderFault } from '../send/send.ts';
+import { createClaims, createKeyedCalls, senderFailure } from '../send/send.ts';
 import { createSearches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
@@ -215,7 +215,7 @@ function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
 async function judgeSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
   if (caller.mode === 'sandbox' && caller.allowedSenders.length === 0) return undefined;
   const from = parseAddress(headerFrom);
-  return from.ok ? senderFault(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');
+  return from.ok ? senderFailure(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');
 }
 
 /** Node joins repeated headers of other names with commas, which no key contains; only a list is not one value. */

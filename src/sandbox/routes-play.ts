@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { type Fault, invalid } from '../base/failure.ts';
+import { type Issue, invalid } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
 import type { PlayByHand } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -46,7 +46,7 @@ const advanceAnswer = named('ClockAdvance', {
   ),
 });
 
-const OUTCOME_FAULT: Fault = {
+const OUTCOME_ISSUE: Issue = {
   field: 'outcome',
   message: `must be one of ${SANDBOX_OUTCOMES.join(', ')} in any case, or an SMTP reply such as 452 4.2.2 mailbox full`,
 };
@@ -60,7 +60,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     const { caller } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const play = parseSandboxOutcome(request.body.outcome);
-    if (!play) return refuse(invalid([OUTCOME_FAULT]));
+    if (!play) return refuse(invalid([OUTCOME_ISSUE]));
     const key = { accountId: caller.account.id, messageId: request.params.id ?? '' };
     const find = async () =>
       database.execute(findInboxOperation, { ...key, nowMs: await sandboxClock.now(key.accountId) });
@@ -91,7 +91,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
-      judgeRest: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_FAULT]),
+      checkRest: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_ISSUE]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: itemSchema },
       handle: playOutcome,

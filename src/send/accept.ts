@@ -6,11 +6,11 @@
  *   once → parse → check → apply the template → fill in → verify sender → look up the submission → compose → take in
  */
 
-import { type Failure, type FailureCode, type Fault, failure } from '../base/failure.ts';
+import { type Failure, type FailureCode, failure, type Issue } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pause, TURN_MS, turn } from '../base/turns.ts';
-import { withFaultsBefore } from '../http/rest-faults.ts';
+import { withIssuesBefore } from '../http/rest-issues.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
@@ -24,7 +24,7 @@ import { type Answer, type Claims, digestOfJson, once } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
-import { type IsVerified, type SendingCaller, senderFault } from './sender.ts';
+import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
 import { takeInLarge, uploadedFiles } from './submission.ts';
 import { applyTemplate } from './template.ts';
 
@@ -44,7 +44,7 @@ export interface SendRequest {
   /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
   isOneOfMany?: boolean | undefined;
   /** What is wrong already: the request is refused with these, and with what else is found. */
-  faults?: readonly Fault[] | undefined;
+  issues?: readonly Issue[] | undefined;
 }
 
 export interface Send {
@@ -71,12 +71,12 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'OVERLOADED',
 ]);
 
-const NO_FAULTS: readonly Fault[] = [];
+const NO_ISSUES: readonly Issue[] = [];
 
 /** A mail whose variables have values, and why its sender may not send it. */
 interface Made {
   filled: Filled;
-  senderFault: Failure | undefined;
+  senderFailure: Failure | undefined;
 }
 
 export function createSend(dependencies: SendDependencies): Send {
@@ -89,8 +89,8 @@ export function createSend(dependencies: SendDependencies): Send {
   const findTemplate = async (mail: CheckedMail, { request, sender }: Work): Promise<Result<CheckedMail>> => {
     const applied = await applyTemplate(mail, sender, dependencies);
     if (applied.ok || applied.failure.code !== 'NOT_FOUND' || request.dryRun === true) return applied;
-    const fault = await senderFault(sender, mail.from, isVerified);
-    return fault === undefined ? applied : refuse(fault);
+    const issue = await senderFailure(sender, mail.from, isVerified);
+    return issue === undefined ? applied : refuse(issue);
   };
 
   const answerDryRun = async (mail: CheckedMail, made: Made, { request, sender }: Work): Promise<Outcome> => {
@@ -117,7 +117,7 @@ export function createSend(dependencies: SendDependencies): Send {
 
   const complete = (mail: CheckedMail, made: Made, work: Work): Outcome | Promise<Outcome> => {
     if (work.request.dryRun === true) return answerDryRun(mail, made, work);
-    if (made.senderFault !== undefined) return refuse(made.senderFault);
+    if (made.senderFailure !== undefined) return refuse(made.senderFailure);
     if (mail.attachmentSubmissionId !== undefined) return storeLarge(mail, made.filled, work);
     const composed = composeAll(mail, work.sender, made.filled, dependencies);
     return composed instanceof Promise ? storeLater(mail, composed, work) : store(mail, composed, work);
@@ -125,13 +125,13 @@ export function createSend(dependencies: SendDependencies): Send {
 
   const completeLater = async (
     mail: CheckedMail,
-    { filled, fault }: { filled: Filled; fault: Promise<Failure | undefined> },
+    { filled, issue }: { filled: Filled; issue: Promise<Failure | undefined> },
     work: Work,
-  ): Promise<Outcome> => complete(mail, { filled, senderFault: await fault }, work);
+  ): Promise<Outcome> => complete(mail, { filled, senderFailure: await issue }, work);
 
   const completeAfterPause = async (mail: CheckedMail, filled: Filled, work: Work): Promise<Outcome> => {
     await pause();
-    return complete(mail, { filled, senderFault: await senderFault(work.sender, mail.from, isVerified) }, work);
+    return complete(mail, { filled, senderFailure: await senderFailure(work.sender, mail.from, isVerified) }, work);
   };
 
   const make = (mail: CheckedMail, work: Work): Outcome | Promise<Outcome> => {
@@ -141,10 +141,10 @@ export function createSend(dependencies: SendDependencies): Send {
     if (!filled.ok) return filled;
     // Filling in may take its 50 ms, and composing what came of it as long again.
     if (performance.now() - beganMs > TURN_MS) return completeAfterPause(mail, filled.value, work);
-    const fault = senderFault(sender, mail.from, isVerified);
-    return fault instanceof Promise
-      ? completeLater(mail, { filled: filled.value, fault }, work)
-      : complete(mail, { filled: filled.value, senderFault: fault }, work);
+    const issue = senderFailure(sender, mail.from, isVerified);
+    return issue instanceof Promise
+      ? completeLater(mail, { filled: filled.value, issue }, work)
+      : complete(mail, { filled: filled.value, senderFailure: issue }, work);
   };
 
   /** With what has to be waited for before the mail is made: the template, and the event loop where others need it too. */
@@ -159,13 +159,13 @@ export function createSend(dependencies: SendDependencies): Send {
   const refuseInTurn = async (refusal: Failure, value: unknown): Promise<Outcome> => {
     const wait = turn();
     if (wait !== undefined) await wait;
-    return refuse(withTemplateFaults(refusal, value));
+    return refuse(withTemplateIssues(refusal, value));
   };
 
-  const judge = (value: unknown, work: Work, before = NO_FAULTS): Outcome | Promise<Outcome> => {
+  const judge = (value: unknown, work: Work, before = NO_ISSUES): Outcome | Promise<Outcome> => {
     const { account, mode, nowMs } = work.sender;
     const judged = judgeBody(value, validate, { settings: account.settings, mode, nowMs }, before);
-    const checked = withFaultsBefore(work.request.faults ?? NO_FAULTS, judged);
+    const checked = withIssuesBefore(work.request.issues ?? NO_ISSUES, judged);
     if (!checked.ok) return refuseInTurn(checked.failure, value);
     const mail = checked.value;
     return mail.templateId === undefined && work.request.isOneOfMany !== true && !mayTakeLong(mail)
@@ -176,7 +176,7 @@ export function createSend(dependencies: SendDependencies): Send {
   const judgeAhead = async (
     value: unknown,
     request: SendRequest,
-    { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Fault[] },
+    { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Issue[] },
   ): Promise<Outcome> => {
     const { account, mode, allowedSenders } = request.caller;
     const aheadMs = await sandboxClock.aheadMs(account.id);
@@ -193,8 +193,8 @@ export function createSend(dependencies: SendDependencies): Send {
     body: ParsedJson,
     { realNowMs, record }: { realNowMs: number; record: Work['record'] },
   ): Outcome | Promise<Outcome> => {
-    if (!body.ok && !('value' in body)) return withFaultsBefore(request.faults ?? NO_FAULTS, body);
-    const before = body.ok ? NO_FAULTS : body.failure.details;
+    if (!body.ok && !('value' in body)) return withIssuesBefore(request.issues ?? NO_ISSUES, body);
+    const before = body.ok ? NO_ISSUES : body.failure.details;
     const { account, mode, allowedSenders } = request.caller;
     if (mode === 'live')
       return judge(
@@ -277,10 +277,10 @@ function answerOf(result: AcceptanceResult): Outcome {
 }
 
 /** Beside what else is wrong with a body: which of its parts do not parse as templates. Nothing is filled in. */
-function withTemplateFaults(refusal: Failure, value: unknown): Failure {
+function withTemplateIssues(refusal: Failure, value: unknown): Failure {
   const given = value as Record<string, unknown> | null;
   if (typeof given !== 'object' || given === null || given.render === false) return refusal;
-  const named = new Set(refusal.details.map((fault) => fault.field));
+  const named = new Set(refusal.details.map((issue) => issue.field));
   const part = (name: string): string | null => {
     const text = given[name];
     return typeof text === 'string' && !named.has(name) ? text : null;

@@ -53,7 +53,7 @@ async function call({ path, body, keys = [], query = {}, routes }: Call): Promis
     query,
     log: silentLog,
     headerValues: () => keys,
-    inputFaults: [],
+    inputIssues: [],
     json: () => parseStrictJson(rawBody),
     parse: () => {
       const json = parseStrictJson(rawBody);

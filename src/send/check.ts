@@ -1,10 +1,10 @@
 /**
- * From a body that fits its schema to a mail that may be sent: everything that a schema cannot judge. All faults are
+ * From a body that fits its schema to a mail that may be sent: everything that a schema cannot judge. All issues are
  * collected; a value bound for a header with CR, LF or NUL is refused, never stripped.
  */
 
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { isoTimeMs } from '../http/validate.ts';
@@ -77,29 +77,29 @@ export interface CheckContext {
 
 const NO_VARIABLES: Record<string, unknown> = {};
 
-/** Judges the body; every fault found is in the details of the refusal. */
+/** Judges the body; every issue found is in the details of the refusal. */
 export function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
-  const faults: Fault[] = [];
-  const refusedTypes: Fault[] = [];
+  const issues: Issue[] = [];
+  const refusedTypes: Issue[] = [];
   const fromText = body.from ?? context.settings.defaultFrom ?? undefined;
-  const from = readFrom(fromText, faults);
-  const recipients = readRecipients(body, faults);
+  const from = readFrom(fromText, issues);
+  const recipients = readRecipients(body, issues);
   const hasReplyTo = body.replyTo !== undefined;
   const {
     headers,
     sandboxOutcome,
     replyTo: inHeaders,
-  } = readHeaders(body.headers, { mode: context.mode, hasReplyTo }, faults);
+  } = readHeaders(body.headers, { mode: context.mode, hasReplyTo }, issues);
   const replyTo = inHeaders
-    ? readReplyTo(inHeaders.value, inHeaders.field, faults)
-    : readReplyTo(body.replyTo, 'replyTo', faults);
-  const files = readFiles(body.attachments, { faults, refusedTypes });
-  checkContent(body, faults);
-  checkMetadata(body.metadata, faults);
-  if (body.listUnsubscribe === true) checkListUnsubscribe(headers, faults);
-  if (body.attachmentSubmissionId !== undefined) checkLargeFlow(body, recipients, faults);
-  const sendAtMs = body.sendAt === undefined ? null : readSendAt(body.sendAt, context.nowMs, faults);
-  if (faults.length > 0) return refuse(invalid([...faults, ...refusedTypes]));
+    ? readReplyTo(inHeaders.value, inHeaders.field, issues)
+    : readReplyTo(body.replyTo, 'replyTo', issues);
+  const files = readFiles(body.attachments, { issues, refusedTypes });
+  checkContent(body, issues);
+  checkMetadata(body.metadata, issues);
+  if (body.listUnsubscribe === true) checkListUnsubscribe(headers, issues);
+  if (body.attachmentSubmissionId !== undefined) checkLargeFlow(body, recipients, issues);
+  const sendAtMs = body.sendAt === undefined ? null : readSendAt(body.sendAt, context.nowMs, issues);
+  if (issues.length > 0) return refuse(invalid([...issues, ...refusedTypes]));
   if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
   return ok({
     fromText: fromText!.trim(),
@@ -130,9 +130,9 @@ export function checkMail(body: SendBody, context: CheckContext): Result<Checked
 }
 
 /** What is wrong with a subject that is ready to be sent, or undefined. */
-export function subjectFault(subject: string): string | undefined {
+export function subjectIssue(subject: string): string | undefined {
   if (hasMoreCharacters(subject, MAX_SUBJECT_LENGTH)) return `must be at most ${MAX_SUBJECT_LENGTH} characters long`;
-  return lineBreakFault(subject);
+  return lineBreakIssue(subject);
 }
 
 /** Counts code points, of which one is at most two units of the string: only a text in between has to be counted. */
@@ -140,59 +140,59 @@ function hasMoreCharacters(text: string, limit: number): boolean {
   return text.length > limit && (text.length > 2 * limit || [...text].length > limit);
 }
 
-function checkContent(body: SendBody, faults: Fault[]): void {
+function checkContent(body: SendBody, issues: Issue[]): void {
   if (body.templateId === undefined) {
-    if (body.subject === undefined) faults.push({ field: 'subject', message: 'is required' });
+    if (body.subject === undefined) issues.push({ field: 'subject', message: 'is required' });
     // An empty text that is given is a mail without a body, as SMTP takes it.
     if (!body.html && body.text === undefined)
-      faults.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
+      issues.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
   }
   if (body.subject === undefined) return;
   // What is filled in may be shorter than its source; the length is judged then.
-  const fault = body.subject.includes('{') ? lineBreakFault(body.subject) : subjectFault(body.subject);
-  if (fault !== undefined) faults.push({ field: 'subject', message: fault });
+  const issue = body.subject.includes('{') ? lineBreakIssue(body.subject) : subjectIssue(body.subject);
+  if (issue !== undefined) issues.push({ field: 'subject', message: issue });
 }
 
-function lineBreakFault(text: string): string | undefined {
+function lineBreakIssue(text: string): string | undefined {
   return hasForbiddenControl(text) ? 'has a line break or another control character' : undefined;
 }
 
-function checkMetadata(metadata: SendBody['metadata'], faults: Fault[]): void {
+function checkMetadata(metadata: SendBody['metadata'], issues: Issue[]): void {
   if (metadata === undefined) return;
   for (const name of Object.keys(metadata)) {
     const field = `metadata.${name}`;
     if (name === '' || hasMoreCharacters(name, MAX_METADATA_NAME_LENGTH)) {
-      faults.push({ field, message: `must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters` });
+      issues.push({ field, message: `must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters` });
     }
-    if (lineBreakFault(name) ?? lineBreakFault(metadata[name]!)) {
-      faults.push({ field, message: 'has a line break or another control character' });
+    if (lineBreakIssue(name) ?? lineBreakIssue(metadata[name]!)) {
+      issues.push({ field, message: 'has a line break or another control character' });
     }
   }
 }
 
-function checkListUnsubscribe(headers: CheckedMail['headers'], faults: Fault[]): void {
+function checkListUnsubscribe(headers: CheckedMail['headers'], issues: Issue[]): void {
   if (!headers.some(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))) return;
   const message = 'writes the headers List-Unsubscribe and List-Unsubscribe-Post; leave them out of headers';
-  faults.push({ field: 'listUnsubscribe', message });
+  issues.push({ field: 'listUnsubscribe', message });
 }
 
 /** An empty list is as good as none. */
-function checkLargeFlow(body: SendBody, recipients: Recipients, faults: Fault[]): void {
+function checkLargeFlow(body: SendBody, recipients: Recipients, issues: Issue[]): void {
   const only = 'an email with attachmentSubmissionId goes to exactly one address in to';
   for (const field of ['cc', 'bcc'] as const) {
     if (body[field] !== undefined && body[field].length > 0)
-      faults.push({ field, message: `must be left out: ${only}` });
+      issues.push({ field, message: `must be left out: ${only}` });
   }
   if (recipients.to.length > 1)
-    faults.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}, without cc and bcc` });
+    issues.push({ field: 'to', message: `has ${recipients.to.length} addresses: ${only}, without cc and bcc` });
   if (body.attachments !== undefined && body.attachments.length > 0) {
     const message = 'must be left out: where attachmentSubmissionId is given, all files are those of the submission';
-    faults.push({ field: 'attachments', message });
+    issues.push({ field: 'attachments', message });
   }
 }
 
-function readSendAt(text: string, nowMs: number, faults: Fault[]): number | null {
+function readSendAt(text: string, nowMs: number, issues: Issue[]): number | null {
   const sendAtMs = isoTimeMs(text);
-  if (sendAtMs > nowMs + MAX_SCHEDULE_MS) faults.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
+  if (sendAtMs > nowMs + MAX_SCHEDULE_MS) issues.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
   return sendAtMs > nowMs ? sendAtMs : null;
 }

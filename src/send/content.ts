@@ -19,7 +19,7 @@ import {
   type ToRender,
   UNSUBSCRIBE_VARIABLE,
 } from '../templates/templates.ts';
-import { type CheckedMail, subjectFault } from './check.ts';
+import { type CheckedMail, subjectIssue } from './check.ts';
 import type { IntakeRecipient } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
 
@@ -82,9 +82,9 @@ export function fillIn(
     if (mail.missingVariables === 'error') return refuse(missingFailure(missing, required));
     if (required.length > 0) return refuse(missingFailure(required, required));
   }
-  const fault = subject === mail.subject ? subjectLengthFault(mail) : subjectFault(subject!);
-  if (fault !== undefined)
-    return refuse(invalid([{ field: 'subject', message: `${fault}, with its variables filled in` }]));
+  const issue = subject === mail.subject ? subjectLengthIssue(mail) : subjectIssue(subject!);
+  if (issue !== undefined)
+    return refuse(invalid([{ field: 'subject', message: `${issue}, with its variables filled in` }]));
   return ok(groups.length === 1 || hasOwnLink(mail) ? { groups, first } : { groups, first, shared: filled.value });
 }
 
@@ -123,8 +123,8 @@ export function personalised(
   return own;
 }
 
-function subjectLengthFault(mail: CheckedMail): string | undefined {
-  return mail.subject.includes('{') ? subjectFault(mail.subject) : undefined;
+function subjectLengthIssue(mail: CheckedMail): string | undefined {
+  return mail.subject.includes('{') ? subjectIssue(mail.subject) : undefined;
 }
 
 /** Content so long that the mail cannot fit is not filled in: its size decides. */

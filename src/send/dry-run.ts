@@ -11,7 +11,7 @@ import type { Database } from '../storage/database.ts';
 import type { CheckedMail } from './check.ts';
 import { partsOf } from './composition.ts';
 import type { Filled, Sender } from './content.ts';
-import { largeSizeFaults, type SizeFault, type UploadedFile } from './large.ts';
+import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
 import { suppressedAmongOperation } from './store.ts';
 
 /** Gmail shows only so much html of a message. */
@@ -41,7 +41,7 @@ export async function dryRun(
   sender: Sender,
   seen: {
     filled: Filled;
-    senderFault: Failure | undefined;
+    senderFailure: Failure | undefined;
     files: readonly UploadedFile[] | undefined;
     isHttps: boolean;
   },
@@ -64,9 +64,9 @@ export async function dryRun(
     missingVariables: content.missing,
     warnings: [],
   };
-  const tooLarge = seen.files ? largeSizeFaults(frame, approvedEmailBytes) : sizeFaults(result.sizeBytes);
+  const tooLarge = seen.files ? largeSizeIssues(frame, approvedEmailBytes) : sizeIssues(result.sizeBytes);
   result.warnings = warningsOf(mail, sender, result, {
-    senderFault: seen.senderFault,
+    senderFailure: seen.senderFailure,
     isHttps: seen.isHttps,
     tooLarge,
   });
@@ -74,7 +74,7 @@ export async function dryRun(
 }
 
 /** By what a send without uploaded files is refused for its size. */
-function sizeFaults(sizeBytes: number): SizeFault[] {
+function sizeIssues(sizeBytes: number): SizeIssue[] {
   if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
   return [
     {
@@ -108,7 +108,7 @@ function warningsOf(
   mail: CheckedMail,
   sender: Sender,
   result: DryRun,
-  { senderFault, isHttps, tooLarge }: { senderFault: Failure | undefined; isHttps: boolean; tooLarge: SizeFault[] },
+  { senderFailure, isHttps, tooLarge }: { senderFailure: Failure | undefined; isHttps: boolean; tooLarge: SizeIssue[] },
 ): Warning[] {
   const warnings: Warning[] = [];
   const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
@@ -117,9 +117,9 @@ function warningsOf(
   const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
   const { variables } = sender.account.settings;
   warn(
-    senderFault !== undefined,
+    senderFailure !== undefined,
     'SENDER_NOT_VERIFIED',
-    senderFault?.message ?? '',
+    senderFailure?.message ?? '',
     'A send is refused as long as this is so.',
   );
   warn(

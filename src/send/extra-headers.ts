@@ -3,7 +3,7 @@
  * write, and a second copy is how mail is forged. Reply-To may stand here instead of in replyTo. X-Sandbox-Outcome is an
  * order to the sandbox and never leaves.
  */
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { hasForbiddenControl, isHeaderName } from '../mail/compose/header.ts';
 
@@ -46,7 +46,7 @@ const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined, replyTo: un
 export function readHeaders(
   given: Record<string, string> | undefined,
   context: HeaderContext,
-  faults: Fault[],
+  issues: Issue[],
 ): ExtraHeaders {
   if (given === undefined) return NONE;
   const headers: [string, string][] = [];
@@ -60,16 +60,16 @@ export function readHeaders(
     const value = given[name]!;
     const lower = name.toLowerCase();
     const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
-    const fault =
-      (isReplyTo ? undefined : nameFault(name, lower)) ??
-      (seen?.has(lower) === true ? 'is given twice' : valueFault(value));
+    const issue =
+      (isReplyTo ? undefined : nameIssue(name, lower)) ??
+      (seen?.has(lower) === true ? 'is given twice' : valueIssue(value));
     seen?.add(lower);
-    if (fault !== undefined) {
-      faults.push({ field: `headers.${name}`, message: fault });
+    if (issue !== undefined) {
+      issues.push({ field: `headers.${name}`, message: issue });
       continue;
     }
     if (lower === 'x-sandbox-outcome') {
-      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, `headers.${name}`, faults);
+      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, `headers.${name}`, issues);
       continue;
     }
     if (isReplyTo) {
@@ -80,11 +80,11 @@ export function readHeaders(
     headers.push([name, value]);
   }
   if (total > MAX_TOTAL_LENGTH)
-    faults.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
+    issues.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
   return { headers, sandboxOutcome, replyTo };
 }
 
-function nameFault(name: string, lower: string): string | undefined {
+function nameIssue(name: string, lower: string): string | undefined {
   if (!isHeaderName(name)) return 'is not a header name (1 to 76 visible ASCII characters without a colon)';
   if (!isRefused(lower)) return undefined;
   const instead = FIELDS[lower];
@@ -98,17 +98,17 @@ function isRefused(lower: string): boolean {
   return REFUSED.has(lower);
 }
 
-function valueFault(value: string): string | undefined {
+function valueIssue(value: string): string | undefined {
   return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
 }
 
-/** The order that X-Sandbox-Outcome gives to the sandbox; a fault of the field when it is none. */
-export function readOutcome(value: string, field: string, faults: Fault[]): string | undefined {
+/** The order that X-Sandbox-Outcome gives to the sandbox; an issue of the field when it is none. */
+export function readOutcome(value: string, field: string, issues: Issue[]): string | undefined {
   const text = value.trim();
   const word = text.toLowerCase();
   if (OUTCOMES.includes(word)) return word;
   if (SMTP_REPLY.test(text)) return text;
-  faults.push({
+  issues.push({
     field,
     message: `must be one of ${OUTCOMES.join(', ')}, or an SMTP reply such as 452 4.2.2 mailbox full`,
   });

@@ -2,22 +2,22 @@
  * Attachments that come inside the request. Base64 is read strictly, with or without line breaks; names and types that could break out of a header,
  * out of a directory, or into a program are refused.
  */
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import type { FileToCompose } from '../mail/compose/compose.ts';
 import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
-import { fileNameFault } from '../mail/compose/file-name.ts';
+import { fileNameIssue } from '../mail/compose/file-name.ts';
 import type { SendBody } from './request.ts';
 
-export interface FileFaults {
+export interface FileIssues {
   /** INVALID_REQUEST. */
-  faults: Fault[];
+  issues: Issue[];
   /** UNSUPPORTED_FILE_TYPE. */
-  refusedTypes: Fault[];
+  refusedTypes: Issue[];
 }
 
 type GivenFile = NonNullable<SendBody['attachments']>[number];
 
-const MAX_FAULTS = 100;
+const MAX_ISSUES = 100;
 
 /**
  * Reads `attachments`; what is faulty is left out of the result and reported. Parts that are not there are left alone: who
@@ -25,27 +25,27 @@ const MAX_FAULTS = 100;
  */
 export function readFiles(
   given: readonly (Partial<GivenFile> | undefined)[] | undefined,
-  found: FileFaults,
+  found: FileIssues,
 ): FileToCompose[] {
   if (given === undefined) return [];
   const files: FileToCompose[] = [];
   const contentIds = new Set<string>();
-  for (let index = 0; index < given.length && found.faults.length < MAX_FAULTS; index += 1) {
+  for (let index = 0; index < given.length && found.issues.length < MAX_ISSUES; index += 1) {
     const file = given[index];
     if (file === undefined) continue;
     const { name, contentType, contentId, content: base64 } = file;
     const field = `attachments[${index}]`;
-    const before = found.faults.length;
+    const before = found.issues.length;
     const note = (part: string, message: string | undefined): void => {
-      if (message !== undefined) found.faults.push({ field: `${field}.${part}`, message });
+      if (message !== undefined) found.issues.push({ field: `${field}.${part}`, message });
     };
-    if (name !== undefined) note('name', fileNameFault(name));
+    if (name !== undefined) note('name', fileNameIssue(name));
     if (contentType !== undefined && !isContentType(contentType))
       note('contentType', 'must be a content type such as application/pdf');
     if (contentId !== undefined) {
       note(
         'contentId',
-        contentIds.has(contentId) ? 'is given twice; each file needs its own' : contentIdFault(contentId),
+        contentIds.has(contentId) ? 'is given twice; each file needs its own' : contentIdIssue(contentId),
       );
       contentIds.add(contentId);
     }
@@ -56,13 +56,13 @@ export function readFiles(
     const refused = refusedFileType({ name, contentType });
     if (refused !== undefined) {
       found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
-    } else if (content !== undefined && found.faults.length === before)
+    } else if (content !== undefined && found.issues.length === before)
       files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
   }
   return files;
 }
 
-function contentIdFault(contentId: string): string | undefined {
+function contentIdIssue(contentId: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(contentId) && !/[<>"]/.test(contentId)
     ? undefined
     : 'must be visible ASCII characters without spaces, quotes and angle brackets';

@@ -24,7 +24,7 @@ export interface UploadedFile {
 }
 
 /** What is too large of a mail, and how to fix it. */
-export interface SizeFault {
+export interface SizeIssue {
   message: string;
   remedy: string;
 }
@@ -51,7 +51,7 @@ export function composeLarge(
   const frame = composeFrame(
     partsOf(mail, sender, { content: group.content, messageId: shared.messageId, attachments: files }),
   );
-  const [tooLarge] = largeSizeFaults(frame, sender.account.approvedEmailBytes);
+  const [tooLarge] = largeSizeIssues(frame, sender.account.approvedEmailBytes);
   if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
   const content = Buffer.concat(frame.pieces);
   const email = intakeEmail(mail, group, { content, smtpUtf8: frame.smtpUtf8 }, shared);
@@ -70,20 +70,20 @@ function placed(frame: { pieces: Buffer[]; order: number[] }, files: readonly Up
 }
 
 /** Which of its two limits a mail exceeds: that of everything but the files first, then that of the whole. */
-export function largeSizeFaults(frame: ComposedFrame, approvedEmailBytes: number): SizeFault[] {
+export function largeSizeIssues(frame: ComposedFrame, approvedEmailBytes: number): SizeIssue[] {
   const contentBytes = frame.pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const faults: SizeFault[] = [];
-  if (contentBytes > STANDARD_EMAIL_BYTES) faults.push(contentTooLarge(contentBytes));
+  const issues: SizeIssue[] = [];
+  if (contentBytes > STANDARD_EMAIL_BYTES) issues.push(contentTooLarge(contentBytes));
   if (frame.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES))
-    faults.push(wholeTooLarge(frame.sizeBytes, approvedEmailBytes));
-  return faults;
+    issues.push(wholeTooLarge(frame.sizeBytes, approvedEmailBytes));
+  return issues;
 }
 
-function sentenceOf({ message, remedy }: SizeFault): string {
+function sentenceOf({ message, remedy }: SizeIssue): string {
   return `${message} ${remedy}`;
 }
 
-function contentTooLarge(sizeBytes: number): SizeFault {
+function contentTooLarge(sizeBytes: number): SizeIssue {
   return {
     message:
       `The email without its files is ${sizeBytes} bytes; at most ${STANDARD_EMAIL_BYTES} bytes are allowed beside the ` +
@@ -92,7 +92,7 @@ function contentTooLarge(sizeBytes: number): SizeFault {
   };
 }
 
-function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeFault {
+function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue {
   if (approvedEmailBytes < MAXIMUM_EMAIL_BYTES) {
     return {
       message: `The complete email is ${sizeBytes} bytes; this account may send up to ${approvedEmailBytes} bytes.`,

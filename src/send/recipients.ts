@@ -1,19 +1,19 @@
 /**
- * Who a mail is from and to. Every address is judged and every fault reported with its place; duplicates are removed
+ * Who a mail is from and to. Every address is judged and every issue reported with its place; duplicates are removed
  * without regard to case, to before cc before bcc, so that nobody gets two copies. What a body of any size holds is read no
- * further than a hundred faults, or a thousand addresses of one field.
+ * further than a hundred issues, or a thousand addresses of one field.
  */
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import {
   type Address,
-  type AddressFault,
+  type AddressIssue,
   MAX_LISTED,
   parseAddress,
   parseAddressList,
   sameAddressKey,
 } from '../mail/address.ts';
-import { displayNameFault } from '../mail/mime/display-name.ts';
+import { displayNameIssue } from '../mail/mime/display-name.ts';
 import type { Role } from '../messages/messages.ts';
 import { MAX_RECIPIENTS, type SendBody } from './request.ts';
 
@@ -26,31 +26,31 @@ export interface Recipient {
 
 /** Addresses to answer to, in the field or the header. */
 const MAX_REPLY_TO = 50;
-const MAX_FAULTS = 100;
+const MAX_ISSUES = 100;
 
-/** Parses one field that holds addresses in one string or several; what has a fault, or is not there, answers none. */
+/** Parses one field that holds addresses in one string or several; what has an issue, or is not there, answers none. */
 export function readAddresses(
   value: string | (string | undefined)[] | undefined,
   field: string,
-  faults: Fault[],
+  issues: Issue[],
 ): Address[] {
   if (value === undefined) return [];
   if (typeof value === 'string') {
     const listed = parseAddressList(value);
-    return listed.ok ? listed.value : note(listed.faults, { field, text: value }, faults);
+    return listed.ok ? listed.value : note(listed.issues, { field, text: value }, issues);
   }
   const found: Address[] = [];
-  for (let index = 0; index < value.length && faults.length < MAX_FAULTS; index += 1) {
+  for (let index = 0; index < value.length && issues.length < MAX_ISSUES; index += 1) {
     const text = value[index];
     if (text === undefined) continue;
     const listed = parseAddressList(text);
     if (!listed.ok) {
-      note(listed.faults, { field: `${field}[${index}]`, text }, faults);
+      note(listed.issues, { field: `${field}[${index}]`, text }, issues);
       continue;
     }
     if (value.length === 1) return listed.value;
     if (found.length + listed.value.length > MAX_LISTED) {
-      faults.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
+      issues.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
       return [];
     }
     found.push(...listed.value);
@@ -58,35 +58,35 @@ export function readAddresses(
   return found;
 }
 
-/** Reports the faults of one text; answers what is read of it. */
-function note(found: readonly AddressFault[], { field, text }: { field: string; text: string }, faults: Fault[]): [] {
-  for (const fault of found) {
-    if (faults.length >= MAX_FAULTS) break;
-    const message = fault.text === '' || fault.text === text ? fault.reason : `${fault.reason} (${fault.text})`;
-    const last = faults.at(-1);
-    if (last?.field !== field || last.message !== message) faults.push({ field, message });
+/** Reports the issues of one text; answers what is read of it. */
+function note(found: readonly AddressIssue[], { field, text }: { field: string; text: string }, issues: Issue[]): [] {
+  for (const issue of found) {
+    if (issues.length >= MAX_ISSUES) break;
+    const message = issue.text === '' || issue.text === text ? issue.reason : `${issue.reason} (${issue.text})`;
+    const last = issues.at(-1);
+    if (last?.field !== field || last.message !== message) issues.push({ field, message });
   }
   return [];
 }
 
 /** Where answers go: at most 50 addresses. */
-export function readReplyTo(value: string | string[] | undefined, field: string, faults: Fault[]): Address[] {
-  const found = readAddresses(value, field, faults);
+export function readReplyTo(value: string | string[] | undefined, field: string, issues: Issue[]): Address[] {
+  const found = readAddresses(value, field, issues);
   if (found.length > MAX_REPLY_TO) {
-    faults.push({ field, message: `has ${found.length} addresses; at most ${MAX_REPLY_TO} are allowed` });
+    issues.push({ field, message: `has ${found.length} addresses; at most ${MAX_REPLY_TO} are allowed` });
   }
   return found;
 }
 
 /** The sender: exactly one address, with or without a display name that does not deceive. */
-export function readFrom(text: string | undefined, faults: Fault[]): Address | undefined {
+export function readFrom(text: string | undefined, issues: Issue[]): Address | undefined {
   if (text === undefined) {
-    faults.push({ field: 'from', message: 'is required' });
+    issues.push({ field: 'from', message: 'is required' });
     return undefined;
   }
   const result = parseAddress(text);
-  const fault = result.ok ? displayNameFault(result.value.name, result.value) : result.reason;
-  if (fault !== undefined) faults.push({ field: 'from', message: fault });
+  const issue = result.ok ? displayNameIssue(result.value.name, result.value) : result.reason;
+  if (issue !== undefined) issues.push({ field: 'from', message: issue });
   return result.ok ? result.value : undefined;
 }
 
@@ -107,14 +107,14 @@ function onlyOne(to: Address[]): Recipients {
 const ROLES = ['to', 'cc', 'bcc'] as const;
 
 /** Reads to, cc and bcc; at least one and at most 50 addresses must remain. */
-export function readRecipients(body: SendBody, faults: Fault[]): Recipients {
-  const before = faults.length;
-  const to = readAddresses(body.to, 'to', faults);
+export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
+  const before = issues.length;
+  const to = readAddresses(body.to, 'to', issues);
   if (to.length === 1 && body.cc === undefined && body.bcc === undefined) return onlyOne(to);
   const recipients: Recipients = { all: [], to: [], cc: [] };
   const seen = new Set<string>();
   for (const role of ROLES) {
-    for (const address of role === 'to' ? to : readAddresses(body[role], role, faults)) {
+    for (const address of role === 'to' ? to : readAddresses(body[role], role, issues)) {
       const key = sameAddressKey(address);
       if (seen.has(key)) continue;
       seen.add(key);
@@ -122,12 +122,12 @@ export function readRecipients(body: SendBody, faults: Fault[]): Recipients {
       if (role !== 'bcc') recipients[role].push(address);
     }
   }
-  if (recipients.all.length === 0 && faults.length === before) {
-    faults.push({ field: 'to', message: 'is required: give at least one recipient in to, cc or bcc' });
+  if (recipients.all.length === 0 && issues.length === before) {
+    issues.push({ field: 'to', message: 'is required: give at least one recipient in to, cc or bcc' });
   }
   if (recipients.all.length > MAX_RECIPIENTS) {
     const message = `has ${recipients.all.length} recipients together with cc and bcc; at most ${MAX_RECIPIENTS} are allowed`;
-    faults.push({ field: 'to', message });
+    issues.push({ field: 'to', message });
   }
   return recipients;
 }

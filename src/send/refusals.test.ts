@@ -1,4 +1,4 @@
-/** What POST /send refuses: every field, every fault at once, and in the order in which a request is judged. */
+/** What POST /send refuses: every field, every issue at once, and in the order in which a request is judged. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
@@ -123,10 +123,10 @@ test('every field is judged, and named where it is at fault', async (t) => {
     const { code, details } = await refused({ ...GOOD, ...change });
     assert.equal(code, 'INVALID_REQUEST', `${field}: ${JSON.stringify(change).slice(0, 80)}`);
     assert.ok(
-      details.some((fault) => fault.field === field),
+      details.some((issue) => issue.field === field),
       `${field} is not among ${JSON.stringify(details)}`,
     );
-    for (const fault of details) assert.ok(fault.message.length > 5);
+    for (const issue of details) assert.ok(issue.message.length > 5);
   }
   t.diagnostic(`${REFUSED.length} requests`);
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), [], 'nothing was stored');
@@ -193,7 +193,7 @@ test('line breaks, NUL and their kin are refused in every value bound for a head
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), []);
 });
 
-test('every fault is listed, not only the first', async () => {
+test('every issue is listed, not only the first', async () => {
   const { details } = await refused({
     from: 'x',
     to: ['a', 'b'],
@@ -202,7 +202,7 @@ test('every fault is listed, not only the first', async () => {
     tags: [],
   });
   assert.deepEqual(
-    details.map((fault) => fault.field),
+    details.map((issue) => issue.field),
     ['from', 'to[0]', 'to[1]', 'headers.To', 'attachments[0].content', 'subject', 'html'],
   );
   const besideMalformed: [change: Record<string, unknown>, fields: string[]][] = [
@@ -247,7 +247,7 @@ test('every fault is listed, not only the first', async () => {
     ],
   ];
   for (const [change, fields] of besideMalformed) {
-    const named = (await refused({ ...GOOD, ...change })).details.map((fault) => fault.field);
+    const named = (await refused({ ...GOOD, ...change })).details.map((issue) => issue.field);
     assert.deepEqual(named, fields, JSON.stringify(change));
   }
 });
@@ -268,7 +268,7 @@ test('a key that is given twice is told once, and seems to be missing nowhere', 
   for (const [body, fields] of bodies) {
     const { details } = await refused(body);
     assert.deepEqual(
-      details.map((fault) => fault.field),
+      details.map((issue) => issue.field),
       fields,
       body,
     );
@@ -280,18 +280,18 @@ test('templates that do not parse are named beside everything else', async () =>
   const { code, details } = await refused(broken);
   assert.equal(code, 'INVALID_REQUEST');
   assert.deepEqual(
-    [...new Set(details.map((fault) => fault.field))],
+    [...new Set(details.map((issue) => issue.field))],
     ['tags[0]', 'to', 'html', 'text'],
     JSON.stringify(details),
   );
-  assert.equal(details.find((fault) => fault.field === 'text')?.line, 1);
+  assert.equal(details.find((issue) => issue.field === 'text')?.line, 1);
   const literal = await refused({ ...broken, render: false });
   assert.deepEqual(
-    literal.details.map((fault) => fault.field),
+    literal.details.map((issue) => issue.field),
     ['tags[0]', 'to'],
   );
   const entries = await refused({ ...GOOD, metadata: { a: 1, b: 'x\u0007' }, headers: { 'X-A': 1, 'X B': 'v' } });
-  assert.deepEqual(entries.details.map((fault) => fault.field).sort(), [
+  assert.deepEqual(entries.details.map((issue) => issue.field).sort(), [
     'headers.X B',
     'headers.X-A',
     'metadata.a',
@@ -312,7 +312,7 @@ test('missing variables: refused with every name, left empty, or kept', async ()
   const failure = await refused(body);
   assert.equal(failure.code, 'TEMPLATE_VARIABLE_MISSING');
   assert.deepEqual(
-    failure.details.map((fault) => fault.field),
+    failure.details.map((issue) => issue.field),
     ['templateVariables.name', 'templateVariables.order.id'],
   );
   assert.match(failure.message, /render: false/);

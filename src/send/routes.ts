@@ -1,7 +1,7 @@
 /** POST /send and POST /send/batch on the HTTP surface. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Result } from '../base/result.ts';
-import { refuseWith } from '../http/rest-faults.ts';
+import { refuseWith } from '../http/rest-issues.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { createSend, type SendDependencies } from './accept.ts';
 import { sendBatch } from './batch.ts';
@@ -30,9 +30,9 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       read: () => request.json(),
       idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
       // A key's answer is none to a dry run, also where the query is at fault.
-      dryRun: request.query.dryRun ?? (request.inputFaults.length > 0 && /[?&]dryRun=/.test(request.url)),
+      dryRun: request.query.dryRun ?? (request.inputIssues.length > 0 && /[?&]dryRun=/.test(request.url)),
       isOneOfMany: false,
-      faults: read.ok ? request.inputFaults : [...request.inputFaults, ...read.failure.details],
+      issues: read.ok ? request.inputIssues : [...request.inputIssues, ...read.failure.details],
     });
     return result.ok ? answerOf(result.value) : result;
   };

@@ -4,6 +4,6 @@
 export { createSend, type SendDependencies } from './accept.ts';
 export { type Answer, type Claims, createClaims, createKeyedCalls, readKey } from './idempotency.ts';
 export { type Accepted, createTakeIn, type IntakeEmail } from './intake.ts';
-export { senderFault } from './sender.ts';
+export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';

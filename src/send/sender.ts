@@ -12,7 +12,7 @@ export type SendingCaller = Pick<Caller, 'account' | 'mode' | 'allowedSenders'>;
 export type IsVerified = (accountId: string, domain: string) => boolean | Promise<boolean>;
 
 /** SENDER_NOT_VERIFIED, or undefined when it may; without a promise where that is known already. */
-export function senderFault(
+export function senderFailure(
   { account, mode, allowedSenders }: SendingCaller,
   from: Address,
   isVerified: IsVerified,

@@ -121,10 +121,10 @@ test('a sender that is not verified is refused, except in the sandbox', async ()
   await idOf(submission({ header: foreign, caller: { account: rig.account, mode: 'sandbox', allowedSenders: [] } }));
   const { account } = rig;
   assert.equal(
-    (await submit.senderFault({ account, mode: 'live', allowedSenders: [] }, foreign.from))?.code,
+    (await submit.senderFailure({ account, mode: 'live', allowedSenders: [] }, foreign.from))?.code,
     'SENDER_NOT_VERIFIED',
   );
-  assert.equal(await submit.senderFault({ account, mode: 'sandbox', allowedSenders: [] }, foreign.from), undefined);
+  assert.equal(await submit.senderFailure({ account, mode: 'sandbox', allowedSenders: [] }, foreign.from), undefined);
 });
 
 test('X-Sandbox-Outcome is an order in the sandbox, judged there, and nothing in live mail', async () => {

@@ -5,7 +5,7 @@
  * blob that ends up unnamed is removed.
  */
 import { setTimeout } from 'node:timers/promises';
-import { type Failure, type Fault, invalid } from '../base/failure.ts';
+import { type Failure, type Issue, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
@@ -17,7 +17,7 @@ import { readOutcome } from './extra-headers.ts';
 import { type Answer, type Claims, hashBody, once, readKey } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
-import { type IsVerified, type SendingCaller, senderFault } from './sender.ts';
+import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
 /** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
@@ -58,7 +58,7 @@ export interface Submission {
 
 export interface Submit {
   /** Why this caller may not send from the address; undefined when it may. */
-  senderFault(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
+  senderFailure(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
   /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
   aheadMs(caller: Submission['caller']): number | Promise<number>;
   /**
@@ -76,7 +76,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const aheadOf: Submit['aheadMs'] = ({ account, mode }) => (mode === 'live' ? 0 : sandboxClock.aheadMs(account.id));
 
-  const faultOf: Submit['senderFault'] = (caller, from) => senderFault(caller, from, isVerified);
+  const issueOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
 
   /** Undefined in place of the id when another submission took the key meanwhile. */
   const store = async (
@@ -123,13 +123,13 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
     const { from, sender } = submission.mail;
-    let late = faultOf(submission.caller, from);
-    let fault = late instanceof Promise ? await late : late;
-    if (fault === undefined && sender !== undefined && sender.address !== from.address) {
-      late = faultOf(submission.caller, sender);
-      fault = late instanceof Promise ? await late : late;
+    let late = issueOf(submission.caller, from);
+    let issue = late instanceof Promise ? await late : late;
+    if (issue === undefined && sender !== undefined && sender.address !== from.address) {
+      late = issueOf(submission.caller, sender);
+      issue = late instanceof Promise ? await late : late;
     }
-    const orders = fault ? refuse(fault) : readOrders(submission);
+    const orders = issue ? refuse(issue) : readOrders(submission);
     if (!orders.ok) return orders;
     const { outcome, key } = orders.value;
     if (key !== undefined) return keyed(submission, outcome, key);
@@ -140,7 +140,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 
   return {
-    senderFault: faultOf,
+    senderFailure: issueOf,
     aheadMs: aheadOf,
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };
@@ -167,12 +167,12 @@ function firstMessageId(json: string): string {
 
 /** What the header asks of us. X-Sandbox-Outcome is without meaning in live mail, and dropped. */
 function readOrders({ caller, mail }: Submission): Result<{ outcome: string | undefined; key: string | undefined }> {
-  const faults: Fault[] = [];
+  const issues: Issue[] = [];
   const given = caller.mode === 'sandbox' ? mail.sandboxOutcome : undefined;
-  const outcome = given === undefined ? undefined : readOutcome(given, 'X-Sandbox-Outcome', faults);
+  const outcome = given === undefined ? undefined : readOutcome(given, 'X-Sandbox-Outcome', issues);
   const key = readKey(mail.idempotencyKey === undefined ? [] : [mail.idempotencyKey]);
-  if (!key.ok) faults.push(...key.failure.details);
-  if (faults.length > 0 || !key.ok) return refuse(invalid(faults));
+  if (!key.ok) issues.push(...key.failure.details);
+  if (issues.length > 0 || !key.ok) return refuse(invalid(issues));
   return ok({ outcome, key: key.value });
 }
 

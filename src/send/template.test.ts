@@ -71,7 +71,7 @@ test('a subject comes from somebody', async () => {
   const failure = await refused({ templateId: 'no subject' });
   assert.equal(failure.code, 'INVALID_REQUEST');
   assert.deepEqual(
-    failure.details.map((fault) => fault.field),
+    failure.details.map((issue) => issue.field),
     ['subject'],
   );
   assert.equal((await mailOf({ templateId: 'no subject', subject: 'own' })).subject, 'own');
@@ -81,7 +81,7 @@ test('an unknown template is not found, after form and sender are judged', async
   const unknown = await refused({ templateId: 'nobody' });
   assert.equal(unknown.code, 'NOT_FOUND');
   assert.deepEqual(
-    unknown.details.map((fault) => fault.field),
+    unknown.details.map((issue) => issue.field),
     ['templateId'],
   );
   await makeTemplate(rig.database, { accountId: 'acc_other', name: 'foreign', subject: 'x', text: 'x' });
@@ -118,14 +118,14 @@ test('declared variables: type, required, default, and those that may be without
   const wrong = await refused(use({ name: 1, nick: [], list: {}, count: '4', flag: 'true' }));
   assert.equal(wrong.code, 'INVALID_REQUEST');
   assert.deepEqual(
-    wrong.details.map((fault) => fault.field),
+    wrong.details.map((issue) => issue.field),
     ['name', 'nick', 'list', 'count', 'flag'].map((name) => `templateVariables.${name}`),
   );
   for (const missingVariables of ['error', 'empty', 'keep']) {
     const missing = await refused(use({ nick: 'x' }, { missingVariables }));
     assert.equal(missing.code, 'TEMPLATE_VARIABLE_MISSING', missingVariables);
     assert.deepEqual(
-      missing.details.map((fault) => fault.field),
+      missing.details.map((issue) => issue.field),
       ['templateVariables.name'],
     );
     assert.match(missing.message, /render: false/);
@@ -137,7 +137,7 @@ test('a required variable that is not printed is missing too, each named once', 
   await makeTemplate(rig.database, { name: 'required', subject: 's', text: '{{ b }}', variables });
   const missing = await refused({ templateId: 'required' });
   assert.deepEqual(
-    missing.details.map((fault) => fault.field),
+    missing.details.map((issue) => issue.field),
     ['templateVariables.a', 'templateVariables.b'],
   );
   assert.match(missing.message, /^The variables a, b have no value\. Give them in/);
@@ -148,7 +148,7 @@ test('a required variable that is not printed is missing too, each named once', 
     const still = await refused({ templateId: 'required', missingVariables });
     assert.equal(still.code, 'TEMPLATE_VARIABLE_MISSING');
     assert.deepEqual(
-      still.details.map((fault) => fault.field),
+      still.details.map((issue) => issue.field),
       ['templateVariables.a'],
     );
   }
@@ -164,7 +164,7 @@ test('a template that has outgrown the limits within its layout is refused, lite
     const failure = await refused({ templateId: 'inside', render });
     assert.equal(failure.code, 'TEMPLATE_INVALID');
     assert.deepEqual(
-      failure.details.map((fault) => fault.field),
+      failure.details.map((issue) => issue.field),
       ['html'],
     );
   }
@@ -234,7 +234,7 @@ test('values are not expanded, and reach nothing that was not given', async () =
     templateVariables: { a: 'x\r\nBcc: y@example.com' },
   });
   assert.deepEqual(
-    injected.details.map((fault) => fault.field),
+    injected.details.map((issue) => issue.field),
     ['subject'],
   );
 });

@@ -44,8 +44,8 @@ export async function applyTemplate(
   if (!mail.render) return ok({ ...whole, template });
   const others = accountVariables(sender.account.settings.variables);
   others[UNSUBSCRIBE_VARIABLE] = '';
-  const { variables, optional, missing, faults } = settleDeclared(found.declared, mail.variables, others);
-  if (faults.length > 0) return refuse(invalid(faults));
+  const { variables, optional, missing, issues } = settleDeclared(found.declared, mail.variables, others);
+  if (issues.length > 0) return refuse(invalid(issues));
   return ok({ ...whole, variables, template: { ...template, optional, missing } });
 }
 

@@ -74,7 +74,7 @@ test('what is refused is not filled in, and leaves room for others too', async (
     },
   });
   try {
-    // Parsing each takes a while; the tag at the end is the fault.
+    // Parsing each takes a while; the tag at the end is the issue.
     const html = '<b>{{ a }}</b>'.repeat(3_000);
     const messages = Array.from({ length: 60 }, (_, i) => ({ ...GOOD, to: 'nobody', html: `${i}${html}{% if %}` }));
     const turns = await turnsOfOthers(async () => {

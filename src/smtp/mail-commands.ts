@@ -72,7 +72,7 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
   }
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
-  const fault = services.submit.senderFault(login.caller, from);
+  const fault = services.submit.senderFailure(login.caller, from);
   const ahead = services.submit.aheadMs(login.caller);
   const proceed = (found: Awaited<typeof fault>, aheadMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));

@@ -11,11 +11,11 @@ export function cleanReply(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, '?').slice(0, LONGEST);
 }
 
-/** The reply for a refusal of the catalogue, with its first fault named. */
+/** The reply for a refusal of the catalogue, with its first issue named. */
 export function replyFor(failure: Failure): string {
-  const [fault] = failure.details;
-  const isNamed = fault !== undefined && failure.code === 'INVALID_REQUEST';
-  return `${catalogue[failure.code].smtp} ${isNamed ? `${fault.field} ${fault.message}` : failure.message}`;
+  const [issue] = failure.details;
+  const isNamed = issue !== undefined && failure.code === 'INVALID_REQUEST';
+  return `${catalogue[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
 }
 
 export const BUSY = '451 4.3.2 the service cannot take mail right now; try again later';

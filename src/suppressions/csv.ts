@@ -6,14 +6,14 @@
  */
 import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
-import { type Fault, firstFault, invalid } from '../base/failure.ts';
+import { firstIssue, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { turn } from '../base/turns.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
 
-const MAX_FAULTS = 100;
+const MAX_ISSUES = 100;
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
 
@@ -27,7 +27,7 @@ interface CsvLine {
   cells: string[];
 }
 
-/** Lines of cells; empty lines are left out. A fault when a quote is not closed. */
+/** Lines of cells; empty lines are left out. An issue when a quote is not closed. */
 function readCsv(text: string): { lines: CsvLine[] } | { unclosedAt: number } {
   const lines: CsvLine[] = [];
   let cells: string[] = [];
@@ -114,20 +114,20 @@ export async function readSuppressions(
   const lines = columns.named ? rest : read.lines;
   if (lines.length > MAX_LINES)
     return refuse(invalid([{ field: '', message: `must hold at most ${MAX_LINES} lines` }]));
-  const faults: Fault[] = [];
+  const issues: Issue[] = [];
   const found = new Map<string, Suppression>();
   let passedOver = 0;
   for (const line of lines) {
     const wait = turn();
     if (wait) await wait;
     const one = readLine(line, columns, nowMs);
-    if (typeof one === 'string') faults.push({ field: `line ${line.number}`, message: one });
+    if (typeof one === 'string') issues.push({ field: `line ${line.number}`, message: one });
     else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) passedOver += 1;
     else found.set(one.email, one);
   }
-  if (faults.length > 0) {
-    const message = `${faults.length} of ${lines.length} lines are not valid and nothing was imported: ${firstFault(faults)}.`;
-    return refuse(invalid(faults.slice(0, MAX_FAULTS), message));
+  if (issues.length > 0) {
+    const message = `${issues.length} of ${lines.length} lines are not valid and nothing was imported: ${firstIssue(issues)}.`;
+    return refuse(invalid(issues.slice(0, MAX_ISSUES), message));
   }
   return ok({ suppressions: [...found.values()], passedOver });
 }

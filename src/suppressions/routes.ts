@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
@@ -65,26 +65,26 @@ const listOf = (caller: Caller): ListOf => ({ accountId: caller.account.id, mode
 
 type NewSuppression = Static<typeof newSuppression>;
 
-function emailFault(email: string): string | undefined {
+function emailIssue(email: string): string | undefined {
   const address = parseAddress(email);
   if (!address.ok) return address.reason;
   return address.value.name === '' ? undefined : 'has a display name; give the bare address';
 }
 
 /** What is wrong with fields that fit the schema. */
-function faultsOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number): Fault[] {
-  const faults: Fault[] = [];
-  const fault = email === undefined ? undefined : emailFault(email);
-  if (fault !== undefined) faults.push({ field: 'email', message: fault });
+function issuesOf({ email, expiresAt }: Partial<NewSuppression>, nowMs: number): Issue[] {
+  const issues: Issue[] = [];
+  const issue = email === undefined ? undefined : emailIssue(email);
+  if (issue !== undefined) issues.push({ field: 'email', message: issue });
   if (expiresAt !== undefined && isoTimeMs(expiresAt) <= nowMs)
-    faults.push({ field: 'expiresAt', message: 'must lie in the future' });
-  return faults;
+    issues.push({ field: 'expiresAt', message: 'must lie in the future' });
+  return issues;
 }
 
 function readNew(request: NewSuppression, nowMs: number): Result<Suppression> {
-  const faults = faultsOf(request, nowMs);
+  const issues = issuesOf(request, nowMs);
   const address = parseAddress(request.email);
-  if (!address.ok || faults.length > 0) return refuse(invalid(faults));
+  if (!address.ok || issues.length > 0) return refuse(invalid(issues));
   return ok({
     email: sameAddressKey(address.value),
     reason: request.reason ?? 'manual',
@@ -171,7 +171,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       description:
         'Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.',
       body: newSuppression,
-      judgeRest: (fields) => faultsOf(fields, clock.now()),
+      checkRest: (fields) => issuesOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
       handle: async (request) => {
         const read = readNew(request.body, clock.now());

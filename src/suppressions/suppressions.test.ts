@@ -138,7 +138,7 @@ test('an address that looks like a formula is no formula in the export, and come
   assert.equal((await call('POST', '/suppressions/import', { ...live, csv: '=1+1@x.example\n' })).body.skipped, 1);
 });
 
-test('faults are all named', async (t) => {
+test('issues are all named', async (t) => {
   const { call, live } = await setup(t);
   const bad = { email: 'no address', expiresAt: '2020-01-01T00:00:00Z' };
   const refused = await call('POST', '/suppressions', { ...live, json: bad });

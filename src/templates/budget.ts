@@ -13,7 +13,7 @@ const MAX_MADE = 10_000_000;
 /** Items of a range, and of a list that a filter takes or makes. */
 export const MAX_ITEMS = 10_000;
 
-/** Ends a rendering that writes more; fault.ts makes a sentence of it. */
+/** Ends a rendering that writes more; issue.ts makes a sentence of it. */
 export class TooMuchText extends Error {}
 
 /** Ends a rendering with a sentence of its own, the end of one that starts with the name of the part. */

@@ -3,7 +3,7 @@
  * with the values of a send. A value of another type is refused; a default stands in where none is given; a required
  * one without a value is missing whatever `missingVariables` says; any other may be without a value and prints nothing.
  */
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import type { DeclaredVariable, VariableType } from './template.ts';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/;
@@ -27,32 +27,32 @@ function isOfType(value: unknown, type: VariableType): boolean {
 export type Declaration = Partial<DeclaredVariable> | undefined;
 
 /** What is wrong with declarations besides what their schema says. */
-export function declarationFaults(declared: readonly Declaration[]): Fault[] {
-  const faults: Fault[] = [];
+export function declarationIssues(declared: readonly Declaration[]): Issue[] {
+  const issues: Issue[] = [];
   const seen = new Set<string>();
   let defaults = 0;
   for (const [index, one] of declared.entries()) {
     if (one === undefined) continue;
     const field = `variables[${index}]`;
-    const message = one.name === undefined ? undefined : nameFault(one.name, seen);
-    if (message !== undefined) faults.push({ field: `${field}.name`, message });
+    const message = one.name === undefined ? undefined : nameIssue(one.name, seen);
+    if (message !== undefined) issues.push({ field: `${field}.name`, message });
     if (one.default === undefined) continue;
     if (one.type !== undefined && !isOfType(one.default, one.type)) {
-      faults.push({ field: `${field}.default`, message: `must be ${ARTICLES[one.type]}, as its type says` });
+      issues.push({ field: `${field}.default`, message: `must be ${ARTICLES[one.type]}, as its type says` });
     }
     defaults += JSON.stringify(one.default).length;
   }
   if (defaults > MAX_DEFAULT_LENGTH) {
-    faults.push({
+    issues.push({
       field: 'variables',
       message: `have defaults of more than ${MAX_DEFAULT_LENGTH} characters together`,
     });
   }
-  return faults;
+  return issues;
 }
 
 /** Notes the name as seen. */
-function nameFault(name: string, seen: Set<string>): string | undefined {
+function nameIssue(name: string, seen: Set<string>): string | undefined {
   if (!NAME.test(name) || name === '__proto__')
     return 'must be letters, digits, _ and -, not beginning with a digit or -, at most 100';
   if (seen.has(name)) return 'is declared twice';
@@ -69,7 +69,7 @@ export interface Settled {
   /** Names that are required and have no value. */
   missing: string[];
   /** Values of another type than the declared one. */
-  faults: Fault[];
+  issues: Issue[];
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -80,17 +80,17 @@ export function settleDeclared(
   given: Readonly<Record<string, unknown>>,
   accountVariables: Readonly<Record<string, unknown>>,
 ): Settled {
-  if (declared.length === 0) return { variables: given, optional: NONE, missing: [], faults: [] };
+  if (declared.length === 0) return { variables: given, optional: NONE, missing: [], issues: [] };
   const variables: Record<string, unknown> = { ...given };
   const optional = new Set<string>();
   const missing: string[] = [];
-  const faults: Fault[] = [];
+  const issues: Issue[] = [];
   for (const one of declared) {
     const value = Object.hasOwn(given, one.name) ? given[one.name] : undefined;
     if (value !== undefined && value !== null) {
       if (isOfType(value, one.type)) continue;
       const message = `must be ${ARTICLES[one.type]}, as the template declares it`;
-      faults.push({ field: `templateVariables.${one.name}`, message });
+      issues.push({ field: `templateVariables.${one.name}`, message });
       continue;
     }
     if (Object.hasOwn(accountVariables, one.name)) {
@@ -100,5 +100,5 @@ export function settleDeclared(
     else if (one.required) missing.push(one.name);
     else optional.add(one.name);
   }
-  return { variables, optional, missing, faults };
+  return { variables, optional, missing, issues };
 }

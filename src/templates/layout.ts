@@ -4,7 +4,7 @@
  * value is ever expanded again. A layout has no layout of its own; its subject is not used. A layout may repeat its place: what
  * would be longer than a source may be is refused by its length, and never made.
  */
-import { type Fault, failure } from '../base/failure.ts';
+import { failure, type Issue } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { MAX_SOURCE_LENGTH } from './parse.ts';
 import type { TemplateContent } from './template.ts';
@@ -35,18 +35,18 @@ export type Sources = Pick<TemplateContent, 'subject' | 'html' | 'text'>;
  * that would be too long.
  */
 export function inLayout(content: Sources, layout: Sources): Result<Sources> {
-  const faults: Fault[] = [];
+  const issues: Issue[] = [];
   const within = (part: 'html' | 'text'): string | null => {
     const [own, around] = [content[part], layout[part]];
     if (own === null || !hasSlot(around)) return own;
     const filled = fillSlot(around!, own);
     const message = `is more than ${MAX_SOURCE_LENGTH} characters long within its layout`;
-    if (filled === undefined) faults.push({ field: part, message });
+    if (filled === undefined) issues.push({ field: part, message });
     return filled ?? null;
   };
   const sources = { subject: content.subject, html: within('html'), text: within('text') };
-  if (faults.length === 0) return ok(sources);
-  const names = faults.map((fault) => fault.field).join(', ');
+  if (issues.length === 0) return ok(sources);
+  const names = issues.map((issue) => issue.field).join(', ');
   const message = `The ${names} cannot be used within the layout; make it, or the layout, shorter.`;
-  return refuse(failure('TEMPLATE_INVALID', { details: faults, message }));
+  return refuse(failure('TEMPLATE_INVALID', { details: issues, message }));
 }

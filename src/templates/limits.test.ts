@@ -41,8 +41,8 @@ function endsAtTheBound(): void {
     literally: { text: `{% for i in (1..9000) %}${long('x')}{% endfor %}` },
     captured: { text: `{% capture c %}{% for i in (1..9000) %}${long('x')}{% endfor %}{% endcapture %}{{ c.size }}` },
   })) {
-    const [fault, ...more] = refused(mail);
-    assert.match(fault!.message, /^makes too much text: more than 10000000 characters|^takes longer than 50 ms/, name);
+    const [issue, ...more] = refused(mail);
+    assert.match(issue!.message, /^makes too much text: more than 10000000 characters|^takes longer than 50 ms/, name);
     assert.deepEqual(more, [], name);
   }
 }
@@ -50,14 +50,14 @@ function endsAtTheBound(): void {
 test('all parts count together, and a rendering at the bound is made', () => {
   const variables = { a: 'x'.repeat(MAX_OUTPUT_LENGTH / 2 - 10), b: 'y'.repeat(10) };
   assert.equal(fill({ html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables }).ok, true);
-  const faults = refused({ subject: '{{b}}', html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables });
+  const issues = refused({ subject: '{{b}}', html: '{{a}}{{b}}', text: '{{a}}{{b}}', variables });
   assert.deepEqual(
-    faults.map((fault) => fault.field),
+    issues.map((issue) => issue.field),
     ['text'],
   );
   const derived = refused({ html: '{{a}}{{a}}'.repeat(1), subject: '{{b}}', variables });
   assert.deepEqual(
-    derived.map((fault) => fault.field),
+    derived.map((issue) => issue.field),
     ['html'],
   );
 });
@@ -78,8 +78,8 @@ test('plain variables are under the time limit too', () => {
 test('the time limit met outside of any block is told like one within', () => {
   const list = Array.from({ length: 300 }, (_, x) => ({ x }));
   const tag = '{{ a | map: "x" | uniq | size }}{{ a | map: "x" | sort | join | size }}';
-  const [fault] = refused({ text: tag.repeat(480), variables: { a: list } });
-  assert.match(fault!.message, /takes longer than 50 ms|makes too much text/);
+  const [issue] = refused({ text: tag.repeat(480), variables: { a: list } });
+  assert.match(issue!.message, /takes longer than 50 ms|makes too much text/);
   const [slow] = refused({ text: '{{ a | sort: "x" | first | size }}'.repeat(1_000), variables: { a: list } });
   assert.match(slow!.message, /takes longer than 50 ms|makes too much text/);
 });

@@ -13,8 +13,8 @@ import {
   type TopLevelToken,
   TypeGuards,
 } from 'liquidjs';
-import type { Fault } from '../base/failure.ts';
-import { LimitError, parseFault } from './fault.ts';
+import type { Issue } from '../base/failure.ts';
+import { LimitError, parseIssue } from './issue.ts';
 import { createLiquid } from './language.ts';
 import { type Kind, MailOutput, UNSUBSCRIBE_VARIABLE } from './output.ts';
 import { createRecent } from './recent.ts';
@@ -46,7 +46,7 @@ export interface MailTemplate {
   namesLink: boolean;
 }
 
-export type ParseResult = { ok: true; value: MailTemplate } | { ok: false; fault: Omit<Fault, 'field'> };
+export type ParseResult = { ok: true; value: MailTemplate } | { ok: false; issue: Omit<Issue, 'field'> };
 
 class MailParser extends Parser {
   readonly #liquid: Liquid;
@@ -164,7 +164,7 @@ export function parseUnremembered(source: string, kind: Kind): ParseResult {
     const namesLink = source.includes(UNSUBSCRIBE_VARIABLE);
     return { ok: true, value: { kind, templates, weight, pieces: piecesOf(templates), derived: undefined, namesLink } };
   } catch (error) {
-    return { ok: false, fault: parseFault(error) };
+    return { ok: false, issue: parseIssue(error) };
   }
 }
 

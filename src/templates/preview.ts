@@ -2,11 +2,11 @@
  * What a template would say with these values, without sending anything: variables without a value are listed and left
  * empty, as a dry run does. The unsubscribe link is one that leads nowhere, since there is no recipient.
  */
-import { failure, firstFault, invalid } from '../base/failure.ts';
+import { failure, firstIssue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { accountVariables } from './account-variables.ts';
 import { settleDeclared } from './declared.ts';
-import { filledSubjectFault } from './judge.ts';
+import { filledSubjectIssue } from './judge.ts';
 import type { Sources } from './layout.ts';
 import { UNSUBSCRIBE_VARIABLE } from './output.ts';
 import type { ParsedParts, Rendered, ToRender } from './render.ts';
@@ -41,7 +41,7 @@ export function preview(
   const variables = accountVariables(deps.ownVariables);
   variables[UNSUBSCRIBE_VARIABLE] = `<a href="${deps.unsubscribeUrl}">Unsubscribe</a>`;
   const settled = settleDeclared(template.declared, given, variables);
-  if (settled.faults.length > 0) return refuse(invalid(settled.faults));
+  if (settled.issues.length > 0) return refuse(invalid(settled.issues));
   const { subject, html, text, parsed } = template;
   const rendered = deps.render({
     subject: subject ?? undefined,
@@ -57,13 +57,13 @@ export function preview(
   if (!rendered.ok) {
     if (rendered.failure.code !== 'TEMPLATE_INVALID') return rendered;
     const { details } = rendered.failure;
-    const message = `The template cannot be filled in with these values: ${firstFault(details)}.`;
+    const message = `The template cannot be filled in with these values: ${firstIssue(details)}.`;
     return refuse(failure('TEMPLATE_INVALID', { details, message }));
   }
   const { value } = rendered;
-  const fault = value.subject === undefined ? undefined : filledSubjectFault(value.subject);
-  if (fault !== undefined) {
-    return refuse(invalid([{ field: 'subject', message: `${fault}, with its variables filled in` }]));
+  const issue = value.subject === undefined ? undefined : filledSubjectIssue(value.subject);
+  if (issue !== undefined) {
+    return refuse(invalid([{ field: 'subject', message: `${issue}, with its variables filled in` }]));
   }
   return ok({
     subject: value.subject ?? null,

@@ -1,17 +1,17 @@
 /**
  * Fills subject, html and text with variables. Content with neither `{{` nor `{%` passes untouched. The same names and values
- * always give the same result; values are never expanded again. Every fault of all three parts is reported, not the first.
+ * always give the same result; values are never expanded again. Every issue of all three parts is reported, not the first.
  *
  * Text that is missing beside html is derived from it. Where the html only prints variables, its source is turned into a
  * text template once, with marks in the place of the variables, and then filled in like any other: turning html into text
  * costs a hundred times what filling in does. Otherwise the text is made from the rendered html.
  */
-import { type Failure, type Fault, failure, firstFault, invalid } from '../base/failure.ts';
+import { type Failure, failure, firstIssue, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { Budget } from './budget.ts';
 import { MailContext, type Report } from './context.ts';
 import { drive } from './drive.ts';
-import { parseFault } from './fault.ts';
+import { parseIssue } from './issue.ts';
 import type { Kind, MailOutput } from './output.ts';
 import { isTemplate, liquidFor, type MailTemplate, type ParseResult, parseTemplate } from './parse.ts';
 import { createRecent, type Recent } from './recent.ts';
@@ -133,18 +133,18 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
 
   return (mail) => {
     const report = new OneRendering(mail, reduced, htmlToText);
-    const filling: Filling = { mail, report, faults: [] };
-    const { faults } = filling;
+    const filling: Filling = { mail, report, issues: [] };
+    const { issues } = filling;
     const rendered: Rendered = { subject: undefined, html: undefined, text: undefined, missing: [] };
     if (mail.subject !== undefined) rendered.subject = fillSource(mail.subject, 'subject', filling);
     if (mail.html !== undefined) rendered.html = fillSource(mail.html, 'html', filling);
     if (mail.text !== undefined) rendered.text = fillSource(mail.text, 'text', filling);
-    else if (mail.html !== undefined && mail.deriveText && faults.length === 0) {
+    else if (mail.html !== undefined && mail.deriveText && issues.length === 0) {
       // Html without any words, such as a single picture, goes without a text part.
       rendered.text = derivedText(mail.html, rendered.html!, filling) || undefined;
     }
-    if (faults.length > 0)
-      return refuse(failure('TEMPLATE_INVALID', { details: faults, message: templateMessage(faults) }));
+    if (issues.length > 0)
+      return refuse(failure('TEMPLATE_INVALID', { details: issues, message: templateMessage(issues) }));
     if (report.objects !== undefined) return refuse(objectFailure(report.objects));
     if (report.missing !== undefined) rendered.missing = [...report.missing];
     return ok(rendered);
@@ -155,29 +155,29 @@ export function createRender(htmlToText: (html: string) => string): (mail: ToRen
 interface Filling {
   mail: Values;
   report: Report;
-  faults: Fault[];
+  issues: Issue[];
 }
 
 function fillSource(source: string, field: keyof ParsedParts, filling: Filling): string {
   if (!isTemplate(source)) return source;
   const parsed = parsedOf(source, field === 'html' ? 'html' : 'text', filling.mail.parsed?.[field]);
   if (parsed.ok) return fillTemplate(field, { template: parsed.value, pieces: parsed.value.pieces }, filling);
-  filling.faults.push({ field, ...parsed.fault });
+  filling.issues.push({ field, ...parsed.issue });
   return '';
 }
 
 type Pieces = readonly (string | MailOutput)[];
 
-/** The text of a part, or a fault when it goes beyond what a rendering may cost. */
+/** The text of a part, or an issue when it goes beyond what a rendering may cost. */
 function fillTemplate(
   field: keyof ParsedParts,
   { template, pieces }: { template: MailTemplate; pieces: Pieces | undefined },
-  { mail, report, faults }: Filling,
+  { mail, report, issues }: Filling,
 ): string {
   try {
     return pieces === undefined ? fillWithLiquid(template, mail, report) : fillPieces(pieces, mail, report);
   } catch (error) {
-    faults.push({ field, ...parseFault(error) });
+    issues.push({ field, ...parseIssue(error) });
     return '';
   }
 }
@@ -214,12 +214,12 @@ function fillPieces(pieces: Pieces, values: Values, report: Report): string {
 /** Marks in the place of variables while html is turned into text: two characters of private use around a number. */
 const MARK = /\ue000(\d+)\ue001/;
 
-/** Empty with a fault when the rendering has taken its time already. */
+/** Empty with an issue when the rendering has taken its time already. */
 function derivedText(source: string, html: string, filling: Filling): string {
   try {
     return deriveText(source, html, filling);
   } catch (error) {
-    filling.faults.push({ field: 'html', ...parseFault(error) });
+    filling.issues.push({ field: 'html', ...parseIssue(error) });
     return '';
   }
 }
@@ -251,8 +251,8 @@ function derivePieces(pieces: Pieces, report: Report): (string | MailOutput)[] |
   return derived;
 }
 
-function templateMessage(faults: readonly Fault[]): string {
-  return `The ${faults.map((fault) => fault.field).join(', ')} cannot be used as a template: ${firstFault(faults)}. Fix it, or send it literally with render: false.`;
+function templateMessage(issues: readonly Issue[]): string {
+  return `The ${issues.map((issue) => issue.field).join(', ')} cannot be used as a template: ${firstIssue(issues)}. Fix it, or send it literally with render: false.`;
 }
 
 function objectFailure(names: ReadonlySet<string>): Failure {

@@ -130,7 +130,7 @@ test('what does not parse is refused with its place, and nothing is stored', asy
     'TEMPLATE_INVALID',
   );
   assert.deepEqual(
-    error.details.map((fault) => [fault.field, fault.line, fault.column]),
+    error.details.map((issue) => [issue.field, issue.line, issue.column]),
     [
       ['subject', 1, 3],
       ['html', 2, 3],
@@ -156,13 +156,13 @@ test('what is too much is refused with its place too', async () => {
   for (const [html, line, column] of tooMuch) {
     const error = await refused(api.post('/templates', { name: 'much', html }), 400, 'TEMPLATE_INVALID');
     assert.deepEqual(
-      error.details.map((fault) => [fault.field, fault.line, fault.column]),
+      error.details.map((issue) => [issue.field, issue.line, issue.column]),
       [['html', line, column]],
     );
   }
 });
 
-test('every fault of form is named', async () => {
+test('every issue of form is named', async () => {
   const error = await refused(
     api.post('/templates', {
       name: 'tpl_',

@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, type Fault, failure } from '../base/failure.ts';
+import { type Failure, failure, type Issue } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pause, turn } from '../base/turns.ts';
@@ -28,7 +28,7 @@ import {
   versionSchema,
 } from './bodies.ts';
 import type { Declaration } from './declared.ts';
-import { contentFaults, emptyFaults, judgeContent, judgeSources, nameFaults } from './judge.ts';
+import { contentIssues, emptyIssues, judgeContent, judgeSources, nameIssues } from './judge.ts';
 import { hasSlot, inLayout } from './layout.ts';
 import { preview } from './preview.ts';
 import type { Rendered, ToRender } from './render.ts';
@@ -161,17 +161,17 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
   return answer(templateBody(written.template));
 }
 
-/** Faults of a template's fields that fit the schema where others do not. */
-function restFaults(
+/** Issues of a template's fields that fit the schema where others do not. */
+function restIssues(
   fields: Partial<TemplateRequest>,
   malformed: ReadonlySet<string>,
   rest: Readonly<Record<string, unknown>>,
-): Fault[] {
+): Issue[] {
   const content = contentOf(fields);
   return [
-    ...(fields.name === undefined ? [] : nameFaults(fields.name)),
-    ...(malformed.has('text') ? [] : emptyFaults(content)),
-    ...contentFaults({ ...content, variables: variablesLeft(content, rest) }),
+    ...(fields.name === undefined ? [] : nameIssues(fields.name)),
+    ...(malformed.has('text') ? [] : emptyIssues(content)),
+    ...contentIssues({ ...content, variables: variablesLeft(content, rest) }),
   ];
 }
 
@@ -205,7 +205,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     auth: 'key',
     body: templateRequest,
     maxBodyBytes: MAX_TEMPLATE_BYTES,
-    judgeRest: restFaults,
+    checkRest: restIssues,
   } as const;
   return [
     defineRoute({
@@ -322,9 +322,9 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Preview what is not saved yet',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,
-      judgeRest: (fields, _, rest) => {
+      checkRest: (fields, _, rest) => {
         const content = contentOf(fields);
-        return contentFaults({ ...content, variables: variablesLeft(content, rest) });
+        return contentIssues({ ...content, variables: variablesLeft(content, rest) });
       },
       maxBodyBytes: MAX_TEMPLATE_BYTES,
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],

@@ -169,7 +169,7 @@ test('a call of a function is not a template', () => {
 test('every faulty part is named', () => {
   const failure = refused({ subject: '{{', html: '{% if %}', text: '{{ a b }}' });
   assert.deepEqual(
-    failure.details.map((fault) => fault.field),
+    failure.details.map((issue) => issue.field),
     ['subject', 'html', 'text'],
   );
 });

@@ -86,7 +86,7 @@ test('an endpoint is made, shown, replaced and removed; its secret is shown once
   }
 });
 
-test('every fault of a body is named with its field', async () => {
+test('every issue of a body is named with its field', async () => {
   const bad: [Record<string, unknown>, string][] = [
     [{ ...known, url: 'ftp://x.example/' }, 'url'],
     [{ ...known, url: 'http://user:pass@8.8.8.8/' }, 'url'],
@@ -107,7 +107,7 @@ test('every fault of a body is named with its field', async () => {
     assert.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`);
     assert.equal(answer.body.error.details[0].field, field, answer.text);
   }
-  // Control: the same address without the fault is taken.
+  // Control: the same address without the issue is taken.
   assert.equal((await api.post('/webhooks', { ...known, url: 'http://8.8.8.8/' })).status, 201);
 });
 
@@ -150,7 +150,7 @@ test('a test event is signed, sent at once and answered; rotation shows the new 
   }
 });
 
-test('every fault is named, also where some fields do not fit', async () => {
+test('every issue is named, also where some fields do not fit', async () => {
   const body = { url: 'ftp://x.example/', events: ['Nothing'], color: 'red', secret: 'whsec_short' };
   const refused = await api.post('/webhooks', body);
   assert.equal(refused.status, 400);

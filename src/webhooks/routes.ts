@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { type Fault, failure, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { open, seal } from '../base/seal.ts';
@@ -15,7 +15,7 @@ import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
-import { shapeFault } from '../net/check-url.ts';
+import { urlIssue } from '../net/check-url.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import { deliveryBody, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
@@ -116,22 +116,22 @@ function keyOf(request: Request<unknown>): EndpointKey {
 
 /** Judges what a schema cannot: where the address leads, and whether the secret is one. */
 async function judgeFields(deps: WebhookRouteDeps, fields: Static<typeof endpointFields>): Promise<Result<undefined>> {
-  const faults: Fault[] = [];
+  const issues: Issue[] = [];
   const refused = await deps.checkUrl(fields.url);
-  if (refused !== undefined) faults.push({ field: 'url', message: refused });
-  faults.push(...secretFaults(fields));
-  return faults.length === 0 ? ok(undefined) : refuse(invalid(faults));
+  if (refused !== undefined) issues.push({ field: 'url', message: refused });
+  issues.push(...secretIssues(fields));
+  return issues.length === 0 ? ok(undefined) : refuse(invalid(issues));
 }
 
-function secretFaults({ secret }: { secret?: string }): Fault[] {
+function secretIssues({ secret }: { secret?: string }): Issue[] {
   if (secret === undefined || secretKeyOf(secret)) return [];
   return [{ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' }];
 }
 
-/** Faults of fields that fit the schema where others do not; where the address leads is not looked up then. */
-function restFaults(fields: Partial<Static<typeof endpointFields>>): Fault[] {
-  const url = fields.url === undefined ? undefined : shapeFault(fields.url);
-  return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretFaults(fields)];
+/** Issues of fields that fit the schema where others do not; where the address leads is not looked up then. */
+function restIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
+  const url = fields.url === undefined ? undefined : urlIssue(fields.url);
+  return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretIssues(fields)];
 }
 
 /** Whether the endpoint has this secret already: giving it again rotates nothing. */
@@ -183,7 +183,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Register a webhook',
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
-      judgeRest: restFaults,
+      checkRest: restIssues,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: endpointWithSecret },
       async handle(request: Request<Static<typeof endpointFields>>) {
@@ -215,7 +215,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       description:
         'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
       body: endpointFields,
-      judgeRest: restFaults,
+      checkRest: restIssues,
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const key = keyOf(request);

@@ -123,14 +123,14 @@ test('the command line makes bound keys and credentials, and says what is no sen
   await assert.rejects(service.cli('key', 'create', accountId, '--allowed-sender', 'nobody'), /allowedSenders\[0\]/);
 });
 
-test('a bound key makes keys for no more than it has, and faults are named with all others', async () => {
+test('a bound key makes keys for no more than it has, and issues are named with all others', async () => {
   const { apiKey } = (await service.api.post('/api-keys', { allowedSenders: SENDERS })).body;
   const api = clientOf(apiKey);
   for (const path of ['/api-keys', '/smtp-credentials']) {
     assert.deepEqual((await api.post(path, {})).body.allowedSenders, SENDERS);
     assert.equal(code(await api.post(path, { allowedSenders: ['shop.example'] })), '403 FORBIDDEN');
     const wrong = await service.api.post(path, { allowedSenders: ['x y', 'shop.example'], mode: 'loud' });
-    assert.deepEqual(wrong.body.error.details.map((fault: { field: string }) => fault.field).sort(), [
+    assert.deepEqual(wrong.body.error.details.map((issue: { field: string }) => issue.field).sort(), [
       'allowedSenders[0]',
       'mode',
     ]);

@@ -53,7 +53,7 @@ test('address parsers answer, and what they accept is safe and stable', () => {
   fc.assert(
     fc.property(anything, (text) => {
       const list = parseAddressList(text);
-      if (!list.ok) assert.ok(list.faults.length > 0);
+      if (!list.ok) assert.ok(list.issues.length > 0);
       for (const address of list.ok ? list.value : []) {
         assert.ok(!hasForbiddenControl(address.address + address.name) && address.address.isWellFormed());
         assert.ok(Buffer.byteLength(address.address) <= 254);

@@ -108,7 +108,7 @@ interface Outcome {
 async function runSession(bytes: string, random: (below: number) => number): Promise<Outcome> {
   const accepted: Outcome['accepted'] = [];
   const submit: Submit = {
-    senderFault: () => undefined,
+    senderFailure: () => undefined,
     aheadMs: () => 0,
     submit: async ({ recipients, content }) => {
       assert.ok(Buffer.isBuffer(content));

@@ -53,4 +53,4 @@ export async function refused(
   return body.error;
 }
 
-export const fields = (error: { details: { field: string }[] }): string[] => error.details.map((fault) => fault.field);
+export const fields = (error: { details: { field: string }[] }): string[] => error.details.map((issue) => issue.field);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileNameFault } from './file-name.ts';
+import { fileNameIssue } from './file-name.ts';
 
 const RTL_OVERRIDE = String.fromCharCode(0x202e);
 
@@ -19,7 +19,7 @@ test('names that people give their files are taken', () => {
     `x'"&%$#;=`,
   ];
   for (const name of [...names, '👩‍💻.txt', '~', 'a'.repeat(255), 'é'.repeat(127)]) {
-    assert.equal(fileNameFault(name), undefined, name);
+    assert.equal(fileNameIssue(name), undefined, name);
   }
 });
 
@@ -49,5 +49,5 @@ test('names that are paths, that break a header or that show another name are re
     ['a'.repeat(256), /255 bytes/],
     ['é'.repeat(128), /255 bytes/],
   ];
-  for (const [name, reason] of refused) assert.match(fileNameFault(name) ?? 'taken', reason, JSON.stringify(name));
+  for (const [name, reason] of refused) assert.match(fileNameIssue(name) ?? 'taken', reason, JSON.stringify(name));
 });

@@ -17,7 +17,7 @@ const INVISIBLE =
   /[\u00ad\u115f\u1160\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e001f}]|\u034f|\u17b4|\u17b5/u;
 
 /** Why the text may not be the name of a file, as the end of a sentence that starts with its field; undefined when it may. */
-export function fileNameFault(name: string): string | undefined {
+export function fileNameIssue(name: string): string | undefined {
   if (name.trim() === '') return 'must not be empty';
   if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES) return `must be at most ${MAX_FILE_NAME_BYTES} bytes long`;
   if (name.includes('/') || name.includes('\\')) return 'must be a name without / and \\';

@@ -31,7 +31,7 @@ function isForeignAddress(name: string, { domain }: Address): boolean {
 }
 
 /** Why the name deceives, as the end of a sentence; undefined when it does not. `isEncoded`: it came in encoded-words. */
-export function displayNameFault(name: string, address: Address, { isEncoded = false } = {}): string | undefined {
+export function displayNameIssue(name: string, address: Address, { isEncoded = false } = {}): string | undefined {
   if (name === '') return undefined;
   if (hasNameControl(name)) return 'has a control character in its display name';
   const decoded = name.includes('=?') ? decodeWords(name) : name;

@@ -6,7 +6,7 @@
  * the name there: `root@host.example (Cron Daemon)`.
  */
 import { type Address, parseAddress } from '../address.ts';
-import { displayNameFault, hasNameControl } from './display-name.ts';
+import { displayNameIssue, hasNameControl } from './display-name.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
 import { quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
 
@@ -24,14 +24,14 @@ const SPECIAL = /["\\()<>[\]:;@,]/;
 type Refuse = (text: string) => FromResult;
 
 /** Why the name deceives, or undefined. */
-function nameFault(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address): string | undefined {
+function nameIssue(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address): string | undefined {
   const { name, encoded, bareAt, comments } = mailbox;
   const own = name.toLowerCase() === address.address.toLowerCase();
   if (bareAt && !own && !hasNameControl(name)) {
     return `has an @ in its display name (${quote(name)}); leave the address out of the display name`;
   }
-  const fault = displayNameFault(name, address, { isEncoded: encoded });
-  if (fault !== undefined) return fault;
+  const issue = displayNameIssue(name, address, { isEncoded: encoded });
+  if (issue !== undefined) return issue;
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@')) return `has an address in a comment (${quote(comment)}); leave it out`;
     if (hasNameControl(comment)) return 'has a control character in a comment';
@@ -61,8 +61,8 @@ export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): From
     const reason = parsed.ok ? 'has two addresses' : parsed.reason;
     return refused(`${reason} (${quote(mailbox.spec)})`);
   }
-  const fault = nameFault(mailbox, parsed.value);
-  if (fault !== undefined) return refused(fault);
+  const issue = nameIssue(mailbox, parsed.value);
+  if (issue !== undefined) return refused(issue);
   const name = [...(mailbox.name || (mailbox.comments.at(-1) ?? ''))].slice(0, MAX_NAME_LENGTH).join('');
   const address: Address = { ...parsed.value, name };
   const text = name === '' ? address.address : `${nameText(name)} <${address.address}>`;

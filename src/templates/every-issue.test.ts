@@ -1,4 +1,4 @@
-/** Refusals of templates name every fault: those of form beside parts that do not parse, each declaration by itself. */
+/** Refusals of templates name every issue: those of form beside parts that do not parse, each declaration by itself. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api, JsonObject } from '../../test/kit/api.ts';
@@ -15,14 +15,14 @@ before(async () => {
 });
 after(() => app.close());
 
-test('parts that do not parse are named beside faults of form, and each declaration is judged by itself', async () => {
+test('parts that do not parse are named beside issues of form, and each declaration is judged by itself', async () => {
   const kept = await make({ name: 'kept as it is', text: 'x' });
   const rejected = async (body: JsonObject): Promise<string[]> => {
     const made = await refused(api.post('/templates', body), 400, 'INVALID_REQUEST');
     const put = await refused(api.put(`/templates/${kept.templateId}`, body), 400, 'INVALID_REQUEST');
     assert.deepEqual(put, made);
-    for (const fault of made.details) {
-      if (fault.message.startsWith('is not a valid template')) assert.deepEqual([fault.line, fault.column], [1, 1]);
+    for (const issue of made.details) {
+      if (issue.message.startsWith('is not a valid template')) assert.deepEqual([issue.line, issue.column], [1, 1]);
     }
     return fields(made);
   };
@@ -55,7 +55,7 @@ test('parts that do not parse are named beside faults of form, and each declarat
   assert.equal((await api.get(`/templates/${kept.templateId}`)).body.version, 1);
 });
 
-test('what is too much is refused by its limit beside other faults too, and soon', async () => {
+test('what is too much is refused by its limit beside other issues too, and soon', async () => {
   const html = `${'{% if a %}'.repeat(3_400)}${'x'.repeat(1_900_000)}`;
   const began = runningMs();
   const error = await refused(

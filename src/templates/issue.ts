@@ -1,6 +1,6 @@
 /** Sentences for what went wrong while a template was parsed or filled in, with the place in its source where there is one. */
 import { LiquidError } from 'liquidjs';
-import type { Fault } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import { MAX_OUTPUT_LENGTH, OverLimit, TooMuchText } from './budget.ts';
 import { RENDER_LIMIT_EXCEEDED, RENDER_LIMIT_MS } from './time-limit.ts';
 
@@ -20,7 +20,7 @@ export class LimitError extends Error {
 }
 
 /** What went wrong while parsing or rendering, as the end of a sentence that starts with the field. */
-export function parseFault(error: unknown): Omit<Fault, 'field'> {
+export function parseIssue(error: unknown): Omit<Issue, 'field'> {
   if (error instanceof LimitError) return placed(error.message, error.line, error.column);
   if (error instanceof OverLimit) return { message: error.message };
   if (error instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
@@ -37,7 +37,7 @@ export function parseFault(error: unknown): Omit<Fault, 'field'> {
   return placed(sentenceOf(error), line, column);
 }
 
-function placed(sentence: string, line: number, column: number): Omit<Fault, 'field'> {
+function placed(sentence: string, line: number, column: number): Omit<Issue, 'field'> {
   return { message: `${sentence} (line ${line}, column ${column})`, line, column };
 }
 

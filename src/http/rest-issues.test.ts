@@ -1,0 +1,89 @@
+/** Bodies that do not fit their schema: what does fit is validated further, and every issue is told at once. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Type } from 'typebox';
+import { httpShell, KEY_HEADERS, type Shell } from '../../test/kit/http-shell.ts';
+import type { Issue } from '../base/failure.ts';
+import { type CallerKey, defineRoute } from './route.ts';
+import { closed } from './validate.ts';
+
+const body = closed({
+  email: Type.String({ maxLength: 100 }),
+  reason: Type.Optional(Type.String({ maxLength: 10 })),
+  lines: Type.Optional(Type.Array(Type.String({ maxLength: 3 }), { maxItems: 3 })),
+});
+
+let shell: Shell;
+before(async () => {
+  const checked = defineRoute<CallerKey, typeof body>({
+    ...{ method: 'POST', path: '/checked', summary: 'Checked twice', tag: 'notes', auth: 'key', body },
+    response: { status: 200 },
+    checkRest: ({ email, lines }, malformed, rest): Issue[] => [
+      ...[lines ?? rest.lines ?? []]
+        .flat()
+        .flatMap((line, index) => (line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [])),
+      ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
+      ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
+    ],
+    handle: () => ({ ok: true, body: {} }),
+  });
+  shell = await httpShell({ more: [checked] });
+});
+after(() => shell.close());
+
+async function issuesOf(json: unknown): Promise<string[]> {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const answer = await fetch(`${shell.url}/checked`, { method: 'POST', headers, body: JSON.stringify(json) });
+  if (answer.status === 200) return [];
+  const { error } = (await answer.json()) as { error: { code: string; details: Issue[] } };
+  assert.deepEqual([answer.status, error.code], [400, 'INVALID_REQUEST']);
+  return error.details.map((issue) => issue.field);
+}
+
+test('issues of fields that fit are told with those of fields that do not', async () => {
+  assert.deepEqual(await issuesOf({ email: 'nobody', colour: 'red' }), ['colour', 'email', 'reason']);
+  assert.deepEqual(await issuesOf({ email: 'nobody', lines: ['too long'] }), ['lines[0]', 'email']);
+});
+
+test('a field that is malformed or missing is named once', async () => {
+  assert.deepEqual(await issuesOf({ email: 7, lines: [] }), ['email']);
+  assert.deepEqual(await issuesOf({ lines: [] }), ['email']);
+  assert.deepEqual(await issuesOf([]), ['']);
+});
+
+test('where not all issues are named, nothing is taken for fitting', async () => {
+  const unknown = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`unknown${i}`, i]));
+  assert.equal((await issuesOf({ ...unknown, email: 7, lines: 'x' })).length, 100);
+});
+
+test('what is left of a list keeps its places, and a count that is wrong leaves all of it', async () => {
+  assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['ab', 'too long', 'no'] }), ['lines[1]', 'lines[2]']);
+  assert.deepEqual(await issuesOf({ email: 'a@x', lines: ['no', 'ab', 'ab', 'ab'] }), ['lines', 'lines[0]']);
+  assert.deepEqual(await issuesOf({ email: 'a@x', lines: 'no' }), ['lines']);
+});
+
+test('what JSON allows and we do not hides nothing that the schema finds', async () => {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const body = '{"email":"a","email":7,"reason":"\\u0000","colour":1}';
+  const answer = await fetch(`${shell.url}/checked`, { method: 'POST', headers, body });
+  const { error } = (await answer.json()) as { error: { details: Issue[] } };
+  assert.deepEqual(
+    error.details.map((issue) => issue.field),
+    ['reason', 'email', 'colour'],
+  );
+});
+
+test('a body that fits is validated whole where the JSON or the query is at fault', async () => {
+  const headers = { ...KEY_HEADERS, 'Content-Type': 'application/json' };
+  const named = async (query: string, body: string): Promise<string[]> => {
+    const answer = await fetch(`${shell.url}/checked${query}`, { method: 'POST', headers, body });
+    const { error } = (await answer.json()) as { error: { details: Issue[] } };
+    return error.details.map((issue) => issue.field);
+  };
+  assert.deepEqual(await named('', '{"email":"nobody","lines":[],"reason":"\\u0000"}'), ['reason', 'email']);
+  assert.deepEqual(await named('?email=1', '{"email":"nobody","lines":[]}'), ['email', 'email']);
+});
+
+test('a body that fits is left to the handler', async () => {
+  assert.deepEqual(await issuesOf({ email: 'nobody' }), []);
+});
