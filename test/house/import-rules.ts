@@ -103,32 +103,34 @@ export function importFaults(files: SourceFile[]): string[] {
   return faults;
 }
 
-/** Every ring of files that import each other at run time, each told once. */
-export function importCycles(files: SourceFile[]): string[] {
-  const edges = new Map(
+/** Every group of files that reach each other by their imports, those of types among them. */
+export function importCircles(files: SourceFile[]): string[][] {
+  const targets = new Map(
     files.map((file) => [
       file.path,
       importsOf(file)
-        .filter((one) => one.target !== undefined && !one.typeOnly)
-        .map((one) => one.target as string)
-        // A worker that starts from its own file is no ring.
-        .filter((target) => target !== file.path),
+        .map((one) => one.target)
+        // A worker that starts from its own file is no circle.
+        .filter((target): target is string => target !== undefined && target !== file.path),
     ]),
   );
-  const rings = new Set<string>();
-  const done = new Set<string>();
-  const visit = (file: string, trail: string[]): void => {
-    const at = trail.indexOf(file);
-    if (at !== -1) {
-      const ring = trail.slice(at);
-      const first = ring.indexOf([...ring].sort()[0]!);
-      rings.add([...ring.slice(first), ...ring.slice(0, first)].join(' → '));
-      return;
+  // Tarjan's strongly connected components: a file whose lowest reachable number is its own closes a group.
+  const circles: string[][] = [];
+  const numbers = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const visit = (file: string): void => {
+    numbers.set(file, numbers.size);
+    lowest.set(file, numbers.get(file)!);
+    open.push(file);
+    for (const target of targets.get(file) ?? []) {
+      if (!numbers.has(target)) visit(target);
+      if (open.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!));
     }
-    if (done.has(file)) return;
-    for (const next of edges.get(file) ?? []) visit(next, [...trail, file]);
-    done.add(file);
+    if (lowest.get(file) !== numbers.get(file)) return;
+    const group = open.splice(open.indexOf(file));
+    if (group.length > 1) circles.push(group.sort());
   };
-  for (const file of edges.keys()) visit(file, []);
-  return [...rings];
+  for (const file of targets.keys()) if (!numbers.has(file)) visit(file);
+  return circles;
 }

@@ -1,7 +1,7 @@
 /** Imports point down, and outsiders come in through the door. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { importCycles, importFaults } from './import-rules.ts';
+import { importCircles, importFaults } from './import-rules.ts';
 import { importsOf, productFiles } from './source-tree.ts';
 
 test('every import of the product points down and goes through a door', () => {
@@ -10,8 +10,12 @@ test('every import of the product points down and goes through a door', () => {
   assert.deepEqual(importFaults(files), []);
 });
 
-test('no files import each other in a ring', () => {
-  assert.deepEqual(importCycles(productFiles()), []);
+/** Files that are still in circles. The number may only go down. */
+const IN_CIRCLES_AT_MOST = 17;
+
+test('no files import each other in a circle, types included', () => {
+  const circles = importCircles(productFiles());
+  assert.ok(circles.flat().length <= IN_CIRCLES_AT_MOST, JSON.stringify(circles, null, 2));
 });
 
 test('imports are found in every form they are written in', () => {
@@ -69,15 +73,14 @@ test('control: what is allowed passes', () => {
   assert.deepEqual(importFaults(files), []);
 });
 
-test('control: a ring is found, and one of types alone is none', () => {
-  const ring = [
+test('control: circles are found, and no file that only leads to one', () => {
+  const circle = [
     { path: 'src/a/a.ts', text: "import { b } from './b.ts';\n" },
-    { path: 'src/a/b.ts', text: "import { c } from './c.ts';\n" },
-    { path: 'src/a/c.ts', text: "import { a } from './a.ts';\n" },
+    { path: 'src/a/b.ts', text: "import { c } from './c.ts';\nimport { d } from './d.ts';\n" },
+    { path: 'src/a/c.ts', text: "import type { A } from './a.ts';\n" },
+    { path: 'src/a/d.ts', text: '' },
+    { path: 'src/a/e.ts', text: "import { a } from './a.ts';\nnew Worker(new URL('./e.ts', import.meta.url));\n" },
   ];
-  assert.deepEqual(importCycles(ring), ['src/a/a.ts → src/a/b.ts → src/a/c.ts']);
-  assert.deepEqual(
-    importCycles([...ring.slice(0, 2), { path: 'src/a/c.ts', text: "import type { A } from './a.ts';" }]),
-    [],
-  );
+  assert.deepEqual(importCircles(circle), [['src/a/a.ts', 'src/a/b.ts', 'src/a/c.ts']]);
+  assert.deepEqual(importCircles(circle.slice(1)), [], 'without one of its files');
 });

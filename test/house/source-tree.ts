@@ -22,17 +22,17 @@ export interface Import {
   typeOnly: boolean;
 }
 
-/** Files below the root that match one of the patterns, read. */
-export function readFiles(patterns: string[]): SourceFile[] {
-  return globSync(patterns, { cwd: root })
+/** Files below the root, or below that of another checkout, that match one of the patterns, read. */
+export function readFiles(patterns: string[], folder = root): SourceFile[] {
+  return globSync(patterns, { cwd: folder })
     .map((file) => file.split(path.sep).join('/'))
     .sort()
-    .map((file) => ({ path: file, text: readFileSync(path.join(root, file), 'utf8') }));
+    .map((file) => ({ path: file, text: readFileSync(path.join(folder, file), 'utf8') }));
 }
 
 /** Product code: everything in src but the tests that stand beside it. */
-export function productFiles(): SourceFile[] {
-  return readFiles(['src/**/*.ts']).filter((file) => !file.path.endsWith('.test.ts'));
+export function productFiles(folder = root): SourceFile[] {
+  return readFiles(['src/**/*.ts'], folder).filter((file) => !file.path.endsWith('.test.ts'));
 }
 
 /** Paths that belong to the project: tracked, or new and not ignored. All files outside a repository. */
