@@ -21,8 +21,8 @@ test('a command goes by the clock of a shared database, whatever that of its mac
     POSTRIDER_DATA_DIR: folder,
     POSTRIDER_BLOB_URL: `file://${path.join(folder, 'blobs')}`,
   });
-  const aheadMs = Date.now() + HOUR;
+  const clockOffsetMs = Date.now() + HOUR;
   await migrate(config, Date.now());
-  const nowMs = await withStore({ config, clock: fakeClock(aheadMs) }, async ({ clock }) => clock.now());
-  assert.ok(nowMs < aheadMs - HOUR / 2, `${nowMs}, and the machine says ${aheadMs}`);
+  const nowMs = await withStore({ config, clock: fakeClock(clockOffsetMs) }, async ({ clock }) => clock.now());
+  assert.ok(nowMs < clockOffsetMs - HOUR / 2, `${nowMs}, and the machine says ${clockOffsetMs}`);
 });

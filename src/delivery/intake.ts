@@ -22,8 +22,8 @@ import {
   releaseOperation,
   unholdOperation,
 } from '../messages/messages.ts';
-import { isFreeOnly, type Lease, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
+import { isFreeOnly, type Lease, PARK_AFTER_CRASHES } from '../work/work.ts';
 import type { Settler } from './settler.ts';
 import type { Held, Window, WindowLimits } from './window.ts';
 

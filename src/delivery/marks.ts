@@ -1,13 +1,13 @@
 /**
  * Who is to blame when the process dies: rows that were held at an earlier death are marked in the queue while they are
- * tried (queue.ts tells why), all others cost nothing. The mark is taken off when the row is put back, and when the
+ * tried (work/work.ts tells why), all others cost nothing. The mark is taken off when the row is put back, and when the
  * attempt has run for a while and the process still lives: what brings a process down does so when it is worked on, not
  * while it waits for a slow peer. Always true: no row that needs the mark is tried without it.
  */
 import type { Log } from '../base/log.ts';
 import { markOperation } from '../messages/messages.ts';
-import { needsMark, openMarkLimit } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
+import { needsMark, openMarkLimit } from '../work/work.ts';
 import type { Held } from './window.ts';
 
 export const WATCH_MS = 1_500;

@@ -39,8 +39,8 @@ export function openResting({ database, clock, log, window, results, isSuspended
     giveBack: async (group) => {
       const leases: { seq: number; fence: number }[] = [];
       for (const held of group) {
-        const { seq, fence, expiresAt, aheadMs = 0 } = held.job;
-        if (clock.now() + aheadMs >= expiresAt) {
+        const { seq, fence, expiresAt, clockOffsetMs = 0 } = held.job;
+        if (clock.now() + clockOffsetMs >= expiresAt) {
           results.settle(held, { outcome: expiredWhileSuspended(), facts: null });
           continue;
         }

@@ -47,7 +47,7 @@ export function openResults(deps: ResultDeps): Results {
   const { clock, window, destinations, schedule, settler, marks, random } = deps;
 
   /** By the clock of the job's mode. */
-  const nowOf = (held: Held): number => clock.now() + (held.job.aheadMs ?? 0);
+  const nowOf = (held: Held): number => clock.now() + (held.job.clockOffsetMs ?? 0);
 
   const settle: Results['settle'] = (held, result) => {
     const pause = result.outcome.kind === 'temporary' ? destinations.pauseOf(held.destination) : undefined;

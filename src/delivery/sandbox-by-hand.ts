@@ -73,7 +73,7 @@ export function createPlayByHand(deps: PlayByHandDeps): PlayByHand {
       return refuse(failure('NOT_FOUND', { message: 'The inbox holds no message with this id.' }));
     }
     if (taken.found === 'held') return conflict('the message is being sent right now');
-    const nowMs = clock.now() + taken.aheadMs;
+    const nowMs = clock.now() + taken.clockOffsetMs;
     if (taken.found === 'job')
       return settle(settlementOf(taken.job, { play, nowMs, random: deps.random ?? Math.random }));
     const late = lateOutcome(play, nowMs);

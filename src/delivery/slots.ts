@@ -81,7 +81,7 @@ export function openSlots(deps: SlotDeps): Slots {
   let pumping = false;
 
   /** By the clock of the job's mode. */
-  const nowOf = (held: Held): number => clock.now() + (held.job.aheadMs ?? 0);
+  const nowOf = (held: Held): number => clock.now() + (held.job.clockOffsetMs ?? 0);
 
   const playAll = (group: Held[]): void => {
     for (const held of group) {

@@ -9,7 +9,7 @@
  */
 
 import type { DeliveryJob } from '../messages/messages.ts';
-import { isSuspect } from '../queue/queue.ts';
+import { isSuspect } from '../work/work.ts';
 import type { Prepared } from './attempt.ts';
 
 /** What the recipients of one email share while any of them is here. */

@@ -188,7 +188,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
     },
     onSuppressed: (held) => {
       window.move(held, 'settling');
-      settler.add(suppressedSettlementOf(held.job, clock.now() + (held.job.aheadMs ?? 0)));
+      settler.add(suppressedSettlementOf(held.job, clock.now() + (held.job.clockOffsetMs ?? 0)));
     },
     onLost: (held) => {
       schedule.forget(held);

@@ -5,8 +5,8 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { appendEngagement } from '../messages/messages.ts';
-import { aheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { clockOffsetOf } from '../work/work.ts';
 
 /** Within this time the same open or click again is the same one. */
 const COLLAPSE_MS = 60_000;
@@ -70,7 +70,7 @@ export const unsubscribeOperation = operation(
     );
     if (added === 0 && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
     return appendEngagement(tx, {
-      ...{ accountId, mode, messageId, atMs: one.nowMs + (await aheadOf(tx, one)) },
+      ...{ accountId, mode, messageId, atMs: one.nowMs + (await clockOffsetOf(tx, one)) },
       event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
     });
   },
@@ -118,7 +118,7 @@ interface Detail {
 export const trackOperation = operation('engagement.track', 'write', async (tx, one: Tracked): Promise<boolean> => {
   const { accountId, mode, messageId, kind } = one;
   await lockMessage(tx, one);
-  const nowMs = one.nowMs + (await aheadOf(tx, one));
+  const nowMs = one.nowMs + (await clockOffsetOf(tx, one));
   const type = kind === 'open' ? 'Open' : 'Click';
   const earlier = await tx.all<{ at: number; detail: string }>(
     'SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = ? ORDER BY seq',

@@ -3,9 +3,9 @@
  * the work of telling each endpoint that wants their type.
  */
 import { idAt } from '../base/ids.ts';
-import { NEW_WORK } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { NEW_WORK } from '../work/work.ts';
 import { type NewEvent, WEBHOOK_WORK } from './store.ts';
 
 /** Sends the statement; an error of it fails the transaction, whether it is awaited or not. */

@@ -2,9 +2,10 @@
  * Appends many events at once on the embedded database: what appendEvent does for one. Which endpoints want a type of event
  * is looked up once for all events of that type.
  */
-import { embeddedAheadOf, enqueueRows, type NewWork } from '../queue/queue.ts';
+
 import { insertRows, rowsOf } from '../storage/insert-rows.ts';
 import type { EmbeddedTransaction } from '../storage/operation.ts';
+import { embeddedClockOffsetOf, enqueueRows, type NewWork } from '../work/work.ts';
 import { ENQUEUE_FOR_ALL, EVENT_COLUMNS, eventValues, FIRST_TWO, type NewEvent, WEBHOOK_WORK } from './store.ts';
 
 const EVENTS = rowsOf('event', EVENT_COLUMNS, '?, ?, ?, ?, ?, ?, ?');
@@ -19,7 +20,7 @@ export function appendRows(tx: EmbeddedTransaction, events: readonly NewEvent[])
     const [first, second] = wantedBy(event);
     if (first === undefined) continue;
     const ref = last - events.length + 1 + index;
-    const dueMs = event.at - embeddedAheadOf(tx, event);
+    const dueMs = event.at - embeddedClockOffsetOf(tx, event);
     if (second !== undefined) {
       // An endpoint's work lies in the order of its events.
       enqueueRows(tx, work.splice(0));

@@ -5,8 +5,8 @@
  */
 import { idAt } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { aheadOf, enqueue, NEW_WORK } from '../queue/queue.ts';
 import type { SqlValue, Transaction } from '../storage/operation.ts';
+import { clockOffsetOf, enqueue, NEW_WORK } from '../work/work.ts';
 import type { EventType } from './event.ts';
 
 export interface NewEvent {
@@ -64,7 +64,7 @@ async function enqueueDeliveries(tx: Transaction, event: NewEvent, seq: number):
   const wanted = await tx.all<{ webhook_id: string }>(FIRST_TWO, ...place);
   const [one] = wanted;
   if (one === undefined) return;
-  const dueMs = event.at - (await aheadOf(tx, event));
+  const dueMs = event.at - (await clockOffsetOf(tx, event));
   if (wanted.length > 1) {
     await tx.run(ENQUEUE_FOR_ALL, seq, dueMs, ...place);
     return;

@@ -3,9 +3,9 @@
  * statement. What is looked up holds for the whole of the call, since nothing else runs in between.
  */
 import { appendRows } from '../events/events.ts';
-import { embeddedAheadOf, enqueueRows, nextWorkSeq } from '../queue/queue.ts';
 import { insertRows, rowsOf } from '../storage/insert-rows.ts';
 import type { EmbeddedTransaction } from '../storage/operation.ts';
+import { embeddedClockOffsetOf, enqueueRows, nextWorkSeq } from '../work/work.ts';
 import {
   type CopyInsert,
   type EmailInsert,
@@ -56,8 +56,8 @@ export function acceptInARow(tx: EmbeddedTransaction, calls: readonly Acceptance
       if (taken.has(key) || recordExists(tx, call, call.idempotency!)) return notStored();
       taken.add(key);
     }
-    const aheadMs = embeddedAheadOf(tx, call);
-    return makeRows(call, { rows, nextEmailSeq, nextWorkSeq: nextWork, suppressedUntilMs, aheadMs });
+    const clockOffsetMs = embeddedClockOffsetOf(tx, call);
+    return makeRows(call, { rows, nextEmailSeq, nextWorkSeq: nextWork, suppressedUntilMs, clockOffsetMs });
   });
   insertRows(tx, EMAILS, rows.emails.map(emailRow));
   insertRows(tx, MESSAGES, rows.copies.map(messageRow));

@@ -4,9 +4,9 @@
  * this moment, or that is past its time, makes each be accepted alone.
  */
 import { appendMany } from '../events/events.ts';
-import { enqueueMany, heldAheadsOf } from '../queue/queue.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { bigintArray, bytesArray, textArray } from '../storage/postgres-arrays.ts';
+import { enqueueMany, lockedClockOffsetsOf } from '../work/work.ts';
 import {
   type CopyInsert,
   type EmailInsert,
@@ -26,10 +26,10 @@ const addressKey = (acceptance: Acceptance, email: string): string =>
 export async function acceptTogether(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
   const emails = calls.flatMap((call) => call.emails);
   const copies = emails.reduce((sum, email) => sum + email.recipients.length, 0);
-  const [suppressedUntil, taken, aheadOf, numbers] = await Promise.all([
+  const [suppressedUntil, taken, clockOffsetOf, numbers] = await Promise.all([
     readSuppressions(tx, calls),
     readRecords(tx, calls),
-    heldAheadsOf(tx, calls),
+    lockedClockOffsetsOf(tx, calls),
     tx.all<{ seq: number }>(
       'SELECT time_seq() AS seq FROM generate_series(1, CAST(? AS INTEGER))',
       emails.length + copies,
@@ -44,8 +44,8 @@ export async function acceptTogether(tx: Transaction, calls: readonly Acceptance
     const key = recordKey(call);
     if (key !== undefined && taken.has(key)) return notStored();
     if (key !== undefined) taken.add(key);
-    const aheadMs = aheadOf(call);
-    return makeRows(call, { rows, nextEmailSeq: nextSeq, nextWorkSeq: nextSeq, suppressedUntilMs, aheadMs });
+    const clockOffsetMs = clockOffsetOf(call);
+    return makeRows(call, { rows, nextEmailSeq: nextSeq, nextWorkSeq: nextSeq, suppressedUntilMs, clockOffsetMs });
   });
   insertEmails(tx, rows.emails);
   insertMessages(tx, rows.copies);

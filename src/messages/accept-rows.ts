@@ -3,7 +3,7 @@
  * to its sender. The same on every database.
  */
 import type { NewEvent } from '../events/events.ts';
-import type { NewWork } from '../queue/queue.ts';
+import type { NewWork } from '../work/work.ts';
 import type {
   Acceptance,
   AcceptanceResult,
@@ -14,8 +14,8 @@ import type {
 import { DELIVERY_WORK, SIMULATED_SUPPRESSED, SUPPRESSED } from './message.ts';
 
 /** When it was accepted; the sandbox of an account may have another time. */
-export function realNowMs({ nowMs, aheadMs = 0 }: Acceptance): number {
-  return nowMs - aheadMs;
+export function realNowMs({ nowMs, clockOffsetMs = 0 }: Acceptance): number {
+  return nowMs - clockOffsetMs;
 }
 
 export interface NewCopy {
@@ -112,7 +112,7 @@ export interface Making {
   /** Until when the address is suppressed, in Unix ms; 0 when it is not, infinite when for good. */
   suppressedUntilMs(call: Acceptance, suppressionKey: string): number;
   /** What the clock of the mode is ahead of the real time now. */
-  aheadMs: number;
+  clockOffsetMs: number;
 }
 
 /** Adds the rows of an acceptance that is stored. */
@@ -168,7 +168,7 @@ function addCopy(
     subject: messageId,
     ref: emailSeq,
     lane,
-    dueMs: dueMs! - making.aheadMs,
+    dueMs: dueMs! - making.clockOffsetMs,
     leaseMs,
   });
   rows.workSeqs.push(workSeq);

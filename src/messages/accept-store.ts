@@ -58,7 +58,7 @@ export interface Acceptance {
   /** With sendAtMs and expiresAtMs by the clock of the account's mode. */
   nowMs: number;
   /** Sandbox: by how much that clock was ahead of the real time when it was read; 0 unless given. */
-  aheadMs?: number;
+  clockOffsetMs?: number;
   /** Emails that differ per recipient (unsubscribe links) are several; otherwise there is one. */
   emails: AcceptedEmail[];
   retain: Retain;

@@ -16,7 +16,7 @@ function across(mails: readonly Acceptance[]): Acceptance[] {
 
 function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
   return {
-    aheadMs: 0,
+    clockOffsetMs: 0,
     ...rest,
     emails: emails.map((email) => ({ ...email, content: email.content && Buffer.from(email.content).toString('hex') })),
     idempotency: idempotency && { ...idempotency, bodyHash: Buffer.from(idempotency.bodyHash).toString('hex') },
@@ -27,7 +27,7 @@ const plain = acceptance({ accountId: 'acc_1' });
 const rich: Acceptance = {
   ...plain,
   mode: 'sandbox',
-  aheadMs: 5,
+  clockOffsetMs: 5,
   sendAtMs: plain.nowMs + 7,
   leaseUntilMs: plain.nowMs + 60_000,
   idempotency: {

@@ -7,8 +7,8 @@ import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
 import { addressSpellings } from '../mail/address.ts';
-import { heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { lockedClockOffsetOf } from '../work/work.ts';
 import { dropContent } from './delivery-store.ts';
 import {
   type EmailOptions,
@@ -302,11 +302,11 @@ export const moveMessageOperation = operation(
     const sendAtMs = move.sendAtMs > nowMs ? move.sendAtMs : nowMs;
     const { expiresAfterSeconds } = JSON.parse(found.options) as EmailOptions;
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
-    const aheadMs = await heldAheadOf(tx, move);
+    const clockOffsetMs = await lockedClockOffsetOf(tx, move);
     const moved = await tx.run(
       // One that was set aside behind its lane would be called back when there is room, whenever that is.
       'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',
-      sendAtMs - aheadMs,
+      sendAtMs - clockOffsetMs,
       found.work_seq,
     );
     if (moved === 0) {
@@ -326,7 +326,7 @@ export const moveMessageOperation = operation(
     await tx.run(
       `UPDATE email SET content_until = (SELECT max(send_at) FROM message WHERE email_seq = email.seq) + CAST(? AS BIGINT)
        WHERE seq = ? AND content_until IS NOT NULL`,
-      RETAIN_MS[found.retain] - aheadMs,
+      RETAIN_MS[found.retain] - clockOffsetMs,
       found.email_seq,
     );
     return { changed: true, row: (await findRow(tx, move)) as MessageRow };

@@ -1,7 +1,7 @@
 /** What an operator asks of the queue from the command line: how it stands, and that a message be tried now. */
 import type { Mode } from '../base/mode.ts';
-import { aheadOf } from '../queue/queue.ts';
 import { operation } from '../storage/operation.ts';
+import { clockOffsetOf } from '../work/work.ts';
 import { DELIVERY_WORK, type MessageStatus } from './message.ts';
 
 export interface QueueStatus {
@@ -83,7 +83,7 @@ export const retryOperation = operation(
     if (hastened === 0) return { retried: false, reason: 'sending' };
     const message = await tx.get<{ status: MessageStatus }>(
       'UPDATE message SET next_attempt_at = ? WHERE account_id = ? AND mode = ? AND id = ? RETURNING status',
-      args.nowMs + (await aheadOf(tx, args)),
+      args.nowMs + (await clockOffsetOf(tx, args)),
       args.accountId,
       args.mode,
       args.messageId,

@@ -4,9 +4,9 @@
  */
 import { appendMany, type NewEvent } from '../events/events.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import * as queue from '../queue/queue.ts';
 import { locked, type Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import * as queue from '../work/work.ts';
 import type { Claimed, ClaimRequest, Settlement, SettleResult } from './delivery-store.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
@@ -123,7 +123,7 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
   }
   const distinct = [...bySeq.values()];
   const delayed = distinct.filter((one) => one.to === 'delayed');
-  const aheadOf = await queue.heldAheadsOf(tx, delayed);
+  const clockOffsetOf = await queue.lockedClockOffsetsOf(tx, delayed);
   const [finished, moved] = await Promise.all([
     queue.finishMany(
       tx,
@@ -134,7 +134,7 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
       delayed.map((one) => ({
         seq: one.seq,
         fence: one.fence,
-        dueMs: (one.nextAttemptAtMs ?? one.atMs) - aheadOf(one),
+        dueMs: (one.nextAttemptAtMs ?? one.atMs) - clockOffsetOf(one),
         tried: one.attempt !== null,
       })),
     ),

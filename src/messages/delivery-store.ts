@@ -6,8 +6,8 @@
 import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import * as queue from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import * as queue from '../work/work.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob, type Retain } from './message.ts';
@@ -51,7 +51,7 @@ export const claimOperation = operation(
         work.subject,
       );
       if (row && work.mode === 'sandbox') {
-        row.ahead_ms = await queue.aheadOf(tx, { accountId: work.account_id, mode: work.mode });
+        row.ahead_ms = await queue.clockOffsetOf(tx, { accountId: work.account_id, mode: work.mode });
       }
       // Both are written and removed together; a row that lost its message all the same must not stop the claims.
       if (!row) await queue.finish(tx, work);
@@ -177,7 +177,7 @@ export const settleOperation = operation(
 
 /** When the next attempt is due, in real time. */
 async function dueMsOf(tx: Transaction, settlement: Settlement): Promise<number> {
-  return (settlement.nextAttemptAtMs ?? settlement.atMs) - (await queue.heldAheadOf(tx, settlement));
+  return (settlement.nextAttemptAtMs ?? settlement.atMs) - (await queue.lockedClockOffsetOf(tx, settlement));
 }
 
 async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {

@@ -1,5 +1,5 @@
 /** What a claim reads of a message and its email, and the job that the delivery gets of it. */
-import type { Work } from '../queue/queue.ts';
+import type { Work } from '../work/work.ts';
 import type { DeliveryJob, EmailOptions, MessageStatus, Retain } from './message.ts';
 
 export interface JobRow {
@@ -44,6 +44,6 @@ export function jobOf(work: Work, row: JobRow): DeliveryJob {
     source: row.source,
     content: row.content,
     blobKey: row.blob_key,
-    ...(row.ahead_ms ? { aheadMs: row.ahead_ms } : {}),
+    ...(row.ahead_ms ? { clockOffsetMs: row.ahead_ms } : {}),
   };
 }

@@ -131,7 +131,7 @@ export interface DeliveryJob {
   createdAt: number;
   expiresAt: number;
   /** Sandbox: by how much that clock is ahead of the real time; 0 unless given. */
-  aheadMs?: number;
+  clockOffsetMs?: number;
   emailSeq: number;
   envelopeFrom: string;
   headerFrom: string;

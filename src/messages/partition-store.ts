@@ -121,7 +121,7 @@ export const hasWeeksOperation = operation(
   async (tx, { nowMs }: { nowMs: number }): Promise<boolean> => {
     if (tx.dialect === 'sqlite') return true;
     const weeks = await existingWeeks(tx);
-    return [0, PARTITION_MS].every((aheadMs) => weeks.get(weekOf(nowMs) + aheadMs)?.size === TABLES.length);
+    return [0, PARTITION_MS].every((clockOffsetMs) => weeks.get(weekOf(nowMs) + clockOffsetMs)?.size === TABLES.length);
   },
 );
 

@@ -20,7 +20,7 @@ const INLINE_BYTES = 64 * 1024;
 export interface Resend extends MessageKey {
   /** By the clock of the mode, and what that is ahead of the real time. */
   nowMs: number;
-  aheadMs: number;
+  clockOffsetMs: number;
   /** Stored with what is accepted. */
   idempotency: IdempotencyRecord | null;
 }
@@ -33,7 +33,7 @@ export async function resendMessage(
   deps: { database: Database; blobs: Blobs },
   resend: Resend,
 ): Promise<Result<string> | undefined> {
-  const { accountId, mode, messageId, nowMs, aheadMs } = resend;
+  const { accountId, mode, messageId, nowMs, clockOffsetMs } = resend;
   const mail = await deps.database.execute(findMailOperation, resend);
   if (!mail) return refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
   if (isUnfinished(mail.status)) return refuse(notSettled(mail.status));
@@ -46,10 +46,10 @@ export async function resendMessage(
     mode,
     source: mail.source,
     nowMs,
-    aheadMs,
+    clockOffsetMs,
     emails: [email],
     retain: mail.retain,
-    contentUntilMs: nowMs - aheadMs + RETAIN_MS[mail.retain],
+    contentUntilMs: nowMs - clockOffsetMs + RETAIN_MS[mail.retain],
     sendAtMs: null,
     expiresAtMs: nowMs + expiresAfterSeconds * 1000,
     from: mail.header_from,
@@ -111,7 +111,7 @@ async function emailOf(
     blobKey,
     recipients: [
       {
-        messageId: newId('msg', resend.nowMs - resend.aheadMs),
+        messageId: newId('msg', resend.nowMs - resend.clockOffsetMs),
         sendEventId: newId('evt', resend.nowMs),
         rejectEventId: newId('evt', resend.nowMs),
         email: mail.recipient,

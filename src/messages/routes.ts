@@ -284,9 +284,9 @@ const moveBody = named('MoveMessageRequest', { sendAt: Type.String({ format: 'da
 function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
   const { database, blobs, clock } = deps;
   const sandboxClock = createSandboxClock(deps);
-  const timeOf = async ({ caller }: Request<unknown>): Promise<{ nowMs: number; aheadMs: number }> => {
-    const aheadMs = caller.mode === 'live' ? 0 : await sandboxClock.aheadMs(caller.account.id);
-    return { nowMs: clock.now() + aheadMs, aheadMs };
+  const timeOf = async ({ caller }: Request<unknown>): Promise<{ nowMs: number; clockOffsetMs: number }> => {
+    const clockOffsetMs = caller.mode === 'live' ? 0 : await sandboxClock.clockOffsetMs(caller.account.id);
+    return { nowMs: clock.now() + clockOffsetMs, clockOffsetMs };
   };
   return [
     defineRoute({

@@ -2,8 +2,9 @@
  * Messages of the sandbox in the hands of whoever runs their attempts out of turn: when the account moves its clock, or plays an
  * outcome by hand. Their leases are taken elsewhere or here, and ended by settling, like any other.
  */
-import { aheadOf, finish, take, type Work } from '../queue/queue.ts';
+
 import { operation, type Transaction } from '../storage/operation.ts';
+import { clockOffsetOf, finish, take, type Work } from '../work/work.ts';
 import { isSuppressed } from './delivery-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import type { DeliveryJob, MessageStatus } from './message.ts';
@@ -49,9 +50,9 @@ export interface TakeOne {
 
 /** A message with its lease, or why there is none. */
 export type TakenOne =
-  | { found: 'job'; job: DeliveryJob; aheadMs: number }
+  | { found: 'job'; job: DeliveryJob; clockOffsetMs: number }
   | { found: 'held' }
-  | { found: 'settled'; status: MessageStatus; aheadMs: number }
+  | { found: 'settled'; status: MessageStatus; clockOffsetMs: number }
   | { found: 'nothing' };
 
 /** Leases one message of the sandbox, whenever it is due. */
@@ -61,7 +62,7 @@ export const takeSandboxMessageOperation = operation(
   async (tx, { accountId, messageId, nowMs, leaseMs }: TakeOne): Promise<TakenOne> => {
     const row = await readRow(tx, accountId, messageId);
     if (!row) return { found: 'nothing' };
-    const aheadMs = await aheadOf(tx, { accountId, mode: 'sandbox' });
+    const clockOffsetMs = await clockOffsetOf(tx, { accountId, mode: 'sandbox' });
     const work = await tx.get<Work & { leased: number }>(
       `SELECT w.seq, w.kind, w.account_id, w.mode, w.subject, w.ref, w.lane, w.fence, w.attempts, w.crashes, w.leased
        FROM message m JOIN work w ON w.seq = m.work_seq
@@ -69,10 +70,10 @@ export const takeSandboxMessageOperation = operation(
       accountId,
       messageId,
     );
-    if (!work) return { found: 'settled', status: row.status, aheadMs };
+    if (!work) return { found: 'settled', status: row.status, clockOffsetMs };
     const fence = work.leased > 0 ? undefined : await take(tx, work, { nowMs, leaseMs });
     if (fence === undefined) return { found: 'held' };
-    return { found: 'job', job: jobOf({ ...work, fence }, { ...row, ahead_ms: aheadMs }), aheadMs };
+    return { found: 'job', job: jobOf({ ...work, fence }, { ...row, ahead_ms: clockOffsetMs }), clockOffsetMs };
   },
 );
 

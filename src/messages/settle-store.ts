@@ -2,8 +2,9 @@
  * What settles and claims on both databases share: the words by which a bounce goes onto the suppression list, and live mail of
  * suspended accounts, as a claim comes upon it: it rests in the queue, untried, until the account may send again.
  */
-import * as queue from '../queue/queue.ts';
+
 import type { Transaction } from '../storage/operation.ts';
+import * as queue from '../work/work.ts';
 
 /**
  * Live mail of an account that is suspended is given back untried until this long after it was claimed, and up to as much

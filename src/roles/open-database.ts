@@ -8,7 +8,6 @@ import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { hasWeeksOperation, makePartitionsOperation } from '../messages/messages.ts';
-import { recoverOperation } from '../queue/queue.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { type Hints, noHints } from '../storage/hints.ts';
@@ -16,6 +15,7 @@ import { migrateSqlite } from '../storage/migrate.ts';
 import { alignEventOrderOperation } from '../storage/postgres/event-order-store.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../storage/sqlite/database.ts';
+import { recoverOperation } from '../work/work.ts';
 
 /** Where rows have no week yet. */
 const PARTITION_TRIES = 5;

@@ -85,7 +85,7 @@ export function createNotify(parts: Parts, nudge: () => void): Notify {
       mode: 'live',
       source: 'http',
       nowMs,
-      aheadMs: 0,
+      clockOffsetMs: 0,
       from: sender.address,
       // One for each, so that nobody learns who else is told.
       emails: recipients.map((recipient) => emailTo(recipient, sender, { notice, nowMs })),

@@ -123,7 +123,7 @@ async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advance
   const { database, clock, runners } = deps;
   const { accountId, byMs, signal } = advance;
   const by = randomText(16);
-  if ((await createSandboxClock(deps).aheadMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
+  if ((await createSandboxClock(deps).clockOffsetMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
   await quiet(deps, advance);
   if (!(await begin(deps, accountId, by))) return refuse(busy());
   const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);

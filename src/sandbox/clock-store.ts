@@ -3,8 +3,9 @@
  * due step by step, in order; the stored clock follows behind, so that what a step makes due is left to the next step and
  * not to workers. At the end it stands where the move ended, and nothing that was due before that is left.
  */
-import { aheadOf, freeSandboxRows, moveClock, release, type SandboxRow, take, unrestOf } from '../queue/queue.ts';
+
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { clockOffsetOf, freeSandboxRows, moveClock, release, type SandboxRow, take, unrestOf } from '../work/work.ts';
 import { INBOX_MS } from './store.ts';
 
 /** So far the stored clock may be behind the move. */
@@ -12,8 +13,8 @@ const FOLLOWS_AFTER_MS = 3_600_000;
 /** And so far it stays behind: longer than what a step makes due waits for the next step. */
 const STAYS_BEHIND_MS = 120_000;
 
-export const aheadOperation = operation('sandbox.ahead', 'read', (tx, accountId: string) =>
-  aheadOf(tx, { accountId, mode: 'sandbox' }),
+export const clockOffsetOperation = operation('sandbox.clockOffset', 'read', (tx, accountId: string) =>
+  clockOffsetOf(tx, { accountId, mode: 'sandbox' }),
 );
 
 export interface Mover {
@@ -104,8 +105,8 @@ export const takeDueOperation = operation(
   },
 );
 
-async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, aheadMs: number): Promise<void> {
-  const behindMs = momentMs - (nowMs + aheadMs);
+async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, clockOffsetMs: number): Promise<void> {
+  const behindMs = momentMs - (nowMs + clockOffsetMs);
   if (behindMs > FOLLOWS_AFTER_MS) await moveClock(tx, accountId, behindMs - STAYS_BEHIND_MS);
 }
 
@@ -164,14 +165,14 @@ export interface MoveEnd extends Pick<Mover, 'accountId' | 'by' | 'nowMs'> {
 
 /** Lets the clock stand at its new time; what has become too old for the inbox goes. Answers the time by that clock. */
 export const endMoveOperation = operation('sandbox.endMove', 'write', async (tx, end: MoveEnd): Promise<number> => {
-  const aheadMs = await aheadOf(tx, { accountId: end.accountId, mode: 'sandbox' });
-  for (const { seq, fence, atMs } of end.giveBack) await release(tx, [{ seq, fence }], atMs - aheadMs);
+  const clockOffsetMs = await clockOffsetOf(tx, { accountId: end.accountId, mode: 'sandbox' });
+  for (const { seq, fence, atMs } of end.giveBack) await release(tx, [{ seq, fence }], atMs - clockOffsetMs);
   const row = await tx.get<{ ahead_ms: number }>(
     `SELECT ahead_ms FROM sandbox_clock WHERE account_id = ? AND moved_by = ? ${locked(tx)}`,
     end.accountId,
     end.by,
   );
-  if (!row) return end.nowMs + aheadMs;
+  if (!row) return end.nowMs + clockOffsetMs;
   const nowMs = end.nowMs + row.ahead_ms;
   await moveClock(tx, end.accountId, end.toMs - nowMs);
   await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE account_id = ?', end.accountId);

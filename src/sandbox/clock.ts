@@ -4,22 +4,22 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Database } from '../storage/database.ts';
-import { aheadOperation } from './clock-store.ts';
+import { clockOffsetOperation } from './clock-store.ts';
 
 export interface SandboxClock {
   /** What the account's clock is ahead of the real time, in ms. */
-  aheadMs(accountId: string): Promise<number>;
+  clockOffsetMs(accountId: string): Promise<number>;
   /** Unix ms by the account's clock. */
   now(accountId: string): Promise<number>;
 }
 
 export function createSandboxClock({ database, clock }: { database: Database; clock: Clock }): SandboxClock {
-  const aheadMs = (accountId: string): Promise<number> => database.execute(aheadOperation, accountId);
+  const clockOffsetMs = (accountId: string): Promise<number> => database.execute(clockOffsetOperation, accountId);
   return {
-    aheadMs,
+    clockOffsetMs,
     now: async (accountId) => {
-      const ahead = await aheadMs(accountId);
-      return clock.now() + ahead;
+      const offset = await clockOffsetMs(accountId);
+      return clock.now() + offset;
     },
   };
 }

@@ -179,10 +179,10 @@ export function createSend(dependencies: SendDependencies): Send {
     { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Issue[] },
   ): Promise<Outcome> => {
     const { account, mode, allowedSenders } = request.caller;
-    const aheadMs = await sandboxClock.aheadMs(account.id);
+    const clockOffsetMs = await sandboxClock.clockOffsetMs(account.id);
     return judge(
       value,
-      { request, sender: { account, mode, allowedSenders, nowMs: realNowMs + aheadMs, aheadMs }, record },
+      { request, sender: { account, mode, allowedSenders, nowMs: realNowMs + clockOffsetMs, clockOffsetMs }, record },
       before,
     );
   };
@@ -199,7 +199,7 @@ export function createSend(dependencies: SendDependencies): Send {
     if (mode === 'live')
       return judge(
         body.value,
-        { request, sender: { account, mode, allowedSenders, nowMs: realNowMs, aheadMs: 0 }, record },
+        { request, sender: { account, mode, allowedSenders, nowMs: realNowMs, clockOffsetMs: 0 }, record },
         before,
       );
     return judgeAhead(body.value, request, { realNowMs, record, before });
@@ -252,7 +252,7 @@ function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { request, sender, r
     source: 'http',
     requestId: request.requestId,
     nowMs: sender.nowMs,
-    aheadMs: sender.aheadMs,
+    clockOffsetMs: sender.clockOffsetMs,
     from: mail.fromText,
     emails,
     retain: mail.retain,

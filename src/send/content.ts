@@ -38,7 +38,7 @@ export interface Sender {
   /** By the clock of the mode. */
   nowMs: number;
   /** What that clock is ahead of the real time, which ids carry. */
-  aheadMs: number;
+  clockOffsetMs: number;
 }
 
 const NO_NAMES: readonly string[] = [];
@@ -151,7 +151,7 @@ function hasOwnLink(mail: CheckedMail): boolean {
 
 function intakeRecipients(mail: CheckedMail, sender: Sender): IntakeRecipient[] {
   return mail.recipients.all.map(({ address, role, key }) => ({
-    messageId: newId('msg', sender.nowMs - sender.aheadMs),
+    messageId: newId('msg', sender.nowMs - sender.clockOffsetMs),
     address,
     role,
     simulateSuppressed: simulatesSuppressed(sender.mode, address, mail.sandboxOutcome),

@@ -97,7 +97,7 @@ async function suppressedAmong(
       accountId: sender.account.id,
       mode: sender.mode,
       keys: mail.recipients.all.map((recipient) => recipient.key),
-      nowMs: sender.nowMs - sender.aheadMs,
+      nowMs: sender.nowMs - sender.clockOffsetMs,
     }),
   );
   const hit = mail.recipients.all.filter((recipient) => found.has(recipient.key) || simulated.has(recipient.address));

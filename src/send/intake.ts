@@ -23,10 +23,10 @@ import {
   type Retain,
   type Role,
 } from '../messages/messages.ts';
-import { FIRST_FENCE } from '../queue/queue.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
+import { FIRST_FENCE } from '../work/work.ts';
 import { KEY_LIFETIME_MS } from './idempotency.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
@@ -95,7 +95,7 @@ export interface Intake {
   /** With sendAtMs by the clock of the mode. */
   nowMs: number;
   /** What that clock is ahead of the real time. */
-  aheadMs: number;
+  clockOffsetMs: number;
   /** The sender as the answer repeats it. */
   from: string;
   emails: IntakeEmail[];
@@ -123,9 +123,9 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
     if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
-      const { accountId, mode, source, requestId, nowMs, aheadMs } = intake;
+      const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = intake;
       const { recipients, leased } = result;
-      const tookMs = clock.now() + aheadMs - nowMs;
+      const tookMs = clock.now() + clockOffsetMs - nowMs;
       onAccepted?.({ accountId, mode, source, requestId, recipients, handedOver: leased.length, tookMs });
     }
     return result;
@@ -134,13 +134,13 @@ export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
 
 function accept(
   database: Database,
-  { accountId, mode, nowMs, aheadMs, submission }: Intake,
+  { accountId, mode, nowMs, clockOffsetMs, submission }: Intake,
   acceptance: Acceptance,
 ): Promise<AcceptanceResult> {
   if (submission === undefined) return database.execute(acceptOperation, acceptance);
   return database.execute(acceptLargeOperation, {
     acceptance,
-    use: { ...submission, accountId, mode, nowMs: nowMs - aheadMs },
+    use: { ...submission, accountId, mode, nowMs: nowMs - clockOffsetMs },
   });
 }
 
@@ -163,7 +163,7 @@ function acceptanceOf(
   { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
   handover: Handover,
 ): Acceptance {
-  const { accountId, mode, nowMs, aheadMs, sendAtMs, retain } = intake;
+  const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = intake;
   const startMs = sendAtMs ?? nowMs;
   let jobs = 0;
   let bytes = 0;
@@ -176,15 +176,15 @@ function acceptanceOf(
     mode,
     source: intake.source,
     nowMs,
-    aheadMs,
+    clockOffsetMs,
     emails: intake.emails.map((email, index) => acceptedEmail(intake, email, blobKeys[index] ?? null)),
     retain,
-    contentUntilMs: startMs - aheadMs + RETAIN_MS[retain],
+    contentUntilMs: startMs - clockOffsetMs + RETAIN_MS[retain],
     sendAtMs,
     expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
     from: intake.from,
-    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - aheadMs + KEY_LIFETIME_MS },
-    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? leaseUntilMs + aheadMs : null,
+    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - clockOffsetMs + KEY_LIFETIME_MS },
+    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
   };
 }
 
@@ -253,7 +253,7 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         recipient: recipient.email,
         status: 'queued',
         createdAt: intake.nowMs,
-        aheadMs: intake.aheadMs,
+        clockOffsetMs: intake.clockOffsetMs,
         expiresAt: acceptance.expiresAtMs,
         emailSeq: lease.emailSeq,
         envelopeFrom: email.envelopeFrom,

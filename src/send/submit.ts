@@ -60,7 +60,7 @@ export interface Submit {
   /** Why this caller may not send from the address; undefined when it may. */
   senderFailure(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
   /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
-  aheadMs(caller: Submission['caller']): number | Promise<number>;
+  clockOffsetMs(caller: Submission['caller']): number | Promise<number>;
   /**
    * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
    * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob is the intake's from here on.
@@ -74,7 +74,8 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
 
-  const aheadOf: Submit['aheadMs'] = ({ account, mode }) => (mode === 'live' ? 0 : sandboxClock.aheadMs(account.id));
+  const clockOffsetOf: Submit['clockOffsetMs'] = ({ account, mode }) =>
+    mode === 'live' ? 0 : sandboxClock.clockOffsetMs(account.id);
 
   const issueOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
 
@@ -86,9 +87,9 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   ): Promise<Result<{ messageId: string; json: string } | undefined>> => {
     const { caller, mail } = submission;
     const { account, mode } = caller;
-    const ahead = aheadOf(caller);
-    const aheadMs = typeof ahead === 'number' ? ahead : await ahead;
-    const nowMs = submission.nowMs + aheadMs;
+    const ahead = clockOffsetOf(caller);
+    const clockOffsetMs = typeof ahead === 'number' ? ahead : await ahead;
+    const nowMs = submission.nowMs + clockOffsetMs;
     const email = emailOf(submission, outcome);
     const isTracked = mail.track.opens || mail.track.clicks;
     const emails = isTracked
@@ -97,7 +98,13 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     if (!emails.ok) return emails;
     submission.isTaken = emails.value[0] === email;
     const sendAtMs = releaseOf(submission, nowMs);
-    const result = await takeIn({ ...intakeOf(submission, record), emails: emails.value, sendAtMs, nowMs, aheadMs });
+    const result = await takeIn({
+      ...intakeOf(submission, record),
+      emails: emails.value,
+      sendAtMs,
+      nowMs,
+      clockOffsetMs,
+    });
     return ok(result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined);
   };
 
@@ -141,7 +148,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   return {
     senderFailure: issueOf,
-    aheadMs: aheadOf,
+    clockOffsetMs: clockOffsetOf,
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };
       try {
@@ -199,7 +206,7 @@ function hashOf(submission: Submission): Uint8Array {
 function intakeOf(
   submission: Submission,
   idempotency: Intake['idempotency'],
-): Omit<Intake, 'emails' | 'nowMs' | 'aheadMs' | 'sendAtMs'> {
+): Omit<Intake, 'emails' | 'nowMs' | 'clockOffsetMs' | 'sendAtMs'> {
   const { caller, mail } = submission;
   const { account, mode } = caller;
   return {

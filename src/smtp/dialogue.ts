@@ -57,7 +57,7 @@ export interface Envelope {
   /** RCPT commands that were refused. */
   refused: number;
   /** What the clock of the sender's mode is ahead of the real time. */
-  aheadMs: number;
+  clockOffsetMs: number;
 }
 
 /** Undefined when everything is done; else a promise of when. */

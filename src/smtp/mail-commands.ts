@@ -73,11 +73,11 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
   const fault = services.submit.senderFailure(login.caller, from);
-  const ahead = services.submit.aheadMs(login.caller);
-  const proceed = (found: Awaited<typeof fault>, aheadMs: number): undefined => {
+  const ahead = services.submit.clockOffsetMs(login.caller);
+  const proceed = (found: Awaited<typeof fault>, clockOffsetMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));
     // By the clock of the credential's mode, as `sendAt` is.
-    const latestMs = services.clock.now() + aheadMs + MAX_HOLD_SECONDS * 1000;
+    const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
       return dialogue.fault('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
@@ -85,11 +85,11 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
     }
     const { smtpUtf8, hold } = mail;
-    dialogue.envelope = { from, smtpUtf8, hold, recipients: new Map(), refused: 0, aheadMs };
+    dialogue.envelope = { from, smtpUtf8, hold, recipients: new Map(), refused: 0, clockOffsetMs };
     dialogue.reply('250 2.1.0 OK');
   };
   if (!(fault instanceof Promise) && typeof ahead === 'number') return proceed(fault, ahead);
-  return Promise.all([fault, ahead]).then(([found, aheadMs]) => proceed(found, aheadMs));
+  return Promise.all([fault, ahead]).then(([found, clockOffsetMs]) => proceed(found, clockOffsetMs));
 }
 
 /** RCPT TO. A recipient that is given twice is taken once. */

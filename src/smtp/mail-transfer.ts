@@ -41,7 +41,7 @@ export function beginTransfer(options: TransferOptions): MailTransfer {
   const sink = createContentSink(services.blobs);
   const reader = createSubmissionReader({
     sink: sink.write,
-    nowMs: services.clock.now() + envelope.aheadMs,
+    nowMs: services.clock.now() + envelope.clockOffsetMs,
     maxBytes: limits.maxMessageBytes,
     hostname: services.hostname,
   });

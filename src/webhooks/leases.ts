@@ -3,8 +3,9 @@
  * hand is claimed as if it were somebody else's, wherever the clock was set and however long the process stood still. Before
  * a claim, leases that may have run out are extended; a row that comes back all the same is known, and takes its new fence.
  */
-import type { Lease } from '../queue/queue.ts';
+
 import type { Database } from '../storage/database.ts';
+import type { Lease } from '../work/work.ts';
 import { extendOperation, markOperation } from './work-store.ts';
 
 export const LEASE_MS = 60_000;

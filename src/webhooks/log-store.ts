@@ -1,7 +1,7 @@
 /** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
 import { WEBHOOK_WORK } from '../events/events.ts';
-import { enqueue, heldAheadOf } from '../queue/queue.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { enqueue, lockedClockOffsetOf } from '../work/work.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
 import { readEventTexts } from './work-store.ts';
@@ -50,8 +50,8 @@ export const retryDeliveryOperation = operation(
     const delivery = await readDelivery(tx, retry);
     if (!delivery) return { found: false, missing: 'delivery' };
     if (endpoint.enabled === 0) return { found: true, enabled: false, delivery };
-    const aheadMs = await heldAheadOf(tx, retry);
-    if (delivery.status === 'pending') await hasten(tx, { ...retry, delivery, aheadMs });
+    const clockOffsetMs = await lockedClockOffsetOf(tx, retry);
+    if (delivery.status === 'pending') await hasten(tx, { ...retry, delivery, clockOffsetMs });
     else {
       await enqueue(tx, {
         kind: WEBHOOK_WORK,
@@ -66,7 +66,7 @@ export const retryDeliveryOperation = operation(
     }
     await tx.run(
       "UPDATE webhook_delivery SET status = 'pending', next_attempt_at = ?, updated_at = ? WHERE webhook_id = ? AND id = ?",
-      retry.nowMs + aheadMs,
+      retry.nowMs + clockOffsetMs,
       retry.nowMs,
       retry.id,
       retry.deliveryId,
@@ -90,13 +90,13 @@ async function readDelivery(
 /** The waiting row is found by its time, which the record repeats; a row that is held or leased is on its way already. */
 async function hasten(
   tx: Transaction,
-  retry: EndpointKey & { delivery: DeliveryRow; nowMs: number; aheadMs: number },
+  retry: EndpointKey & { delivery: DeliveryRow; nowMs: number; clockOffsetMs: number },
 ): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ? WHERE kind = ? AND held = 0 AND due = ? AND leased = 0 AND subject = ? AND ref = ?`,
     retry.nowMs,
     WEBHOOK_WORK,
-    (retry.delivery.next_attempt_at ?? 0) - retry.aheadMs,
+    (retry.delivery.next_attempt_at ?? 0) - retry.clockOffsetMs,
     retry.id,
     retry.delivery.event_seq,
   );

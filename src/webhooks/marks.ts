@@ -1,8 +1,8 @@
 /**
- * The mark on rows that were in a crash before (queue.ts): set before they are sent, taken off when they have been under way for a
+ * The mark on rows that were in a crash before (work/work.ts): set before they are sent, taken off when they have been under way for a
  * while and the process still lives. Few are under it at once (mark-limit.ts).
  */
-import { needsMark, openMarkLimit } from '../queue/queue.ts';
+import { needsMark, openMarkLimit } from '../work/work.ts';
 
 /** A request that has run for so long brings no process down. */
 const WATCH_MS = 1_500;

@@ -3,8 +3,8 @@
  * that there is never one without the other.
  */
 import type { Mode } from '../base/mode.ts';
-import * as queue from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import * as queue from '../work/work.ts';
 
 /** The kind of these rows: subject is the endpoint's id. */
 const NOTICE_WORK = 'webhook-notice';

@@ -4,8 +4,8 @@
  */
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { isFreeOnly } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
+import { isFreeOnly } from '../work/work.ts';
 import { claimNoticesOperation, type DueNotice, settleNoticeOperation } from './notice-store.ts';
 
 const LEASE_MS = 60_000;

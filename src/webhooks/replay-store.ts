@@ -5,8 +5,8 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { type EventPlace, type EventType, rangesOfTime, type SeqRange, WEBHOOK_WORK } from '../events/events.ts';
-import { enqueueHeld } from '../queue/queue.ts';
 import { operation } from '../storage/operation.ts';
+import { enqueueHeld } from '../work/work.ts';
 
 /** Parts of the log that may hold events of a time; Unix ms, both inclusive. */
 export const replayRangesOperation = operation(

@@ -56,7 +56,7 @@ export function createSandboxWebhooks(deps: SandboxWebhookDeps): SandboxRunner {
       });
     }
     const outcome = await postEvent({ http, target, event: job.event, nowMs: realNowMs });
-    return settledOf(job, { outcome, url: target.url, random: random(), nowMs, aheadMs: nowMs - realNowMs });
+    return settledOf(job, { outcome, url: target.url, random: random(), nowMs, clockOffsetMs: nowMs - realNowMs });
   };
 
   return {

@@ -12,7 +12,7 @@ interface Times {
   /** Unix ms, by the clock of the endpoint's mode. */
   nowMs: number;
   /** What that is ahead of the real time. */
-  aheadMs: number;
+  clockOffsetMs: number;
 }
 
 function blank(job: Tellable, atMs: number): Settled {
@@ -33,8 +33,8 @@ export interface Tried extends Times {
   random: number;
 }
 
-export function settledOf(job: Tellable, { outcome, url, random, nowMs, aheadMs }: Tried): Settled {
-  const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - aheadMs, random });
+export function settledOf(job: Tellable, { outcome, url, random, nowMs, clockOffsetMs }: Tried): Settled {
+  const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - clockOffsetMs, random });
   const { kind: result, nextAttemptMs } = verdict;
   return { ...blank(job, nowMs), ...answerOf(outcome), url, result, nextAttemptMs };
 }

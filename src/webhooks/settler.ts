@@ -7,8 +7,8 @@
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import type { Lease } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
+import type { Lease } from '../work/work.ts';
 import { type SettleAnswer, type Settled, type SettleRequest, settleOperation } from './work-store.ts';
 
 const MOST_PER_SETTLE = 512;

@@ -5,8 +5,8 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../events/events.ts';
-import * as queue from '../queue/queue.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import * as queue from '../work/work.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { keepStandings } from './standing.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
@@ -21,7 +21,7 @@ export interface WebhookJob {
   webhookId: string;
   eventSeq: number;
   /** Sandbox: what the account's clock is ahead of the real time. */
-  aheadMs: number;
+  clockOffsetMs: number;
 }
 
 export interface EventText {
@@ -102,12 +102,12 @@ async function batchOf(
   if (rows.length === 0) return { jobs: [], events: [], targets: [] };
   const targets = await readTargets(tx, [...new Set(rows.map((row) => row.subject))]);
   const events = await readEventTexts(tx, [...new Set(rows.map((row) => row.ref))]);
-  const aheads = await readAheads(tx, rows);
+  const clockOffsets = await readClockOffsets(tx, rows);
   const jobs: WebhookJob[] = [];
   for (const row of rows) {
     const event = events.get(row.ref);
     const target = targets.get(row.subject);
-    const job = jobOf(row, aheads.get(row.account_id));
+    const job = jobOf(row, clockOffsets.get(row.account_id));
     if (event && target?.enabled) jobs.push(job);
     else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
   }
@@ -122,16 +122,16 @@ export const sandboxBatchOperation = operation(
 );
 
 /** Clocks of the accounts whose sandbox is among the rows. */
-async function readAheads(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<string, number>> {
-  const aheads = new Map<string, number>();
+async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<string, number>> {
+  const clockOffsets = new Map<string, number>();
   for (const { mode, account_id: accountId } of rows) {
-    if (mode === 'sandbox' && !aheads.has(accountId))
-      aheads.set(accountId, await queue.aheadOf(tx, { accountId, mode }));
+    if (mode === 'sandbox' && !clockOffsets.has(accountId))
+      clockOffsets.set(accountId, await queue.clockOffsetOf(tx, { accountId, mode }));
   }
-  return aheads;
+  return clockOffsets;
 }
 
-function jobOf(row: queue.Work, aheadMs = 0): WebhookJob {
+function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
   return {
     seq: row.seq,
     fence: row.fence,
@@ -141,7 +141,7 @@ function jobOf(row: queue.Work, aheadMs = 0): WebhookJob {
     mode: row.mode,
     webhookId: row.subject,
     eventSeq: row.ref,
-    aheadMs: row.mode === 'sandbox' ? aheadMs : 0,
+    clockOffsetMs: row.mode === 'sandbox' ? clockOffsetMs : 0,
   };
 }
 
@@ -217,7 +217,7 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
     responseStart: null,
     error: 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question',
     latencyMs: null,
-    atMs: nowMs + job.aheadMs,
+    atMs: nowMs + job.clockOffsetMs,
   };
   await writeRecord(tx, record, nowMs);
 }
@@ -343,7 +343,7 @@ async function endEach(tx: Transaction, given: readonly Settled[]): Promise<Sett
 /** The same for all in a few statements of PostgreSQL. */
 async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
   const retries = given.filter((one) => one.result === 'retry');
-  const aheadOf = await queue.heldAheadsOf(tx, retries);
+  const clockOffsetOf = await queue.lockedClockOffsetsOf(tx, retries);
   const [ended, moved] = await Promise.all([
     queue.finishMany(
       tx,
@@ -351,7 +351,11 @@ async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<
     ),
     queue.rescheduleMany(
       tx,
-      retries.map((one) => ({ seq: one.seq, fence: one.fence, dueMs: (one.nextAttemptMs ?? one.atMs) - aheadOf(one) })),
+      retries.map((one) => ({
+        seq: one.seq,
+        fence: one.fence,
+        dueMs: (one.nextAttemptMs ?? one.atMs) - clockOffsetOf(one),
+      })),
     ),
   ]);
   return given.filter((one) => ended.has(one.seq) || moved.has(one.seq));
@@ -359,7 +363,7 @@ async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<
 
 /** When the next attempt is due, in real time. */
 async function dueMsOf(tx: Transaction, settled: Settled): Promise<number> {
-  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.heldAheadOf(tx, settled));
+  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.lockedClockOffsetOf(tx, settled));
 }
 
 /** Keeps leases; answers the numbers of the rows that were lost. */

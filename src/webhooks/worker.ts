@@ -15,8 +15,8 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
-import { isFreeOnly, isSuspect, PARK_AFTER_CRASHES } from '../queue/queue.ts';
 import type { Database } from '../storage/database.ts';
+import { isFreeOnly, isSuspect, PARK_AFTER_CRASHES } from '../work/work.ts';
 import { createAlarm } from './alarm.ts';
 import { watchClock } from './clock-watch.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
@@ -178,9 +178,9 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   function settleOutcome(job: Carried, outcome: HttpOutcome): void {
-    const { aheadMs } = job;
-    const nowMs = clock.now() + aheadMs;
-    const settled = settledOf(job, { outcome, url: job.target.url, nowMs, aheadMs, random: random() });
+    const { clockOffsetMs } = job;
+    const nowMs = clock.now() + clockOffsetMs;
+    const settled = settledOf(job, { outcome, url: job.target.url, nowMs, clockOffsetMs, random: random() });
     settler.settle(settled);
     if (settled.result === 'succeeded') {
       deps.metrics?.webhookAttempts.succeeded.inc();
@@ -191,7 +191,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   function settleUntried(job: Tellable, error: string): void {
-    settler.settle(untriedOf(job, { nowMs: clock.now() + job.aheadMs, error }));
+    settler.settle(untriedOf(job, { nowMs: clock.now() + job.clockOffsetMs, error }));
   }
 
   /** undefined when its secret does not open, so that one bad row spoils no other's delivery. */

@@ -10,8 +10,8 @@ import {
 import { clampDueOperation } from '../../src/messages/clock-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
-import { recoverOperation } from '../../src/queue/queue.ts';
 import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
+import { recoverOperation } from '../../src/work/work.ts';
 import { acceptance, claimRequest, idsOf, readEvents, settlement, wholePage } from './mail.ts';
 import type { Scenario } from './stage.ts';
 

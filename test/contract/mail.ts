@@ -26,9 +26,9 @@ import {
 } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
-import { recoverOperation } from '../../src/queue/queue.ts';
 import { keepAnswerOperation, storedAnswerOperation } from '../../src/send/store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
+import { recoverOperation } from '../../src/work/work.ts';
 import type { Scenario, Stage } from './stage.ts';
 
 const HOUR = 3_600_000;

@@ -11,8 +11,8 @@ import {
   takeSandboxMessageOperation,
 } from '../../src/messages/sandbox-store.ts';
 import {
-  aheadOperation,
   beginMoveOperation,
+  clockOffsetOperation,
   endMoveOperation,
   type Step,
   type TakenRow,
@@ -60,7 +60,7 @@ export const movingTheClock: Scenario = async (stage) => {
     ...{ id: webhookId, accountId, mode, url: 'https://a.example', description: null, enabled: true },
     ...{ events: '["DeliveryDelay","Delivery"]', secretSealed: Buffer.from([1]), nowMs: stage.nowMs },
   });
-  await stage.act(aheadOperation, accountId);
+  await stage.act(clockOffsetOperation, accountId);
   const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
   assert.equal(await stage.act(beginMoveOperation, mover), true);
   assert.equal(await stage.act(beginMoveOperation, { ...mover, by: 'two' }), false);
@@ -118,16 +118,16 @@ export const movingTheClock: Scenario = async (stage) => {
   const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, giveBack };
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'a move that is over ends nothing');
-  assert.equal(await stage.act(aheadOperation, accountId), 61 * MINUTE);
+  assert.equal(await stage.act(clockOffsetOperation, accountId), 61 * MINUTE);
 
-  const after = { nowMs: stage.nowMs + 61 * MINUTE, aheadMs: 61 * MINUTE, mode };
+  const after = { nowMs: stage.nowMs + 61 * MINUTE, clockOffsetMs: 61 * MINUTE, mode };
   await stage.act(
     acceptOperation,
     acceptance(stage, { accountId, change: { ...after, sendAtMs: stage.nowMs + 65 * MINUTE } }),
   );
   const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
-    jobs.map(({ messageId, aheadMs }) => [messageId, aheadMs]),
+    jobs.map(({ messageId, clockOffsetMs }) => [messageId, clockOffsetMs]),
     [[nowId, 61 * MINUTE]],
     'the others are not due in real time',
   );

@@ -9,10 +9,10 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { startDelivery } from '../../src/delivery/delivery.ts';
 import { openDns } from '../../src/net/dns.ts';
-import { recoverOperation } from '../../src/queue/queue.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
+import { recoverOperation } from '../../src/work/work.ts';
 
 const [folder = '', port = '', deadly = ''] = process.argv.slice(2);
 const database = await openSqliteDatabase({

@@ -109,7 +109,7 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const accepted: Outcome['accepted'] = [];
   const submit: Submit = {
     senderFailure: () => undefined,
-    aheadMs: () => 0,
+    clockOffsetMs: () => 0,
     submit: async ({ recipients, content }) => {
       assert.ok(Buffer.isBuffer(content));
       accepted.push({ recipients: recipients.map((one) => one.address), content: content.toString('latin1') });

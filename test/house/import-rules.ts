@@ -10,7 +10,7 @@ const LEVELS: string[][] = [
   ['base'],
   ['mail'],
   ['storage', 'net'],
-  ['queue', 'http', 'caps'],
+  ['work', 'http', 'caps'],
   ['events'],
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'suppressions', 'sandbox', 'nodes'],
   ['engagement'],

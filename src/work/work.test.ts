@@ -20,7 +20,7 @@ import {
   release,
   reschedule,
   unhold,
-} from './queue.ts';
+} from './work.ts';
 
 async function openQueue(t: TestContext): Promise<SqliteConnection> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-queue-'));

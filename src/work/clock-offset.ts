@@ -16,33 +16,36 @@ export interface Owner {
 const AHEAD = 'SELECT ahead_ms FROM sandbox_clock WHERE account_id = ?';
 
 /** Milliseconds that the owner's clock is ahead of the real time; 0 in live mode. */
-export async function aheadOf(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
+export async function clockOffsetOf(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
   if (mode === 'live') return 0;
   const row = await tx.get<{ ahead_ms: number }>(AHEAD, accountId);
   return row?.ahead_ms ?? 0;
 }
 
-export function embeddedAheadOf(tx: EmbeddedTransaction, { accountId, mode }: Owner): number {
+export function embeddedClockOffsetOf(tx: EmbeddedTransaction, { accountId, mode }: Owner): number {
   if (mode === 'live') return 0;
   return tx.get<{ ahead_ms: number }>(AHEAD, accountId)?.ahead_ms ?? 0;
 }
 
 /** The same, and the clock is not moved before this transaction ends. */
-export async function heldAheadOf(tx: Transaction, owner: Owner): Promise<number> {
-  if (owner.mode === 'live' || tx.dialect === 'sqlite') return aheadOf(tx, owner);
-  return (await heldAheadsOf(tx, [owner]))(owner);
+export async function lockedClockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
+  if (owner.mode === 'live' || tx.dialect === 'sqlite') return clockOffsetOf(tx, owner);
+  return (await lockedClockOffsetsOf(tx, [owner]))(owner);
 }
 
 /** For many owners of a shared database at once: answers a function of the owner. */
-export async function heldAheadsOf(tx: Transaction, owners: readonly Owner[]): Promise<(owner: Owner) => number> {
+export async function lockedClockOffsetsOf(
+  tx: Transaction,
+  owners: readonly Owner[],
+): Promise<(owner: Owner) => number> {
   const ids = [...new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])))];
   if (ids.length === 0) return () => 0;
   const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
     'SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id = ANY (CAST(? AS TEXT[])) ORDER BY account_id FOR SHARE',
     textArray(ids),
   );
-  const aheads = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
-  return ({ accountId, mode }) => (mode === 'live' ? 0 : (aheads.get(accountId) ?? 0));
+  const clockOffsets = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
+  return ({ accountId, mode }) => (mode === 'live' ? 0 : (clockOffsets.get(accountId) ?? 0));
 }
 
 /** Moves the clock, and with it what waits: rows in somebody's hands are converted when they are put back. */

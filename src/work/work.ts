@@ -23,10 +23,17 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { bigintArray } from '../storage/postgres-arrays.ts';
-import { freeClocks } from './account-clock.ts';
+import { freeClocks } from './clock-offset.ts';
 import { FREE, HELD, TRIED } from './lease-states.ts';
 
-export { aheadOf, embeddedAheadOf, heldAheadOf, heldAheadsOf, moveClock, type Owner } from './account-clock.ts';
+export {
+  clockOffsetOf,
+  embeddedClockOffsetOf,
+  lockedClockOffsetOf,
+  lockedClockOffsetsOf,
+  moveClock,
+  type Owner,
+} from './clock-offset.ts';
 export {
   enqueue,
   enqueueHeld,
