@@ -6,6 +6,7 @@
 import type { Mode } from '../base/mode.ts';
 import { appendEngagement } from '../messages/messages.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import { clockOffsetOf } from '../work/work.ts';
 
 /** Within this time the same open or click again is the same one. */
@@ -56,19 +57,14 @@ export const unsubscribeOperation = operation(
   async (tx, one: Unsubscribing): Promise<boolean> => {
     const { accountId, mode, messageId } = one;
     await lockMessage(tx, one);
-    const added = await tx.run(
-      `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-       VALUES (?, ?, ?, 'unsubscribe', ?, NULL, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
-         reason = excluded.reason, source_message_id = excluded.source_message_id, expires_at = NULL,
-         created_at = excluded.created_at
-         WHERE suppression.expires_at IS NOT NULL OR suppression.reason IN ('bounce', 'manual')`,
-      accountId,
-      mode,
-      one.email,
-      messageId,
-      one.nowMs,
-    );
-    if (added === 0 && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
+    const known = await findSuppression(tx, one);
+    const isWished = known?.expiresAt === null && (known.reason === 'unsubscribe' || known.reason === 'complaint');
+    if (isWished && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
+    if (!isWished) {
+      const { email, nowMs: createdAt } = one;
+      const entry = { email, reason: 'unsubscribe' as const, sourceMessageId: messageId, expiresAt: null, createdAt };
+      await suppress(tx, [{ accountId, mode, ...entry }]);
+    }
     return appendEngagement(tx, {
       ...{ accountId, mode, messageId, atMs: one.nowMs + (await clockOffsetOf(tx, one)) },
       event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },

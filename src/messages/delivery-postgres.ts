@@ -6,12 +6,13 @@ import { appendMany, type NewEvent } from '../events/events.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { locked, type Transaction } from '../storage/operation.ts';
 import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { suppress } from '../suppressions/suppressions.ts';
 import * as queue from '../work/work.ts';
 import type { Claimed, ClaimRequest, Settlement, SettleResult } from './delivery-store.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob } from './message.ts';
-import { giveBackSuspended, STRONGER_BOUNCE } from './settle-store.ts';
+import { bouncedAddresses, giveBackSuspended } from './settle-store.ts';
 import { transitionMany } from './state-machine.ts';
 
 type ClaimedRow = queue.Work &
@@ -98,9 +99,8 @@ export async function settleTogether(tx: Transaction, calls: readonly Settlement
   }
   appendMany(tx, events);
   insertAttempts(tx, settled);
-  insertSuppressions(tx, settled);
   recordSandboxOutcomes(tx, settled);
-  const blobs = await dropContents(tx, settled);
+  const [blobs] = await Promise.all([dropContents(tx, settled), suppress(tx, bouncedAddresses(settled))]);
   return calls.map((call) => {
     const numbers = new Set(call.filter((one) => kept.has(one)).map((one) => one.emailSeq));
     const blobKeys: string[] = [];
@@ -154,34 +154,6 @@ function insertAttempts(tx: Transaction, settled: readonly Settlement[]): void {
     bigintArray(rows.map((one) => one.attempts)),
     bigintArray(rows.map((one) => one.atMs)),
     textArray(rows.map((one) => JSON.stringify(one.attempt))),
-  );
-}
-
-function insertSuppressions(tx: Transaction, settled: readonly Settlement[]): void {
-  // One statement may not change a row twice: of several for one address the one that holds longest.
-  const byAddress = new Map<string, { one: Settlement; suppress: NonNullable<Settlement['suppress']> }>();
-  for (const one of settled) {
-    if (!one.suppress) continue;
-    const key = `${one.accountId} ${one.mode} ${one.suppress.email}`;
-    const untilMs = one.suppress.untilMs ?? Number.POSITIVE_INFINITY;
-    const knownMs = byAddress.get(key)?.suppress.untilMs;
-    if (!byAddress.has(key) || (knownMs != null && knownMs <= untilMs))
-      byAddress.set(key, { one, suppress: one.suppress });
-  }
-  const rows = [...byAddress.values()];
-  if (rows.length === 0) return;
-  void tx.run(
-    `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-     SELECT account_id, mode, email, 'bounce', message_id, expires_at, at
-     FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]),
-       CAST(? AS BIGINT[])) AS new (account_id, mode, email, message_id, expires_at, at)
-     ${STRONGER_BOUNCE}`,
-    textArray(rows.map(({ one }) => one.accountId)),
-    textArray(rows.map(({ one }) => one.mode)),
-    textArray(rows.map(({ suppress }) => suppress.email)),
-    textArray(rows.map(({ one }) => one.messageId)),
-    bigintArray(rows.map(({ suppress }) => suppress.untilMs)),
-    bigintArray(rows.map(({ one }) => one.atMs)),
   );
 }
 

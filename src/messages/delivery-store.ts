@@ -7,11 +7,12 @@ import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import * as queue from '../work/work.ts';
 import { dropFiles } from './file-store.ts';
 import { type JobRow, jobOf } from './job-row.ts';
 import { DELIVERY_WORK, type DeliveryJob, type Retain } from './message.ts';
-import { giveBackSuspended, STRONGER_BOUNCE } from './settle-store.ts';
+import { bouncedAddresses, giveBackSuspended } from './settle-store.ts';
 import { transition } from './state-machine.ts';
 
 export interface ClaimRequest {
@@ -84,18 +85,10 @@ async function isSuspended(
 /** Whether the address is on the list now; whoever accepted the message looked at the list of that time. */
 export async function isSuppressed(
   tx: Transaction,
-  work: queue.Work,
+  { account_id: accountId, mode }: queue.Work,
   { recipient, nowMs }: { recipient: string; nowMs: number },
 ): Promise<boolean> {
-  const row = await tx.get(
-    `SELECT 1 AS found FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
-       AND (expires_at IS NULL OR expires_at > ?)`,
-    work.account_id,
-    work.mode,
-    sameAddressKey(recipient),
-    nowMs,
-  );
-  return row !== undefined;
+  return (await findSuppression(tx, { accountId, mode, email: sameAddressKey(recipient), nowMs })) !== undefined;
 }
 
 /** One attempt as `GET /messages/{id}` shows it. */
@@ -218,18 +211,7 @@ async function applySettlement(tx: Transaction, settlement: Settlement, blobKeys
       JSON.stringify(settlement.attempt),
     );
   }
-  if (settlement.suppress) {
-    await tx.run(
-      `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-       VALUES (?, ?, ?, 'bounce', ?, ?, ?) ${STRONGER_BOUNCE}`,
-      accountId,
-      mode,
-      settlement.suppress.email,
-      messageId,
-      settlement.suppress.untilMs,
-      atMs,
-    );
-  }
+  await suppress(tx, bouncedAddresses([settlement]));
   if (settlement.sandboxOutcome) {
     await tx.run(
       'UPDATE sandbox_item SET outcome = ? WHERE account_id = ? AND message_id = ?',

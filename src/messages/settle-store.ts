@@ -1,9 +1,11 @@
 /**
- * What settles and claims on both databases share: the words by which a bounce goes onto the suppression list, and live mail of
+ * What settles and claims on both databases share: the entries of the suppression list that bounces make, and live mail of
  * suspended accounts, as a claim comes upon it: it rests in the queue, untried, until the account may send again.
  */
 
+import type { Mode } from '../base/mode.ts';
 import type { Transaction } from '../storage/operation.ts';
+import type { SuppressionEntry } from '../suppressions/suppressions.ts';
 import * as queue from '../work/work.ts';
 
 /**
@@ -27,16 +29,19 @@ export async function giveBackSuspended(
   );
 }
 
-/**
- * An entry without an end stays as it is. Of one with an end the later end counts; it keeps its reason where that is the
- * recipient's own wish and still in force.
- */
-export const STRONGER_BOUNCE = `ON CONFLICT (account_id, mode, email) DO UPDATE SET
-  reason = CASE WHEN suppression.expires_at > excluded.created_at AND suppression.reason IN ('complaint', 'unsubscribe')
-    THEN suppression.reason ELSE excluded.reason END,
-  source_message_id = CASE WHEN suppression.expires_at > excluded.created_at
-    AND suppression.reason IN ('complaint', 'unsubscribe') THEN suppression.source_message_id
-    ELSE excluded.source_message_id END,
-  expires_at = CASE WHEN excluded.expires_at < suppression.expires_at THEN suppression.expires_at
-    ELSE excluded.expires_at END, created_at = excluded.created_at
-  WHERE suppression.expires_at IS NOT NULL`;
+interface MaySuppress {
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+  atMs: number;
+  suppress: { email: string; untilMs: number | null } | null;
+}
+
+/** What bounces put on the suppression lists. */
+export function bouncedAddresses(settlements: readonly MaySuppress[]): SuppressionEntry[] {
+  return settlements.flatMap(({ accountId, mode, messageId, atMs, suppress }) => {
+    if (!suppress) return [];
+    const entry = { reason: 'bounce' as const, sourceMessageId: messageId, createdAt: atMs };
+    return [{ accountId, mode, email: suppress.email, expiresAt: suppress.untilMs, ...entry }];
+  });
+}

@@ -8,11 +8,11 @@ import type { Failure } from '../base/failure.ts';
 import { composeFrame, type FileBySize } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
+import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
 import { partsOf } from './composition.ts';
 import type { Filled, Sender } from './content.ts';
 import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
-import { suppressedAmongOperation } from './store.ts';
 
 /** Gmail shows only so much html of a message. */
 const GMAIL_CLIP_BYTES = 102 * 1024;

@@ -1,6 +1,6 @@
 /**
  * Idempotency records outside the transaction of an acceptance: reading them before a request is run, and keeping the
- * answer of a whole batch. Also the look at the suppression list that a dry run takes.
+ * answer of a whole batch.
  */
 import type { Mode } from '../base/mode.ts';
 import { isStillOwed } from '../messages/messages.ts';
@@ -83,26 +83,5 @@ export const keepAnswerOperation = operation(
       args.nowMs,
       Math.max(args.expiresAtMs, last?.expires_at ?? 0),
     );
-  },
-);
-
-/** Which of the addresses (in their compared form) are suppressed. */
-export const suppressedAmongOperation = operation(
-  'send.suppressedAmong',
-  'read',
-  async (tx, args: { accountId: string; mode: Mode; keys: string[]; nowMs: number }): Promise<string[]> => {
-    const found: string[] = [];
-    for (const key of args.keys) {
-      const row = await tx.get(
-        `SELECT 1 AS found FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
-           AND (expires_at IS NULL OR expires_at > ?)`,
-        args.accountId,
-        args.mode,
-        key,
-        args.nowMs,
-      );
-      if (row !== undefined) found.push(key);
-    }
-    return found;
   },
 );

@@ -1,6 +1,6 @@
 /** The rows of the suppression list: one per account, mode and address key (lower case, A-label domain). */
 import type { Mode } from '../base/mode.ts';
-import { locked, operation, type SqlValue } from '../storage/operation.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual';
 export const SUPPRESSION_REASONS: SuppressionReason[] = ['bounce', 'complaint', 'unsubscribe', 'manual'];
@@ -23,90 +23,85 @@ export interface Suppression {
 const COLUMNS =
   'email, reason, source_message_id AS "sourceMessageId", expires_at AS "expiresAt", created_at AS "createdAt"';
 
-/** Whose wish it was counts for more than what a server said, and that for more than what was entered by hand. */
-const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
+export interface SuppressionEntry extends ListOf, Suppression {}
 
-/** The stronger reason of two entries and the later end. */
-function strongerOf(known: Suppression, added: Suppression): Suppression {
-  const reasoned = STRENGTH[added.reason] >= STRENGTH[known.reason] ? added : known;
-  const isEndless = known.expiresAt === null || added.expiresAt === null;
-  const expiresAt = isEndless ? null : Math.max(known.expiresAt!, added.expiresAt!);
-  return { ...reasoned, expiresAt, createdAt: added.createdAt };
-}
+/** A person's own wish counts for more than what a server said, and that for more than what was entered by hand. */
+const strength = (column: string): string => `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 ELSE 3 END)`;
+const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
+const IS_STRONGER = `${IN_FORCE} AND ${strength('suppression.reason')} > ${strength('excluded.reason')}`;
+
+/** The one rule for an address that is on the list already: an entry past its end is replaced; otherwise see `suppress`. */
+const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
+    reason = CASE WHEN ${IS_STRONGER} THEN suppression.reason ELSE excluded.reason END,
+    source_message_id = CASE WHEN ${IS_STRONGER} THEN suppression.source_message_id ELSE excluded.source_message_id END,
+    expires_at = CASE WHEN NOT ${IN_FORCE} THEN excluded.expires_at
+      WHEN suppression.expires_at IS NULL OR suppression.expires_at > excluded.expires_at THEN suppression.expires_at
+      ELSE excluded.expires_at END,
+    created_at = excluded.created_at
+  RETURNING ${COLUMNS}`;
 
 /**
- * Adds an address; where it is on the list already the stronger reason and the later end stay. Times are judged by
- * `createdAt`. Answers the entry as it is then.
+ * Adds addresses to lists, within the transaction of whoever learned that they want or take no mail. Where an address is on its
+ * list already the stronger reason and the later end stay. Times are compared with `createdAt`. Answers the entries as they are
+ * then, sorted by address.
  */
+export async function suppress(tx: Transaction, entries: readonly SuppressionEntry[]): Promise<Suppression[]> {
+  // In one order, so that two transactions do not wait for each other.
+  const sorted = entries.toSorted((a, b) => (a.email < b.email ? -1 : 1));
+  const added = sorted.map((one) =>
+    tx.get<Suppression>(
+      UPSERT,
+      ...[one.accountId, one.mode, one.email, one.reason, one.sourceMessageId, one.expiresAt, one.createdAt],
+    ),
+  );
+  return (await Promise.all(added)) as Suppression[];
+}
+
+/** The entry of an address; undefined when it is not on the list, or no longer in force there. */
+export function findSuppression(
+  tx: Transaction,
+  { accountId, mode, email, nowMs }: ListOf & { email: string; nowMs: number },
+) {
+  return tx.get<Suppression>(
+    `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
+       AND (expires_at IS NULL OR expires_at > ?)`,
+    ...[accountId, mode, email, nowMs],
+  );
+}
+
+/** `suppress` of one address; answers its entry. */
 export const suppressOperation = operation(
   'suppressions.add',
   'write',
-  async (tx, args: ListOf & { suppression: Suppression }): Promise<Suppression> => {
-    const known = await tx.get<Suppression>(
-      `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
-         AND (expires_at IS NULL OR expires_at > ?) ${locked(tx)}`,
-      args.accountId,
-      args.mode,
-      args.suppression.email,
-      args.suppression.createdAt,
-    );
-    const suppression = known ? strongerOf(known, args.suppression) : args.suppression;
-    await tx.run(
-      `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET reason = excluded.reason,
-         source_message_id = excluded.source_message_id, expires_at = excluded.expires_at,
-         created_at = excluded.created_at`,
-      args.accountId,
-      args.mode,
-      suppression.email,
-      suppression.reason,
-      suppression.sourceMessageId,
-      suppression.expiresAt,
-      suppression.createdAt,
-    );
-    return suppression;
-  },
+  async (tx, { suppression, ...list }: ListOf & { suppression: Suppression }): Promise<Suppression> =>
+    (await suppress(tx, [{ ...list, ...suppression }]))[0]!,
 );
 
 /** Adds addresses that are not in force on the list yet; answers how many were added. */
 export const importOperation = operation(
   'suppressions.import',
   'write',
-  async (tx, args: ListOf & { nowMs: number; suppressions: Suppression[] }): Promise<number> => {
-    let added = 0;
-    for (const one of args.suppressions) {
-      added += await tx.run(
-        `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET reason = excluded.reason,
-           source_message_id = NULL, expires_at = excluded.expires_at, created_at = excluded.created_at
-           WHERE suppression.expires_at <= ?`,
-        args.accountId,
-        args.mode,
-        one.email,
-        one.reason,
-        one.sourceMessageId,
-        one.expiresAt,
-        one.createdAt,
-        args.nowMs,
-      );
-    }
-    return added;
+  async (tx, { nowMs, suppressions, ...list }: ListOf & { nowMs: number; suppressions: Suppression[] }) => {
+    const known = await Promise.all(suppressions.map(({ email }) => findSuppression(tx, { ...list, email, nowMs })));
+    const added = new Map<string, SuppressionEntry>();
+    for (const [index, one] of suppressions.entries())
+      if (known[index] === undefined && !added.has(one.email)) added.set(one.email, { ...list, ...one });
+    await suppress(tx, [...added.values()]);
+    return added.size;
   },
 );
 
-/** The entry of an address; undefined when it is not on the list, or no longer in force there. */
-export const findSuppressionOperation = operation(
-  'suppressions.find',
+export const findSuppressionOperation = operation('suppressions.find', 'read', findSuppression);
+
+/** Which of the addresses, in the form in which they are compared, are on the list and in force. */
+export const suppressedAmongOperation = operation(
+  'suppressions.among',
   'read',
-  (tx, args: ListOf & { email: string; nowMs: number }) =>
-    tx.get<Suppression>(
-      `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
-         AND (expires_at IS NULL OR expires_at > ?)`,
-      args.accountId,
-      args.mode,
-      args.email,
-      args.nowMs,
-    ),
+  async (tx, { keys, ...list }: ListOf & { keys: string[]; nowMs: number }): Promise<string[]> => {
+    const found = await Promise.all(keys.map((email) => findSuppression(tx, { ...list, email })));
+    return keys.filter((_, index) => found[index] !== undefined);
+  },
 );
 
 /** False when the address is not on the list, or no longer in force there. */

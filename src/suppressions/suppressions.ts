@@ -1,15 +1,20 @@
 /**
  * Addresses that an account does not write to: bounced, complained, unsubscribed, or listed by hand. Compared without
- * case, kept per mode, and looked up inside the transaction that accepts a send.
+ * case, kept per mode, looked up and extended inside the transactions of other
+ * stages: of a send, of a delivery, of a recipient who unsubscribes.
  */
 export { readSuppressions, suppressionsCsv } from './csv.ts';
 export {
+  findSuppression,
   findSuppressionOperation,
   importOperation,
   type ListOf,
   SUPPRESSION_REASONS,
   type Suppression,
+  type SuppressionEntry,
   type SuppressionPage,
+  suppress,
+  suppressedAmongOperation,
   suppressionsByEmailOperation,
   suppressionsOperation,
   suppressionsPartOperation,

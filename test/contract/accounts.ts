@@ -49,12 +49,12 @@ import {
   makePartitionsOperation,
 } from '../../src/messages/partition-store.ts';
 import { beatOperation, leaveOperation } from '../../src/nodes/store.ts';
-import { suppressedAmongOperation } from '../../src/send/store.ts';
 import { metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
 import { alignEventOrderOperation } from '../../src/storage/postgres/event-order-store.ts';
 import {
   findSuppressionOperation,
   importOperation,
+  suppressedAmongOperation,
   suppressionsByEmailOperation,
   suppressionsOperation,
   suppressionsPartOperation,

@@ -83,7 +83,7 @@ export const bouncedAgain: Scenario = async (stage) => {
     list.map((one) => [one.email.split('@')[0], one.reason, one.expiresAt]),
     [
       ['ended', 'bounce', null],
-      ['endless', 'manual', null],
+      ['endless', 'bounce', null],
       ['ends', 'bounce', null],
       ['new', 'bounce', null],
       ['wish', 'complaint', null],
