@@ -16,7 +16,7 @@ import MailComposer from 'nodemailer/lib/mail-composer';
 import { parseAddress } from '../src/mail/address.ts';
 import { compose, type MailToCompose } from '../src/mail/compose/compose.ts';
 import { type DkimSigners, signDkim, signDkimHere } from '../src/mail/compose/dkim-sign.ts';
-import { htmlToText, htmlToTextByLibrary } from '../src/mail/html/html-text.ts';
+import { htmlToText } from '../src/mail/html/html-text.ts';
 import { createRender } from '../src/templates/templates.ts';
 
 const ROUND_MS = 500;
@@ -79,8 +79,6 @@ const ourMail = (): MailToCompose => ({
   messageId: '<1@bench.example>',
   dateMs: Date.now(),
 });
-const receipt = `<html><body><h1>Hello Ann</h1><table><tr><td>Tea</td><td>4.20</td></tr></table>${'<p>Hello <b>world</b>, this is <a href="https://x.example/">your receipt</a>.</p>'.repeat(20)}</body></html>`;
-
 const names = Array.from({ length: 30 }, (_, i) => `value_${i}`);
 const orderVariables: Record<string, unknown> = {
   ...Object.fromEntries(names.map((name) => [name, `the ${name} of Ann & Bob`])),
@@ -123,13 +121,6 @@ const rows: Row[] = [
     theirs: () => new MailComposer(theirMail).compile().build(),
     atLeast: 3,
     goal: 6,
-  },
-  {
-    name: 'html to text of a 1.8 KB receipt, vs html-to-text',
-    ours: () => htmlToText(receipt),
-    theirs: () => htmlToTextByLibrary(receipt),
-    atLeast: 1,
-    goal: 2,
   },
   {
     name: 'template rendering: 30 variables and a loop of 20 lines, cached parse, vs liquidjs alone',

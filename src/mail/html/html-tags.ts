@@ -1,7 +1,9 @@
 /**
  * The tags of an html text with the places of their attributes, read as a browser reads them (WHATWG HTML §13.2.5). Builds
- * nothing and changes nothing; text, comments, doctypes and the insides of script, style and the like are passed over.
+ * nothing and changes nothing. What stands between two of them is text; the insides of script, style and the like are never
+ * taken for tags.
  */
+import { decodeHTMLAttribute } from 'entities';
 
 export interface HtmlAttribute {
   /** Lower case. */
@@ -13,11 +15,12 @@ export interface HtmlAttribute {
 }
 
 export interface HtmlTag {
-  /** Lower case. */
+  /** Lower case; empty for comments, doctypes and a tag that the text ends within. */
   name: string;
   isEnd: boolean;
-  /** Where its `<` stands. */
+  /** From its `<` to behind its `>`. */
   start: number;
+  end: number;
   /** Those asked for. */
   attributes: HtmlAttribute[];
 }
@@ -95,7 +98,11 @@ function readAttributes(
   }
 }
 
-/** Every tag in its order, with those of its attributes that are wanted. A tag that the text ends within is none. */
+function unseen(start: number, end: number): HtmlTag {
+  return { name: '', isEnd: false, start, end, attributes: [] };
+}
+
+/** Every tag in its order, with those of its attributes that are wanted. */
 export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<HtmlTag, void, undefined> {
   for (let at = html.indexOf('<'); at !== -1 && at < html.length; at = html.indexOf('<', at)) {
     const next = html[at + 1] ?? '';
@@ -105,73 +112,36 @@ export function* readTags(html: string, wanted: ReadonlySet<string>): Generator<
       const nameEnd = match(TAG_NAME, html, nameStart);
       const name = html.slice(nameStart, nameEnd).toLowerCase();
       const attributes: HtmlAttribute[] = [];
-      const behind = readAttributes(html, nameEnd, { wanted, found: attributes });
-      if (behind === -1) return;
-      yield { name, isEnd, start: at, attributes };
-      at = behind;
+      const end = readAttributes(html, nameEnd, { wanted, found: attributes });
+      if (end === -1) {
+        yield unseen(at, html.length);
+        return;
+      }
+      yield { name, isEnd, start: at, end, attributes };
+      at = end;
       if (!isEnd && name === 'plaintext') return;
       const rawEnd = isEnd ? undefined : RAW_TEXT.get(name);
       if (rawEnd !== undefined) at = indexOfEnd(html, rawEnd, at);
-    } else if (html.startsWith('<!--', at)) at = behindComment(html, at);
-    else if (next === '!' || next === '?' || (isEnd && nameStart < html.length)) {
+    } else if (next === '!' || next === '?' || (isEnd && nameStart < html.length)) {
       // `</>` is nothing at all; `<!…>`, `<?…>` and `</ …>` are comments up to the next `>`.
-      const end = html.indexOf('>', at + 2);
-      at = end === -1 ? html.length : end + 1;
+      const close = html.indexOf('>', at + 2);
+      const other = close === -1 ? html.length : close + 1;
+      const end = html.startsWith('<!--', at) ? behindComment(html, at) : other;
+      yield unseen(at, end);
+      at = end;
     } else at += 1;
   }
 }
 
-const KNOWN: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\u00a0' };
+/** The value of an attribute, as a browser understands it; undefined where the tag has none, or it was not wanted. */
+export function attributeOf(html: string, tag: HtmlTag, name: string): string | undefined {
+  for (const one of tag.attributes) if (one.name === name) return decodeAttribute(html.slice(one.start, one.end));
+  return undefined;
+}
 
-/** Names that stand for a character without a semicolon too (WHATWG HTML §13.5), beside those we know. */
-const LEGACY = new Set(
-  `AElig AMP Aacute Acirc Agrave Aring Atilde Auml COPY Ccedil ETH Eacute Ecirc Egrave Euml GT Iacute Icirc Igrave Iuml LT
-  Ntilde Oacute Ocirc Ograve Oslash Otilde Ouml QUOT REG THORN Uacute Ucirc Ugrave Uuml Yacute aacute acirc acute aelig
-  agrave aring atilde auml brvbar ccedil cedil cent copy curren deg divide eacute ecirc egrave eth euml frac12 frac14
-  frac34 iacute icirc iexcl igrave iquest iuml laquo macr micro middot not ntilde oacute ocirc ograve ordf ordm oslash
-  otilde ouml para plusmn pound raquo reg sect shy sup1 sup2 sup3 szlig thorn times uacute ucirc ugrave uml uuml yacute
-  yen yuml`.split(/\s+/),
-);
-
-/**
- * The value that a browser gives an attribute written like this; undefined when it holds a character reference that is not
- * among those we know.
- */
-export function decodeAttribute(written: string): string | undefined {
-  if (!written.includes('&')) return written;
-  let isKnown = true;
-  const value = written.replace(
-    /&(?:#(?:[xX]([0-9a-fA-F]+)|(\d+));?|([A-Za-z][A-Za-z0-9]*)(;|=)?)/g,
-    (
-      whole,
-      hex: string | undefined,
-      decimal: string | undefined,
-      name: string | undefined,
-      after: string | undefined,
-    ) => {
-      if (name === undefined) {
-        const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-        // Zero, controls of Windows-1252, surrogates and what is beyond Unicode follow rules of their own.
-        if (
-          code < 0x20 ||
-          (code >= 0x7f && code <= 0x9f) ||
-          (code >= 0xd800 && code <= 0xdfff) ||
-          !(code <= 0x10ffff)
-        ) {
-          isKnown = false;
-          return whole;
-        }
-        return String.fromCodePoint(code);
-      }
-      // In an attribute, a name without a semicolon that is followed by `=` stands for itself.
-      if (after === '=') return whole;
-      const known = Object.hasOwn(KNOWN, name) ? KNOWN[name] : undefined;
-      if (known !== undefined) return known;
-      if (after === ';' || LEGACY.has(name)) isKnown = false;
-      return whole;
-    },
-  );
-  return isKnown ? value : undefined;
+/** The value that a browser gives an attribute written like this. */
+export function decodeAttribute(written: string): string {
+  return written.includes('&') ? decodeHTMLAttribute(written) : written;
 }
 
 /** Text for the inside of a quoted attribute. */

@@ -1,89 +1,254 @@
 /**
- * Text for people derived from the html of a mail: paragraphs, lists, links as `text <url>`, images by their alternative
- * text, cells of layout tables apart; hidden parts (preheaders), scripts and styles left out; never wrapped. Bounded for hostile input: what
- * goes beyond 256 KB of html or 120 levels is left out. The library that does it takes 0.3 ms for an ordinary mail, so
- * `simpleHtmlToText` goes first and gives the same for html it fully understands.
+ * Text for people, made of the html of a mail: paragraphs, lists, quotes, links as `text <url>`, images by their alternative
+ * text, cells of tables apart by a space. Hidden parts (preheaders), scripts, styles and forms' values are left out. Lines
+ * are never wrapped.
+ *
+ * The tags are those of `readTags`. Elements whose end is missing end where a browser ends them. Bounded for hostile html: what goes
+ * beyond 256 KB is left out, elements deeper than 120 levels and indents beyond 40 columns count for nothing. Linear in
+ * the length of the html.
  */
-import { compile, type DomNode, type FormatCallback } from 'html-to-text';
-import { simpleHtmlToText } from './html-text-simple.ts';
+import { decodeHTML } from 'entities';
+import { attributeOf, type HtmlTag, readTags } from './html-tags.ts';
+import { TextLines } from './text-lines.ts';
 
 const MAX_HTML_LENGTH = 256 * 1024;
 const MAX_DEPTH = 120;
-const MAX_OPEN = 10_000;
 
-/** Cells of a row stand on one line, apart by a space; a cell with blocks inside keeps its lines. */
-const cell: FormatCallback = (elem, walk, builder) => {
-  builder.addInline(' ');
-  walk(elem.children, builder);
-  builder.addInline(' ');
-};
+const words = (text: string): string[] => text.trim().split(/\s+/);
 
-/** Alternative text only: the addresses of images say nothing to a reader, those of tracking pixels least of all. */
-const imageText: FormatCallback = (elem: DomNode, _walk, builder) => {
-  builder.addInline(elem.attribs?.alt ?? '', { noWordTransform: true });
-};
+/** Line breaks before and after an element; those not here stand within a line. */
+const BREAKS = new Map<string, number>([
+  ...words('p h1 h2 h3 h4 h5 h6 ul ol blockquote pre hr').map((name): [string, number] => [name, 2]),
+  ...words(`address article aside caption center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup
+    legend li main nav section summary table tbody tfoot thead tr`).map((name): [string, number] => [name, 1]),
+]);
+const WITHOUT_END = new Set(words('area base br col embed hr img input link meta param source track wbr'));
+const NOT_SHOWN = new Set(words('datalist head iframe noembed noframes script select style template textarea title'));
+const CELLS = new Set(['td', 'th']);
+const TABLE_PARTS = new Set(words('table caption tbody tfoot thead tr td th'));
+const HIDDEN_STYLE = /display:\s*none/i;
+const ATTRIBUTES = new Set(words('href alt style hidden start type'));
 
-const heading = { leadingLineBreaks: 2, trailingLineBreaks: 2, uppercase: false };
-const line = { leadingLineBreaks: 1, trailingLineBreaks: 1 };
-
-const convert = compile({
-  wordwrap: false,
-  limits: { maxDepth: MAX_DEPTH, ellipsis: '' },
-  formatters: { cell, imageText },
-  selectors: [
-    { selector: 'a', options: { linkBrackets: ['<', '>'], hideLinkHrefIfSameAsText: true, noAnchorUrl: true } },
-    { selector: 'img', format: 'imageText' },
-    ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map((selector) => ({ selector, options: heading })),
-    { selector: 'ul', options: { itemPrefix: '- ' } },
-    { selector: 'table', format: 'block', options: line },
-    { selector: 'tr', format: 'block', options: line },
-    ...['address', 'center', 'dd', 'dl', 'dt', 'fieldset', 'figcaption', 'figure', 'li'].map((selector) => ({
-      selector,
-      format: 'block',
-      options: line,
-    })),
-    { selector: 'td', format: 'cell' },
-    { selector: 'th', format: 'cell' },
-    ...['head', 'title', 'template', 'textarea', 'select'].map((selector) => ({ selector, format: 'skip' })),
-    ...['[hidden]', '[style*="display:none" i]', '[style*="display: none" i]'].map((selector) => ({
-      selector,
-      format: 'skip',
-    })),
-  ],
-});
-
-/** Spaces at line ends and more than one empty line in a row, which spacer rows and empty cells leave behind. */
-export function tidyText(text: string): string {
-  let tidy = text.includes('\u00a0') ? text.replaceAll('\u00a0', ' ') : text;
-  if (tidy.includes(' \n')) {
-    const lines = tidy.split('\n');
-    for (let i = 0; i < lines.length; i += 1) lines[i] = lines[i]!.trimEnd();
-    tidy = lines.join('\n');
-  }
-  if (tidy.includes('\n\n\n')) tidy = tidy.replace(/\n{3,}/g, '\n\n');
-  return tidy.trim();
+/** The elements that a start tag ends though their own end tag is missing; it looks no further up than to `within`. */
+interface ImpliedEnd {
+  ends: ReadonlySet<string>;
+  within: ReadonlySet<string>;
 }
 
-/** The html up to where more than `MAX_OPEN` elements are open: the parser's time grows with the square of their number. */
-function cutTooDeep(html: string): string {
-  if (html.length < MAX_OPEN * 3) return html;
-  let open = 0;
-  for (const tag of html.matchAll(/<(\/?)[a-z][a-z0-9]*/gi)) {
-    if (tag[1] === '/') open = Math.max(0, open - 1);
-    else if (!/^<(?:br|img|hr|meta|link|wbr|col|input|area|source)$/i.test(tag[0])) open += 1;
-    if (open > MAX_OPEN) return html.slice(0, tag.index);
-  }
-  return html;
+function impliedEnd(ends: string, within: string): ImpliedEnd {
+  return { ends: new Set(words(ends)), within: new Set(words(within)) };
 }
 
-/** What the library makes of the html; the measure of `simpleHtmlToText`. */
-export function htmlToTextByLibrary(html: string): string {
-  return tidyText(convert(html));
+const ROW_GROUP = impliedEnd('td th tr tbody thead tfoot', 'table');
+const ENDED_BY = new Map<string, ImpliedEnd>([
+  ['a', impliedEnd('a', 'table')],
+  ['li', impliedEnd('li', 'ul ol')],
+  ['dt', impliedEnd('dt dd', 'dl')],
+  ['dd', impliedEnd('dt dd', 'dl')],
+  ['td', impliedEnd('td th', 'tr table')],
+  ['th', impliedEnd('td th', 'tr table')],
+  ['tr', impliedEnd('td th tr', 'table')],
+  ['tbody', ROW_GROUP],
+  ['thead', ROW_GROUP],
+  ['tfoot', ROW_GROUP],
+]);
+
+interface OpenElement {
+  name: string;
+  isHidden: boolean;
+  /** Of a link. */
+  href: string;
+  /** Where the text of the link begins. */
+  mark: number;
+  /** Of a list or a quote: what its lines begin with. */
+  indent: number;
+  /** Of an ordered list: the marker of its next item. */
+  nextMarker: (() => string) | undefined;
+}
+
+/** The html while it is read: which elements are open, and the text so far. */
+class Reader {
+  readonly lines = new TextLines();
+  readonly #open: OpenElement[] = [];
+  /** How many of the open elements are hidden, and how many keep white space. */
+  #hidden = 0;
+  #preformatted = 0;
+
+  text(written: string): void {
+    if (this.#hidden > 0 || written === '') return;
+    const text = written.includes('&') ? decodeHTML(written) : written;
+    if (this.#preformatted > 0) this.lines.addPreformatted(text);
+    else this.lines.add(text);
+  }
+
+  tag(html: string, tag: HtmlTag): void {
+    if (tag.isEnd) this.#end(tag.name);
+    else this.#start(html, tag);
+  }
+
+  #start(html: string, tag: HtmlTag): void {
+    const { name } = tag;
+    this.#endImplied(name);
+    const style = attributeOf(html, tag, 'style');
+    const isHidden =
+      NOT_SHOWN.has(name) ||
+      attributeOf(html, tag, 'hidden') !== undefined ||
+      (style !== undefined && HIDDEN_STYLE.test(style));
+    if (this.#hidden === 0 && !isHidden) this.#startShown(html, tag);
+    if (WITHOUT_END.has(name) || this.#open.length >= MAX_DEPTH) return;
+    const element: OpenElement = { name, isHidden, href: '', mark: 0, indent: 0, nextMarker: undefined };
+    this.#open.push(element);
+    if (isHidden) this.#hidden += 1;
+    if (this.#hidden === 0) this.#enter(html, tag, element);
+  }
+
+  /** What a start tag shows where it stands. */
+  #startShown(html: string, tag: HtmlTag): void {
+    const { name } = tag;
+    const breaks = this.#breaksOf(name);
+    if (breaks > 0) this.lines.breakBlock(breaks);
+    if (name === 'br') this.lines.breakLine();
+    else if (CELLS.has(name)) this.lines.add(' ');
+    else if (name === 'img') this.lines.add(attributeOf(html, tag, 'alt') ?? '');
+    else if (name === 'hr') {
+      this.lines.add('-'.repeat(40));
+      this.lines.breakBlock(breaks);
+    }
+  }
+
+  /** What an element means for the text inside it. */
+  #enter(html: string, tag: HtmlTag, element: OpenElement): void {
+    const { name } = element;
+    if (name === 'a') {
+      element.href = linkAddress(attributeOf(html, tag, 'href') ?? '');
+      element.mark = this.lines.mark();
+    } else if (name === 'ol') element.nextMarker = markersOf(html, tag);
+    else if (name === 'li') {
+      const list = this.#open.findLast((one) => one.name === 'ul' || one.name === 'ol');
+      element.indent = this.lines.indent(list?.nextMarker?.() ?? '- ', { once: true });
+    } else if (name === 'blockquote') element.indent = this.lines.indent('> ', { once: false });
+    else if (name === 'pre') this.#preformatted += 1;
+  }
+
+  #end(name: string): void {
+    let index = this.#open.length - 1;
+    const isTablePart = TABLE_PARTS.has(name);
+    while (index >= 0 && this.#open[index]!.name !== name) {
+      // What stands in a cell ends nothing around it.
+      if (!isTablePart && CELLS.has(this.#open[index]!.name)) return;
+      index -= 1;
+    }
+    if (index >= 0) this.#endFrom(index);
+    else if (this.#hidden === 0) this.lines.breakBlock(this.#breaksOf(name));
+  }
+
+  #endImplied(name: string): void {
+    const innermost = this.#open.at(-1)?.name;
+    const isBlock = BREAKS.has(name) || name === 'body';
+    if (isBlock && (innermost === 'p' || innermost === 'head')) this.#endFrom(this.#open.length - 1);
+    const rule = ENDED_BY.get(name);
+    if (rule === undefined) return;
+    let from = -1;
+    for (let index = this.#open.length - 1; index >= 0; index -= 1) {
+      const { name: open } = this.#open[index]!;
+      if (rule.ends.has(open)) from = index;
+      else if (rule.within.has(open)) break;
+    }
+    if (from >= 0) this.#endFrom(from);
+  }
+
+  /** Ends the open element with this index, and those inside it. */
+  #endFrom(index: number): void {
+    while (this.#open.length > index) {
+      const element = this.#open.pop()!;
+      if (this.#hidden === 0) this.#leave(element);
+      if (element.isHidden) this.#hidden -= 1;
+    }
+  }
+
+  #leave({ name, href, mark, indent }: OpenElement): void {
+    if (href !== '') this.#endLink(href, mark);
+    if (name === 'pre') this.#preformatted -= 1;
+    if (indent > 0) this.lines.outdent(indent);
+    if (CELLS.has(name)) this.lines.add(' ');
+    this.lines.breakBlock(this.#breaksOf(name));
+  }
+
+  #endLink(href: string, mark: number): void {
+    const text = this.lines.textSince(mark).replace(/\s+/g, '');
+    if (text === '') this.lines.add(href);
+    else if (text !== href) this.lines.append(` <${href}>`);
+  }
+
+  #breaksOf(name: string): number {
+    const isInList = (name === 'ul' || name === 'ol') && this.#open.some((one) => one.name === 'li');
+    return isInList ? 1 : (BREAKS.get(name) ?? 0);
+  }
+}
+
+/** The address of a link as the text shows it; empty for places within the html. */
+function linkAddress(href: string): string {
+  const address = href.replace(/\s+/g, '');
+  return address.startsWith('#') ? '' : address.replace(/^mailto:/i, '');
+}
+
+/** The markers of an ordered list, one after the other: its numbers, letters or Roman numbers. */
+function markersOf(html: string, tag: HtmlTag): () => string {
+  const start = Number.parseInt(attributeOf(html, tag, 'start') ?? '1', 10);
+  let number = Number.isSafeInteger(start) ? start : 1;
+  const type = attributeOf(html, tag, 'type') ?? '1';
+  return () => {
+    const marker = `${numberText(number, type)}. `;
+    number += 1;
+    return marker;
+  };
+}
+
+const ROMAN: [number, string][] = [
+  ...([
+    [1000, 'm'],
+    [900, 'cm'],
+    [500, 'd'],
+    [400, 'cd'],
+    [100, 'c'],
+    [90, 'xc'],
+    [50, 'l'],
+  ] as [number, string][]),
+  ...([
+    [40, 'xl'],
+    [10, 'x'],
+    [9, 'ix'],
+    [5, 'v'],
+    [4, 'iv'],
+    [1, 'i'],
+  ] as [number, string][]),
+];
+
+function numberText(number: number, type: string): string {
+  const lower = type.toLowerCase();
+  if (number < 1 || number > 3999 || (lower !== 'a' && lower !== 'i')) return String(number);
+  let text = '';
+  let rest = number;
+  if (lower === 'a')
+    for (; rest > 0; rest = Math.floor((rest - 1) / 26)) text = String.fromCharCode(97 + ((rest - 1) % 26)) + text;
+  else
+    for (const [value, letters] of ROMAN) {
+      text += letters.repeat(Math.floor(rest / value));
+      rest %= value;
+    }
+  return type === lower ? text : text.toUpperCase();
 }
 
 /** Text of an html body, with LF line ends; empty when the html shows no text. */
 export function htmlToText(html: string): string {
   const bounded = html.length > MAX_HTML_LENGTH ? html.slice(0, MAX_HTML_LENGTH) : html;
-  const simple = simpleHtmlToText(bounded);
-  return simple === undefined ? htmlToTextByLibrary(cutTooDeep(bounded)) : tidyText(simple);
+  const reader = new Reader();
+  let at = 0;
+  for (const tag of readTags(bounded, ATTRIBUTES)) {
+    reader.text(bounded.slice(at, tag.start));
+    if (tag.name !== '') reader.tag(bounded, tag);
+    at = tag.end;
+  }
+  reader.text(bounded.slice(at));
+  return reader.lines.text();
 }

@@ -4,8 +4,8 @@
  * attributes), and only the values found are replaced. Linear in the length of the html, whatever it holds.
  *
  * Links are `href` of `<a>` and `<area>` with an http or https address. Left alone are links with the attribute
- * `data-notrack`, links in comments (and so Outlook's conditional ones), addresses that no browser would understand, and
- * those whose character references we do not know: no link may lead elsewhere than before.
+ * `data-notrack`, links in comments (and so Outlook's conditional ones) and addresses that no browser would understand: no
+ * link may lead elsewhere than before.
  */
 import { decodeAttribute, escapeAttribute, type HtmlTag, readTags } from './html-tags.ts';
 
@@ -112,8 +112,7 @@ function linkOf(tag: HtmlTag, written: NonNullable<HtmlReading['written']>): Htm
   if (href === undefined || tag.attributes.some((attribute) => attribute.name === 'data-notrack')) return undefined;
   const { start, end, isQuoted } = href;
   const value = written(start, end);
-  const meant = value === undefined ? undefined : decodeAttribute(value);
-  const url = meant === undefined ? undefined : httpAddress(meant);
+  const url = value === undefined ? undefined : httpAddress(decodeAttribute(value));
   return url === undefined ? undefined : { start, end, isQuoted, url };
 }
 
