@@ -1,7 +1,7 @@
 /**
- * The HTTP server: one node:http server in front of one pipeline for every route of ours, and a handler for pages (documentation,
- * portal) that have prefixes of their own. It owns request ids, limits on size, time and number, the last catch of what
- * handlers throw, and the graceful stop (drain.ts): once it begins nothing new is accepted and everything begun is answered.
+ * The HTTP server: one node:http server in front of one pipeline for every route. It owns request ids, limits on size, time and
+ * number, the last catch of what handlers throw, and the graceful stop (drain.ts): once it begins nothing new is accepted and
+ * everything begun is answered.
  *
  * Always true: every request that reached us whole gets exactly one answer, unless its client has gone.
  */
@@ -18,7 +18,7 @@ import { type Authenticate, createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
-import { isWhole, writeAnswer } from './write.ts';
+import { writeAnswer } from './write.ts';
 
 export interface HttpLimits {
   /** Requests worked on at once; long polls and streams of events do not count. */
@@ -46,13 +46,6 @@ export const defaultLimits: HttpLimits = {
   stallTimeoutMs: 60_000,
 };
 
-/** Something that answers requests below some paths by itself; no key is asked for. */
-export interface Pages {
-  /** '/docs' stands for /docs and everything below it. */
-  prefixes: readonly string[];
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-}
-
 export interface HttpAppOptions<C extends CallerKey> {
   host: string;
   /** 0 takes a free one. */
@@ -61,7 +54,6 @@ export interface HttpAppOptions<C extends CallerKey> {
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
   authenticate: Authenticate<C>;
-  pages?: readonly Pages[];
   /** Back-pressure on intake: a reason refuses routes that take on mail with OVERLOADED; the others go on. */
   intakeClosed?: () => string | undefined;
   /** Requests per second and key; off when absent. */
@@ -102,12 +94,6 @@ function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) =>
     }
     return undefined;
   };
-}
-
-function pagesOf(pages: readonly Pages[], url: string): Pages | undefined {
-  if (pages.length === 0) return undefined;
-  const path = url.split('?', 1)[0]!;
-  return pages.find((page) => page.prefixes.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)));
 }
 
 /** Ends bodies that take too long; looked at once a second, so that no request pays for a timer of its own. */
@@ -160,7 +146,7 @@ function serverOf(limits: HttpLimits): Server {
 /** Builds the server; nothing listens until listen(). */
 export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): HttpApp {
   const limits = { ...defaultLimits, ...options.limits };
-  const { log, metrics, pages = [] } = options;
+  const { log, metrics } = options;
   const budget: BodyBudget = { limitBytes: limits.bodyBudgetBytes, heldBytes: 0 };
   const traffic = openTraffic(budget);
   const rate = options.rateLimitPerSecond;
@@ -196,29 +182,6 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     }
   }
 
-  async function answerPage(page: Pages, exchange: Exchange): Promise<void> {
-    try {
-      // Pages have no use for a body, and would leave it to Node to read all of it.
-      const refusal = traffic.draining
-        ? stopping()
-        : (await isWhole(exchange))
-          ? undefined
-          : failure('PAYLOAD_TOO_LARGE');
-      if (refusal !== undefined) {
-        await writeAnswer(exchange, refusalAnswer({ failure: refusal }, exchange.requestId), traffic.draining);
-        return;
-      }
-      exchange.response.setHeader('X-Request-Id', exchange.requestId);
-      await page.handle(exchange.request, exchange.response);
-    } catch (error) {
-      const refusal = refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId);
-      if (exchange.response.headersSent) exchange.response.destroy();
-      else await writeAnswer(exchange, refusal, traffic.draining);
-    } finally {
-      leave(traffic, exchange);
-    }
-  }
-
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     const exchange = new Exchange(request, response, log);
     response.on('timeout', cutStalled);
@@ -230,9 +193,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       void writeAnswer(exchange, answer, traffic.draining).finally(() => leave(traffic, exchange));
       return;
     }
-    const page = pagesOf(pages, request.url ?? '');
-    if (page === undefined) void answerExchange(exchange);
-    else void answerPage(page, exchange);
+    void answerExchange(exchange);
   }
 
   server.on('request', onRequest);

@@ -1,113 +1,82 @@
 /**
- * /docs: the API's documentation in a browser, Swagger UI over the generated document, from this machine alone. Fastify
- * and its plugins are loaded with the first visit: a service that nobody reads about starts without them.
+ * /docs: the API's documentation in a browser, Swagger UI over the generated document, from this machine alone: no inline script,
+ * nothing from elsewhere, no logo. The files of Swagger UI are read with the first visit.
  */
+import { readFile } from 'node:fs/promises';
+import type { RouteDefinition } from './route.ts';
+import { type StaticFile, staticRoutes } from './static-files.ts';
 
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import { pipeline, Readable } from 'node:stream';
-import { createGzip } from 'node:zlib';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Failure, failure, invalid } from '../base/failure.ts';
-import { refusalAnswer } from './answer.ts';
-import type { Pages } from './app.ts';
+const HEADERS = {
+  // Swagger UI sets styles on its elements.
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+};
 
-/** No inline script, nothing from elsewhere; Swagger UI sets styles on its elements. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/** The one shape, with the request id that the shell has set. */
-function refuse(response: ServerResponse, refusal: Failure): void {
-  const answer = refusalAnswer({ failure: refusal }, String(response.getHeader('X-Request-Id') ?? ''));
-  response.writeHead(answer.status, {
-    ...answer.headers,
-    'Content-Type': answer.contentType,
-    'X-Content-Type-Options': 'nosniff',
-  });
-  response.end(answer.content);
-}
-
-const COMPRESSIBLE = /^(?:text\/|application\/(?:javascript|json|x-yaml)|image\/svg)/;
-/** A release brings its own: files of the last one may be shown for an hour after it. */
-const CACHE_SECONDS = 3_600;
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2f5d8a" d="M1 3h14v10H1z"/><path fill="none" stroke="#fff" d="m2 4 6 5 6-5"/></svg>';
 
-/** Compresses what is text, and lets browsers keep the files. */
-function deliver(request: FastifyRequest, reply: FastifyReply, payload: unknown): unknown {
-  if (reply.statusCode !== 200) return payload;
-  if (request.url.includes('/static/')) reply.header('cache-control', `public, max-age=${CACHE_SECONDS}`);
-  reply.header('vary', 'accept-encoding');
-  const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
-  const isStream = payload instanceof Readable;
-  if (!takesGzip || !COMPRESSIBLE.test(String(reply.getHeader('content-type'))) || request.method === 'HEAD')
-    return payload;
-  if (!isStream && typeof payload !== 'string' && !Buffer.isBuffer(payload)) return payload;
-  reply.header('content-encoding', 'gzip').removeHeader('content-length');
-  const source = isStream ? payload : Readable.from([payload]);
-  return pipeline(source, createGzip(), () => undefined);
+/** Without the bar on top, which shows the logo of Swagger. The document is found beside this script, behind any proxy. */
+const START = `window.ui = SwaggerUIBundle({
+  url: new URL('../json', document.currentScript.src).href,
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  layout: 'BaseLayout',
+  validatorUrl: null,
+  tryItOutEnabled: true,
+});
+`;
+
+/** `base` is where the page finds its files. */
+function page(base: string): string {
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="UTF-8">
+<title>Postrider API</title>
+<link rel="stylesheet" href="${base}/swagger-ui.css">
+<link rel="stylesheet" href="${base}/index.css">
+<link rel="icon" type="image/svg+xml" href="${base}/icon.svg" sizes="any">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="${base}/swagger-ui-bundle.js" charset="UTF-8"></script>
+<script src="${base}/swagger-initializer.js" charset="UTF-8"></script>
+</body>
+</html>
+`;
 }
 
-async function load(openapi: () => unknown): Promise<RequestListener> {
-  const [{ fastify }, { default: helmet }, { default: swagger }, { default: swaggerUi }] = await Promise.all([
-    import('fastify'),
-    import('@fastify/helmet'),
-    import('@fastify/swagger'),
-    import('@fastify/swagger-ui'),
-  ]);
-  let listener: RequestListener | undefined;
-  const app = fastify({
-    serverFactory: (handler) => {
-      listener = handler as RequestListener;
-      return createServer();
-    },
-  });
-  app.setNotFoundHandler((_request, reply) => {
-    reply.hijack();
-    refuse(reply.raw, failure('NOT_FOUND'));
-  });
-  app.setErrorHandler((error, _request, reply) => {
-    reply.hijack();
-    const status = (error as { statusCode?: number }).statusCode ?? 500;
-    refuse(reply.raw, status < 500 ? invalid([]) : failure('INTERNAL_ERROR'));
-  });
-  app.addHook('onSend', async (request, reply, payload) => deliver(request, reply, payload));
-  await app.register(helmet, { contentSecurityPolicy: false, hsts: false });
-  await app.register(swagger, { mode: 'static', specification: { document: openapi() as never } });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    staticCSP: CONTENT_SECURITY_POLICY,
-    theme: {
-      title: 'Postrider API',
-      favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: ICON }],
-    },
-    // Without the bar on top, which shows the framework's logo.
-    uiConfig: { layout: 'BaseLayout', validatorUrl: null, tryItOutEnabled: true } as object,
-  });
-  await app.ready();
-  if (listener === undefined) throw new Error('fastify made no listener');
-  return listener;
+const HTML = 'text/html; charset=utf-8';
+const SCRIPT = 'application/javascript; charset=utf-8';
+const STYLE = 'text/css; charset=utf-8';
+
+/** A release brings its own: a browser may show the last one's for an hour after it. */
+const KEPT = 'public, max-age=3600';
+
+function ofSwagger(name: string, contentType: string): StaticFile {
+  return asset(name, contentType, () => readFile(new URL(name, import.meta.resolve('swagger-ui-dist/package.json'))));
 }
 
-/** Pages below /docs over this document, which is asked for once. */
-export function docsPages(openapi: () => unknown): Pages {
-  let loading: Promise<RequestListener> | undefined;
-  return {
-    prefixes: ['/docs'],
-    handle: async (request: IncomingMessage, response: ServerResponse) => {
-      if (request.method !== 'GET' && request.method !== 'HEAD') {
-        refuse(response, failure('METHOD_NOT_ALLOWED', { allow: ['GET', 'HEAD'] }));
-        return;
-      }
-      loading ??= load(openapi).catch((error: unknown) => {
-        loading = undefined;
-        throw error;
-      });
-      const listener = await loading;
-      await new Promise<void>((resolve) => {
-        response.once('close', resolve);
-        listener(request, response);
-      });
-    },
-  };
+function asset(name: string, contentType: string, read: StaticFile['read']): StaticFile {
+  return { path: `/docs/static/${name}`, contentType, read, cacheControl: KEPT };
+}
+
+/** The page and its files, over this document, which is asked for once. */
+export function docsRoutes<C>(openapi: () => unknown): RouteDefinition<C>[] {
+  const files: StaticFile[] = [
+    { path: '/docs', contentType: HTML, read: () => page('/docs/static') },
+    { path: '/docs/', contentType: HTML, read: () => page('./static') },
+    { path: '/docs/json', contentType: 'application/json; charset=utf-8', read: () => JSON.stringify(openapi()) },
+    ofSwagger('swagger-ui.css', STYLE),
+    ofSwagger('index.css', STYLE),
+    ofSwagger('swagger-ui-bundle.js', SCRIPT),
+    asset('swagger-initializer.js', SCRIPT, () => START),
+    asset('icon.svg', 'image/svg+xml', () => ICON),
+  ];
+  return staticRoutes(files.map((file) => ({ ...file, headers: HEADERS })));
 }

@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { httpShell, type RawAnswer, readAnswers, type Shell, speak } from '../../test/kit/http-shell.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type CallerKey, defineRoute } from './route.ts';
+import { staticRoutes } from './static-files.ts';
 
 let shell: Shell;
 before(async () => {
@@ -143,8 +144,8 @@ for (const [what, line, framing, status, code] of [
 ] as const) {
   test(`no more than a little is read of ${what}, and its client has the answer`, async () => {
     let bytesRead = 0;
-    const pages = [{ prefixes: ['/docs'], handle: () => Promise.reject(new Error('not asked for')) }];
-    const more = await httpShell({ pages });
+    const page = { path: '/docs', contentType: 'text/html', read: () => Promise.reject(new Error('not asked for')) };
+    const more = await httpShell({ more: staticRoutes([page]) });
     more.app.server.on('connection', (peer) => {
       peer.on('close', () => {
         bytesRead = peer.bytesRead;

@@ -65,9 +65,7 @@ function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
   const patterns = new Map<string, Pattern<R>>();
   const seen = new Set<string>();
   for (const route of routes) {
-    if (!route.path.startsWith('/') || (route.path.length > 1 && route.path.endsWith('/'))) {
-      throw new Error(`a route's path starts with a slash and does not end with one: ${route.path}`);
-    }
+    if (!route.path.startsWith('/')) throw new Error(`a route's path starts with a slash: ${route.path}`);
     const name = `${route.method} ${shapeOf(route.path)}`;
     if (seen.has(name)) throw new Error(`two routes answer ${route.method} ${route.path}`);
     seen.add(name);

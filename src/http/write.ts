@@ -40,11 +40,6 @@ async function completed(exchange: Exchange): Promise<boolean> {
   return request.complete && !request.isPaused();
 }
 
-/** Whether nothing of the body is still to come; what has come of it is thrown away. */
-export async function isWhole(exchange: Exchange): Promise<boolean> {
-  return exchange.request.complete || !hasBody(exchange) || completed(exchange);
-}
-
 function lingered(exchange: Exchange): Promise<void> {
   const { request } = exchange;
   if (exchange.broken !== undefined || exchange.waitsForContinue) return Promise.resolve();
@@ -94,7 +89,7 @@ export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draini
   if (early || draining || exchange.mustClose) list.push('Connection', 'close');
   if (typeof content !== 'string' && !Buffer.isBuffer(content)) return writeStream(exchange, answer, list);
   const sizeBytes = typeof content === 'string' ? Buffer.byteLength(content) : content.length;
-  list.push('Content-Length', String(sizeBytes));
+  if (answer.status !== 304) list.push('Content-Length', String(sizeBytes));
   response.writeHead(answer.status, list);
   if (!early) {
     // As many bytes as characters means ASCII, which needs no encoder on its way out.

@@ -21,7 +21,7 @@ import { unsubscribeRoutes } from '../engagement/routes-unsubscribe.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
-import { docsPages } from '../http/docs.ts';
+import { docsRoutes } from '../http/docs.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
@@ -184,8 +184,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const openapi = (): unknown => createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: place.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
-    routes: [...routes, ...service],
-    pages: [docsPages(openapi)],
+    routes: [...routes, ...service, ...docsRoutes<Caller>(openapi)],
     authenticate: (headers) => authenticator(single(headers['x-api-key']), single(headers['x-id'])),
     intakeClosed: () => overload.reasons()[0]?.message,
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
