@@ -177,11 +177,11 @@ test('without a key every call is a submission of its own; keys of others and of
 
 test('a request with the key of one that is in progress is refused', async () => {
   const account = someAccount();
-  const place = { accountId: account, mode: 'live' as const, endpoint: '/attachments', key: 'busy' };
-  await app.claims.take(place);
+  const key = { accountId: account, mode: 'live' as const, endpoint: '/attachments', key: 'busy' };
+  app.inFlight.take(key);
   const busy = await app.register(account, [entry], 'busy');
   assert.equal(code(busy), '409 DUPLICATE_REQUEST_IN_PROGRESS');
-  await app.claims.release(place);
+  app.inFlight.release(key);
   assert.equal((await app.register(account, [entry], 'busy')).status, 201);
   const many = await Promise.all(Array.from({ length: 8 }, () => app.register(account, [entry], 'at once')));
   const made = many.filter((answer) => answer.status === 201);

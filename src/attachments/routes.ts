@@ -9,7 +9,7 @@ import { refuse } from '../base/result.ts';
 import { validateParsed, withIssuesBefore } from '../http/rest-issues.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
-import { type Claims, readKey } from '../send/send.ts';
+import { type InFlightKeys, readKey } from '../idempotency/idempotency.ts';
 import { manifestSchema, readManifest } from './manifest.ts';
 import { type RegisterDependencies, registerManifest, submissionState } from './register.ts';
 import { createUpload, type UploadDependencies } from './upload.ts';
@@ -18,7 +18,7 @@ import { UPLOAD_PATH } from './upload-url.ts';
 const ENDPOINT = '/attachments';
 const REPEATED = { 'Idempotent-Replayed': 'true' };
 
-export type AttachmentRouteOptions = RegisterDependencies & UploadDependencies & { claims: Claims };
+export type AttachmentRouteOptions = RegisterDependencies & UploadDependencies & { inFlight: InFlightKeys };
 
 const unixMs = Type.Integer({ description: 'Unix time in milliseconds at which the upload URLs expire.' });
 
@@ -117,30 +117,29 @@ async function register(
   request: RouteRequest<Caller, unknown, unknown>,
 ): Promise<RouteAnswer> {
   const { account, mode } = request.caller;
-  const key = readKey(request.headerValues('idempotency-key'));
-  const issues = key.ok ? request.inputIssues : [...request.inputIssues, ...key.failure.details];
+  const read = readKey(request.headerValues('idempotency-key'));
+  const issues = read.ok ? request.inputIssues : [...request.inputIssues, ...read.failure.details];
   const manifest = withIssuesBefore(issues, validateParsed(request.json(), readManifest));
   if (!manifest.ok) return manifest;
-  if (!key.ok) return key;
+  if (!read.ok) return read;
   const run = async (): Promise<RouteAnswer> => {
     const registered = await registerManifest(options, {
       accountId: account.id,
       mode,
       limits: { approvedEmailBytes: account.approvedEmailBytes, maximumEmailBytes: MAXIMUM_EMAIL_BYTES },
-      idempotencyKey: key.value,
+      idempotencyKey: read.value,
       items: manifest.value,
     });
     if (!registered.ok) return registered;
     const { body, isRepeat } = registered.value;
     return isRepeat ? { ok: true, body, headers: REPEATED } : { ok: true, body };
   };
-  if (key.value === undefined) return run();
-  const place = { accountId: account.id, mode, endpoint: ENDPOINT, key: key.value };
-  if (!(await options.claims.take(place)))
-    return refuse(failure('DUPLICATE_REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 }));
+  if (read.value === undefined) return run();
+  const key = { accountId: account.id, mode, endpoint: ENDPOINT, key: read.value };
+  if (!options.inFlight.take(key)) return refuse(failure('DUPLICATE_REQUEST_IN_PROGRESS', { retryAfterSeconds: 1 }));
   try {
     return await run();
   } finally {
-    await options.claims.release(place);
+    options.inFlight.release(key);
   }
 }

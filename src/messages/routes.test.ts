@@ -1,4 +1,5 @@
 /** The calls below /messages: one message, its content, and the changes a user may make. */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
@@ -10,7 +11,7 @@ import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { createClaims, createKeyedCalls } from '../send/send.ts';
+import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
@@ -29,7 +30,7 @@ before(async () => {
     return messageRoutes({
       ...{ database, blobs, clock, searches: createSearches() },
       judgeSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
-      once: createKeyedCalls({ database, claims: createClaims(), clock }),
+      once: createKeyedCalls({ database, inFlight: createInFlightKeys(), clock }),
       nudge: () => {
         nudges += 1;
       },

@@ -2,8 +2,8 @@
  * The HTTP port: with the api role every route of the HTTP surface, without it what machines ask of every process (alive,
  * ready, measurements), behind one shell.
  */
-import type { AddressInfo } from 'node:net';
 
+import type { AddressInfo } from 'node:net';
 import { type Authenticator, type Caller, createAuthenticator, type KnownLogins } from '../accounts/accounts.ts';
 import { accountRoutes } from '../accounts/routes.ts';
 import { approvalRoutes } from '../accounts/routes-approvals.ts';
@@ -25,6 +25,7 @@ import { docsRoutes } from '../http/docs.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
+import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
 import type { Handover } from '../messages/messages.ts';
@@ -34,7 +35,7 @@ import { checkUrl, type HttpClient } from '../net/http-client.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
-import { createClaims, createKeyedCalls, senderFailure } from '../send/send.ts';
+import { senderFailure } from '../send/send.ts';
 import { createSearches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
@@ -72,7 +73,7 @@ export function apiRoutes(
 ): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
-  const claims = createClaims();
+  const inFlight = createInFlightKeys();
   const searches = createSearches();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
@@ -90,7 +91,7 @@ export function apiRoutes(
       clock,
       handover: options.handover,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
-      claims,
+      inFlight,
       isVerified: senders.isVerified,
       render,
       htmlToText,
@@ -111,7 +112,7 @@ export function apiRoutes(
       database,
       blobs,
       clock,
-      claims,
+      inFlight,
       urls: createUploadUrls(place),
       uploadTtlSeconds: config.uploadTtlSeconds,
     }),
@@ -121,7 +122,7 @@ export function apiRoutes(
       blobs,
       clock,
       judgeSender: (caller, headerFrom) => judgeSender(senders, caller, headerFrom),
-      once: createKeyedCalls({ database, claims, clock }),
+      once: createKeyedCalls({ database, inFlight, clock }),
       nudge,
     }),
     ...eventRoutes({

@@ -24,7 +24,7 @@ import '../webhooks/replay-store.ts';
 import '../webhooks/clock-store.ts';
 import '../webhooks/notice-store.ts';
 import '../domains/store.ts';
-import '../send/store.ts';
+import '../idempotency/store.ts';
 import '../send/large-store.ts';
 import '../engagement/engagement-store.ts';
 import '../templates/store.ts';

@@ -2,14 +2,16 @@
  * The smtp role: the submission listener with what it stands on. Listens on the port that was asked for; where none was, on
  * 587, and on 2587 where that may not be bound or somebody has it; and on one more with TLS from the first byte where that is set.
  */
+
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Config } from '../config.ts';
 import { createSenderCheck } from '../domains/domains.ts';
 import { createTrackingLinks } from '../engagement/engagement.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
+import { createInFlightKeys } from '../idempotency/idempotency.ts';
 import type { Handover } from '../messages/messages.ts';
-import { createClaims, createSubmit } from '../send/send.ts';
+import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted } from './accepted.ts';
 import { smtpListenFault } from './listen-fault.ts';
@@ -57,7 +59,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     submit: createSubmit({
       ...{ database, blobs, clock },
       handover: options.handover,
-      claims: createClaims(),
+      inFlight: createInFlightKeys(),
       trackingLinks: createTrackingLinks({ secretKey: parts.secretKey, baseUrl: options.baseUrl }),
       isVerified: createSenderCheck({ database, clock }).isVerified,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),

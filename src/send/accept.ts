@@ -13,6 +13,7 @@ import { pause, TURN_MS, turn } from '../base/turns.ts';
 import { withIssuesBefore } from '../http/rest-issues.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
+import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { judgeSources } from '../templates/templates.ts';
@@ -20,7 +21,6 @@ import type { CheckedMail } from './check.ts';
 import { composeAll } from './composition.ts';
 import { type ContentDependencies, type Filled, fillIn, type Sender } from './content.ts';
 import { dryRun } from './dry-run.ts';
-import { type Answer, type Claims, digestOfJson, once } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { judgeBody } from './judge.ts';
 import { sendBody } from './request.ts';
@@ -29,7 +29,7 @@ import { takeInLarge, uploadedFiles } from './submission.ts';
 import { applyTemplate } from './template.ts';
 
 export interface SendDependencies extends IntakeDependencies, ContentDependencies {
-  claims: Claims;
+  inFlight: InFlightKeys;
   isVerified: IsVerified;
 }
 
@@ -38,7 +38,7 @@ export interface SendRequest {
   requestId?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
-  /** The key with the place it is unique in, and what an earlier version compared bodies by. */
+  /** The key with the endpoint it was given to, and what an earlier version compared bodies by. */
   idempotency?: { endpoint: string; key: string; bytes(): Uint8Array | string } | undefined;
   dryRun?: boolean | undefined;
   /** Whether the request has others beside it, so that the work of making them holds the event loop for no longer than one does. */
@@ -80,7 +80,7 @@ interface Made {
 }
 
 export function createSend(dependencies: SendDependencies): Send {
-  const { clock, database, claims, isVerified } = dependencies;
+  const { clock, database, inFlight, isVerified } = dependencies;
   const takeIn = createTakeIn(dependencies);
   const sandboxClock = createSandboxClock({ clock, database });
   const validate = compile(sendBody);
@@ -218,12 +218,12 @@ export function createSend(dependencies: SendDependencies): Send {
   const keyed = (request: SendRequest, given: NonNullable<SendRequest['idempotency']>): Promise<Result<Answer>> => {
     const nowMs = clock.now();
     const { account, mode }: { account: { id: string }; mode: Mode } = request.caller;
-    const { endpoint, key, bytes } = given;
+    const { endpoint, key: name, bytes } = given;
     const json = request.read();
     const body = digestOfJson(json, bytes);
-    const record = { endpoint, key, bodyHash: body.value, status: 202 };
-    const place = { accountId: account.id, mode, endpoint, key };
-    return once({ database, claims, place, body, nowMs }, async () => run(request, json, { realNowMs: nowMs, record }));
+    const record = { endpoint, key: name, bodyHash: body.value, status: 202 };
+    const key = { accountId: account.id, mode, endpoint, key: name };
+    return once({ database, inFlight, key, body, nowMs }, async () => run(request, json, { realNowMs: nowMs, record }));
   };
 
   return {

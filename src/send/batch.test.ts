@@ -10,6 +10,7 @@ import { ok, refuse } from '../base/result.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
+import { keepAnswerOperation } from '../idempotency/store.ts';
 import { cancelMessageOperation, moveMessageOperation } from '../messages/api-store.ts';
 import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
@@ -17,7 +18,6 @@ import type { Send } from './accept.ts';
 import { sendBatch } from './batch.ts';
 import { batchBody, sendBody } from './request.ts';
 import { createSendRoutes } from './routes.ts';
-import { keepAnswerOperation } from './store.ts';
 
 const DAY_MS = 86_400_000;
 

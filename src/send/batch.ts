@@ -18,10 +18,9 @@ import {
 import type { Log } from '../base/log.ts';
 import { ok, type Result } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
+import { type Answer, digestOfJson, KEY_LIFETIME_MS, keepAnswerOperation, once } from '../idempotency/idempotency.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
-import { type Answer, digestOfJson, KEY_LIFETIME_MS, once } from './idempotency.ts';
 import type { SendingCaller } from './sender.ts';
-import { keepAnswerOperation } from './store.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
 
@@ -40,7 +39,7 @@ type ItemResult =
 /** Runs the batch; the answer is 200 whatever becomes of its messages. */
 export async function sendBatch(
   send: Send,
-  dependencies: Pick<SendDependencies, 'database' | 'claims' | 'clock'>,
+  dependencies: Pick<SendDependencies, 'database' | 'inFlight' | 'clock'>,
   request: BatchRequest,
 ): Promise<Result<Answer>> {
   const { idempotency, caller } = request;
@@ -48,11 +47,11 @@ export async function sendBatch(
     const run = await runAll(send, request);
     return run.ok ? ok(run.value.answer) : run;
   }
-  const { database, claims, clock } = dependencies;
+  const { database, inFlight, clock } = dependencies;
   const nowMs = clock.now();
   const body = digestOfJson(idempotency.json, idempotency.bytes);
-  const place = { accountId: caller.account.id, mode: caller.mode, endpoint: BATCH_ENDPOINT, key: idempotency.key };
-  return once({ database, claims, place, body, nowMs }, async () => {
+  const key = { accountId: caller.account.id, mode: caller.mode, endpoint: BATCH_ENDPOINT, key: idempotency.key };
+  return once({ database, inFlight, key, body, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;
     const { answer, isFinal, messageIds } = run.value;
@@ -60,7 +59,7 @@ export async function sendBatch(
       const stored = { bodyHash: body.value, status: answer.status, body: answer.json };
       await database
         .execute(keepAnswerOperation, {
-          place,
+          key,
           answer: stored,
           messageIds,
           nowMs,

@@ -8,6 +8,7 @@ import type { SubmissionUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
+import { KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
 import { type Address, domainToAscii, sameAddressKey } from '../mail/address.ts';
 import {
   type Acceptance,
@@ -27,7 +28,6 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { FIRST_FENCE } from '../work/work.ts';
-import { KEY_LIFETIME_MS } from './idempotency.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
 /** Content up to this size stands in the database. */

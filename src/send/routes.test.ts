@@ -10,9 +10,9 @@ import { ok } from '../base/result.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { compile } from '../http/validate.ts';
+import { keepAnswerOperation } from '../idempotency/store.ts';
 import { dryRunResponse } from './request.ts';
 import { createSendRoutes } from './routes.ts';
-import { keepAnswerOperation } from './store.ts';
 
 let rig: SendRig;
 let app: HttpApp;
@@ -124,7 +124,7 @@ test('an empty text that is given is a mail without a body', async () => {
 test('an answer that an earlier version stored under the digest of the bytes is replayed', async () => {
   const first = await post('/send', good, { 'Idempotency-Key': 'upgrade' });
   await rig.database.execute(keepAnswerOperation, {
-    place: { accountId: rig.account.id, mode: 'live', endpoint: '/send', key: 'upgrade' },
+    key: { accountId: rig.account.id, mode: 'live', endpoint: '/send', key: 'upgrade' },
     answer: { bodyHash: createHash('sha256').update(good).digest(), status: 202, body: first.text },
     messageIds: [first.json.data!.messageId],
     nowMs: rig.clock.now(),

@@ -3,9 +3,9 @@ import type { Caller } from '../accounts/accounts.ts';
 import type { Result } from '../base/result.ts';
 import { refuseWith } from '../http/rest-issues.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { type Answer, readKey } from '../idempotency/idempotency.ts';
 import { createSend, type SendDependencies } from './accept.ts';
 import { sendBatch } from './batch.ts';
-import { type Answer, readKey } from './idempotency.ts';
 import {
   batchBody,
   batchResponse,

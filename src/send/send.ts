@@ -2,7 +2,6 @@
  * The one intake: what every way to submit mail shares on the way to an accepted message.
  */
 export { createSend, type SendDependencies } from './accept.ts';
-export { type Answer, type Claims, createClaims, createKeyedCalls, readKey } from './idempotency.ts';
 export { type Accepted, createTakeIn, type IntakeEmail } from './intake.ts';
 export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';

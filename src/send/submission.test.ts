@@ -138,10 +138,10 @@ test('one key at several nodes at once: each answers with the one acceptance', a
   const { attachmentSubmissionId: id } = await app.uploaded(account, [someBytes(100_000)], 'nodes');
   const before = app.offered.length;
   // What is in progress is known to its own node alone.
-  const { take } = app.claims;
-  app.claims.take = () => true;
+  const { take } = app.inFlight;
+  app.inFlight.take = () => true;
   t.after(() => {
-    app.claims.take = take;
+    app.inFlight.take = take;
   });
   const answers = await Promise.all(Array.from({ length: 12 }, () => app.send(account, id, {}, 'nodes')));
   assert.deepEqual(

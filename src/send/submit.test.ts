@@ -196,8 +196,8 @@ test('a mail that is held is scheduled, and lives from its release on', async ()
 });
 
 test('a submission whose key is held for long is told to come again, and none of it is kept', async () => {
-  const claims = { take: () => false, release: () => undefined };
-  const held = createSubmit({ ...rig.dependencies, claims, waitForFirstMs: 120 });
+  const inFlight = { take: () => false, release: () => undefined };
+  const held = createSubmit({ ...rig.dependencies, inFlight, waitForFirstMs: 120 });
   const before = await blobCount();
   const content = { blobKey: await rig.dependencies.blobs.put(Buffer.alloc(70_000)), sizeBytes: 70_000 };
   const [began, ranMs] = [performance.now(), runningMs()];

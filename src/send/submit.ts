@@ -8,13 +8,13 @@ import { setTimeout } from 'node:timers/promises';
 import { type Failure, type Issue, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { type Answer, hashBody, type InFlightKeys, once, readKey } from '../idempotency/idempotency.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { readOutcome } from './extra-headers.ts';
-import { type Answer, type Claims, hashBody, once, readKey } from './idempotency.ts';
 import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
 import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
@@ -31,7 +31,7 @@ const WAIT_FOR_FIRST_MS = 5_000;
 const LOOK_EVERY_MS = 50;
 
 export interface SubmitDependencies extends IntakeDependencies, CopiesDependencies {
-  claims: Claims;
+  inFlight: InFlightKeys;
   isVerified: IsVerified;
   /** Five seconds unless given. */
   waitForFirstMs?: number;
@@ -69,7 +69,7 @@ export interface Submit {
 }
 
 export function createSubmit(dependencies: SubmitDependencies): Submit {
-  const { database, blobs, claims, isVerified, waitForFirstMs = WAIT_FOR_FIRST_MS } = dependencies;
+  const { database, blobs, inFlight, isVerified, waitForFirstMs = WAIT_FOR_FIRST_MS } = dependencies;
   const takeIn = createTakeIn(dependencies);
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
@@ -108,13 +108,13 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     return ok(result.stored ? { messageId: result.recipients[0]!.messageId, json: result.answer } : undefined);
   };
 
-  const keyed = async (submission: Pending, outcome: string | undefined, key: string) => {
+  const keyed = async (submission: Pending, outcome: string | undefined, name: string) => {
     const { caller, nowMs } = submission;
-    const place = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key };
+    const key = { accountId: caller.account.id, mode: caller.mode, endpoint: ENDPOINT, key: name };
     const bodyHash = hashOf(submission);
-    const record: IdempotencyPart = { endpoint: ENDPOINT, key, bodyHash, status: ACCEPTED };
+    const record: IdempotencyPart = { endpoint: ENDPOINT, key: name, bodyHash, status: ACCEPTED };
     const attempt = () =>
-      once({ database, claims, place, body: { value: bodyHash }, nowMs }, async () => {
+      once({ database, inFlight, key, body: { value: bodyHash }, nowMs }, async () => {
         const stored = await store(submission, outcome, record);
         if (!stored.ok) return stored;
         return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });

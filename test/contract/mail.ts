@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
+import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/store.ts';
 import { type Acceptance, acceptOperation } from '../../src/messages/accept-store.ts';
 import {
   cancelMessageOperation,
@@ -26,7 +27,6 @@ import {
 } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
-import { keepAnswerOperation, storedAnswerOperation } from '../../src/send/store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
 import { recoverOperation } from '../../src/work/work.ts';
 import type { Scenario, Stage } from './stage.ts';
@@ -209,7 +209,7 @@ export const atOnce: Scenario = async (stage) => {
 
 export const idempotency: Scenario = async (stage) => {
   const accountId = stage.id('acc');
-  const place = { accountId, mode: 'live', endpoint: '/send', key: 'Order-17' } as const;
+  const key = { accountId, mode: 'live', endpoint: '/send', key: 'Order-17' } as const;
   const record = {
     endpoint: '/send',
     key: 'Order-17',
@@ -221,19 +221,19 @@ export const idempotency: Scenario = async (stage) => {
   assert.equal((await stage.act(acceptOperation, first)).stored, true);
   const again = (at: number) => acceptance(stage, { accountId, change: { idempotency: record, nowMs: at } });
   assert.equal((await stage.act(acceptOperation, again(stage.nowMs))).stored, false);
-  await stage.act(storedAnswerOperation, { ...place, nowMs: stage.nowMs });
-  await stage.act(storedAnswerOperation, { ...place, key: 'order-17', nowMs: stage.nowMs });
+  await stage.act(storedAnswerOperation, { ...key, nowMs: stage.nowMs });
+  await stage.act(storedAnswerOperation, { ...key, key: 'order-17', nowMs: stage.nowMs });
   const after = stage.nowMs + 2 * HOUR;
   assert.equal((await stage.act(acceptOperation, again(after))).stored, false, 'its message is not finished');
-  await stage.act(storedAnswerOperation, { ...place, nowMs: after });
+  await stage.act(storedAnswerOperation, { ...key, nowMs: after });
   await stage.act(cancelMessageOperation, {
     ...{ accountId, mode: 'live', messageId: idsOf(first)[0]!, eventId: stage.id('evt'), nowMs: stage.nowMs + 1 },
   });
-  assert.equal(await stage.act(storedAnswerOperation, { ...place, nowMs: after }), null);
+  assert.equal(await stage.act(storedAnswerOperation, { ...key, nowMs: after }), null);
   assert.equal((await stage.act(acceptOperation, again(after))).stored, true);
   const answer = { bodyHash: Buffer.from('h'), status: 200, body: '[]' };
   const batch = {
-    place: { ...place, endpoint: '/send/batch' },
+    key: { ...key, endpoint: '/send/batch' },
     answer,
     messageIds: idsOf(first),
     nowMs: stage.nowMs,
@@ -241,7 +241,7 @@ export const idempotency: Scenario = async (stage) => {
   };
   await stage.act(keepAnswerOperation, batch);
   await stage.act(keepAnswerOperation, { ...batch, answer: { ...answer, body: '[1]' } });
-  await stage.act(storedAnswerOperation, { ...batch.place, nowMs: stage.nowMs });
+  await stage.act(storedAnswerOperation, { ...batch.key, nowMs: stage.nowMs });
 };
 
 /** What waits for a paused destination: given back untried, with its attempts and its crashes as they were. */

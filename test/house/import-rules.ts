@@ -13,7 +13,7 @@ const LEVELS: string[][] = [
   ['work', 'http', 'caps'],
   ['events', 'suppressions'],
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'sandbox', 'nodes'],
-  ['engagement'],
+  ['engagement', 'idempotency'],
   ['send', 'delivery', 'webhooks'],
   ['smtp', 'routes'],
   ['config-values'],

@@ -2,6 +2,7 @@
  * The intake of POST /send over a real database, without the HTTP shell: a clock that stands still, a hand-over that
  * remembers what it was offered, and a verified domain.
  */
+
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { Account } from '../../src/accounts/accounts.ts';
@@ -9,9 +10,10 @@ import type { Mode } from '../../src/base/mode.ts';
 import type { Result } from '../../src/base/result.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../../src/engagement/engagement.ts';
 import { parseStrictJson } from '../../src/http/strict-json.ts';
+import { type Answer, createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { type DeliveryJob, type Settlement, settleOperation } from '../../src/messages/messages.ts';
-import { type Answer, createClaims, createSend, type SendDependencies } from '../../src/send/send.ts';
+import { createSend, type SendDependencies } from '../../src/send/send.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
 import { fakeClock } from './fake-clock.ts';
@@ -54,7 +56,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
     handover: { hasRoom: () => true, offer: (jobs) => offered.push(...jobs) },
     clock,
-    claims: createClaims(),
+    inFlight: createInFlightKeys(),
     render: createRender(htmlToText),
     htmlToText,
     templates,

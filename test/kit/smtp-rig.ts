@@ -2,6 +2,7 @@
  * The submission listener over a real database, without the rest of the service: an account with a live and a sandbox
  * credential, a verified domain, and a hand-over that remembers what was accepted. The deliveries do not run.
  */
+
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { createAccount, createSmtpAuthenticator, createSmtpCredential } from '../../src/accounts/accounts.ts';
@@ -10,8 +11,9 @@ import { createLog, type Log } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
 import type { Mode } from '../../src/base/mode.ts';
 import { createTrackingLinks } from '../../src/engagement/engagement.ts';
+import { createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
-import { createClaims, createSubmit, type Submit } from '../../src/send/send.ts';
+import { createSubmit, type Submit } from '../../src/send/send.ts';
 import { createLoginGuard, type LoginGuard } from '../../src/smtp/login-guard.ts';
 import {
   createSubmissionServer,
@@ -74,7 +76,7 @@ export async function smtpRig() {
     blobs,
     clock,
     handover: { hasRoom: () => true, offer: (jobs) => void accepted.push(...jobs) },
-    claims: createClaims(),
+    inFlight: createInFlightKeys(),
     trackingLinks: createTrackingLinks({ secretKey: Buffer.alloc(32, 1), baseUrl: 'https://mail.test' }),
     isVerified: (accountId, domain) => accountId === account.id && /(^|\.)verified\.example$/.test(domain),
   });

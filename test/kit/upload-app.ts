@@ -2,16 +2,17 @@
  * The upload flow and POST /send behind the real HTTP shell, on a real database and real files, with a clock that stands still: without
  * keys, delivery and processes. Every account may send from verified.example, up to the approved size.
  */
+
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { createUploadUrls } from '../../src/attachments/attachments.ts';
 import { type AttachmentRouteOptions, attachmentRoutes } from '../../src/attachments/routes.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../../src/engagement/engagement.ts';
+import { createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
 import { createSendRoutes } from '../../src/send/routes.ts';
-import { createClaims } from '../../src/send/send.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
@@ -29,7 +30,7 @@ export interface UploadAppOptions
 export async function uploadApp(options: UploadAppOptions = {}) {
   const clock = fakeClock();
   const secretKey = randomBytes(32);
-  const claims = createClaims();
+  const inFlight = createInFlightKeys();
   const offered: DeliveryJob[] = [];
   /** Until when the leases of what was offered hold. */
   const leases: number[] = [];
@@ -43,7 +44,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
       blobs = openDiskBlobs(folder);
       if (around) blobs = around(blobs);
       const place = { secretKey, baseUrl: 'http://127.0.0.1:9' };
-      const shared = { database, blobs, clock, claims };
+      const shared = { database, blobs, clock, inFlight };
       return [
         ...attachmentRoutes({ ...shared, ...more, urls: createUploadUrls(place), uploadTtlSeconds: 900 }),
         ...createSendRoutes({
@@ -70,7 +71,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
   return {
     ...app,
     clock,
-    claims,
+    inFlight,
     offered,
     leases,
     blobs,

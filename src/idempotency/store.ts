@@ -6,8 +6,8 @@ import type { Mode } from '../base/mode.ts';
 import { isStillOwed } from '../messages/messages.ts';
 import { operation } from '../storage/operation.ts';
 
-/** Where a key is unique. */
-export interface KeyPlace {
+/** A key, unique within its account, mode and endpoint. */
+export interface IdempotencyKey {
   accountId: string;
   mode: Mode;
   endpoint: string;
@@ -29,9 +29,9 @@ interface RecordRow {
 
 /** The stored answer; past its time only as long as one of its messages is still to be tried. */
 export const storedAnswerOperation = operation(
-  'send.storedAnswer',
+  'idempotency.storedAnswer',
   'read',
-  async (tx, args: KeyPlace & { nowMs: number }): Promise<StoredAnswer | null> => {
+  async (tx, args: IdempotencyKey & { nowMs: number }): Promise<StoredAnswer | null> => {
     const row = await tx.get<RecordRow>(
       `SELECT body_hash, status, body, expires_at FROM idempotency
        WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ?`,
@@ -47,7 +47,7 @@ export const storedAnswerOperation = operation(
 );
 
 export interface BatchAnswer {
-  place: KeyPlace;
+  key: IdempotencyKey;
   answer: StoredAnswer;
   /** One message of each email that was accepted; all copies of an email expire together. */
   messageIds: string[];
@@ -58,14 +58,14 @@ export interface BatchAnswer {
 
 /** Keeps the answer of a whole batch until its messages have expired; they have records of their own. */
 export const keepAnswerOperation = operation(
-  'send.keepAnswer',
+  'idempotency.keepAnswer',
   'write',
   async (tx, args: BatchAnswer): Promise<void> => {
     const last = await tx.get<{ expires_at: number | null }>(
       `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
          AND id IN (${args.messageIds.map(() => '?').join(', ')})`,
-      args.place.accountId,
-      args.place.mode,
+      args.key.accountId,
+      args.key.mode,
       ...args.messageIds,
     );
     await tx.run(
@@ -73,10 +73,10 @@ export const keepAnswerOperation = operation(
        VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)
        ON CONFLICT (account_id, mode, endpoint, key) DO UPDATE SET body_hash = excluded.body_hash,
          status = excluded.status, body = excluded.body, created_at = excluded.created_at, expires_at = excluded.expires_at`,
-      args.place.accountId,
-      args.place.mode,
-      args.place.endpoint,
-      args.place.key,
+      args.key.accountId,
+      args.key.mode,
+      args.key.endpoint,
+      args.key.key,
       args.answer.bodyHash,
       args.answer.status,
       args.answer.body,

@@ -5,7 +5,7 @@ import { dataOf, GOOD, rowsOf, type SendRig, sendRig, settle, testAccount } from
 import { Unavailable } from '../base/failure.ts';
 import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { createClaims, readKey } from './idempotency.ts';
+import { createInFlightKeys, readKey } from './idempotency.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -44,7 +44,7 @@ test('100 concurrent identical sends make one message', async () => {
   assert.equal(await codeOf(rig.send(GOOD, { key: 'hundred' })), 'accepted');
 });
 
-test('two nodes with claims of their own still make one message', async () => {
+test('two nodes, each with keys in flight of its own, still make one message', async () => {
   const other = await sendRig({ database: rig.database });
   try {
     const before = await countMessages(rig);
@@ -134,13 +134,13 @@ test('keys are 1 to 255 printable ASCII characters, given once', () => {
     assert.ok(!result.ok, JSON.stringify(values));
     assert.equal(result.failure.details[0]?.field, 'Idempotency-Key');
   }
-  const claims = createClaims();
-  const place = { accountId: 'a', mode: 'live' as const, endpoint: '/send' };
-  assert.equal(claims.take({ ...place, key: `${longest.slice(1)}a` }), true);
+  const inFlight = createInFlightKeys();
+  const scope = { accountId: 'a', mode: 'live' as const, endpoint: '/send' };
+  assert.equal(inFlight.take({ ...scope, key: `${longest.slice(1)}a` }), true);
   assert.equal(
-    claims.take({ ...place, key: `${longest.slice(1)}b` }),
+    inFlight.take({ ...scope, key: `${longest.slice(1)}b` }),
     true,
     'long keys are told apart by their last character',
   );
-  assert.equal(claims.take({ ...place, key: `${longest.slice(1)}a` }), false);
+  assert.equal(inFlight.take({ ...scope, key: `${longest.slice(1)}a` }), false);
 });

@@ -3,10 +3,10 @@
  * concurrent one 409 at once, the same key with another body 422. Bodies are the same when their JSON values are: clients write
  * their JSON afresh when they retry. A refused request leaves nothing behind.
  *
- *   free ──claim──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
+ *   free ──taken──▶ in progress ──accepted──▶ stored (24 h, and until its messages are settled) ──▶ free
  *                        └──refused or failed──▶ free
  *
- * "In progress" is a claim in memory: it dies with the process, so that a crash frees the key. "Stored" is a row written in
+ * "In progress" is kept in memory: it dies with the process, so that a crash frees the key. "Stored" is a row written in
  * the transaction of the acceptance: there is never one without the other.
  */
 import { hash } from 'node:crypto';
@@ -16,33 +16,31 @@ import { jsonDigest } from '../base/json-digest.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
-import type { IdempotencyRecord } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { type KeyPlace, type StoredAnswer, storedAnswerOperation } from './store.ts';
+import { type IdempotencyKey, type StoredAnswer, storedAnswerOperation } from './store.ts';
 
 export const KEY_LIFETIME_MS = 86_400_000;
 
-/** Keys in progress. Several serving nodes need one that they share. */
-export interface Claims {
-  /** False when somebody else holds the key. */
-  take(place: KeyPlace): boolean | Promise<boolean>;
-  release(place: KeyPlace): void | Promise<void>;
+/** Keys whose first request is in progress in this process. Two nodes find out in the transaction that stores the answer. */
+export interface InFlightKeys {
+  /** False when another request has taken the key. */
+  take(key: IdempotencyKey): boolean;
+  release(key: IdempotencyKey): void;
 }
 
-/** Claims of one process. */
-export function createClaims(): Claims {
-  const held = new Set<string>();
-  // No part can hold a line break, so that no two places look the same.
-  const nameOf = (place: KeyPlace): string => `${place.accountId}\n${place.mode}\n${place.endpoint}\n${place.key}`;
+export function createInFlightKeys(): InFlightKeys {
+  const taken = new Set<string>();
+  // No part can hold a line break, so that no two keys look the same.
+  const nameOf = (one: IdempotencyKey): string => `${one.accountId}\n${one.mode}\n${one.endpoint}\n${one.key}`;
   return {
-    take: (place) => {
-      const name = nameOf(place);
-      if (held.has(name)) return false;
-      held.add(name);
+    take: (key) => {
+      const name = nameOf(key);
+      if (taken.has(name)) return false;
+      taken.add(name);
       return true;
     },
-    release: (place) => {
-      held.delete(nameOf(place));
+    release: (key) => {
+      taken.delete(nameOf(key));
     },
   };
 }
@@ -89,8 +87,8 @@ function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyD
 
 export interface Keyed {
   database: Database;
-  claims: Claims;
-  place: KeyPlace;
+  inFlight: InFlightKeys;
+  key: IdempotencyKey;
   body: BodyDigest;
   nowMs: number;
 }
@@ -100,24 +98,32 @@ export interface Keyed {
  * not there before (another node was faster); that record is the answer then.
  */
 export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | undefined>): Promise<Result<Answer>> {
-  const { database, claims, place, body, nowMs } = keyed;
-  const taken = await claims.take(place);
-  if (!taken) return refuse(inProgress());
+  const { database, inFlight, key, body, nowMs } = keyed;
+  if (!inFlight.take(key)) return refuse(inProgress());
   try {
-    const stored = await database.execute(storedAnswerOperation, { ...place, nowMs });
+    const stored = await database.execute(storedAnswerOperation, { ...key, nowMs });
     if (stored !== null) return replay(stored, body);
     const answer = await first();
     if (answer !== undefined && !mayBeAnswered(answer)) return answer;
-    const other = await database.execute(storedAnswerOperation, { ...place, nowMs });
+    const other = await database.execute(storedAnswerOperation, { ...key, nowMs });
     return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
-    await claims.release(place);
+    inFlight.release(key);
   }
 }
 
 /** A submission that is found used may have been used by another node under this very key, since the key was looked at. */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
+}
+
+/** What is stored with what the first request made. */
+export interface IdempotencyRecord {
+  endpoint: string;
+  key: string;
+  bodyHash: Uint8Array;
+  status: number;
+  expiresAtMs: number;
 }
 
 export interface KeyedCall {
@@ -136,21 +142,21 @@ export interface KeyedCall {
  * For calls beside /send: runs `first` once under the key that the call came with, if any. `first` gets the record to store
  * with what it accepts, and answers undefined when its transaction found one.
  */
-export function createKeyedCalls(options: { database: Database; claims: Claims; clock: Clock }) {
-  const { database, claims, clock } = options;
+export function createKeyedCalls(options: { database: Database; inFlight: InFlightKeys; clock: Clock }) {
+  const { database, inFlight, clock } = options;
   return async (
     call: KeyedCall,
     first: (record: IdempotencyRecord | null) => Promise<Result<Answer> | undefined>,
   ): Promise<Result<Answer>> => {
-    const key = readKey(call.keys);
-    if (!key.ok) return key;
-    if (key.value === undefined) return (await first(null)) ?? refuse(inProgress());
+    const read = readKey(call.keys);
+    if (!read.ok) return read;
+    if (read.value === undefined) return (await first(null)) ?? refuse(inProgress());
     const nowMs = clock.now();
     const { accountId, mode, endpoint, status } = call;
     const bodyHash = hashBody(call.body);
-    const place = { accountId, mode, endpoint, key: key.value };
-    const record = { endpoint, key: key.value, bodyHash, status, expiresAtMs: nowMs + KEY_LIFETIME_MS };
-    return once({ database, claims, place, body: { value: bodyHash }, nowMs }, () => first(record));
+    const key = { accountId, mode, endpoint, key: read.value };
+    const record = { endpoint, key: read.value, bodyHash, status, expiresAtMs: nowMs + KEY_LIFETIME_MS };
+    return once({ database, inFlight, key, body: { value: bodyHash }, nowMs }, () => first(record));
   };
 }
 
