@@ -1,47 +1,139 @@
 /**
- * The bytes of an upload on their way into blob storage, hashed as they pass. Ends without an error only if exactly the
- * manifest's bytes came, so that whatever consumes it keeps nothing else. Bytes move only while the upload has a place; the
- * last place is kept, for whoever stores the bytes to give up.
+ * The bytes of an upload on their way into blob storage, hashed and counted as they pass. Ends without an error only if exactly
+ * the manifest's bytes came, so that whatever consumes it keeps nothing else.
+ *
+ * A client that is slow for its own reasons is given up: when nothing comes for a while, and when it falls behind a least rate.
+ * Only the time in which we wait for the client counts, not that of the storage. However many uploads are under way, few write
+ * at the same time, and each holds no more than the socket hands over at once; a client that brings nothing holds no permit.
  */
 import { createHash } from 'node:crypto';
-import { type Inflow, UploadError } from './inflow.ts';
-import type { Seat } from './upload-turns.ts';
+import type { Readable } from 'node:stream';
+import type { Semaphore } from '../base/semaphore.ts';
 
-export interface Expected {
+/** Why an upload ended without its bytes. */
+export type UploadFault = 'too-long' | 'other-size' | 'other-digest' | 'too-slow' | 'broken-off';
+
+export class UploadError extends Error {
+  override name = 'UploadError';
+  readonly fault: UploadFault;
+
+  constructor(fault: UploadFault) {
+    super(`the upload ended: ${fault}`);
+    this.fault = fault;
+  }
+}
+
+export interface LeastRate {
+  /** Longest time without a byte. */
+  stallMs: number;
+  /** Time that every upload has, however few bytes have come. */
+  graceMs: number;
+  /** What must have come beyond that, on average since the beginning. */
+  bytesPerSecond: number;
+}
+
+/** 29 MB within 10 minutes: below the limit of 15 minutes that every request has. */
+export const UPLOAD_RATE: LeastRate = { stallMs: 30_000, graceMs: 30_000, bytesPerSecond: 50_000 };
+
+/** A body that is read piece by piece, for as long as its client keeps to the least rate. Listens from the moment it is made. */
+export class UploadReader {
+  readonly #body: Readable;
+  readonly #rate: LeastRate;
+  #state: 'open' | 'ended' | 'broken';
+  #arrivedBytes = 0;
+  /** How long the client was waited for. */
+  #waitedMs = 0;
+  #wake = (): void => undefined;
+
+  constructor(body: Readable, rate: LeastRate) {
+    this.#body = body;
+    this.#rate = rate;
+    this.#state = body.destroyed && !body.readableEnded ? 'broken' : 'open';
+    body
+      .on('readable', this.#onReadable)
+      .on('end', this.#onEnd)
+      .on('error', this.#onBroken)
+      .on('close', this.#onBroken);
+  }
+
+  /** The next piece, or undefined at the end. Rejects with UploadError. One call at a time. */
+  async next(): Promise<Buffer | undefined> {
+    while (this.#state !== 'ended') {
+      if (this.#state === 'broken') throw new UploadError('broken-off');
+      const piece: Buffer | null = this.#body.read();
+      if (piece !== null) {
+        this.#arrivedBytes += piece.length;
+        return piece;
+      }
+      await this.#waitForChange();
+    }
+    return undefined;
+  }
+
+  /** The rest of the body stays where it is. */
+  close(): void {
+    const body = this.#body;
+    body
+      .off('readable', this.#onReadable)
+      .off('end', this.#onEnd)
+      .off('error', this.#onBroken)
+      .off('close', this.#onBroken);
+  }
+
+  #onReadable = (): void => this.#wake();
+
+  #onEnd = (): void => {
+    this.#state = 'ended';
+    this.#wake();
+  };
+
+  #onBroken = (): void => {
+    if (this.#state === 'open') this.#state = 'broken';
+    this.#wake();
+  };
+
+  async #waitForChange(): Promise<void> {
+    const { stallMs, graceMs, bytesPerSecond } = this.#rate;
+    const sinceMs = performance.now();
+    const leftMs = graceMs + (this.#arrivedBytes / bytesPerSecond) * 1000 - this.#waitedMs;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#wake = () => resolve(true);
+    // What came while this process was busy is read before the client is given up.
+    const giveUp = (): void => void setImmediate(resolve, false);
+    const timer = setTimeout(giveUp, Math.max(0, Math.min(stallMs, leftMs)));
+    const isInTime = await promise;
+    clearTimeout(timer);
+    if (!isInTime) throw new UploadError('too-slow');
+    this.#waitedMs += performance.now() - sinceMs;
+  }
+}
+
+export interface ReceiveOptions {
+  /** What has to come. */
   sizeBytes: number;
   sha256: Uint8Array;
+  /** One permit is held while the consumer works on a piece. */
+  writers: Semaphore;
 }
 
-/**
- * Yields the body in large pieces, each of which is overwritten as soon as the one after the next is asked for; throws
- * UploadError unless it is what is expected.
- */
-export async function* receive(inflow: Inflow, expected: Expected, seat: Seat): AsyncGenerator<Uint8Array> {
+/** Yields the body piece by piece; throws UploadError unless it is what has to come. */
+export async function* receive(
+  reader: UploadReader,
+  { sizeBytes, sha256, writers }: ReceiveOptions,
+): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
   let receivedBytes = 0;
-  while (!inflow.isOver()) {
-    await inflow.arrival();
-    let [present, next] = await seat.take();
-    let filling: Promise<number> | undefined = inflow.fill(present);
-    while (filling) {
-      const bytes: Buffer = present.subarray(0, await filling);
-      const isSlow = bytes.length < present.length;
-      filling = isSlow || inflow.isOver() || seat.isTurnOver() ? undefined : readAhead(inflow, next);
-      hash.update(bytes);
-      receivedBytes += bytes.length;
-      if (bytes.length > 0) yield bytes;
-      [present, next] = [next, present];
+  for (let piece = await reader.next(); piece !== undefined; piece = await reader.next()) {
+    receivedBytes += piece.length;
+    if (receivedBytes > sizeBytes) throw new UploadError('too-long');
+    hash.update(piece);
+    await writers.acquire();
+    try {
+      yield piece;
+    } finally {
+      writers.release();
     }
-    if (inflow.isOver()) break;
-    seat.leave();
   }
-  if (receivedBytes !== expected.sizeBytes) throw new UploadError('other-size');
-  if (!hash.digest().equals(expected.sha256)) throw new UploadError('other-digest');
-}
-
-/** A failure shows when the bytes are asked for; nobody may be asking when it happens. */
-function readAhead(inflow: Inflow, into: Buffer): Promise<number> {
-  const filling = inflow.fill(into);
-  filling.catch(() => undefined);
-  return filling;
+  if (receivedBytes !== sizeBytes) throw new UploadError('other-size');
+  if (!hash.digest().equals(sha256)) throw new UploadError('other-digest');
 }

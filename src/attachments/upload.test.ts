@@ -45,7 +45,7 @@ afterEach(() => {
 /** On an app of its own, since the other tests are not to meet so short limits when the machine is slow. */
 async function inHaste(run: () => Promise<void>): Promise<void> {
   const usual = app;
-  app = await uploadApp({ pace: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
+  app = await uploadApp({ rate: { stallMs: 400, graceMs: 600, bytesPerSecond: 1_000_000 }, around: observed });
   try {
     await againIfPaused(run);
   } finally {

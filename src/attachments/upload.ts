@@ -1,5 +1,5 @@
 /**
- * PUT of one file's bytes to its upload URL. Everything that can be judged without the body is judged before a byte of it is
+ * PUT of one file's bytes to its upload URL. Everything that can be checked without the body is checked before a byte of it is
  * read: the URL, its age, the headers, the announced size. The bytes stream to blob storage; only when they have all
  * come and have the manifest's digest does the row name them, in one step, and 200 is answered once that is on stable
  * storage. An upload that began in time may end after the URL's expiry; one that ends after the send is refused.
@@ -8,14 +8,13 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { createSemaphore } from '../base/semaphore.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { Inflow, UPLOAD_PACE, UploadError, type UploadFault, type UploadPace } from './inflow.ts';
-import { receive } from './receive.ts';
+import { type LeastRate, receive, UPLOAD_RATE, UploadError, type UploadFault, UploadReader } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
 import type { SubmissionFile } from './submission.ts';
-import { createUploadGate, type UploadPlaces } from './upload-gate.ts';
-import { createUploadTurns } from './upload-turns.ts';
+import { createUploadLimiter, type UploadLimits } from './upload-limiter.ts';
 import type { UploadUrls } from './upload-url.ts';
 
 export interface UploadDependencies {
@@ -23,11 +22,14 @@ export interface UploadDependencies {
   blobs: Blobs;
   clock: Clock;
   urls: UploadUrls;
-  /** How slow a client may be; the service's own unless told. */
-  pace?: UploadPace;
-  /** How many uploads may be under way at once; the service's own numbers unless told. */
-  places?: UploadPlaces;
+  /** How slow a client may be; the service's own unless given. */
+  rate?: LeastRate;
+  /** How many uploads may be under way at once; the service's own numbers unless given. */
+  limits?: UploadLimits;
 }
+
+/** Uploads that write at once: one less than the threads of Node's pool, so that other files and signatures find one. */
+const WRITERS = 3;
 
 export interface UploadRequest {
   /** Path and query as they came. */
@@ -56,29 +58,27 @@ export function requiredHeaders(file: Pick<SubmissionFile, 'contentType'>): Reco
 
 /** Rejects with Unavailable when storage fails; nothing is kept then. */
 export function createUpload(dependencies: UploadDependencies): Upload {
-  const { database, blobs, pace = UPLOAD_PACE, places } = dependencies;
-  const gate = createUploadGate(places);
-  const turns = createUploadTurns();
+  const { database, blobs, rate = UPLOAD_RATE, limits } = dependencies;
+  const limiter = createUploadLimiter(limits);
+  const writers = createSemaphore(WRITERS);
   return async (request) => {
-    const judged = await judge(dependencies, request);
-    if (!judged.ok) return judged;
-    const { accountId, submissionId, file } = judged.value;
-    const entered = gate.enter({ accountId, submissionId, number: file.number });
-    if (!entered.ok) return entered;
+    const checked = await checkRequest(dependencies, request);
+    if (!checked.ok) return checked;
+    const { accountId, submissionId, file } = checked.value;
+    const permit = limiter.acquire({ accountId, submissionId, number: file.number });
+    if (!permit.ok) return permit;
     const { sizeBytes, sha256 } = file;
-    const seat = turns.seat();
-    const inflow = new Inflow(request.body(), { sizeBytes, pace, isWanted: seat.isWanted, onArrived: seat.moved });
+    const reader = new UploadReader(request.body(), rate);
     let blobKey: string;
     try {
-      blobKey = await blobs.putStream(receive(inflow, file, seat), { sizeBytes, sha256 });
+      blobKey = await blobs.putStream(receive(reader, { sizeBytes, sha256, writers }), { sizeBytes, sha256 });
     } catch (error) {
       if (error instanceof UploadError) return refusalOf(error.fault, file);
       throw error;
     } finally {
-      inflow.close();
-      seat.leave();
-      const leave = entered.value;
-      leave();
+      reader.close();
+      const release = permit.value;
+      release();
     }
     const blobStamp = (await blobs.stampOf?.(blobKey)) ?? null;
     const uploaded = { submissionId, number: file.number, blobKey, blobStamp };
@@ -90,14 +90,14 @@ export function createUpload(dependencies: UploadDependencies): Upload {
   };
 }
 
-interface Judged {
+interface CheckedRequest {
   accountId: string;
   submissionId: string;
   file: SubmissionFile;
 }
 
 /** Everything but the body. */
-async function judge(dependencies: UploadDependencies, request: UploadRequest): Promise<Result<Judged>> {
+async function checkRequest(dependencies: UploadDependencies, request: UploadRequest): Promise<Result<CheckedRequest>> {
   const { database, clock, urls } = dependencies;
   const nowMs = clock.now();
   const claim = urls.read(request.url);

@@ -7,6 +7,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createSmtpAuthenticator, type FirstRun, firstRun } from '../accounts/accounts.ts';
+import { collectGarbage } from '../base/collector.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { type Config, ROLES } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
@@ -21,7 +22,7 @@ import { hasEverServed } from '../storage/data-directory.ts';
 import { ABOUT } from './about.ts';
 import { createApi, createServicePort } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
-import { giveBackMemory } from './give-back.ts';
+
 import { judgePorts } from './judge-ports.ts';
 import { listenFault } from './listen-fault.ts';
 import { openParts, type Parts, ranges } from './parts.ts';
@@ -48,7 +49,7 @@ const DRAIN_HTTP_MS = 20_000;
 const CLOSE_AFTER_MS = 26_000;
 /** How long connections may take to end then. */
 const CLOSE_MS = 2_000;
-const GIVE_BACK_AFTER_MS = 1_000;
+const COLLECT_AFTER_MS = 1_000;
 
 const noHandover: Handover = { hasRoom: () => false, offer: () => undefined };
 
@@ -103,7 +104,7 @@ export async function serve(
         'POSTRIDER_BASE_URL is no https address: mail goes out without List-Unsubscribe headers',
       );
     }
-    setTimeout(giveBackMemory, GIVE_BACK_AFTER_MS).unref();
+    setTimeout(collectGarbage, COLLECT_AFTER_MS).unref();
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       log.info('stopping');

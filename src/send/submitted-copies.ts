@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type failure, invalid, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import { createSemaphore } from '../base/semaphore.ts';
 import type { TrackingLinks } from '../engagement/engagement.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -40,19 +41,16 @@ export type TrackCopies = (email: IntakeEmail, tracked: Tracked) => Promise<Resu
 
 export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies {
   const { blobs } = dependencies;
-  const held = createPlaces(HELD_AT_ONCE);
+  const held = createSemaphore(HELD_AT_ONCE);
 
   return async (email, tracked) => {
     const { blobKey } = email;
     if (blobKey === undefined) return copiesOf(email, email.content, tracked, dependencies);
-    await held.enter();
-    try {
+    return held.run(async () => {
       const content = await blobs.get(blobKey);
       if (content === undefined) throw new Unavailable(`blob storage: ${blobKey} is gone though it was just written`);
-      return await copiesOf(email, content, tracked, dependencies);
-    } finally {
-      held.leave();
-    }
+      return copiesOf(email, content, tracked, dependencies);
+    });
   };
 }
 
@@ -110,24 +108,6 @@ async function makeCopies(
     await setImmediate();
   }
   return ok(emails);
-}
-
-/** Lets so many in at a time, the others in their order. */
-function createPlaces(places: number): { enter(): Promise<void> | undefined; leave(): void } {
-  const waiting: (() => void)[] = [];
-  let free = places;
-  return {
-    enter: () => {
-      if (free === 0) return new Promise((resolve) => waiting.push(resolve));
-      free -= 1;
-      return undefined;
-    },
-    leave: () => {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
-    },
-  };
 }
 
 function tooManyLinks(count: number): ReturnType<typeof failure> {

@@ -22,7 +22,7 @@ import { featureApp } from './feature-app.ts';
 import { type ManifestEntry, manifestEntry, type Put, type PutAnswer, put } from './upload.ts';
 
 export interface UploadAppOptions
-  extends Partial<Pick<AttachmentRouteOptions, 'pace' | 'places' | 'maximumUnsentBytes'>> {
+  extends Partial<Pick<AttachmentRouteOptions, 'rate' | 'limits' | 'maximumUnsentBytes'>> {
   /** Put around the blobs. */
   around?(blobs: Blobs): Blobs;
 }

@@ -10,7 +10,7 @@ async function* chunks(content: Uint8Array, length: number): AsyncGenerator<Uint
 }
 
 test('parts have one size but the last, and are the source together', async () => {
-  const cutter = openPartCutter({ partBytes: 100_000, places: 1 });
+  const cutter = openPartCutter({ partBytes: 100_000, partsInMemory: 1 });
   const content = randomBytes(300_001);
   for (const [bytes, wanted] of [
     [0, [0]],
@@ -38,7 +38,7 @@ test('parts have one size but the last, and are the source together', async () =
 });
 
 test('however many streams there are, only so many have a large part in memory; the others wait and come', async () => {
-  const cutter = openPartCutter({ partBytes: 4 * MB, places: 3 });
+  const cutter = openPartCutter({ partBytes: 4 * MB, partsInMemory: 3 });
   let growing = 0;
   let most = 0;
   async function* large(): AsyncGenerator<Uint8Array> {
@@ -66,8 +66,8 @@ test('however many streams there are, only so many have a large part in memory; 
   assert.equal(most, 3);
 });
 
-test('a source that throws, and a reader that stops, give their place back', async () => {
-  const cutter = openPartCutter({ partBytes: 2 * MB, places: 1 });
+test('a source that throws, and a reader that stops, release their permit', async () => {
+  const cutter = openPartCutter({ partBytes: 2 * MB, partsInMemory: 1 });
   async function* broken(): AsyncGenerator<Uint8Array> {
     yield Buffer.alloc(3 * MB);
     throw new Error('broken');

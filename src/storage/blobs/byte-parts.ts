@@ -1,7 +1,9 @@
 /**
  * Cuts a stream into parts of one size, of which one is in memory at a time. Streams that turn out to be large share a
- * fixed number of places for that: however many there are, memory stays bounded, and who comes later waits.
+ * fixed number of permits for that: however many there are, memory stays bounded, and who comes later waits.
  */
+
+import { createSemaphore } from '../../base/semaphore.ts';
 
 export interface BytePart {
   /** Overwritten as soon as the next part is asked for. */
@@ -16,27 +18,16 @@ export interface PartCutter {
 }
 
 const FIRST_BYTES = 64 * 1024;
-/** A part that grows beyond this needs a place. */
+/** A part that grows beyond this needs a permit. */
 const FREE_BYTES = 1024 * 1024;
 
-export function openPartCutter({ partBytes, places }: { partBytes: number; places: number }): PartCutter {
-  let free = places;
-  const waiting: (() => void)[] = [];
-
-  const takePlace = async (): Promise<void> => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-  };
-  const givePlace = (): void => {
-    const next = waiting.shift();
-    if (next) next();
-    else free += 1;
-  };
+export function openPartCutter({ partBytes, partsInMemory }: { partBytes: number; partsInMemory: number }): PartCutter {
+  const permits = createSemaphore(partsInMemory);
 
   async function* cut(source: AsyncIterable<Uint8Array>): AsyncGenerator<BytePart> {
     let buffer: Buffer<ArrayBuffer> = Buffer.allocUnsafeSlow(Math.min(FIRST_BYTES, partBytes));
     let filled = 0;
-    let hasPlace = false;
+    let hasPermit = false;
     try {
       for await (const chunk of source) {
         for (let from = 0; from < chunk.length; ) {
@@ -45,9 +36,9 @@ export function openPartCutter({ partBytes, places }: { partBytes: number; place
             filled = 0;
           }
           const taken = Math.min(chunk.length - from, partBytes - filled);
-          if (!hasPlace && filled + taken > FREE_BYTES) {
-            await takePlace();
-            hasPlace = true;
+          if (!hasPermit && filled + taken > FREE_BYTES) {
+            await permits.acquire();
+            hasPermit = true;
           }
           if (filled + taken > buffer.length) buffer = grown(buffer, filled + taken);
           buffer.set(chunk.subarray(from, from + taken), filled);
@@ -57,7 +48,7 @@ export function openPartCutter({ partBytes, places }: { partBytes: number; place
       }
       yield { bytes: buffer.subarray(0, filled), last: true };
     } finally {
-      if (hasPlace) givePlace();
+      if (hasPermit) permits.release();
     }
   }
 

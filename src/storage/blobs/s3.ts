@@ -28,7 +28,7 @@ export interface S3Blobs extends Blobs {
 export function openS3Blobs(options: S3ClientOptions): S3Blobs {
   const { place } = options;
   const client = openS3Client(options);
-  const cutter = openPartCutter({ partBytes: PART_BYTES, places: PARTS_IN_MEMORY });
+  const cutter = openPartCutter({ partBytes: PART_BYTES, partsInMemory: PARTS_IN_MEMORY });
   const prefix = objectName(place, '');
 
   /** Under the key, or under a new one with the digest. */

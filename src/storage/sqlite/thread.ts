@@ -10,7 +10,7 @@
  * expected to end (the pages a failed fsync dropped may be gone, and a second fsync would claim otherwise).
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { collectAll } from '../../base/collector.ts';
+import { collectGarbage } from '../../base/collector.ts';
 import { CarriedBytes } from '../carried-bytes.ts';
 import { findOperation, type Operation } from '../operation.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
@@ -39,7 +39,7 @@ interface Call {
 }
 
 /** What loading left behind in this thread, 4 MB each; the threads of a process not at the same moment. */
-const GIVE_BACK_AFTER_MS = { write: 500, read: 700 };
+const COLLECT_AFTER_MS = { write: 500, read: 700 };
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
 
@@ -56,7 +56,7 @@ port.on('message', (message: Message) => {
   turn = turn.then(() => handle(port, message));
 });
 port.postMessage('open');
-setTimeout(collectAll, GIVE_BACK_AFTER_MS[setup.mode]).unref();
+setTimeout(collectGarbage, COLLECT_AFTER_MS[setup.mode]).unref();
 
 async function handle(port: MessagePort, message: Message): Promise<void> {
   if (message === 'close') {

@@ -1,14 +1,14 @@
-/** The places that uploads have: what one account holds with slow connections is not taken from the others. */
+/** The limits of uploads: what one account holds with slow connections is not taken from the others. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { createUploadGate, UPLOAD_PLACES, type UploadedTo } from './upload-gate.ts';
+import { createUploadLimiter, UPLOAD_LIMITS, type UploadKey } from './upload-limiter.ts';
 
 let app: UploadApp;
 before(async () => {
-  app = await uploadApp({ places: { ofFile: 2, ofAccount: 3, inAll: 5 } });
+  app = await uploadApp({ limits: { perFile: 2, perAccount: 3, total: 5 } });
 });
 after(() => app.close());
 
@@ -56,7 +56,7 @@ async function stalled(list: File[]): Promise<{ go(): Promise<PutAnswer[]> }> {
   };
 }
 
-test('an account with as many uploads as it may have is told to wait, and others go on', async () => {
+test('an account with as many uploads as it may have is refused, and others go on', async () => {
   const [one, two, three] = await files('acc_1', 3);
   const [four] = await files('acc_1', 1, 'sandbox');
   const [other] = await files('acc_2', 1);
@@ -70,7 +70,7 @@ test('an account with as many uploads as it may have is told to wait, and others
   assert.equal(code(await app.put({ ...four!, body: bytes })), '200', 'once they have ended there is room again');
 });
 
-test('all accounts together have so many places', async () => {
+test('all accounts together have so many uploads', async () => {
   const [mine, others, last] = await Promise.all([files('acc_3', 3), files('acc_4', 3), files('acc_5', 1)]);
   const held = await stalled([...mine, others[0]!, others[1]!]);
   for (const one of [others[2]!, last[0]!]) {
@@ -82,12 +82,12 @@ test('all accounts together have so many places', async () => {
   assert.equal(code(await app.put({ ...last[0]!, body: bytes })), '200');
 });
 
-test('no account can take more than a part of the places of a service', () => {
-  const gate = createUploadGate();
-  const uploads = (accountId: string): UploadedTo[] =>
-    Array.from({ length: UPLOAD_PLACES.inAll }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));
-  const entered = uploads('acc_1').map((one) => gate.enter(one));
-  assert.equal(entered.filter((one) => one.ok).length, UPLOAD_PLACES.ofAccount);
-  assert.ok(UPLOAD_PLACES.ofAccount <= UPLOAD_PLACES.inAll / 5);
-  assert.ok(gate.enter({ accountId: 'acc_2', submissionId: 'sub_x', number: 0 }).ok);
+test('no account can take more than a part of the uploads of a service', () => {
+  const limiter = createUploadLimiter();
+  const uploads = (accountId: string): UploadKey[] =>
+    Array.from({ length: UPLOAD_LIMITS.total }, (_, i) => ({ accountId, submissionId: `sub_${i}`, number: 0 }));
+  const acquired = uploads('acc_1').map((one) => limiter.acquire(one));
+  assert.equal(acquired.filter((one) => one.ok).length, UPLOAD_LIMITS.perAccount);
+  assert.ok(UPLOAD_LIMITS.perAccount <= UPLOAD_LIMITS.total / 5);
+  assert.ok(limiter.acquire({ accountId: 'acc_2', submissionId: 'sub_x', number: 0 }).ok);
 });

@@ -1,0 +1,37 @@
+/** Permits: so many at once, handed on in the order of asking, and given back by work that fails. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { createSemaphore } from './semaphore.ts';
+
+test('permits are handed on in the order of asking', async () => {
+  const semaphore = createSemaphore(2);
+  const order: number[] = [];
+  for (let i = 0; i < 5; i += 1) void semaphore.acquire().then(() => order.push(i));
+  await setImmediate();
+  assert.deepEqual(order, [0, 1]);
+  semaphore.release();
+  await setImmediate();
+  assert.deepEqual(order, [0, 1, 2]);
+  semaphore.release();
+  semaphore.release();
+  await setImmediate();
+  assert.deepEqual(order, [0, 1, 2, 3, 4]);
+});
+
+test('work that fails gives its permit back, and no more run at once than there are permits', async () => {
+  const semaphore = createSemaphore(3);
+  let running = 0;
+  let most = 0;
+  const work = async (): Promise<void> => {
+    running += 1;
+    most = Math.max(most, running);
+    await setImmediate();
+    running -= 1;
+    throw new Error('it failed');
+  };
+  const results = await Promise.allSettled(Array.from({ length: 20 }, () => semaphore.run(work)));
+  assert.ok(results.every((one) => one.status === 'rejected'));
+  assert.equal(most, 3);
+  assert.equal(await semaphore.run(async () => 'free'), 'free');
+});
