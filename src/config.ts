@@ -28,6 +28,9 @@ import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.t
 
 export { ROLES, type Route } from './config-values.ts';
 
+/** As --version and the API's description say it. */
+export const VERSION = '0.1.0';
+
 export interface Setting<T> {
   name: string;
   /** The default as documentation shows it. */

@@ -5,9 +5,12 @@
 export {
   type Account,
   type AccountSettings,
+  type AccountStatus,
   type Caller,
   MAXIMUM_EMAIL_BYTES,
   type MissingVariables,
+  type Plan,
+  type Scope,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
 export { maySendAs } from './allowed-senders.ts';

@@ -2,22 +2,22 @@
 import {
   type Account,
   type AccountChange,
+  type AccountStatus,
   accountOperation,
   accountsOperation,
   createAccount,
   MAXIMUM_EMAIL_BYTES,
+  type Plan,
   STANDARD_EMAIL_BYTES,
   setAccountOperation,
 } from '../accounts/accounts.ts';
-import { CAP_NAMES, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
-import { type Command, CommandError, choice, columns, optional, required, several, UsageError } from './command.ts';
+import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
+import { type CommandCall, type CommandOutcome, columns, UsageError, unknownAccount } from './command.ts';
 import { withStore } from './store.ts';
 
-const PLANS = ['free', 'paid', 'enterprise'] as const;
-const STATUSES = ['active', 'suspended'] as const;
 const MAX_NAME_LENGTH = 200;
 
-function shown(account: Account): Record<string, unknown> {
+function shown(account: Account) {
   return {
     accountId: account.id,
     name: account.name,
@@ -31,96 +31,61 @@ function shown(account: Account): Record<string, unknown> {
 
 function asText(account: Account): string {
   const { limits, ...rest } = shown(account);
-  const caps = Object.entries(limits as Caps).map(([name, most]): [string, unknown] => [`limits.${name}`, most]);
-  return columns([...Object.entries(rest), ...caps]);
+  const caps = Object.entries(limits).map(([name, most]) => [`limits.${name}`, most]);
+  return columns({ ...rest, ...Object.fromEntries(caps) });
 }
 
-function unknownAccount(id: string): CommandError {
-  return new CommandError('NOT_FOUND', `there is no account ${id}; see postrider account list`);
+export async function create(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
+  const name = call.options.name.trim();
+  if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+    throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+  }
+  const made = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
+  const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
+  return { data, text: `${columns(data)}\nThe keys are not shown again.` };
 }
 
-const create: Command = {
-  words: 'account create',
-  usage: '--name N [--plan free|paid|enterprise]',
-  summary: 'make an account with a live and a sandbox key (plan paid unless told)',
-  options: { name: { type: 'string' }, plan: { type: 'string' } },
-  positionals: [],
-  run: async ({ config, clock, options }) => {
-    const name = required(options, 'name').trim();
-    const plan = choice(options, 'plan', PLANS) ?? 'paid';
-    if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
-      throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
-    }
-    const made = await withStore({ config, clock }, (store) => createAccount(store, { name, plan }));
-    const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
-    return { data, text: `${columns(Object.entries(data))}\nThe keys are not shown again.` };
-  },
-};
+export async function list(call: CommandCall): Promise<CommandOutcome> {
+  const accounts = await withStore(call, (store) => store.database.execute(accountsOperation, null));
+  const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
+  return { data: { accounts: accounts.map(shown) }, text: text.join('\n') || 'no accounts' };
+}
 
-const list: Command = {
-  words: 'account list',
-  usage: '',
-  summary: 'all accounts, newest first',
-  options: {},
-  positionals: [],
-  run: async ({ config, clock }) => {
-    const accounts = await withStore({ config, clock }, (store) => store.database.execute(accountsOperation, null));
-    const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
-    return { data: { accounts: accounts.map(shown) }, text: text.join('\n') || 'no accounts' };
-  },
-};
+export async function show(call: CommandCall): Promise<CommandOutcome> {
+  const [id = ''] = call.args;
+  const account = await withStore(call, (store) => store.database.execute(accountOperation, id));
+  if (!account) throw unknownAccount(id);
+  return { data: { ...shown(account), settings: account.settings }, text: asText(account) };
+}
 
-const show: Command = {
-  words: 'account show',
-  usage: 'ID',
-  summary: 'one account',
-  options: {},
-  positionals: ['ID'],
-  run: async ({ config, clock, positionals: [id = ''] }) => {
-    const account = await withStore({ config, clock }, (store) => store.database.execute(accountOperation, id));
-    if (!account) throw unknownAccount(id);
-    return { data: { ...shown(account), settings: account.settings }, text: asText(account) };
-  },
-};
+interface SetOptions {
+  plan?: Plan;
+  status?: AccountStatus;
+  emailLimit?: string;
+  limit?: string[];
+}
 
-const set: Command = {
-  words: 'account set',
-  usage: 'ID [--plan P] [--email-limit BYTES] [--status active|suspended] [--limit NAME=NUMBER …]',
-  summary: 'change plan, approved email size, status or caps; felt by a running service within a second',
-  options: {
-    plan: { type: 'string' },
-    'email-limit': { type: 'string' },
-    status: { type: 'string' },
-    limit: { type: 'string', multiple: true },
-  },
-  positionals: ['ID'],
-  run: async ({ config, clock, options, positionals: [id = ''] }) => {
-    const plan = choice(options, 'plan', PLANS) ?? null;
-    const status = choice(options, 'status', STATUSES) ?? null;
-    const limit = optional(options, 'email-limit');
-    const approvedEmailBytes = limit === undefined ? null : Number(limit);
-    const limits = capsAsked(several(options, 'limit'));
-    if (plan === null && status === null && approvedEmailBytes === null && Object.keys(limits).length === 0) {
-      throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
-    }
-    if (limit !== undefined && (!/^\d+$/.test(limit) || !isLimit(Number(limit)))) {
-      throw new UsageError(
-        `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
-      );
-    }
-    const account = await withStore({ config, clock }, (store) =>
-      store.database.execute(setAccountOperation, {
-        ...{ id, plan, status, approvedEmailBytes, limits },
-        nowMs: store.clock.now(),
-      }),
-    );
-    if (!account) throw unknownAccount(id);
-    return { data: shown(account), text: asText(account) };
-  },
-};
+export async function set(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
+  const [id = ''] = call.args;
+  const { plan = null, status = null, emailLimit, limit = [] } = call.options;
+  if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
+    throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
+  }
+  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: capsAsked(limit) };
+  const account = await withStore(call, (store) =>
+    store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
+  );
+  if (!account) throw unknownAccount(id);
+  return { data: shown(account), text: asText(account) };
+}
 
-function isLimit(bytes: number): boolean {
-  return bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES;
+function emailBytes(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const bytes = Number(text);
+  if (/^\d+$/.test(text) && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
+  throw new UsageError(
+    `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+  );
 }
 
 /** `webhooks=500`, `webhooks=standard`. */
@@ -138,5 +103,3 @@ function capsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
   }
   return limits;
 }
-
-export const accountCommands: Command[] = [create, list, show, set];

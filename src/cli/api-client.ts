@@ -2,7 +2,7 @@
  * The HTTP API as a command calls it, JSON both ways. A refusal is an answer like any other; only what is no
  * answer of the API is thrown.
  */
-import type { ApiPlace } from './api-place.ts';
+import type { ApiTarget } from './api-target.ts';
 import { CommandError, type CommandOutcome } from './command.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -28,18 +28,18 @@ export interface ApiClient {
   call(call: ApiCall): Promise<ApiAnswer>;
 }
 
-export function apiHeaders({ apiKey, accountId }: ApiPlace): Record<string, string> {
+export function apiHeaders({ apiKey, accountId }: ApiTarget): Record<string, string> {
   return { 'X-Api-Key': apiKey, 'X-Id': accountId };
 }
 
-export function apiClient(place: ApiPlace): ApiClient {
-  const { base, accountId } = place;
+export function apiClient(target: ApiTarget): ApiClient {
+  const { base, accountId } = target;
   return {
     base,
     accountId,
-    isSandbox: place.apiKey.startsWith('pr_test_'),
+    isSandbox: target.apiKey.startsWith('pr_test_'),
     call: async ({ method, path, body, idempotencyKey }) => {
-      const headers = apiHeaders(place);
+      const headers = apiHeaders(target);
       if (body !== undefined) headers['Content-Type'] = 'application/json';
       if (idempotencyKey !== undefined) headers['Idempotency-Key'] = idempotencyKey;
       try {

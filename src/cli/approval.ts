@@ -1,6 +1,6 @@
 /** `postrider approval list | approve | reject`: the operator decides on requests for a larger email size. */
 import { type Approval, allApprovalsOperation, type Decided, decideApprovalOperation } from '../accounts/accounts.ts';
-import { type Command, type CommandCall, CommandError, required, UsageError } from './command.ts';
+import { type CommandCall, CommandError, type CommandOutcome, notFound, UsageError } from './command.ts';
 import { withStore } from './store.ts';
 
 const LISTED_AT_MOST = 1_000;
@@ -25,59 +25,34 @@ function line(approval: Approval): string {
   return `${id}  ${accountId}  ${String(requestedEmailBytes).padStart(10)}  ${status.padEnd(8)}  ${JSON.stringify(approval.reason)}`;
 }
 
-const list: Command = {
-  words: 'approval list',
-  usage: '',
-  summary: 'requests for a larger email size; undecided ones first, then newest first',
-  options: {},
-  positionals: [],
-  run: async ({ config, clock }) => {
-    const approvals = await withStore({ config, clock }, (store) =>
-      store.database.execute(allApprovalsOperation, LISTED_AT_MOST),
-    );
-    return { data: { approvals: approvals.map(shown) }, text: approvals.map(line).join('\n') || 'no requests' };
-  },
-};
+export async function list(call: CommandCall): Promise<CommandOutcome> {
+  const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, LISTED_AT_MOST));
+  return { data: { approvals: approvals.map(shown) }, text: approvals.map(line).join('\n') || 'no requests' };
+}
 
 async function decide(call: CommandCall, status: 'approved' | 'rejected', reason: string | null): Promise<Decided> {
-  const id = call.positionals[0] ?? '';
-  const decided = await withStore({ config: call.config, clock: call.clock }, (store) =>
+  const [id = ''] = call.args;
+  const decided = await withStore(call, (store) =>
     store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),
   );
-  if (!decided) throw new CommandError('NOT_FOUND', `there is no request ${id}; see postrider approval list`);
+  if (!decided) throw notFound(`there is no request ${id}; see postrider approval list`);
   if (!decided.decided) throw new CommandError('CONFLICT', `${id} is ${decided.approval.status} already`);
   return decided;
 }
 
-const approve: Command = {
-  words: 'approval approve',
-  usage: 'APPROVALID',
-  summary: 'raise the email size of the account to what was asked for; in force within a second',
-  options: {},
-  positionals: ['APPROVALID'],
-  run: async (call) => {
-    const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
-    return {
-      data: { ...shown(approval), approvedEmailBytes },
-      text: `${approval.id} is approved: ${approval.accountId} may send up to ${approvedEmailBytes} bytes`,
-    };
-  },
-};
+export async function approve(call: CommandCall): Promise<CommandOutcome> {
+  const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
+  return {
+    data: { ...shown(approval), approvedEmailBytes },
+    text: `${approval.id} is approved: ${approval.accountId} may send up to ${approvedEmailBytes} bytes`,
+  };
+}
 
-const reject: Command = {
-  words: 'approval reject',
-  usage: 'APPROVALID --reason R',
-  summary: 'refuse it; the account reads the reason',
-  options: { reason: { type: 'string' } },
-  positionals: ['APPROVALID'],
-  run: async (call) => {
-    const reason = required(call.options, 'reason').trim();
-    if (reason === '' || reason.length > MAX_REASON_LENGTH) {
-      throw new UsageError(`--reason must be 1 to ${MAX_REASON_LENGTH} characters`);
-    }
-    const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
-    return { data: { ...shown(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
-  },
-};
-
-export const approvalCommands: Command[] = [list, approve, reject];
+export async function reject(call: CommandCall<{ reason: string }>): Promise<CommandOutcome> {
+  const reason = call.options.reason.trim();
+  if (reason === '' || reason.length > MAX_REASON_LENGTH) {
+    throw new UsageError(`--reason must be 1 to ${MAX_REASON_LENGTH} characters`);
+  }
+  const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
+  return { data: { ...shown(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
+}

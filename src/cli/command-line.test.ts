@@ -96,20 +96,25 @@ test('wrong usage is exit code 2 and names the mistake', async (t) => {
   const { run } = commandFolder(t);
   const cases: [string[], RegExp][] = [
     [[], /no command/],
-    [['invoice', 'list'], /there is no command invoice/],
+    [['invoice', 'list'], /unknown command 'invoice'/],
+    [['acount', 'list'], /unknown command 'acount' \(Did you mean account\?\); see postrider --help/],
+    [['account', 'creat'], /unknown command 'creat' \(Did you mean create\?\); see postrider account --help/],
+    [['account', 'create', '--nam', 'x'], /unknown option '--nam' \(Did you mean --name\?\)/],
+    [['account', 'create', '--name', ''], /'--name <name>' argument '' is invalid. It must not be empty;/],
     [['approval', 'reject', 'apr_1'], /--reason is required/],
-    [['approval', 'approve'], /APPROVALID is missing/],
+    [['approval', 'approve'], /missing required argument 'approval-id'/],
     [['account'], /account create, account list/],
     [['account', 'create'], /--name is required/],
     [['account', 'create', '--name', 'x', '--plan', 'gold'], /free, paid, enterprise/],
     [['account', 'create', '--name', 'x\ny'], /control characters/],
-    [['account', 'show'], /ID is missing/],
-    [['account', 'show', 'a', 'b'], /unexpected argument b/],
+    [['account', 'show'], /missing required argument 'account-id'/],
+    [['account', 'show', 'a', 'b'], /too many arguments for 'show'.* a, b;/],
     [['account', 'set', 'a'], /at least one/],
     [['account', 'set', 'a', '--email-limit', '50000000'], /2000000 to 40000000/],
-    [['queue', 'status', '--all'], /Unknown option '--all'/],
+    [['queue', 'status', '--all'], /unknown option '--all'/],
     [['user', 'create', '--email', 'nobody'], /--email has no @/],
-    [['send', '--from', 'a@b.c'], /--subject is required/],
+    [['send', '--from', 'a@b.c', '--to', 'd@e.f'], /--subject is required/],
+    [['completion', 'tcsh'], /one of bash, zsh, fish/],
   ];
   for (const [args, wanted] of cases) {
     const ran = await run(args);
@@ -221,7 +226,8 @@ test('help explains every command and changes nothing', async (t) => {
   for (const command of commands) {
     const help = await run([...command.split(' '), '--help']);
     assert.equal(help.code, 0, command);
-    assert.ok(help.stdout.startsWith(`postrider ${command}`), command);
+    assert.ok(help.stdout.startsWith(`Usage: postrider ${command}`), command);
+    assert.match(help.stdout, new RegExp(`^Examples:\n  postrider ${command}`, 'm'));
   }
   assert.equal(existsSync(dataDir), false);
 });

@@ -1,10 +1,10 @@
 /**
- * What a command of the command line is: its words, its options, and a function that answers with data. The data is
- * printed as one JSON object under --json and as text otherwise; nothing else goes to stdout. Refusals are thrown as
- * CommandError and end with exit code 1, wrong usage as UsageError with 2.
+ * What the functions behind the commands are given and answer. The answer is printed as one JSON object under --json and as
+ * text otherwise; nothing else goes to stdout. Refusals are thrown as CommandError and end with exit code 1, wrong usage
+ * as UsageError with 2. Which commands there are, with their options, stands in program.ts.
  */
 import path from 'node:path';
-import type { ParseArgsConfig } from 'node:util';
+import type { Command } from 'commander';
 import type { Clock } from '../base/clock.ts';
 import type { Failure } from '../base/failure.ts';
 import type { Result } from '../base/result.ts';
@@ -21,15 +21,18 @@ export interface Streams {
 }
 
 export type Environment = Record<string, string | undefined>;
-export type OptionValues = Record<string, string | boolean | (string | boolean)[] | undefined>;
 
-export interface CommandCall {
+export interface CommandCall<Options = unknown> {
   config: Config;
   environment: Environment;
   clock: Clock;
   streams: Streams;
-  positionals: string[];
-  options: OptionValues;
+  /** The arguments behind the command, as many as it has declared. */
+  args: string[];
+  /** By their names in camel case. */
+  options: Options;
+  /** All commands, for one that tells of them. */
+  program: Command;
   /** Whether --json was given: for a command that prints while it runs. */
   json: boolean;
 }
@@ -39,23 +42,11 @@ export interface CommandOutcome {
   data?: Record<string, unknown>;
   /** The same for people, without the last line end. */
   text?: string;
-  /** 0 unless told. */
+  /** 0 by default. */
   exitCode?: number;
 }
 
-export interface Command {
-  /** One or two words. */
-  words: string;
-  /** What follows the words, as help shows it. */
-  usage: string;
-  summary: string;
-  options: NonNullable<ParseArgsConfig['options']>;
-  /** Names of the arguments, all required. */
-  positionals: string[];
-  /** More arguments than named are left to the command. */
-  morePositionals?: boolean;
-  run(call: CommandCall): Promise<CommandOutcome>;
-}
+export type CommandFunction<Options> = (call: CommandCall<Options>) => Promise<CommandOutcome>;
 
 /** A refusal with a sentence for the operator. */
 export class CommandError extends Error {
@@ -73,56 +64,40 @@ export class UsageError extends Error {
   override name = 'UsageError';
 }
 
+export function notFound(message: string): CommandError {
+  return new CommandError('NOT_FOUND', message);
+}
+
+export function unknownAccount(id: string): CommandError {
+  return notFound(`there is no account ${id}; see postrider account list`);
+}
+
 function sentence(failure: Failure): string {
   const issues = failure.details.map((one) => (one.field ? `${one.field} ${one.message}` : one.message));
   return issues.length > 0 ? issues.join('; ') : failure.message;
 }
 
-/** The value of an expected outcome; throws its refusal. `notFound` says what it is that does not exist. */
-export function successOf<T>(result: Result<T>, notFound?: string): T {
+/** The value of an expected outcome; throws its refusal, or `missing` when what it is about does not exist. */
+export function successOf<T>(result: Result<T>, missing?: CommandError): T {
   if (result.ok) return result.value;
   const { failure } = result;
-  throw new CommandError(failure.code, failure.code === 'NOT_FOUND' && notFound ? notFound : sentence(failure));
-}
-
-/** A text option that must be given. */
-export function required(options: OptionValues, name: string): string {
-  const value = options[name];
-  if (typeof value !== 'string' || value === '') throw new UsageError(`--${name} is required`);
-  return value;
-}
-
-/** A text option that may be left out. */
-export function optional(options: OptionValues, name: string): string | undefined {
-  const value = options[name];
-  if (value === '') throw new UsageError(`--${name} must not be empty`);
-  return typeof value === 'string' ? value : undefined;
+  if (failure.code === 'NOT_FOUND' && missing) throw missing;
+  throw new CommandError(failure.code, sentence(failure));
 }
 
 /** The file to write: the one that is named, else one in this folder named after the moment, which git ignores. */
-export function targetFile({ positionals, clock }: CommandCall, ending: 'backup' | 'export'): string {
-  if (positionals.length > 1) throw new UsageError(`unexpected argument ${positionals[1]}`);
+export function targetFile({ args, clock }: CommandCall, ending: 'backup' | 'export'): string {
   const moment = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(':', '');
-  return path.resolve(positionals[0] ?? `postrider-${moment}.${ending}`);
-}
-
-/** An option that may be given several times. */
-export function several(options: OptionValues, name: string): string[] {
-  const values = options[name];
-  return Array.isArray(values) ? values.map(String) : [];
-}
-
-/** An option that is one of a few words. */
-export function choice<T extends string>(options: OptionValues, name: string, allowed: readonly T[]): T | undefined {
-  const value = optional(options, name);
-  if (value === undefined) return undefined;
-  const found = allowed.find((one) => one === value);
-  if (!found) throw new UsageError(`--${name} must be one of ${allowed.join(', ')}`);
-  return found;
+  return path.resolve(args[0] ?? `postrider-${moment}.${ending}`);
 }
 
 /** Names and values in two columns. */
-export function columns(rows: [string, unknown][]): string {
+export function columns(values: Record<string, unknown>): string {
+  return table(Object.entries(values));
+}
+
+/** The same where a name may come twice. */
+export function table(rows: [string, unknown][]): string {
   const width = Math.max(0, ...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value === null ? '-' : String(value)}`).join('\n');
 }

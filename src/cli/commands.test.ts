@@ -3,41 +3,51 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
 
-const PROMISED: [command: string, usage: RegExp][] = [
-  ['serve', /^postrider serve\n/],
-  ['account create', /--name N \[--plan free\|paid\|enterprise\]/],
-  ['account list', /list\n/],
-  ['account show', /ID\n/],
-  ['account set', /ID \[--plan P\] \[--email-limit BYTES\] \[--status /],
-  ['key create', /ID \[--mode live\|sandbox\] \[--scope send\|full\]/],
-  ['key revoke', /KEYID\n/],
-  ['smtp-credential create', /ID \[--mode live\|sandbox\]/],
-  ['domain add', /ID DOMAIN \[--verified\]/],
-  ['domain verify', /DOMAINID\n/],
-  ['approval list', /list\n/],
-  ['approval approve', /APPROVALID\n/],
-  ['approval reject', /APPROVALID --reason R\n/],
-  ['user create', /--email E \[--operator\]\n/],
-  ['user reset-password', /--email E\n/],
-  ['queue status', /status\n/],
-  ['queue retry', /MESSAGEID\n/],
-  ['queue cancel', /MESSAGEID\n/],
-  ['send', /--from F --to T --subject S \[--html H\] .*\[--attach FILE…\]/],
-  ['listen', /--forward URL/],
-  ['migrate', /migrate\n/],
-  ['backup', /FILE/],
-  ['restore', /FILE/],
-  ['export', /FILE/],
-  ['import', /FILE/],
-  ['doctor', /doctor\n/],
+const PROMISED: [command: string, ...parts: RegExp[]][] = [
+  ['serve', /^Usage: postrider serve/],
+  [
+    'account create',
+    /--name <name> \[options\]\n/,
+    /--plan [^"]*choices: "free", "paid", "enterprise", default:\s+"paid"/,
+  ],
+  ['account list', /list/],
+  ['account show', /show <account-id>\n/],
+  ['account set', /set <account-id> \[options\]\n/, /--plan <plan>/, /--email-limit <bytes>/, /--status <status>/],
+  [
+    'key create',
+    /create <account-id>/,
+    /--mode [^"]*"live", "sandbox", default:\s+"live"/,
+    /--scope [^"]*"send", "full"/,
+  ],
+  ['key revoke', /revoke <key-id>\n/],
+  ['smtp-credential create', /create <account-id>/, /--mode <mode>/],
+  ['domain add', /add <account-id> <domain> \[options\]\n/, /--verified/],
+  ['domain verify', /verify <domain-id>\n/],
+  ['approval list', /list/],
+  ['approval approve', /approve <approval-id>\n/],
+  ['approval reject', /reject <approval-id> --reason <text>\n/],
+  ['user create', /create --email <address> \[options\]\n/, /--operator/],
+  ['user reset-password', /reset-password --email <address>\n/],
+  ['queue status', /status/],
+  ['queue retry', /retry <message-id>\n/],
+  ['queue cancel', /cancel <message-id>\n/],
+  ['send', /--from <address> --to <address> --subject <text> \[options\]\n/, /--html <html>/, /--attach <file\.\.\.>/],
+  ['send', /--url <address>/, /--id <account-id>/, /--key <api-key>/],
+  ['listen', /--forward <url> \[options\]\n/, /--url <address>/, /--id <account-id>/, /--key <api-key>/],
+  ['migrate', /migrate/],
+  ['backup', /backup \[file\]\n/],
+  ['restore', /restore <file>\n/],
+  ['export', /export \[file\]\n/],
+  ['import', /import <file>\n/],
+  ['doctor', /doctor/],
 ];
 
 test('every promised command is there, with its arguments', async (t) => {
   const { run } = commandFolder(t);
-  for (const [command, usage] of PROMISED) {
+  for (const [command, ...parts] of PROMISED) {
     const help = await run([...command.split(' '), '--help']);
     assert.equal(help.code, 0, command);
-    assert.match(help.stdout, usage);
+    for (const part of parts) assert.match(help.stdout, part);
   }
 });
 

@@ -1,9 +1,9 @@
 /**
  * `postrider doctor`: looks at everything that mail depends on and says, line by line, what is well, what to watch and what is
- * broken, with a remedy. Mends nothing itself. Ends with 1 when something is broken.
+ * broken, with a remedy. Changes nothing itself. Ends with 1 when something is broken.
  */
 
-import type { Command, CommandCall } from './command.ts';
+import type { CommandCall, CommandOutcome } from './command.ts';
 import { checkBlobs } from './doctor-blobs.ts';
 import {
   type Check,
@@ -38,15 +38,8 @@ function line(check: Check): string {
   return `${check.status.padEnd(4)}  ${check.name}: ${check.message}${remedy}`;
 }
 
-export const doctorCommand: Command = {
-  words: 'doctor',
-  usage: '',
-  summary: 'check configuration, data directory, database, disk, blob storage, DNS, route and domains',
-  options: {},
-  positionals: [],
-  run: async (call) => {
-    const checks = await allChecks(call);
-    const failed = checks.some((check) => check.status === 'fail');
-    return { data: { healthy: !failed, checks }, text: checks.map(line).join('\n'), exitCode: failed ? 1 : 0 };
-  },
-};
+export async function doctor(call: CommandCall): Promise<CommandOutcome> {
+  const checks = await allChecks(call);
+  const failed = checks.some((check) => check.status === 'fail');
+  return { data: { healthy: !failed, checks }, text: checks.map(line).join('\n'), exitCode: failed ? 1 : 0 };
+}

@@ -1,7 +1,7 @@
 /** `postrider domain add | verify`. */
 import { addDomain, type DnsRecord, domainOperation, knownRecords, verifyDomain } from '../domains/domains.ts';
 import { openDns } from '../net/dns.ts';
-import { type Command, CommandError, columns, successOf } from './command.ts';
+import { type CommandCall, type CommandOutcome, columns, notFound, successOf, unknownAccount } from './command.ts';
 import { withStore } from './store.ts';
 
 function recordsText(records: DnsRecord[]): string {
@@ -13,44 +13,33 @@ function recordsText(records: DnsRecord[]): string {
     .join('\n');
 }
 
-const add: Command = {
-  words: 'domain add',
-  usage: 'ACCOUNTID DOMAIN [--verified]',
-  summary: 'add a sender domain; --verified spares the look-up in the DNS',
-  options: { verified: { type: 'boolean' } },
-  positionals: ['ACCOUNTID', 'DOMAIN'],
-  run: async ({ config, clock, options, positionals: [accountId = '', domain = ''] }) => {
-    const wish = { accountId, domain, verified: options.verified === true };
-    const added = await withStore({ config, clock }, async (store) =>
-      addDomain({ database: store.database, clock, secretKey: await store.secretKey() }, wish),
-    );
-    const made = successOf(added, `there is no account ${accountId}; see postrider account list`).domain;
-    const dnsRecords = knownRecords(made, config.smtpHostname);
-    const head = { domainId: made.id, domain: made.domain, status: made.status };
-    return { data: head, text: `${columns(Object.entries(head))}\n${recordsText(dnsRecords)}` };
-  },
-};
+export async function add(call: CommandCall<{ verified?: boolean }>): Promise<CommandOutcome> {
+  const { config, clock, options } = call;
+  const [accountId = '', domain = ''] = call.args;
+  const added = await withStore(call, async ({ database, secretKey }) =>
+    addDomain(
+      { database, clock, secretKey: await secretKey() },
+      { accountId, domain, verified: options.verified === true },
+    ),
+  );
+  const made = successOf(added, unknownAccount(accountId)).domain;
+  const data = { domainId: made.id, domain: made.domain, status: made.status };
+  return { data, text: `${columns(data)}\n${recordsText(knownRecords(made, config.smtpHostname))}` };
+}
 
-const verify: Command = {
-  words: 'domain verify',
-  usage: 'DOMAINID',
-  summary: 'look for the DKIM record of a domain in the DNS',
-  options: {},
-  positionals: ['DOMAINID'],
-  run: async ({ config, clock, positionals: [id = ''] }) => {
-    const dns = openDns({ servers: config.dnsServers });
-    try {
-      const { success, message, status, records } = await withStore({ config, clock }, async ({ database }) => {
-        const domain = await database.execute(domainOperation, { id, accountId: null });
-        if (!domain) throw new CommandError('NOT_FOUND', `there is no domain ${id}`);
-        return verifyDomain({ database, clock, dns, sendingHost: config.smtpHostname }, domain);
-      });
-      const data = { success, message, domainId: id, status, dnsRecords: records };
-      return { data, text: `${message}\n${recordsText(records)}`, exitCode: success ? 0 : 1 };
-    } finally {
-      dns.close();
-    }
-  },
-};
-
-export const domainCommands: Command[] = [add, verify];
+export async function verify(call: CommandCall): Promise<CommandOutcome> {
+  const { config, clock } = call;
+  const [id = ''] = call.args;
+  const dns = openDns({ servers: config.dnsServers });
+  try {
+    const { success, message, status, records } = await withStore(call, async ({ database }) => {
+      const domain = await database.execute(domainOperation, { id, accountId: null });
+      if (!domain) throw notFound(`there is no domain ${id}`);
+      return verifyDomain({ database, clock, dns, sendingHost: config.smtpHostname }, domain);
+    });
+    const data = { success, message, domainId: id, status, dnsRecords: records };
+    return { data, text: `${message}\n${recordsText(records)}`, exitCode: success ? 0 : 1 };
+  } finally {
+    dns.close();
+  }
+}

@@ -6,9 +6,10 @@
  * --json each line is one object: that one first, then one for each event.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
 import { apiHeaders, refusal } from './api-client.ts';
-import { API_OPTIONS, API_OPTIONS_HELP, type ApiPlace, apiPlace } from './api-place.ts';
-import { type Command, type CommandCall, type CommandOutcome, required, UsageError } from './command.ts';
+import { type ApiOptions, type ApiTarget, apiTarget } from './api-target.ts';
+import { type CommandCall, type CommandOutcome, UsageError } from './command.ts';
 
 const FORWARD_TIMEOUT_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
@@ -66,7 +67,7 @@ async function post(url: string, headers: Record<string, string>, body: string):
 
 interface Listening {
   call: CommandCall;
-  api: ApiPlace;
+  api: ApiTarget;
   forward: string;
   signal: AbortSignal;
   /** Called once, when the stream is open for the first time. */
@@ -90,7 +91,7 @@ async function follow({ call, api, signal, ready, deliver }: Listening): Promise
         if (response.status < 500 && response.status !== 429) return refusal({ status: response.status, body });
         throw new Error(`the service answers ${response.status}`);
       }
-      // The service answers when it knows the place in its log from which on it tells.
+      // The service answers when it knows the position in its log from which on it sends.
       if (!isReady) ready();
       isReady = true;
       for await (const message of messagesOf(response.body as ReadableStream<Uint8Array>)) {
@@ -128,38 +129,30 @@ function untilSignalled(): { signal: AbortSignal; done(): void } {
   return { signal: controller.signal, done };
 }
 
-export const listenCommand: Command = {
-  words: 'listen',
-  usage: '--forward URL',
-  summary: `post the events of an account to this machine as they happen, signed like a webhook (${API_OPTIONS_HELP}; --json prints one object a line)`,
-  options: { forward: { type: 'string' }, ...API_OPTIONS },
-  positionals: [],
-  run: async (call) => {
-    const forward = required(call.options, 'forward');
-    if (!/^https?:\/\//i.test(forward) || !URL.canParse(forward)) {
-      throw new UsageError('--forward must be an address such as http://localhost:4000/hook');
-    }
-    const api = apiPlace(call);
-    const { newSecret, secretKeyOf, signedHeaders } = await import('../webhooks/webhooks.ts');
-    const secret = newSecret();
-    const key = secretKeyOf(secret)!;
-    const { json, streams, clock } = call;
-    const ready = (): void => {
-      if (json) streams.out(`${JSON.stringify({ ready: true, forward, secret })}\n`);
-      else streams.out(`Ready. Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
-    };
-    const deliver = async (body: string): Promise<void> => {
-      const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };
-      const { eventId, eventType, messageId, recipient } = event;
-      const done = await post(forward, signedHeaders({ id: eventId, body }, [key], clock.now()), body);
-      if (json) streams.out(`${JSON.stringify({ eventId, eventType, messageId, recipient, ...done })}\n`);
-      else streams.out(`${done.status ?? done.error} ${done.latencyMs} ms  ${eventType} ${recipient} ${messageId}\n`);
-    };
-    const { signal, done } = untilSignalled();
-    try {
-      return await follow({ call, api, forward, signal, ready, deliver });
-    } finally {
-      done();
-    }
-  },
-};
+export async function listen(call: CommandCall<ApiOptions & { forward: string }>): Promise<CommandOutcome> {
+  const { json, streams, clock, options } = call;
+  const { forward } = options;
+  if (!/^https?:\/\//i.test(forward) || !URL.canParse(forward)) {
+    throw new UsageError('--forward must be an address such as http://localhost:4000/hook');
+  }
+  const api = apiTarget(call);
+  const secret = newSecret();
+  const key = secretKeyOf(secret)!;
+  const ready = (): void => {
+    if (json) streams.out(`${JSON.stringify({ ready: true, forward, secret })}\n`);
+    else streams.out(`Ready. Events of ${api.accountId} go to ${forward}\nThe secret of this session is ${secret}\n`);
+  };
+  const deliver = async (body: string): Promise<void> => {
+    const event = JSON.parse(body) as { eventId: string; eventType: string; messageId: string; recipient: string };
+    const { eventId, eventType, messageId, recipient } = event;
+    const done = await post(forward, signedHeaders({ id: eventId, body }, [key], clock.now()), body);
+    if (json) streams.out(`${JSON.stringify({ eventId, eventType, messageId, recipient, ...done })}\n`);
+    else streams.out(`${done.status ?? done.error} ${done.latencyMs} ms  ${eventType} ${recipient} ${messageId}\n`);
+  };
+  const { signal, done } = untilSignalled();
+  try {
+    return await follow({ call, api, forward, signal, ready, deliver });
+  } finally {
+    done();
+  }
+}

@@ -3,7 +3,7 @@
  * repeated, and what an earlier run has uploaded is not uploaded again.
  */
 import { type ApiAnswer, type ApiClient, refusal, sentOutcome } from './api-client.ts';
-import { type CommandCall, type CommandOutcome, optional } from './command.ts';
+import type { CommandCall, CommandOutcome } from './command.ts';
 import { ERASE_LINE, startProgress } from './progress.ts';
 import { type LocalFile, type ManifestItem, manifestItem } from './send-files.ts';
 import { openSendState, type SendState } from './send-state.ts';
@@ -49,12 +49,12 @@ function isHopeless({ body }: ApiAnswer): boolean {
 
 /** Sends `mail` (fields of POST /send) with these files; the answer of POST /send, or of what refused before it. */
 export async function sendLarge(
-  call: CommandCall,
+  call: CommandCall<{ idempotencyKey?: string }>,
   api: ApiClient,
   { mail, files }: { mail: Record<string, unknown>; files: LocalFile[] },
 ): Promise<CommandOutcome> {
   const items = await describe(call, files);
-  const given = optional(call.options, 'idempotency-key');
+  const given = call.options.idempotencyKey;
   const command = { url: api.base, id: api.accountId, mail, items };
   const state: SendState | undefined =
     given === undefined ? openSendState(call.environment, command, call.clock.now()) : undefined;

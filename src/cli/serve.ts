@@ -4,8 +4,9 @@
  */
 import { type FirstRun, firstRunFile } from '../accounts/accounts.ts';
 import { givenText, NOT_YET, unknownSettings } from '../config.ts';
+import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
-import { type Command, columns } from './command.ts';
+import { type CommandCall, type CommandOutcome, table } from './command.ts';
 import { stopRequest } from './stop-request.ts';
 
 interface Ports {
@@ -30,49 +31,39 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, s
     ['operator', first.operatorEmail],
     ['password', first.operatorPassword],
   ];
-  return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${columns(rows)}\n\n`;
+  return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${table(rows)}\n\n`;
 }
 
-export const serveCommand: Command = {
-  words: 'serve',
-  usage: '',
-  summary: 'run the service',
-  options: {},
-  positionals: [],
-  run: async ({ config, environment, streams, json }) => {
-    // Loaded here alone, so that every other command starts without the weight of the service.
-    const { serve } = await import('../roles/serve.ts');
-    for (const name of unknownSettings(environment)) {
-      streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
-    }
-    for (const setting of NOT_YET) {
-      if (givenText(setting, environment) === undefined) continue;
-      streams.err(`postrider: ${setting.name} is set and has no effect in this version\n`);
-    }
-    const stopRequested = stopRequest(environment);
-    let first: FirstRun | undefined;
-    const greet = (ports: Ports): void => {
-      if (!first) return;
-      const file = firstRunFile(dataDirectory(config.dataDir));
-      // What goes to a file, a pipe or a journal is kept by others, and read by them.
-      const showCredentials = streams.outIsTerminal === true;
-      const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
-      streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
-    };
-    const serving = await serve(config, (made) => {
-      first = made;
-    }).catch((error: unknown) => {
-      // The next start makes no others.
-      greet({ httpPort: undefined, smtpPort: undefined });
-      throw error;
-    });
-    greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
-    const ended = await Promise.race([stopRequested, serving.broken]);
-    if (ended === 'stop') {
-      await serving.stop();
-      return { exitCode: 0 };
-    }
-    // Why is in the log.
-    return { exitCode: 1 };
-  },
-};
+export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
+  for (const name of unknownSettings(environment)) {
+    streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
+  }
+  for (const setting of NOT_YET) {
+    if (givenText(setting, environment) === undefined) continue;
+    streams.err(`postrider: ${setting.name} is set and has no effect in this version\n`);
+  }
+  const stopRequested = stopRequest(environment);
+  let first: FirstRun | undefined;
+  const greet = (ports: Ports): void => {
+    if (!first) return;
+    const file = firstRunFile(dataDirectory(config.dataDir));
+    // What goes to a file, a pipe or a journal is kept by others, and read by them.
+    const showCredentials = streams.outIsTerminal === true;
+    const data = showCredentials ? { firstRunFile: file, ...first } : { firstRunFile: file };
+    streams.out(json ? `${JSON.stringify(data)}\n` : welcome(first, ports, file, showCredentials));
+  };
+  const onFirstRun = (made: FirstRun): void => {
+    first = made;
+  };
+  const serving = await startService(config, onFirstRun).catch((error: unknown) => {
+    // The next start makes no others.
+    greet({ httpPort: undefined, smtpPort: undefined });
+    throw error;
+  });
+  greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
+  const ended = await Promise.race([stopRequested, serving.broken]);
+  // Why the storage broke is in the log.
+  if (ended !== 'stop') return { exitCode: 1 };
+  await serving.stop();
+  return { exitCode: 0 };
+}

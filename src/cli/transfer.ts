@@ -23,8 +23,8 @@ import {
 import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
 import { backUp, restore } from '../storage/sqlite/backup.ts';
-import { type Command, type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
-import { withLost } from './lost-blobs.ts';
+import { withLost } from './backup.ts';
+import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
 
 const SHOW_EVERY_MS = 1_000;
@@ -55,18 +55,10 @@ function directoryOf(config: Config) {
 const ONE_MOMENT =
   'It holds the state of one moment. For a move, stop the service before the export and do not start it there again: mail that waits would be sent twice.';
 
-export const exportCommand: Command = {
-  words: 'export',
-  usage: '[FILE]',
-  summary: 'copy database and content as of one moment into one file, for import elsewhere',
-  options: {},
-  positionals: [],
-  morePositionals: true,
-  run: async (call) => {
-    const target = targetFile(call, 'export');
-    return call.config.databaseUrl === undefined ? exportEmbedded(call, target) : exportServer(call, target);
-  },
-};
+export async function exportStore(call: CommandCall): Promise<CommandOutcome> {
+  const target = targetFile(call, 'export');
+  return call.config.databaseUrl === undefined ? exportEmbedded(call, target) : exportServer(call, target);
+}
 
 async function exportEmbedded(call: CommandCall, target: string): Promise<CommandOutcome> {
   const { config, clock } = call;
@@ -109,17 +101,10 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
   return withLost(call, outcome(target, copied, ONE_MOMENT), copied.lost);
 }
 
-export const importCommand: Command = {
-  words: 'import',
-  usage: 'FILE',
-  summary: 'fill an empty database from an exported file',
-  options: {},
-  positionals: ['FILE'],
-  run: async (call) => {
-    const source = path.resolve(call.positionals[0] ?? '');
-    return call.config.databaseUrl === undefined ? importEmbedded(call, source) : importServer(call, source);
-  },
-};
+export async function importStore(call: CommandCall): Promise<CommandOutcome> {
+  const source = path.resolve(call.args[0] ?? '');
+  return call.config.databaseUrl === undefined ? importEmbedded(call, source) : importServer(call, source);
+}
 
 function importEmbedded({ config, clock }: CommandCall, source: string): CommandOutcome {
   if (config.blobs.kind !== 'disk') {

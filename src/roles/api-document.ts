@@ -2,9 +2,9 @@
  * What /openapi.json says beside the routes: what the API is, its tags in the order in which a newcomer meets them, and what it
  * sends to webhooks.
  */
+import { VERSION } from '../config.ts';
 import { EVENT_TYPES, type EventType, eventSchema } from '../events/events.ts';
 import type { OpenapiOptions } from '../http/openapi.ts';
-import { ABOUT } from './about.ts';
 import { EVENT_EXAMPLES, EXAMPLES } from './api-examples.ts';
 
 const SUMMARIES: Record<EventType, string> = {
@@ -20,7 +20,13 @@ const SUMMARIES: Record<EventType, string> = {
 };
 
 export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
-  about: { ...ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
+  about: {
+    title: 'Postrider',
+    version: VERSION,
+    description:
+      'Transactional email: send over HTTP, follow what became of it by events and webhooks. Every call carries X-Api-Key and X-Id. A sandbox key makes the same calls, and nothing leaves the machine.',
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
   tags: [
     { name: 'send', description: 'Send mail.' },
     { name: 'attachments', description: 'Upload files for mail above 2 MB.' },

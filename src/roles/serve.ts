@@ -9,7 +9,7 @@ import path from 'node:path';
 import { createSmtpAuthenticator, type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { collectGarbage } from '../base/collector.ts';
 import { createLog, type Log } from '../base/log.ts';
-import { type Config, ROLES } from '../config.ts';
+import { type Config, ROLES, VERSION } from '../config.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { isHttps } from '../engagement/engagement.ts';
 import { createFollowers } from '../events/events.ts';
@@ -19,7 +19,6 @@ import { openHttpClient } from '../net/http-client.ts';
 import { joinNodes, type Nodes } from '../nodes/nodes.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
-import { ABOUT } from './about.ts';
 import { createApi, createServicePort } from './api.ts';
 import { startDeliveryRole } from './delivery.ts';
 
@@ -82,7 +81,7 @@ export async function serve(
       clock: parts.clock,
       log,
       host: config.smtpHostname,
-      version: ABOUT.version,
+      version: VERSION,
       roles: config.roles,
     });
     const roles = await startRoles(parts, { nodes, tlsFiles }).catch(async (error: unknown) => {

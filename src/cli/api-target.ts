@@ -9,23 +9,21 @@ import path from 'node:path';
 import { firstRunFile } from '../accounts/accounts.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
-import { type CommandCall, CommandError, type Environment, optional, UsageError } from './command.ts';
+import { type CommandCall, CommandError, type Environment, notFound, UsageError } from './command.ts';
 
 /** Options of every command that calls the API. */
-export const API_OPTIONS = {
-  url: { type: 'string' },
-  id: { type: 'string' },
-  key: { type: 'string' },
-  profile: { type: 'string' },
-  live: { type: 'boolean' },
-} as const;
+export interface ApiOptions {
+  url?: string;
+  id?: string;
+  key?: string;
+  profile?: string;
+  live?: boolean;
+}
 
-/** How help names them. */
-export const API_OPTIONS_HELP =
-  '--url, --id, --key or POSTRIDER_URL, _ID, _KEY; else what postrider login kept (--profile N); else data/first-run.json, with its sandbox key unless --live';
+type ApiCall = CommandCall<ApiOptions>;
 
 /** Where the API is, and who calls it. */
-export interface ApiPlace {
+export interface ApiTarget {
   /** Address without a slash at its end. */
   base: string;
   apiKey: string;
@@ -61,22 +59,22 @@ function readTexts<K extends string>(file: string, names: readonly K[], remedy: 
   throw new CommandError('UNREADABLE', `${file} cannot be understood; ${remedy}`);
 }
 
-function fromProfile({ environment, options }: CommandCall): ApiPlace | undefined {
-  const name = optional(options, 'profile');
+function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
+  const { profile: name } = options;
   const file = profileFile(environment, name ?? DEFAULT_PROFILE);
   const kept = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
   if (kept) return { base: kept.url, accountId: kept.accountId, apiKey: kept.apiKey };
   if (name === undefined) return undefined;
-  throw new CommandError('NOT_FOUND', `there is no profile ${name}; postrider login --profile ${name} makes one`);
+  throw notFound(`there is no profile ${name}; postrider login --profile ${name} makes one`);
 }
 
 /** Of the service that serves the data directory, where it listens now. */
-function fromFirstRun({ config, options }: CommandCall): ApiPlace | undefined {
+function fromFirstRun({ config, options }: ApiCall): ApiTarget | undefined {
   const directory = dataDirectory(config.dataDir);
   const names = ['accountId', 'apiKey', 'sandboxApiKey'] as const;
   const first = readTexts(firstRunFile(directory), names, 'give --id and --key');
   if (!first) return undefined;
-  const apiKey = options.live === true ? first.apiKey : first.sandboxApiKey;
+  const apiKey = options.live ? first.apiKey : first.sandboxApiKey;
   return { base: localBase(directory.path, config.httpPort), accountId: first.accountId, apiKey };
 }
 
@@ -104,9 +102,9 @@ interface Given {
 }
 
 /** What options and environment say; with --profile the options alone. */
-function given({ options, environment }: CommandCall): Given {
-  const pick = (name: string, variable: string): string | undefined =>
-    optional(options, name) ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
+function given({ options, environment }: ApiCall): Given {
+  const pick = (name: 'url' | 'id' | 'key', variable: string): string | undefined =>
+    options[name] ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
   const url = pick('url', 'POSTRIDER_URL');
   return {
     url: url === undefined ? undefined : baseOf(url),
@@ -116,7 +114,7 @@ function given({ options, environment }: CommandCall): Given {
 }
 
 /** The API that the call names; UsageError when something of it is missing. */
-export function apiPlace(call: CommandCall): ApiPlace {
+export function apiTarget(call: ApiCall): ApiTarget {
   const { url, accountId, apiKey } = given(call);
   if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
   if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
@@ -135,16 +133,17 @@ export function apiPlace(call: CommandCall): ApiPlace {
 }
 
 /** What `postrider login` was given, to be kept. */
-export function placeToKeep(call: CommandCall): ApiPlace {
-  const { url, accountId, apiKey } = given({ ...call, options: { ...call.options, profile: undefined } });
+export function targetToKeep(call: ApiCall): ApiTarget {
+  const { profile: _, ...options } = call.options;
+  const { url, accountId, apiKey } = given({ ...call, options });
   if (accountId === undefined) throw new UsageError('--id or POSTRIDER_ID is required');
   if (apiKey === undefined) throw new UsageError('--key or POSTRIDER_KEY is required');
   return { base: url ?? DEFAULT_URL, accountId, apiKey };
 }
 
 /** Keeps it for its owner alone (mode 0600); the name of the file. */
-export function keepPlace({ environment, options }: CommandCall, { base, accountId, apiKey }: ApiPlace): string {
-  const file = profileFile(environment, optional(options, 'profile') ?? DEFAULT_PROFILE);
+export function keepTarget({ environment, options }: ApiCall, { base, accountId, apiKey }: ApiTarget): string {
+  const file = profileFile(environment, options.profile ?? DEFAULT_PROFILE);
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   writeDurableFile(file, `${JSON.stringify({ url: base, accountId, apiKey }, null, 2)}\n`);
   return file;

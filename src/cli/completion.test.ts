@@ -1,0 +1,55 @@
+/** Completion of commands in shells: bash runs its script here, of zsh and fish the text is read. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import { commandFolder } from '../../test/kit/command-folder.ts';
+import { missing } from '../../test/kit/peers.ts';
+
+test('bash completes commands, options, their values, and files', { skip: missing('bash') }, async (t) => {
+  const { folder, run } = commandFolder(t);
+  const script = path.join(folder, 'completion.bash');
+  writeFileSync(script, (await run(['completion', 'bash'])).stdout);
+  writeFileSync(path.join(folder, 'my report.pdf'), '');
+  /** What bash offers when Tab is pressed behind these words; the last one is begun. */
+  const offered = (...words: string[]): string[] => {
+    const line = `source ${script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const ran = spawnSync('bash', ['-c', line, 'bash', 'postrider', ...words], { cwd: folder, encoding: 'utf8' });
+    assert.equal(ran.status, 0, ran.stderr);
+    assert.equal(ran.stderr, '');
+    return ran.stdout.split('\n').filter(Boolean);
+  };
+  const all = offered('');
+  for (const word of ['serve', 'account', 'send', 'completion', '--version']) assert.ok(all.includes(word), word);
+  assert.deepEqual(offered('acc'), ['account']);
+  assert.deepEqual(offered('account', 's'), ['show', 'set']);
+  assert.deepEqual(offered('account', 'create', '--'), ['--name', '--plan', '--help', '--json']);
+  assert.deepEqual(offered('account', 'create', '--name', 'Acme', '--p'), ['--plan']);
+  assert.deepEqual(offered('account', 'create', '--plan', ''), ['free', 'paid', 'enterprise']);
+  assert.deepEqual(offered('--json', 'account', 'set', 'acc_1', '--status', 's'), ['suspended']);
+  assert.deepEqual(offered('account', 'create', '--name', ''), [], 'a name is free');
+  assert.deepEqual(offered('send', '--attach', 'my'), ['my report.pdf']);
+  assert.ok(offered('restore', 'my').includes('my report.pdf'));
+  assert.deepEqual(offered('nothing', ''), []);
+});
+
+test('zsh and fish know the same words', async (t) => {
+  const { run, json } = commandFolder(t);
+  const zsh = (await run(['completion', 'zsh'])).stdout;
+  assert.match(zsh, /^#compdef postrider\n/);
+  assert.match(zsh, /'account create'\|'account create '\*\)/);
+  assert.match(zsh, /--plan\) compadd -- free paid enterprise; return ;;/);
+  assert.match(zsh, /'create:make an account with a live and a sandbox key'/);
+  assert.match(zsh, /'doctor:check configuration, data directory/);
+  const { script: fish } = await json('completion', 'fish');
+  assert.match(
+    fish,
+    /-n '__fish_seen_subcommand_from account; and not __fish_seen_subcommand_from create list show set' -a 'show' -d 'one account'/,
+  );
+  assert.match(
+    fish,
+    /__fish_seen_subcommand_from account; and __fish_seen_subcommand_from create' -l plan -x -a 'free paid enterprise'/,
+  );
+  assert.match(fish, /-n '__fish_seen_subcommand_from send' -l attach -r -F/);
+});
