@@ -10,7 +10,7 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Config } from '../config.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
-import { createTakeIn, type IntakeEmail } from '../send/send.ts';
+import { type ComposedEmail, createAcceptEmails } from '../send/send.ts';
 import type { Notice, Notify } from '../webhooks/webhooks.ts';
 import type { Parts } from './parts.ts';
 
@@ -33,7 +33,7 @@ function emailTo(
   recipient: Address,
   sender: Address,
   { notice, nowMs }: { notice: Notice; nowMs: number },
-): IntakeEmail {
+): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
     ...{ from: sender, to: [recipient], cc: [], replyTo: [], subject: notice.subject, text: notice.text },
@@ -65,7 +65,7 @@ function reachable(addresses: readonly string[]): Address[] {
 export function createNotify(parts: Parts, nudge: () => void): Notify {
   const { config, database, blobs, clock, log } = parts;
   const handover = { hasRoom: () => false, offer: () => undefined };
-  const takeIn = createTakeIn({ database, blobs, clock, handover, onAccepted: nudge });
+  const acceptEmails = createAcceptEmails({ database, blobs, clock, handover, onAccepted: nudge });
   const sender = systemSender(config);
   return async (notice) => {
     const { accountId, key, subject } = notice;
@@ -80,7 +80,7 @@ export function createNotify(parts: Parts, nudge: () => void): Notify {
       return;
     }
     const nowMs = clock.now();
-    await takeIn({
+    await acceptEmails({
       accountId: SYSTEM_ACCOUNT,
       mode: 'live',
       source: 'http',

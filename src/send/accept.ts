@@ -17,18 +17,18 @@ import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempoten
 import type { AcceptanceResult } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { judgeSources } from '../templates/templates.ts';
+import { type AcceptDependencies, type ComposedEmail, createAcceptEmails, type Intake } from './accept-emails.ts';
+import { acceptLarge, uploadedFiles } from './accept-large.ts';
 import type { CheckedMail } from './check.ts';
-import { composeAll } from './composition.ts';
-import { type ContentDependencies, type Filled, fillIn, type Sender } from './content.ts';
+import { composeEmails } from './compose-emails.ts';
 import { dryRun } from './dry-run.ts';
-import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
-import { judgeBody } from './judge.ts';
+import { type ContentDependencies, type FilledMail, fillIn, type Sender } from './fill-in.ts';
 import { sendBody } from './request.ts';
 import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
-import { takeInLarge, uploadedFiles } from './submission.ts';
 import { applyTemplate } from './template.ts';
+import { validateBody } from './validate-body.ts';
 
-export interface SendDependencies extends IntakeDependencies, ContentDependencies {
+export interface SendDependencies extends AcceptDependencies, ContentDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
 }
@@ -75,13 +75,13 @@ const NO_ISSUES: readonly Issue[] = [];
 
 /** A mail whose variables have values, and why its sender may not send it. */
 interface Made {
-  filled: Filled;
+  filled: FilledMail;
   senderFailure: Failure | undefined;
 }
 
 export function createSend(dependencies: SendDependencies): Send {
   const { clock, database, inFlight, isVerified } = dependencies;
-  const takeIn = createTakeIn(dependencies);
+  const acceptEmails = createAcceptEmails(dependencies);
   const sandboxClock = createSandboxClock({ clock, database });
   const validate = compile(sendBody);
 
@@ -101,35 +101,35 @@ export function createSend(dependencies: SendDependencies): Send {
     return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
   };
 
-  const storeLarge = async (mail: CheckedMail, filled: Filled, work: Work): Promise<Outcome> => {
+  const storeLarge = async (mail: CheckedMail, filled: FilledMail, work: Work): Promise<Outcome> => {
     const idempotencyKey = work.request.idempotency?.key;
     const large = { mail, sender: work.sender, filled, idempotencyKey, intake: intakeOf(mail, [], work) };
-    const taken = await takeInLarge(dependencies, takeIn, large);
+    const taken = await acceptLarge(dependencies, acceptEmails, large);
     return taken.ok ? answerFor(work)(taken.value) : taken;
   };
 
-  const store = (mail: CheckedMail, composed: Result<IntakeEmail[]>, work: Work): Outcome | Promise<Outcome> =>
-    composed.ok ? takeIn(intakeOf(mail, composed.value, work)).then(answerFor(work)) : composed;
+  const store = (mail: CheckedMail, composed: Result<ComposedEmail[]>, work: Work): Outcome | Promise<Outcome> =>
+    composed.ok ? acceptEmails(intakeOf(mail, composed.value, work)).then(answerFor(work)) : composed;
 
   // Functions of their own: a closure within the ordinary way would cost each mail a context.
-  const storeLater = async (mail: CheckedMail, composed: Promise<Result<IntakeEmail[]>>, work: Work) =>
+  const storeLater = async (mail: CheckedMail, composed: Promise<Result<ComposedEmail[]>>, work: Work) =>
     store(mail, await composed, work);
 
   const complete = (mail: CheckedMail, made: Made, work: Work): Outcome | Promise<Outcome> => {
     if (work.request.dryRun === true) return answerDryRun(mail, made, work);
     if (made.senderFailure !== undefined) return refuse(made.senderFailure);
     if (mail.attachmentSubmissionId !== undefined) return storeLarge(mail, made.filled, work);
-    const composed = composeAll(mail, work.sender, made.filled, dependencies);
+    const composed = composeEmails(mail, work.sender, made.filled, dependencies);
     return composed instanceof Promise ? storeLater(mail, composed, work) : store(mail, composed, work);
   };
 
   const completeLater = async (
     mail: CheckedMail,
-    { filled, issue }: { filled: Filled; issue: Promise<Failure | undefined> },
+    { filled, issue }: { filled: FilledMail; issue: Promise<Failure | undefined> },
     work: Work,
   ): Promise<Outcome> => complete(mail, { filled, senderFailure: await issue }, work);
 
-  const completeAfterPause = async (mail: CheckedMail, filled: Filled, work: Work): Promise<Outcome> => {
+  const completeAfterPause = async (mail: CheckedMail, filled: FilledMail, work: Work): Promise<Outcome> => {
     await pause();
     return complete(mail, { filled, senderFailure: await senderFailure(work.sender, mail.from, isVerified) }, work);
   };
@@ -164,7 +164,7 @@ export function createSend(dependencies: SendDependencies): Send {
 
   const judge = (value: unknown, work: Work, before = NO_ISSUES): Outcome | Promise<Outcome> => {
     const { account, mode, nowMs } = work.sender;
-    const judged = judgeBody(value, validate, { settings: account.settings, mode, nowMs }, before);
+    const judged = validateBody(value, validate, { settings: account.settings, mode, nowMs }, before);
     const checked = withIssuesBefore(work.request.issues ?? NO_ISSUES, judged);
     if (!checked.ok) return refuseInTurn(checked.failure, value);
     const mail = checked.value;
@@ -245,7 +245,7 @@ function mayTakeLong({ html = '', text = '', subject, render }: CheckedMail): bo
   );
 }
 
-function intakeOf(mail: CheckedMail, emails: IntakeEmail[], { request, sender, record }: Work): Intake {
+function intakeOf(mail: CheckedMail, emails: ComposedEmail[], { request, sender, record }: Work): Intake {
   return {
     accountId: sender.account.id,
     mode: sender.mode,

@@ -10,9 +10,9 @@ import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
-import { partsOf } from './composition.ts';
-import type { Filled, Sender } from './content.ts';
-import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
+import { partsOf } from './compose-emails.ts';
+import { largeSizeIssues, type SizeIssue, type UploadedFile } from './compose-large.ts';
+import type { FilledMail, Sender } from './fill-in.ts';
 
 /** Gmail shows only so much html of a message. */
 const GMAIL_CLIP_BYTES = 102 * 1024;
@@ -40,7 +40,7 @@ export async function dryRun(
   mail: CheckedMail,
   sender: Sender,
   seen: {
-    filled: Filled;
+    filled: FilledMail;
     senderFailure: Failure | undefined;
     files: readonly UploadedFile[] | undefined;
     isHttps: boolean;
@@ -88,7 +88,7 @@ async function suppressedAmong(
   database: Database,
   mail: CheckedMail,
   sender: Sender,
-  filled: Filled,
+  filled: FilledMail,
 ): Promise<string[]> {
   const simulated = new Set<unknown>();
   for (const recipient of filled.groups.flat()) if (recipient.simulateSuppressed) simulated.add(recipient.address);

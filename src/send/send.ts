@@ -2,7 +2,7 @@
  * The one intake: what every way to submit mail shares on the way to an accepted message.
  */
 export { createSend, type SendDependencies } from './accept.ts';
-export { type Accepted, createTakeIn, type IntakeEmail } from './intake.ts';
+export { type Accepted, type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
 export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';

@@ -13,9 +13,9 @@ import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { type AcceptDependencies, type ComposedEmail, createAcceptEmails, type Intake } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import { readOutcome } from './extra-headers.ts';
-import { createTakeIn, type Intake, type IntakeDependencies, type IntakeEmail } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
 import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
@@ -30,7 +30,7 @@ const ACCEPTED = 202;
 const WAIT_FOR_FIRST_MS = 5_000;
 const LOOK_EVERY_MS = 50;
 
-export interface SubmitDependencies extends IntakeDependencies, CopiesDependencies {
+export interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
   /** Five seconds unless given. */
@@ -70,7 +70,7 @@ export interface Submit {
 
 export function createSubmit(dependencies: SubmitDependencies): Submit {
   const { database, blobs, inFlight, isVerified, waitForFirstMs = WAIT_FOR_FIRST_MS } = dependencies;
-  const takeIn = createTakeIn(dependencies);
+  const acceptEmails = createAcceptEmails(dependencies);
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
 
@@ -98,7 +98,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     if (!emails.ok) return emails;
     submission.isTaken = emails.value[0] === email;
     const sendAtMs = releaseOf(submission, nowMs);
-    const result = await takeIn({
+    const result = await acceptEmails({
       ...intakeOf(submission, record),
       emails: emails.value,
       sendAtMs,
@@ -220,7 +220,7 @@ function intakeOf(
   };
 }
 
-function emailOf(submission: Submission, outcome: string | undefined): IntakeEmail {
+function emailOf(submission: Submission, outcome: string | undefined): ComposedEmail {
   const { caller, nowMs, mail, content, envelopeFrom } = submission;
   const options: EmailOptions = {
     requireTls: false,

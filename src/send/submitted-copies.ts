@@ -12,7 +12,7 @@ import type { TrackingLinks } from '../engagement/engagement.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
-import type { IntakeEmail } from './intake.ts';
+import type { ComposedEmail } from './accept-emails.ts';
 
 /** More links are no mail to a person; each costs a signature for each recipient. */
 const MOST_LINKS = 5_000;
@@ -37,7 +37,7 @@ export interface CopiesDependencies {
  * The email as one for each of its recipients; as it is where nothing in it can be tracked. Its blob is not touched, and is
  * no longer needed when the answer does not name it. Rejects with Unavailable when storage fails.
  */
-export type TrackCopies = (email: IntakeEmail, tracked: Tracked) => Promise<Result<IntakeEmail[]>>;
+export type TrackCopies = (email: ComposedEmail, tracked: Tracked) => Promise<Result<ComposedEmail[]>>;
 
 export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies {
   const { blobs } = dependencies;
@@ -55,11 +55,11 @@ export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies
 }
 
 async function copiesOf(
-  email: IntakeEmail,
+  email: ComposedEmail,
   content: Buffer,
   tracked: Tracked,
   dependencies: CopiesDependencies,
-): Promise<Result<IntakeEmail[]>> {
+): Promise<Result<ComposedEmail[]>> {
   const mail = readTrackableMail(content, { links: tracked.wish.clicks });
   if (mail === undefined) return ok([email]);
   if (mail.links > MOST_LINKS) return refuse(tooManyLinks(mail.links));
@@ -83,12 +83,12 @@ interface Work {
 }
 
 async function makeCopies(
-  email: IntakeEmail,
+  email: ComposedEmail,
   { content, mail, tracked, stored }: Work,
   { blobs, trackingLinks }: CopiesDependencies,
-): Promise<Result<IntakeEmail[]>> {
+): Promise<Result<ComposedEmail[]>> {
   const { accountId, mode, wish } = tracked;
-  const emails: IntakeEmail[] = [];
+  const emails: ComposedEmail[] = [];
   let sinceTurn = 0;
   for (const recipient of email.recipients) {
     const { messageId } = recipient;

@@ -8,10 +8,10 @@ import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type ComposedFrame, composeFrame } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
+import type { ComposedEmail } from './accept-emails.ts';
 import type { CheckedMail } from './check.ts';
-import { intakeEmail, partsOf, sharedOf } from './composition.ts';
-import type { Filled, Sender } from './content.ts';
-import type { IntakeEmail } from './intake.ts';
+import { composedEmail, partsOf, sharedOf } from './compose-emails.ts';
+import type { FilledMail, Sender } from './fill-in.ts';
 
 /** A file that was uploaded and is stored under a key, its digest checked. */
 export interface UploadedFile {
@@ -40,9 +40,9 @@ const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 export function composeLarge(
   mail: CheckedMail,
   sender: Sender,
-  filled: Filled,
+  filled: FilledMail,
   files: readonly UploadedFile[],
-): Result<IntakeEmail> {
+): Result<ComposedEmail> {
   const group = { recipients: filled.groups[0]!, content: filled.first };
   const length = (group.content.html?.length ?? 0) + (group.content.text?.length ?? 0);
   if (length > MAX_RENDERED_LENGTH)
@@ -54,7 +54,7 @@ export function composeLarge(
   const [tooLarge] = largeSizeIssues(frame, sender.account.approvedEmailBytes);
   if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
   const content = Buffer.concat(frame.pieces);
-  const email = intakeEmail(mail, group, { content, smtpUtf8: frame.smtpUtf8 }, shared);
+  const email = composedEmail(mail, group, { content, smtpUtf8: frame.smtpUtf8 }, shared);
   email.sizeBytes = frame.sizeBytes;
   email.options.files = placed(frame, files);
   return ok(email);

@@ -34,7 +34,7 @@ import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.
 const INLINE_BYTES = 64 * 1024;
 const LEASE_MS = 60_000;
 
-export interface IntakeDependencies {
+export interface AcceptDependencies {
   database: Database;
   blobs: Blobs;
   handover: Handover;
@@ -57,7 +57,7 @@ export interface Accepted {
   tookMs: number;
 }
 
-export interface IntakeRecipient {
+export interface EmailRecipient {
   messageId: string;
   address: Address;
   role: Role;
@@ -67,7 +67,7 @@ export interface IntakeRecipient {
 }
 
 /** One composed mail for those recipients who get exactly these bytes. */
-export interface IntakeEmail {
+export interface ComposedEmail {
   headerFrom: string;
   headerTo: { to: string[]; cc: string[] };
   envelopeFrom: string;
@@ -83,7 +83,7 @@ export interface IntakeEmail {
   blobKey?: string;
   /** Of the whole mail, where `options.files` are to be added to the content; otherwise its length. */
   sizeBytes?: number;
-  recipients: IntakeRecipient[];
+  recipients: EmailRecipient[];
 }
 
 export interface Intake {
@@ -98,7 +98,7 @@ export interface Intake {
   clockOffsetMs: number;
   /** The sender as the answer repeats it. */
   from: string;
-  emails: IntakeEmail[];
+  emails: ComposedEmail[];
   retain: Retain;
   sendAtMs: number | null;
   expiresAfterSeconds: number;
@@ -108,9 +108,9 @@ export interface Intake {
 }
 
 /** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */
-export type TakeIn = (intake: Intake) => Promise<AcceptanceResult | LargeAcceptanceResult>;
+export type AcceptEmails = (intake: Intake) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
-export function createTakeIn(dependencies: IntakeDependencies): TakeIn {
+export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
   const { database, blobs, handover, clock, onAccepted } = dependencies;
   return async (intake) => {
     const blobKeys = hasLargeContent(intake.emails) ? await putLargeContent(blobs, intake.emails) : NO_BLOBS;
@@ -147,12 +147,12 @@ function accept(
 const NO_BLOBS: readonly (string | null)[] = [];
 
 /** Whether content stands, or has to stand, in a blob. */
-function hasLargeContent(emails: IntakeEmail[]): boolean {
+function hasLargeContent(emails: ComposedEmail[]): boolean {
   for (const email of emails) if (email.blobKey !== undefined || email.content.length > INLINE_BYTES) return true;
   return false;
 }
 
-function putLargeContent(blobs: Blobs, emails: IntakeEmail[]): Promise<(string | null)[]> {
+function putLargeContent(blobs: Blobs, emails: ComposedEmail[]): Promise<(string | null)[]> {
   return Promise.all(
     emails.map((email) => email.blobKey ?? (email.content.length > INLINE_BYTES ? blobs.put(email.content) : null)),
   );
@@ -188,7 +188,7 @@ function acceptanceOf(
   };
 }
 
-function acceptedEmail(intake: Intake, email: IntakeEmail, blobKey: string | null): AcceptedEmail {
+function acceptedEmail(intake: Intake, email: ComposedEmail, blobKey: string | null): AcceptedEmail {
   return {
     headerFrom: email.headerFrom,
     headerTo: JSON.stringify(email.headerTo),
@@ -207,7 +207,7 @@ function acceptedEmail(intake: Intake, email: IntakeEmail, blobKey: string | nul
   };
 }
 
-function acceptedRecipient(intake: Intake, recipient: IntakeRecipient): AcceptedRecipient {
+function acceptedRecipient(intake: Intake, recipient: EmailRecipient): AcceptedRecipient {
   const { address } = recipient;
   const place = intake.mode === 'sandbox' ? 'sandbox' : (domainToAscii(address.domain) ?? address.domain);
   return {

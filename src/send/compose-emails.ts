@@ -13,16 +13,16 @@ import type { EmailOptions } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import { threadTimeMs } from '../templates/templates.ts';
+import type { ComposedEmail, EmailRecipient } from './accept-emails.ts';
 import type { CheckedMail } from './check.ts';
 import {
   type Content,
   type ContentDependencies,
-  type Filled,
+  type FilledMail,
   filledFor,
   personalised,
   type Sender,
-} from './content.ts';
-import type { IntakeEmail, IntakeRecipient } from './intake.ts';
+} from './fill-in.ts';
 
 /** Rendered content beyond this is refused by its length, without being composed first. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
@@ -37,7 +37,7 @@ const NO_BYTES = Buffer.alloc(0);
 /** What all groups of a mail have in common. */
 export interface Shared {
   messageId: string;
-  headerTo: IntakeEmail['headerTo'];
+  headerTo: ComposedEmail['headerTo'];
 }
 
 /** What the groups of this mail share: a new Message-ID, and the addresses as the API shows them. */
@@ -59,12 +59,12 @@ export interface CompositionDependencies extends ContentDependencies {
  * take turns with other requests, and may take two seconds of filling in. Large copies are in their blobs already: of them memory
  * holds the first and the one that is being made. Rejects with Unavailable when such a blob cannot be written.
  */
-export function composeAll(
+export function composeEmails(
   mail: CheckedMail,
   sender: Sender,
-  filled: Filled,
+  filled: FilledMail,
   dependencies: CompositionDependencies,
-): Result<IntakeEmail[]> | Promise<Result<IntakeEmail[]>> {
+): Result<ComposedEmail[]> | Promise<Result<ComposedEmail[]>> {
   const shared = sharedOf(mail, sender);
   const first = composeGroup(mail, sender, { recipients: filled.groups[0]!, content: filled.first }, shared);
   if (!first.ok) return first;
@@ -74,9 +74,9 @@ export function composeAll(
 }
 
 interface Copies {
-  filled: Filled;
+  filled: FilledMail;
   shared: Shared;
-  first: IntakeEmail;
+  first: ComposedEmail;
 }
 
 async function composeCopies(
@@ -84,7 +84,7 @@ async function composeCopies(
   sender: Sender,
   copies: Copies,
   dependencies: CompositionDependencies,
-): Promise<Result<IntakeEmail[]>> {
+): Promise<Result<ComposedEmail[]>> {
   const stored: string[] = [];
   const { blobs } = dependencies;
   try {
@@ -102,8 +102,8 @@ async function composeRest(
   sender: Sender,
   { filled, shared, first, stored }: Copies & { stored: string[] },
   dependencies: CompositionDependencies,
-): Promise<Result<IntakeEmail[]>> {
-  const kept = async (email: IntakeEmail): Promise<IntakeEmail> => {
+): Promise<Result<ComposedEmail[]>> {
+  const kept = async (email: ComposedEmail): Promise<ComposedEmail> => {
     if (email.content.length * filled.groups.length <= HELD_BYTES) return email;
     const blobKey = await dependencies.blobs.put(email.content);
     stored.push(blobKey);
@@ -132,17 +132,17 @@ async function composeRest(
 
 /** The recipients who get the same bytes, and the parts of these. */
 export interface Group {
-  recipients: IntakeRecipient[];
+  recipients: EmailRecipient[];
   content: Content;
 }
 
-function composeGroup(mail: CheckedMail, sender: Sender, group: Group, shared: Shared): Result<IntakeEmail> {
+function composeGroup(mail: CheckedMail, sender: Sender, group: Group, shared: Shared): Result<ComposedEmail> {
   const length = (group.content.html?.length ?? 0) + (group.content.text?.length ?? 0);
   if (length > MAX_RENDERED_LENGTH) return refuse(tooLarge(length));
   const { messageId } = shared;
   const composed = compose(partsOf(mail, sender, { content: group.content, messageId, attachments: mail.files }));
   if (composed.sizeBytes > STANDARD_EMAIL_BYTES) return refuse(tooLarge(composed.sizeBytes));
-  return ok(intakeEmail(mail, group, composed, shared));
+  return ok(composedEmail(mail, group, composed, shared));
 }
 
 /** A mail with these parts as the composer takes it, with the files `attachments`. */
@@ -167,12 +167,12 @@ export function partsOf<F>(
 }
 
 /** What is stored of a composed mail for the recipients of a group. */
-export function intakeEmail(
+export function composedEmail(
   mail: CheckedMail,
   group: Group,
   composed: Pick<ComposedMail, 'content' | 'smtpUtf8'>,
   shared: Shared,
-): IntakeEmail {
+): ComposedEmail {
   const options: EmailOptions = {
     requireTls: mail.requireTls,
     smtpUtf8: composed.smtpUtf8,

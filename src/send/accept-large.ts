@@ -7,10 +7,10 @@ import { submissionForSend } from '../attachments/attachments.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { AcceptanceResult } from '../messages/messages.ts';
+import type { AcceptDependencies, AcceptEmails, Intake } from './accept-emails.ts';
 import type { CheckedMail } from './check.ts';
-import type { Filled, Sender } from './content.ts';
-import type { Intake, IntakeDependencies, TakeIn } from './intake.ts';
-import { composeLarge, type UploadedFile } from './large.ts';
+import { composeLarge, type UploadedFile } from './compose-large.ts';
+import type { FilledMail, Sender } from './fill-in.ts';
 
 /** A repeated upload ends once; only a client that uploads all the time is in the way longer. */
 const LOOKS = 5;
@@ -24,7 +24,7 @@ export interface Uploaded {
 
 /** The files of the mail's submission; none when it names none. Refuses as `submissionForSend` does. */
 export async function uploadedFiles(
-  dependencies: Pick<IntakeDependencies, 'database' | 'blobs'>,
+  dependencies: Pick<AcceptDependencies, 'database' | 'blobs'>,
   mail: CheckedMail,
   sender: Sender,
   idempotencyKey: string | undefined,
@@ -41,16 +41,16 @@ export async function uploadedFiles(
 export interface LargeSend {
   mail: CheckedMail;
   sender: Sender;
-  filled: Filled;
+  filled: FilledMail;
   idempotencyKey: string | undefined;
   /** All of the intake but what comes of the submission. */
   intake: Omit<Intake, 'emails' | 'submission'>;
 }
 
 /** Composes and takes in; the result says `stored: false` when the key has an answer already. */
-export async function takeInLarge(
-  dependencies: Pick<IntakeDependencies, 'database' | 'blobs'>,
-  takeIn: TakeIn,
+export async function acceptLarge(
+  dependencies: Pick<AcceptDependencies, 'database' | 'blobs'>,
+  acceptEmails: AcceptEmails,
   { mail, sender, filled, idempotencyKey, intake }: LargeSend,
 ): Promise<Result<AcceptanceResult>> {
   for (let look = 0; look < LOOKS; look += 1) {
@@ -60,7 +60,7 @@ export async function takeInLarge(
     const { submissionId, version, files } = uploaded.value;
     const email = composeLarge(mail, sender, filled, files);
     if (!email.ok) return email;
-    const result = await takeIn({ ...intake, emails: [email.value], submission: { submissionId, version } });
+    const result = await acceptEmails({ ...intake, emails: [email.value], submission: { submissionId, version } });
     if (!('isSubmissionLost' in result && result.isSubmissionLost)) return ok(result);
   }
   const message = 'The files are being uploaded again and again; send the mail once the uploads have ended.';

@@ -15,7 +15,7 @@ const NO_ISSUES: readonly Issue[] = [];
  * The checked mail, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were found
  * `before` in the JSON among them.
  */
-export function judgeBody(
+export function validateBody(
   value: unknown,
   validate: Validator<SendBody>,
   context: CheckContext,

@@ -19,8 +19,8 @@ import {
   type ToRender,
   UNSUBSCRIBE_VARIABLE,
 } from '../templates/templates.ts';
+import type { EmailRecipient } from './accept-emails.ts';
 import { type CheckedMail, subjectIssue } from './check.ts';
-import type { IntakeRecipient } from './intake.ts';
 import { simulatesSuppressed } from './recipients.ts';
 
 export interface ContentDependencies {
@@ -50,9 +50,9 @@ export interface Content extends Rendered {
 }
 
 /** A mail whose variables have values: the parts for the first group of recipients; the others differ in their links. */
-export interface Filled {
+export interface FilledMail {
   /** Recipients who get the same bytes. */
-  groups: IntakeRecipient[][];
+  groups: EmailRecipient[][];
   first: Content;
   /** The parts before each group's own is added, where they are the same for all groups. */
   shared?: Rendered | undefined;
@@ -67,8 +67,8 @@ export function fillIn(
   sender: Sender,
   dependencies: ContentDependencies,
   options: { listMissing: boolean },
-): Result<Filled> {
-  const recipients = intakeRecipients(mail, sender);
+): Result<FilledMail> {
+  const recipients = recipientsOf(mail, sender);
   const groups = recipients.length > 1 && isPersonal(mail) ? recipients.map((one) => [one]) : [recipients];
   const filled = filledFor(mail, sender, recipients[0]!, dependencies);
   if (!filled.ok) return filled;
@@ -92,7 +92,7 @@ export function fillIn(
 export function filledFor(
   mail: CheckedMail,
   sender: Sender,
-  recipient: IntakeRecipient,
+  recipient: EmailRecipient,
   dependencies: ContentDependencies,
 ): Result<Rendered> {
   return isFilledIn(mail) ? renderFor(mail, sender, recipient, dependencies) : ok(literal(mail, dependencies));
@@ -102,7 +102,7 @@ export function filledFor(
 export function personalised(
   content: Rendered,
   mail: CheckedMail,
-  { sender, recipient }: { sender: Sender; recipient: IntakeRecipient },
+  { sender, recipient }: { sender: Sender; recipient: EmailRecipient },
   { trackingLinks, unsubscribeLinks }: ContentDependencies,
 ): Content {
   if (!(mail.listUnsubscribe || mail.trackOpens || mail.trackClicks)) return content;
@@ -149,7 +149,7 @@ function hasOwnLink(mail: CheckedMail): boolean {
   );
 }
 
-function intakeRecipients(mail: CheckedMail, sender: Sender): IntakeRecipient[] {
+function recipientsOf(mail: CheckedMail, sender: Sender): EmailRecipient[] {
   return mail.recipients.all.map(({ address, role, key }) => ({
     messageId: newId('msg', sender.nowMs - sender.clockOffsetMs),
     address,
@@ -168,7 +168,7 @@ function literal(mail: CheckedMail, dependencies: ContentDependencies): Rendered
 function renderFor(
   mail: CheckedMail,
   sender: Sender,
-  recipient: IntakeRecipient,
+  recipient: EmailRecipient,
   dependencies: ContentDependencies,
 ): Result<Rendered> {
   const variables = accountVariables(sender.account.settings.variables);
