@@ -13,17 +13,17 @@
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import {
-  claimOperation,
-  type DeliveryJob,
-  extendOperation,
-  heldLanesOperation,
-  holdOperation,
-  releaseOperation,
-  unholdOperation,
-} from '../messages/messages.ts';
+import { claimOperation, DELIVERY_WORK, type DeliveryJob } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { isFreeOnly, type Lease, PARK_AFTER_CRASHES } from '../work/work.ts';
+import {
+  DEAD_LETTER_AFTER_CRASHES,
+  extendOperation,
+  isFreeOnly,
+  type Lease,
+  parkedLanesOperation,
+  putBackOperation,
+  resumeOperation,
+} from '../work/work.ts';
 import type { Settler } from './settler.ts';
 import type { Held, Window, WindowLimits } from './window.ts';
 
@@ -48,15 +48,15 @@ export interface IntakeDeps {
   destinationOfLane(lane: string): string;
   /** Whether jobs may be claimed at the moment. */
   open(): boolean;
-  /** How old the process must be before it takes suspects. */
-  suspectsAfterMs: number;
+  /** How old the process must be before it takes what is in quarantine. */
+  quarantineAfterMs: number;
   /** A job is in the window and waits. */
   onWaiting(held: Held): void;
   isPaused(destination: string): boolean;
   /** A job came for a destination that is paused: it is put off, and takes no room here. */
   onPaused(held: Held): void;
   /** A job crashed its workers too often. */
-  onParked(held: Held): void;
+  onDeadLetter(held: Held): void;
   /** A job's address was suppressed while it waited. */
   onSuppressed(held: Held): void;
   /** A job was lost to somebody else while it waited. */
@@ -123,9 +123,9 @@ export function startIntake(deps: IntakeDeps): Intake {
     }
     const recorded = deps.settler.recall(job.seq);
     const destination = deps.destinationOf(job);
-    const parked = job.crashes >= PARK_AFTER_CRASHES;
+    const isDead = job.crashes >= DEAD_LETTER_AFTER_CRASHES;
     const crowded = crowdedLanes.has(job.lane);
-    const ends = recorded !== undefined || parked || job.suppressed === true;
+    const ends = recorded !== undefined || isDead || job.suppressed === true;
     const paused = deps.isPaused(destination);
     if (!ends && !paused && !window.fits(job.lane, destination, crowded)) return job;
     const added = window.add(job, { destination, leaseUntilMs });
@@ -133,7 +133,7 @@ export function startIntake(deps: IntakeDeps): Intake {
       window.move(added, 'settling');
       deps.settler.add({ ...recorded, fence: job.fence });
     } else if (job.suppressed) deps.onSuppressed(added);
-    else if (parked) deps.onParked(added);
+    else if (isDead) deps.onDeadLetter(added);
     else if (paused) deps.onPaused(added);
     else deps.onWaiting(added);
     return undefined;
@@ -144,7 +144,7 @@ export function startIntake(deps: IntakeDeps): Intake {
     aside = [];
     return tolerate('messages could not be set aside; the next tick tries again', async () => {
       try {
-        await database.execute(holdOperation, { leases, untilMs: clock.now() });
+        await database.execute(putBackOperation, { park: leases, nowMs: clock.now() });
       } catch (error) {
         aside.push(...leases);
         throw error;
@@ -194,9 +194,9 @@ export function startIntake(deps: IntakeDeps): Intake {
     if (limit === 0 || !deps.open()) return false;
     const nowMs = clock.now();
     if ([...window.values()].some((held) => held.leaseUntilMs <= nowMs + LEASE_MARGIN_MS)) await extendOnce();
-    const suspects = window.suspects === 0 && performance.now() - startedAt >= deps.suspectsAfterMs;
+    const quarantined = window.quarantined === 0 && performance.now() - startedAt >= deps.quarantineAfterMs;
     const freeOnly = isFreeOnly(database.state());
-    const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, suspects, freeOnly };
+    const request = { nowMs, leaseMs: DELIVERY_LEASE_MS, limit, quarantined, freeOnly };
     const { jobs, taken } = await database.execute(claimOperation, request);
     receive(jobs, nowMs + DELIVERY_LEASE_MS);
     return taken >= limit;
@@ -220,7 +220,11 @@ export function startIntake(deps: IntakeDeps): Intake {
     callingBack = true;
     await tolerate('messages that were set aside could not be called back', async () => {
       // Each look goes on where the last one ended, so that every lane has its turn however many there are.
-      const known = await database.execute(heldLanesOperation, { after: lastLane, limit: MAX_HELD_LANES });
+      const known = await database.execute(parkedLanesOperation, {
+        kind: DELIVERY_WORK,
+        after: lastLane,
+        limit: MAX_HELD_LANES,
+      });
       const ended = known.length < MAX_HELD_LANES;
       if (lastLane === '') seenLanes = new Set();
       for (const lane of known) seenLanes.add(lane);
@@ -236,7 +240,12 @@ export function startIntake(deps: IntakeDeps): Intake {
         room -= limit;
       }
       if (calls.length === 0) return;
-      if ((await database.execute(unholdOperation, { nowMs: clock.now(), lanes: calls })) > 0) void claim();
+      const resumed = await database.execute(resumeOperation, {
+        kind: DELIVERY_WORK,
+        nowMs: clock.now(),
+        lanes: calls,
+      });
+      if (resumed.some((count) => count > 0)) void claim();
     });
     callingBack = false;
   };
@@ -255,7 +264,7 @@ export function startIntake(deps: IntakeDeps): Intake {
       await tolerate('messages could not be given back; their leases run out', async () => {
         const leases = [...aside, ...jobs.map(({ seq, fence }) => ({ seq, fence }))];
         aside = [];
-        if (leases.length > 0) await database.execute(releaseOperation, { leases, untilMs: clock.now() });
+        if (leases.length > 0) await database.execute(putBackOperation, { release: leases, nowMs: clock.now() });
       });
     },
   };

@@ -68,7 +68,7 @@ function countExtensions({ storage: { database } }: Rig): () => number {
   let count = 0;
   database.execute = async (operation, args) => {
     const answer = await execute(operation, args);
-    if (operation.name === 'messages.extend') count += 1;
+    if (operation.name === 'work.extend') count += 1;
     return answer;
   };
   return () => count;

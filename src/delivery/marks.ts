@@ -5,9 +5,8 @@
  * while it waits for a slow peer. Always true: no row that needs the mark is tried without it.
  */
 import type { Log } from '../base/log.ts';
-import { markOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import { needsMark, openMarkLimit } from '../work/work.ts';
+import { markRunningOperation, openRunningLimit, wasInCrash } from '../work/work.ts';
 import type { Held } from './window.ts';
 
 export const WATCH_MS = 1_500;
@@ -37,12 +36,12 @@ const UNMARKED = { end: () => undefined };
 
 export function openMarks(deps: MarkDeps): Marks {
   const { database, log } = deps;
-  const limit = openMarkLimit();
+  const limit = openRunningLimit();
 
   const write = async (held: Held[], tried: boolean): Promise<boolean> => {
     try {
       const leases = held.map(({ job }) => ({ seq: job.seq, fence: job.fence }));
-      await database.execute(markOperation, { leases, tried });
+      await database.execute(markRunningOperation, { leases, running: tried });
       return true;
     } catch (error) {
       log.warn({ messages: held.length, tried, error: (error as Error).message }, 'a mark could not be written');
@@ -51,13 +50,13 @@ export function openMarks(deps: MarkDeps): Marks {
   };
 
   const lift = (held: Held[]): void => {
-    const marked = held.filter((one) => needsMark(one.job));
+    const marked = held.filter((one) => wasInCrash(one.job));
     if (marked.length > 0) void write(marked, false);
   };
 
   return {
     set: async (group) => {
-      const marked = group.filter((one) => needsMark(one.job));
+      const marked = group.filter((one) => wasInCrash(one.job));
       if (marked.length === 0) return UNMARKED;
       if (!(await limit.enter(marked.length, deps.open))) return undefined;
       let inLimit = true;

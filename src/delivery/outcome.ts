@@ -192,7 +192,7 @@ export function expiredWhileSuspended(): Outcome {
 }
 
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
-export function parked(): Outcome {
+export function deadLettered(): Outcome {
   const text = 'handling this message failed three times in our own code; it is not tried again';
   return outcome('permanent', { category: 'our-side' }, { smtpCode: null, enhancedCode: '5.3.0', reply: text });
 }

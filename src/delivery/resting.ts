@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { releaseOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
+import { putBackOperation } from '../work/work.ts';
 import { expiredWhileSuspended } from './outcome.ts';
 import type { Results } from './results.ts';
 import type { Held, Window } from './window.ts';
@@ -48,7 +48,7 @@ export function openResting({ database, clock, log, window, results, isSuspended
         leases.push({ seq, fence });
       }
       if (leases.length === 0) return;
-      await database.execute(releaseOperation, { leases, untilMs: clock.now() }).catch((error: Error) => {
+      await database.execute(putBackOperation, { release: leases, nowMs: clock.now() }).catch((error: Error) => {
         log.warn(
           { error: error.message },
           'messages of a suspended account could not be given back; their leases run out',

@@ -79,7 +79,7 @@ export function openResults(deps: ResultDeps): Results {
     const first = results.find((one) => one.kind === 'judged');
     if (first?.kind !== 'judged') return;
     for (const held of schedule.waitingAt(destination, MAX_SPOKEN_FOR)) {
-      if (held.suspect || !deps.holds(held)) continue;
+      if (held.quarantined || !deps.holds(held)) continue;
       schedule.forget(held);
       settle(held, { outcome: first.outcome, facts: first.facts });
     }

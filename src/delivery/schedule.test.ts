@@ -21,7 +21,13 @@ function prove(destinations: Destinations, key: string): void {
 
 function mailFor(account: string, domain: string): Held {
   const email = { jobs: new Set<Held>() };
-  const held = { job: { lane: `${account}/${domain}` }, destination: domain, state: 'waiting', suspect: false, email };
+  const held = {
+    job: { lane: `${account}/${domain}` },
+    destination: domain,
+    state: 'waiting',
+    quarantined: false,
+    email,
+  };
   email.jobs.add(held as unknown as Held);
   return held as unknown as Held;
 }

@@ -119,10 +119,10 @@ function peek(lane: Lane): Held | undefined {
 
 function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[] {
   const group = [first];
-  if (first.suspect || first.email.jobs.size === 1) return group;
+  if (first.quarantined || first.email.jobs.size === 1) return group;
   for (const held of first.email.jobs) {
     if (group.length === MAX_GROUP) break;
-    if (held === first || held.suspect || held.state !== 'waiting') continue;
+    if (held === first || held.quarantined || held.state !== 'waiting') continue;
     if (held.destination === first.destination && mayStart(held)) group.push(held);
   }
   return group;

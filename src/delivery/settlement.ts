@@ -37,7 +37,7 @@ export interface AttemptFacts {
 export interface Settling {
   job: DeliveryJob;
   outcome: Outcome;
-  /** Null when no attempt was made (a parked message, or one that waits for the end of a pause). */
+  /** Null when no attempt was made (a dead letter, or one that waits for the end of a pause). */
   facts: AttemptFacts | null;
   /** Its destination is paused. */
   pause?: { untilMs: number; host: string | null } | undefined;

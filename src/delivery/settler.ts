@@ -8,9 +8,10 @@
  */
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { crashOperation, type Settlement, type SettleResult, settleOperation } from '../messages/messages.ts';
+import { type Settlement, type SettleResult, settleOperation } from '../messages/messages.ts';
 import type { BlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
+import { putBackOperation } from '../work/work.ts';
 
 const MAX_BATCH = 200;
 const FIRST_PAUSE_MS = 100;
@@ -97,7 +98,10 @@ export function startSettler(deps: SettlerDeps): Settler {
     deps.log.error({ messageId: settlement.messageId, error: error.message }, 'a result cannot be recorded');
     remember(settlement);
     const { seq, fence, atMs } = settlement;
-    await deps.database.execute(crashOperation, { seq, fence, dueMs: atMs + CRASH_PAUSE_MS });
+    await deps.database.execute(putBackOperation, {
+      nowMs: atMs,
+      crashed: [{ seq, fence, dueMs: atMs + CRASH_PAUSE_MS }],
+    });
     deps.onDone([seq]);
   };
 

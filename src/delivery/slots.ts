@@ -6,9 +6,9 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { crashOperation } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import { putBackOperation } from '../work/work.ts';
 import { isStillVerified, type KeysFor, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, type Transmitting, transmit } from './by-smtp.ts';
 import { type Connections, hasShareLeft, type Line, type Wanted } from './connections.ts';
@@ -99,10 +99,12 @@ export function openSlots(deps: SlotDeps): Slots {
       const { seq, fence } = held.job;
       window.remove(held);
       const dueMs = clock.now() + CRASH_PAUSE_MS;
-      await deps.database.execute(crashOperation, { seq, fence, dueMs }).catch((failure: Error) => {
-        // The lease runs out and is taken over, which counts as a crash as well.
-        log.warn({ error: failure.message }, 'a crash could not be recorded');
-      });
+      await deps.database
+        .execute(putBackOperation, { nowMs: clock.now(), crashed: [{ seq, fence, dueMs }] })
+        .catch((failure: Error) => {
+          // The lease runs out and is taken over, which counts as a crash as well.
+          log.warn({ error: failure.message }, 'a crash could not be recorded');
+        });
     }
   };
 

@@ -9,7 +9,7 @@
  */
 
 import type { DeliveryJob } from '../messages/messages.ts';
-import { isSuspect } from '../work/work.ts';
+import { isQuarantined } from '../work/work.ts';
 import type { Prepared } from './attempt.ts';
 
 /** What the recipients of one email share while any of them is here. */
@@ -32,7 +32,7 @@ export interface Held {
   leaseUntilMs: number;
   /** How often it was put back without an attempt. */
   returns: number;
-  suspect: boolean;
+  quarantined: boolean;
 }
 
 export interface WindowLimits {
@@ -59,7 +59,7 @@ const UNPROVEN_PART = 9 / 10;
 
 export interface Window {
   readonly size: number;
-  readonly suspects: number;
+  readonly quarantined: number;
   get(seq: number): Held | undefined;
   values(): Iterable<Held>;
   /** How many jobs fit, and whether so many bytes do. */
@@ -69,7 +69,7 @@ export interface Window {
   add(job: DeliveryJob, options: { destination: string; leaseUntilMs: number }): Held;
   move(held: Held, state: Held['state']): void;
   remove(held: Held): void;
-  /** A suspect is cleared for as long as it is here. */
+  /** Takes a job out of quarantine for as long as it is here. */
   clear(held: Held): void;
   /** How many rows of a lane may be called back from the queue; 0 while it is more than half full. */
   callable(lane: string, destination: string): number;
@@ -101,7 +101,7 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
   const accounts = new Map<string, number>();
   const destinations = new Map<string, number>();
   let bytes = 0;
-  let suspects = 0;
+  let quarantined = 0;
 
   const countWaiting = (one: Held, by: number): void => {
     count(lanes, one.job.lane, by);
@@ -126,8 +126,8 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
     get size() {
       return held.size;
     },
-    get suspects() {
-      return suspects;
+    get quarantined() {
+      return quarantined;
     },
     get: (seq) => held.get(seq),
     values: () => held.values(),
@@ -145,11 +145,11 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
       }
       // One copy of the content for all recipients: the job is ours from here on.
       job.content = null;
-      const suspect = isSuspect(job);
-      const one: Held = { job, email, destination, state: 'waiting', leaseUntilMs, returns: 0, suspect };
+      const isAlone = isQuarantined(job);
+      const one: Held = { job, email, destination, state: 'waiting', leaseUntilMs, returns: 0, quarantined: isAlone };
       held.set(job.seq, one);
       email.jobs.add(one);
-      if (suspect) suspects += 1;
+      if (isAlone) quarantined += 1;
       countWaiting(one, 1);
       return one;
     },
@@ -167,7 +167,7 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
       if (!held.delete(one.job.seq)) return;
       if (one.state === 'waiting') countWaiting(one, -1);
       if (one.state === 'trying') one.email.trying -= 1;
-      if (one.suspect) suspects -= 1;
+      if (one.quarantined) quarantined -= 1;
       // The schedule passes over what no longer waits: a lane must not stand still behind it.
       one.state = 'gone';
       one.email.jobs.delete(one);
@@ -176,8 +176,8 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
       bytes -= one.email.inline?.length ?? 0;
     },
     clear: (one) => {
-      if (one.suspect && held.has(one.job.seq)) suspects -= 1;
-      one.suspect = false;
+      if (one.quarantined && held.has(one.job.seq)) quarantined -= 1;
+      one.quarantined = false;
     },
     callable: (lane, destination) => {
       const [inLane, inAccount, inDestination] = free(lane, destination);

@@ -34,7 +34,7 @@ import {
 import { openHostMemory } from './host-memory.ts';
 import { type Intake, startIntake } from './intake.ts';
 import { openMarks, WATCH_MS } from './marks.ts';
-import { parked } from './outcome.ts';
+import { deadLettered } from './outcome.ts';
 import { noteRecorded, type ResultMetrics } from './recorded.ts';
 import { openResting } from './resting.ts';
 import { openResults } from './results.ts';
@@ -62,7 +62,7 @@ const STOP_RELEASING_MS = 500;
 /** For content that settled mail left; what is not removed then is swept a day later. */
 const STOP_REMOVING_MS = 2_000;
 /** What brought the process down before is tried again when everything else has had this time to flow. */
-const SUSPECTS_AFTER_MS = 15_000;
+const QUARANTINE_AFTER_MS = 15_000;
 
 export interface DeliveryDeps {
   database: Database;
@@ -85,8 +85,8 @@ export interface DeliveryDeps {
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
-  suspectsAfterMs?: number;
-  suspectWatchMs?: number;
+  quarantineAfterMs?: number;
+  crashWatchMs?: number;
   pollMs?: number;
   /** Uniform in [0, 1); the jitter of retries. */
   random?: () => number;
@@ -147,7 +147,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   const marks = openMarks({
     database,
     log,
-    watchMs: deps.suspectWatchMs ?? WATCH_MS,
+    watchMs: deps.crashWatchMs ?? WATCH_MS,
     open,
     onCleared: (held) => {
       for (const one of held) window.clear(one);
@@ -171,20 +171,20 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   });
   const intake: Intake = startIntake({
     ...{ database, clock, log, window, limits, settler, open },
-    suspectsAfterMs: deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS,
+    quarantineAfterMs: deps.quarantineAfterMs ?? QUARANTINE_AFTER_MS,
     destinationOf: (job) => (job.mode === 'sandbox' ? SANDBOX : destinationOf(routing, job.recipient)),
     destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
     onWaiting: (held) => {
       // The one that is tried alone waits for no other, since the next of its kind waits for it.
-      schedule.add(held, { first: held.suspect });
-      if (held.suspect) schedule.wake();
+      schedule.add(held, { first: held.quarantined });
+      if (held.quarantined) schedule.wake();
     },
     isPaused: (destination) => destinations.pauseOf(destination) !== undefined,
     onPaused: (held) => results.putOff(held),
-    onParked: (held) => {
+    onDeadLetter: (held) => {
       const { messageId, crashes } = held.job;
-      log.error({ messageId, crashes }, 'message parked: it crashed its workers');
-      results.settle(held, { outcome: parked(), facts: null });
+      log.error({ messageId, crashes }, 'message dead-lettered: it crashed its workers');
+      results.settle(held, { outcome: deadLettered(), facts: null });
     },
     onSuppressed: (held) => {
       window.move(held, 'settling');
@@ -243,20 +243,20 @@ function forget(
   seqs: number[],
   { window, intake, destinations }: { window: Window; intake: Intake; destinations: Destinations },
 ): void {
-  let suspect = false;
+  let quarantined = false;
   let drained = false;
   for (const seq of seqs) {
     const held = window.get(seq);
     if (!held) continue;
-    suspect ||= held.suspect;
+    quarantined ||= held.quarantined;
     // What waits for the end of a pause is called back by the ticks, a part at each.
     const calls = intake.isCrowded(held.job.lane) && !destinations.pauseOf(held.destination);
     drained ||= calls && window.callable(held.job.lane, held.destination) > 0;
     window.remove(held);
   }
   if (drained) void intake.callBack();
-  // The next suspect may come.
-  if (suspect) void intake.claim();
+  // The next one in quarantine may come.
+  if (quarantined) void intake.claim();
 }
 
 interface Winding {

@@ -19,8 +19,8 @@ export interface ClaimRequest {
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether one suspect (a message that was held when a worker died) may be among them. */
-  suspects: boolean;
+  /** Whether one message in quarantine (held when workers died) may be among them. */
+  quarantined: boolean;
   /** Whether rows that somebody else holds are passed over, though their lease has ended. */
   freeOnly?: boolean;
 }
@@ -240,56 +240,3 @@ export async function dropContent(tx: Transaction, emailSeq: number): Promise<st
   const files = await dropFiles(tx, emailSeq);
   return row.blob_key === null ? files : [row.blob_key, ...files];
 }
-
-export interface LeaseChange {
-  leases: queue.Lease[];
-  /** Unix ms: the end of the lease, or when the row is due again. */
-  untilMs: number;
-}
-
-/** Keeps leases; answers the numbers of the rows that were lost. */
-export const extendOperation = operation('messages.extend', 'write', (tx, extension: queue.Extension) =>
-  queue.extend(tx, extension),
-);
-
-/** Marks messages that were in a crash before as being tried, or as merely held. */
-export const markOperation = operation(
-  'messages.mark',
-  'write',
-  (tx, marking: { leases: queue.Lease[]; tried: boolean }) => queue.mark(tx, marking),
-);
-
-/** Gives untried messages back, due at `untilMs`. */
-export const releaseOperation = operation('messages.release', 'write', (tx, change: LeaseChange) =>
-  queue.release(tx, change.leases, change.untilMs),
-);
-
-/** Sets messages aside whose lane is full. */
-export const holdOperation = operation('messages.hold', 'write', (tx, change: LeaseChange) =>
-  queue.hold(tx, change.leases, change.untilMs),
-);
-
-/** Lets held messages of lanes with room be claimed again; answers how many. */
-export const unholdOperation = operation(
-  'messages.unhold',
-  'write',
-  async (tx, { nowMs, lanes }: { nowMs: number; lanes: { lane: string; limit: number }[] }): Promise<number> => {
-    let freed = 0;
-    for (const one of lanes) freed += await queue.unhold(tx, { kind: DELIVERY_WORK, nowMs, ...one });
-    return freed;
-  },
-);
-
-export const heldLanesOperation = operation('messages.heldLanes', 'read', (tx, page: queue.LanePage) =>
-  queue.heldLanes(tx, DELIVERY_WORK, page),
-);
-
-/** Records that our own code failed over a message; answers false when the lease was lost. */
-export const crashOperation = operation('messages.crash', 'write', (tx, crash: queue.Lease & { dueMs: number }) =>
-  queue.recordCrash(tx, crash, crash.dueMs),
-);
-
-/** Depth and age of the delivery queue. */
-export const backlogOperation = operation('messages.backlog', 'read', (tx, _: null) =>
-  queue.backlog(tx, DELIVERY_WORK),
-);

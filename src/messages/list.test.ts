@@ -31,7 +31,7 @@ const seed = async (mail: SeededMail): Promise<string> => {
   return recipients[0]!.messageId;
 };
 const claim = () =>
-  app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, suspects: false });
+  app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
 
 test('the list is filtered by every field, without case where that is promised', async () => {

@@ -12,7 +12,7 @@ export {
   type RecipientAnswer,
 } from './accept-store.ts';
 export { type Cancellation, type Change, cancelMessageOperation, type MessageKey } from './api-store.ts';
-export { type ClampDue, clampDueOperation } from './clock-store.ts';
+export { clampDueOperation } from './clock-store.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -23,21 +23,12 @@ export {
 } from './control-store.ts';
 export {
   type AttemptRecord,
-  backlogOperation,
   type ClaimRequest,
   claimOperation,
-  crashOperation,
-  extendOperation,
-  heldLanesOperation,
-  holdOperation,
-  type LeaseChange,
-  markOperation,
-  releaseOperation,
   type SettledEvent,
   type Settlement,
   type SettleResult,
   settleOperation,
-  unholdOperation,
 } from './delivery-store.ts';
 export { isStillOwed } from './kept-answer.ts';
 export {
@@ -47,6 +38,7 @@ export {
   readLargeContent,
 } from './large-content.ts';
 export {
+  DELIVERY_WORK,
   type DeliveryJob,
   type EmailFile,
   type EmailOptions,

@@ -1,18 +1,19 @@
-/** A message that was set aside behind a full lane and is moved: it waits for its new time, whenever there is room. */
+/** A message that was parked behind a full lane and is moved: it waits for its new time, whenever there is room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { putBackOperation, resumeOperation } from '../work/work.ts';
 import { moveMessageOperation } from './api-store.ts';
-import { acceptOperation, claimOperation, holdOperation, unholdOperation } from './messages.ts';
+import { acceptOperation, claimOperation, DELIVERY_WORK } from './messages.ts';
 
 const DAY = 86_400_000;
 
-test('mail that was set aside and is moved to tomorrow does not leave when its lane has room', async (t) => {
+test('mail that was parked and is moved to tomorrow does not leave when its lane has room', async (t) => {
   const { database, close } = await tempDatabase();
   t.after(close);
   const nowMs = Date.now();
-  const claim = { leaseMs: 60_000, limit: 10, suspects: false };
+  const claim = { leaseMs: 60_000, limit: 10, quarantined: false };
   const mail = acceptance({
     ...{ accountId: 'acc_1', nowMs: nowMs - 10_000, sendAtMs: nowMs - 1_000 },
     recipients: ['moved@x.example', 'stays@x.example'],
@@ -21,16 +22,16 @@ test('mail that was set aside and is moved to tomorrow does not leave when its l
   const { jobs } = await database.execute(claimOperation, { ...claim, nowMs });
   assert.equal(jobs.length, 2);
   const leases = jobs.map(({ seq, fence }) => ({ seq, fence }));
-  await database.execute(holdOperation, { leases, untilMs: nowMs });
+  await database.execute(putBackOperation, { park: leases, nowMs });
   const key = { accountId: 'acc_1', mode: 'live', messageId: recipients[0]!.messageId } as const;
   const moved = await database.execute(moveMessageOperation, { ...key, sendAtMs: nowMs + DAY, nowMs });
   assert.equal(moved.changed, true);
-  await database.execute(unholdOperation, { nowMs, lanes: [{ lane: jobs[0]!.lane, limit: 100 }] });
+  await database.execute(resumeOperation, { kind: DELIVERY_WORK, nowMs, lanes: [{ lane: jobs[0]!.lane, limit: 100 }] });
   const { jobs: next } = await database.execute(claimOperation, { ...claim, nowMs });
   assert.deepEqual(
     next.map((job) => job.messageId),
     [recipients[1]!.messageId],
-    'the other one is called back',
+    'the other one resumes',
   );
   const { jobs: later } = await database.execute(claimOperation, { ...claim, nowMs: nowMs + DAY });
   assert.ok(later.some((job) => job.messageId === key.messageId));

@@ -16,7 +16,8 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { createSearches } from '../storage/searches.ts';
-import { backlogOperation, claimOperation, settleOperation } from './messages.ts';
+import { backlogOperation } from '../work/work.ts';
+import { claimOperation, DELIVERY_WORK, settleOperation } from './messages.ts';
 import { messageRoutes } from './routes.ts';
 
 const clock = fakeClock(Date.now());
@@ -56,7 +57,7 @@ function contentUntil(messageId: string): number | null {
   }
 }
 const claim = () =>
-  app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, suspects: false });
+  app.temp.database.execute(claimOperation, { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false });
 const ids = (list: { messageId: string }[]): string[] => list.map((one) => one.messageId);
 
 test('one message shows its attempts and its timeline, oldest first, and its content', async () => {
@@ -111,7 +112,7 @@ test('what has not left can be cancelled once; what is held or finished cannot',
   const accountId = 'acc_cancel';
   const api = app.api(accountId);
   await claim();
-  const before = await app.temp.database.execute(backlogOperation, null);
+  const before = await app.temp.database.execute(backlogOperation, DELIVERY_WORK);
   const scheduled = await seed({ accountId, sendAtMs: clock.now() + 60_000 });
   const queued = await seed({ accountId, retain: 'none' });
   for (const id of [scheduled, queued]) {
@@ -127,7 +128,11 @@ test('what has not left can be cancelled once; what is held or finished cannot',
     const again = await api.post(`/messages/${id}/cancel`);
     assert.deepEqual([again.status, again.body.error.code], [409, 'CONFLICT']);
   }
-  assert.equal((await app.temp.database.execute(backlogOperation, null)).depth, before.depth, 'their work is gone');
+  assert.equal(
+    (await app.temp.database.execute(backlogOperation, DELIVERY_WORK)).depth,
+    before.depth,
+    'their work is gone',
+  );
   assert.equal((await api.get(`/messages/${queued}/content`)).status, 404, 'not retained');
   assert.equal((await api.get(`/messages/${scheduled}/content`)).status, 200);
   const held = await seed({ accountId });

@@ -4,9 +4,10 @@
  */
 import type { Running } from '../base/lifecycle.ts';
 import type { LabelledValue } from '../base/metrics.ts';
-import { backlogOperation } from '../messages/messages.ts';
+import { DELIVERY_WORK } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { type FreeSpace, freeSpace } from '../storage/free-space.ts';
+import { backlogOperation } from '../work/work.ts';
 
 /** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
 export const QUEUE_CAP = 5_000_000;
@@ -57,7 +58,7 @@ export async function watchOverload(options: OverloadOptions): Promise<Overload>
   const countQueue = async (): Promise<void> => {
     const began = performance.now();
     if (began < nextCountMs) return;
-    const { depth, oldestDueMs } = await options.database.execute(backlogOperation, null);
+    const { depth, oldestDueMs } = await options.database.execute(backlogOperation, DELIVERY_WORK);
     const ageMs = oldestDueMs === undefined ? 0 : Math.max(0, options.nowMs() - oldestDueMs);
     queue = { depth, oldestAgeSeconds: ageMs / 1000 };
     // Counting a long queue takes long: it may have one fiftieth of the reader's time.

@@ -5,8 +5,7 @@
  */
 
 import type { Database } from '../storage/database.ts';
-import type { Lease } from '../work/work.ts';
-import { extendOperation, markOperation } from './work-store.ts';
+import { extendOperation, type Lease, markRunningOperation } from '../work/work.ts';
 
 export const LEASE_MS = 60_000;
 /** Leases with less than this left are extended. */
@@ -74,7 +73,8 @@ export function createLeases<J extends InHand>(database: Database, settling: () 
       return true;
     },
     keep,
-    mark: ({ seq, fence }, tried) => database.execute(markOperation, { leases: [{ seq, fence }], tried }),
+    mark: ({ seq, fence }, tried) =>
+      database.execute(markRunningOperation, { leases: [{ seq, fence }], running: tried }),
     beforeClaim: async (nowMs) => {
       if (Math.abs(nowMs - keptAtMs) > TRUSTED_MS) await keep(nowMs);
     },

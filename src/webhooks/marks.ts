@@ -1,8 +1,8 @@
 /**
  * The mark on rows that were in a crash before (work/work.ts): set before they are sent, taken off when they have been under way for a
- * while and the process still lives. Few are under it at once (mark-limit.ts).
+ * while and the process still lives. Few are under it at once (running-limit.ts).
  */
-import { needsMark, openMarkLimit } from '../work/work.ts';
+import { openRunningLimit, wasInCrash } from '../work/work.ts';
 
 /** A request that has run for so long brings no process down. */
 const WATCH_MS = 1_500;
@@ -21,9 +21,9 @@ export interface MarkDeps<J> {
  * may be sent any more.
  */
 export function createMarks<J extends { crashes: number }>(deps: MarkDeps<J>) {
-  const limit = openMarkLimit();
+  const limit = openRunningLimit();
   return async (job: J): Promise<(() => void) | undefined> => {
-    if (!needsMark(job)) return () => undefined;
+    if (!wasInCrash(job)) return () => undefined;
     if (!(await limit.enter(1, deps.open))) return undefined;
     let watch: NodeJS.Timeout | undefined;
     let isIn = true;

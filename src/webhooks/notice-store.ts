@@ -48,12 +48,12 @@ export const claimNoticesOperation = operation(
   'write',
   async (tx, claim: NoticeClaim): Promise<DueNotice[]> => {
     const due: DueNotice[] = [];
-    for (const work of await queue.claim(tx, { kind: NOTICE_WORK, suspects: true, ...claim })) {
+    for (const work of await queue.claim(tx, { kind: NOTICE_WORK, quarantined: true, ...claim })) {
       const row = await tx.get<{ url: string; reason: string; updated_at: number }>(
         'SELECT url, disabled_reason AS reason, updated_at FROM webhook WHERE id = ? AND enabled = 0 AND disabled_reason IS NOT NULL',
         work.subject,
       );
-      if (!row || work.crashes >= queue.PARK_AFTER_CRASHES) {
+      if (!row || work.crashes >= queue.DEAD_LETTER_AFTER_CRASHES) {
         await queue.finish(tx, work);
         continue;
       }

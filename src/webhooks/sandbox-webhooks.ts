@@ -74,7 +74,7 @@ export function createSandboxWebhooks(deps: SandboxWebhookDeps): SandboxRunner {
         ),
       );
       if (settled.length === 0) return 0;
-      const nothing = { hold: [], release: [], crashed: [], unhold: [] };
+      const nothing = { park: [], release: [], crashed: [], resume: [] };
       await database.execute(settleOperation, { nowMs: clock.now(), settled, ...nothing });
       return settled.filter((one) => one.tried).length;
     },

@@ -31,16 +31,16 @@ function pickyDatabase(bad: number, written: Record<string, number[]>): Database
     if (calls === 1) throw new Unavailable('not now');
     const request = args as SettleRequest;
     if (request.settled.some((one) => one.seq === bad)) throw new Error('a row that cannot be written');
-    for (const list of ['settled', 'hold', 'release', 'crashed'] as const) {
+    for (const list of ['settled', 'park', 'release', 'crashed'] as const) {
       written[list] ??= [];
       written[list].push(...request[list].map((one) => one.seq));
     }
-    return { disabled: [], unheld: request.unhold.map(() => 0) };
+    return { disabled: [], resumed: request.resume.map(() => 0) };
   };
   return { dialect: 'sqlite', execute, state: () => 'open', close: async () => undefined } as unknown as Database;
 }
 
-test('a result that cannot be written takes no hold, release or crash with it', async () => {
+test('a result that cannot be written takes no park, release or crash with it', async () => {
   for (const results of [[1], [1, 2, 3]]) {
     const written: Record<string, number[]> = {};
     const settler = createSettler({
@@ -50,7 +50,7 @@ test('a result that cannot be written takes no hold, release or crash with it', 
       onSettled: () => undefined,
     });
     for (const seq of results) settler.settle(settled(seq));
-    settler.hold({ seq: 10, fence: 1 });
+    settler.park({ seq: 10, fence: 1 });
     settler.release({ seq: 11, fence: 1 });
     settler.crashed({ seq: 12, fence: 1 }, 5);
     assert.deepEqual(
@@ -58,6 +58,6 @@ test('a result that cannot be written takes no hold, release or crash with it', 
       [...results, 10, 11, 12],
     );
     await waitUntil('everything to be written', () => settler.pending().length === 0);
-    assert.deepEqual(written, { settled: results.slice(1), hold: [10], release: [11], crashed: [12] });
+    assert.deepEqual(written, { settled: results.slice(1), park: [10], release: [11], crashed: [12] });
   }
 });

@@ -16,10 +16,10 @@ const RETRY_MS = 1_000;
 
 export interface Settler {
   settle(settled: Settled): void;
-  hold(lease: Lease): void;
+  park(lease: Lease): void;
   release(lease: Lease): void;
   crashed(lease: Lease, dueMs: number): void;
-  unhold(lane: string, limit: number): void;
+  resume(lane: string, limit: number): void;
   /** Rows whose results or changes are not written down yet. */
   pending(): Lease[];
   /** The storage did not take the last settle. */
@@ -37,7 +37,7 @@ export interface SettlerOptions {
 
 type Lists = Omit<SettleRequest, 'nowMs'>;
 
-const EMPTY: Lists = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
+const EMPTY: Lists = { settled: [], park: [], release: [], crashed: [], resume: [] };
 
 /** One request for each entry of a request. */
 function split(request: SettleRequest): SettleRequest[] {
@@ -48,7 +48,7 @@ function split(request: SettleRequest): SettleRequest[] {
 }
 
 export function createSettler(options: SettlerOptions): Settler {
-  const waiting: Lists = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
+  const waiting: Lists = { settled: [], park: [], release: [], crashed: [], resume: [] };
   let running: Promise<void> | undefined;
   let isBlocked = false;
   let hurry: (() => void) | undefined;
@@ -63,10 +63,10 @@ export function createSettler(options: SettlerOptions): Settler {
     alone.shift() ?? {
       nowMs: options.clock.now(),
       settled: waiting.settled.splice(0, MOST_PER_SETTLE),
-      hold: waiting.hold.splice(0, MOST_PER_SETTLE),
+      park: waiting.park.splice(0, MOST_PER_SETTLE),
       release: waiting.release.splice(0, MOST_PER_SETTLE),
       crashed: waiting.crashed.splice(0, MOST_PER_SETTLE),
-      unhold: waiting.unhold.splice(0, MOST_PER_SETTLE),
+      resume: waiting.resume.splice(0, MOST_PER_SETTLE),
     };
 
   /**
@@ -124,14 +124,14 @@ export function createSettler(options: SettlerOptions): Settler {
 
   return {
     settle: (settled) => add('settled', settled),
-    hold: ({ seq, fence }) => add('hold', { seq, fence }),
+    park: ({ seq, fence }) => add('park', { seq, fence }),
     release: ({ seq, fence }) => add('release', { seq, fence }),
     crashed: ({ seq, fence }, dueMs) => add('crashed', { seq, fence, dueMs }),
-    unhold: (lane, limit) => add('unhold', { lane, limit }),
+    resume: (lane, limit) => add('resume', { lane, limit }),
     pending: () =>
       [writing, ...alone, waiting].flatMap((lists) => [
         ...lists.settled,
-        ...lists.hold,
+        ...lists.park,
         ...lists.release,
         ...lists.crashed,
       ]),

@@ -39,9 +39,9 @@ export interface ClaimedBatch {
   /** Each once, however many jobs carry it. */
   events: EventText[];
   targets: EndpointTarget[];
-  /** Rows that were claimed, those included that were set aside, or ended because their endpoint or event is gone. */
+  /** Rows that were claimed, those included that were parked, or ended because their endpoint or event is gone. */
   taken: number;
-  /** Lanes named in the request that still had due rows; these were set aside. */
+  /** Lanes named in the request that still had due rows; these were parked. */
   crowding: string[];
 }
 
@@ -49,10 +49,10 @@ export interface ClaimRequest {
   nowMs: number;
   leaseMs: number;
   limit: number;
-  suspects: boolean;
+  quarantined: boolean;
   /** Whether rows that somebody else holds are passed over, though their lease has ended. */
   freeOnly?: boolean;
-  /** Full lanes whose rows stand at the head of the queue: many of them are set aside before anything is claimed. */
+  /** Full lanes whose rows stand at the head of the queue: many of them are parked before anything is claimed. */
   crowding: string[];
 }
 
@@ -60,11 +60,11 @@ export interface ClaimRequest {
 const CROWD = 5_000;
 
 /**
- * Sets aside what a full lane has among the first due rows. Claiming such rows one batch after the other costs ten times
+ * Parks what a full lane has among the first due rows. Claiming such rows one batch after the other costs ten times
  * as much each, and everybody else's stand behind them: behind 100,000 rows of a dead endpoint others waited 8.5 s that
  * way, and 1.6 s this way.
  */
-async function setCrowdAside(tx: Transaction, request: ClaimRequest): Promise<void> {
+async function parkCrowd(tx: Transaction, request: ClaimRequest): Promise<void> {
   for (const lane of request.crowding) {
     await tx.run(
       `UPDATE work SET held = 1 WHERE leased = 0 AND seq IN
@@ -82,10 +82,10 @@ export const claimOperation = operation(
   'webhooks.claim',
   'write',
   async (tx, request: ClaimRequest): Promise<ClaimedBatch> => {
-    await setCrowdAside(tx, request);
+    await parkCrowd(tx, request);
     const claimed = await queue.claim(tx, { kind: WEBHOOK_WORK, ...request });
     const crowd = claimed.filter((row) => request.crowding.includes(row.lane));
-    await queue.hold(tx, crowd, request.nowMs);
+    await queue.park(tx, crowd, request.nowMs);
     const rows = crowd.length === 0 ? claimed : claimed.filter((row) => !request.crowding.includes(row.lane));
     const crowding = request.crowding.filter((lane) => crowd.some((row) => row.lane === lane));
     const batch = await batchOf(tx, rows, request.nowMs);
@@ -289,21 +289,21 @@ export interface LaneRoom {
 export interface SettleRequest {
   nowMs: number;
   settled: Settled[];
-  /** Rows of full lanes to set aside. */
-  hold: queue.Lease[];
+  /** Rows of full lanes to park. */
+  park: queue.Lease[];
   /** Rows to give back untried. */
   release: queue.Lease[];
   /** Rows over which our own code failed. */
   crashed: (queue.Lease & { dueMs: number })[];
   /** Lanes that have room again. */
-  unhold: LaneRoom[];
+  resume: LaneRoom[];
 }
 
 export interface SettleAnswer {
   /** Endpoints that were disabled by this settle. */
   disabled: string[];
-  /** Rows freed for each entry of `unhold`. */
-  unheld: number[];
+  /** Rows freed for each entry of `resume`. */
+  resumed: number[];
 }
 
 export const settleOperation = operation(
@@ -316,13 +316,13 @@ export const settleOperation = operation(
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
     const disabled = await keepStandings(tx, tried, request.nowMs);
-    await queue.hold(tx, request.hold, request.nowMs);
+    await queue.park(tx, request.park, request.nowMs);
     await queue.release(tx, request.release, request.nowMs);
     for (const crash of request.crashed) await queue.recordCrash(tx, crash, crash.dueMs);
-    const unheld: number[] = [];
-    for (const room of request.unhold)
-      unheld.push(await queue.unhold(tx, { kind: WEBHOOK_WORK, nowMs: request.nowMs, ...room }));
-    return { disabled, unheld };
+    const resumed: number[] = [];
+    for (const room of request.resume)
+      resumed.push(await queue.resume(tx, { kind: WEBHOOK_WORK, nowMs: request.nowMs, ...room }));
+    return { disabled, resumed };
   },
 );
 
@@ -365,23 +365,3 @@ async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<
 async function dueMsOf(tx: Transaction, settled: Settled): Promise<number> {
   return (settled.nextAttemptMs ?? settled.atMs) - (await queue.lockedClockOffsetOf(tx, settled));
 }
-
-/** Keeps leases; answers the numbers of the rows that were lost. */
-export const extendOperation = operation('webhooks.extend', 'write', (tx, extension: queue.Extension) =>
-  queue.extend(tx, extension),
-);
-
-/** Marks rows that were in a crash before as being sent, or as merely held. */
-export const markOperation = operation(
-  'webhooks.mark',
-  'write',
-  (tx, marking: { leases: queue.Lease[]; tried: boolean }) => queue.mark(tx, marking),
-);
-
-/** Lanes that have rows set aside. */
-export const heldLanesOperation = operation('webhooks.heldLanes', 'read', (tx, page: queue.LanePage) =>
-  queue.heldLanes(tx, WEBHOOK_WORK, page),
-);
-
-/** Depth and age of what waits for endpoints. */
-export const backlogOperation = operation('webhooks.backlog', 'read', (tx, _: null) => queue.backlog(tx, WEBHOOK_WORK));

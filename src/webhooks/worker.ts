@@ -14,9 +14,10 @@ import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
-import { isFreeOnly, isSuspect, PARK_AFTER_CRASHES } from '../work/work.ts';
+import { DEAD_LETTER_AFTER_CRASHES, isFreeOnly, isQuarantined, parkedLanesOperation } from '../work/work.ts';
 import { createAlarm } from './alarm.ts';
 import { watchClock } from './clock-watch.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
@@ -29,16 +30,10 @@ import { settledOf, type Tellable, untriedOf } from './settled.ts';
 import { createSettler } from './settler.ts';
 import type { EndpointTarget } from './store.ts';
 import { createTargets, type Target } from './targets.ts';
-import {
-  type ClaimedBatch,
-  claimOperation,
-  heldLanesOperation,
-  type SettleAnswer,
-  type SettleRequest,
-} from './work-store.ts';
+import { type ClaimedBatch, claimOperation, type SettleAnswer, type SettleRequest } from './work-store.ts';
 
 const HOUSEKEEPING_MS = 1_000;
-const HELD_SWEEP_LANES = 1_000;
+const SWEEP_LANES = 1_000;
 const CLAIM_BATCH = 256;
 /** Rows of one claim that a lane must have had no room for to be called crowding. */
 const CROWDING_ROWS = CLAIM_BATCH / 4;
@@ -54,7 +49,7 @@ const SLOW_AFTER_MS = 2_000;
 const CRASH_DELAY_MS = 60_000;
 const STOP_PATIENCE_MS = 5_000;
 /** What was being sent when the process died is sent again when everything else has had this time to flow. */
-const SUSPECTS_AFTER_MS = 15_000;
+const QUARANTINE_AFTER_MS = 15_000;
 /** As the start of what has not started. */
 const WAITS = Number.POSITIVE_INFINITY;
 
@@ -74,7 +69,7 @@ export interface WebhookDeps {
   random?: () => number;
   limits?: LaneLimits;
   pollMs?: number;
-  suspectsAfterMs?: number;
+  quarantineAfterMs?: number;
 }
 
 export interface Webhooks extends Running {
@@ -111,7 +106,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   const mayStart = (job: Carried): boolean => pace.allows(job.accountId);
   const startedAt = performance.now();
   let stopping = false;
-  let suspects = 0;
+  let quarantined = 0;
   let crowding: string[] = [];
   let landed: (() => void) | undefined;
 
@@ -137,7 +132,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   function clear(job: Carried): void {
     if (!job.alone) return;
     job.alone = false;
-    suspects -= 1;
+    quarantined -= 1;
     // The next one may come; after many crashes there are many.
     alarm.nudge();
   }
@@ -205,7 +200,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   function setAside(job: Carried): void {
-    settler.hold(job);
+    settler.park(job);
     lanes.markHeld(job.webhookId);
     leave(job);
   }
@@ -217,7 +212,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     if (!lane.held || stopping || room * 2 < window) return;
     // Marked again by onSettled when there are more, or by the next row that is set aside.
     lane.held = false;
-    settler.unhold(lane.id, room);
+    settler.resume(lane.id, room);
   }
 
   function onSettled(request: SettleRequest, answer: SettleAnswer): void {
@@ -227,10 +222,10 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       // The next claim ends them as failed.
       for (const job of lanes.evict(webhookId)) giveBack(job);
     }
-    for (const [index, { lane, limit }] of request.unhold.entries()) {
-      if (answer.unheld[index]! >= limit) lanes.markHeld(lane);
+    for (const [index, { lane, limit }] of request.resume.entries()) {
+      if (answer.resumed[index]! >= limit) lanes.markHeld(lane);
     }
-    if (answer.unheld.some((count) => count > 0)) alarm.nudge();
+    if (answer.resumed.some((count) => count > 0)) alarm.nudge();
     pump();
   }
 
@@ -247,7 +242,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     for (const row of batch.jobs) {
       if (leases.adopt(row, leaseUntilMs)) continue;
       const event = events.get(row.eventSeq)!;
-      if (row.crashes >= PARK_AFTER_CRASHES) {
+      if (row.crashes >= DEAD_LETTER_AFTER_CRASHES) {
         settleUntried({ ...row, event }, 'our side failed over this delivery three times; retry it by hand');
         continue;
       }
@@ -256,11 +251,19 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
         settleUntried({ ...row, event }, 'the secret of this endpoint cannot be read any more; rotate it and retry');
         continue;
       }
-      const job: Carried = { ...row, event, target, leaseUntilMs, startedMs: 0, lost: false, alone: isSuspect(row) };
-      if (job.alone) suspects += 1;
+      const job: Carried = {
+        ...row,
+        event,
+        target,
+        leaseUntilMs,
+        startedMs: 0,
+        lost: false,
+        alone: isQuarantined(row),
+      };
+      if (job.alone) quarantined += 1;
       leases.take(job);
       if (stopping) giveBack(job);
-      else if (!lanes.admit(job.webhookId, job, { first: isSuspect(job) })) {
+      else if (!lanes.admit(job.webhookId, job, { first: isQuarantined(job) })) {
         setAside(job);
         setAsideOf.set(job.webhookId, (setAsideOf.get(job.webhookId) ?? 0) + 1);
       }
@@ -278,7 +281,8 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       nowMs,
       leaseMs: LEASE_MS,
       limit: CLAIM_BATCH,
-      suspects: suspects === 0 && performance.now() - startedAt >= (deps.suspectsAfterMs ?? SUSPECTS_AFTER_MS),
+      quarantined:
+        quarantined === 0 && performance.now() - startedAt >= (deps.quarantineAfterMs ?? QUARANTINE_AFTER_MS),
       freeOnly: isFreeOnly(database.state()),
       crowding,
     });
@@ -350,13 +354,17 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   let sweptLane = '';
   async function sweepHeld(): Promise<void> {
     // Each sweep goes on where the last one ended, so that every lane has its turn however many there are.
-    const page = await database.execute(heldLanesOperation, { after: sweptLane, limit: HELD_SWEEP_LANES });
-    sweptLane = page.length < HELD_SWEEP_LANES ? '' : page.at(-1)!;
+    const page = await database.execute(parkedLanesOperation, {
+      kind: WEBHOOK_WORK,
+      after: sweptLane,
+      limit: SWEEP_LANES,
+    });
+    sweptLane = page.length < SWEEP_LANES ? '' : page.at(-1)!;
     for (const laneId of page) {
       const lane = lanes.find(laneId);
       const window = lane?.slow ? limits.slowWindow : limits.window;
       const room = lanes.room(laneId);
-      if (room * 2 >= window) settler.unhold(laneId, room);
+      if (room * 2 >= window) settler.resume(laneId, room);
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * The work of one account's sandbox, in the order in which it is due: for whoever moves the account's clock and runs what
- * comes due on the way. Rows that somebody holds are left to him, and so are suspects of a crash.
+ * comes due on the way. Rows that somebody holds are left to him, and so are rows in quarantine.
  */
 import { locked, type Transaction } from '../storage/operation.ts';
 import { HELD } from './lease-states.ts';
@@ -19,7 +19,7 @@ export interface SandboxRows {
   limit: number;
 }
 
-/** Free rows that are due until then, the first due first; rows that were set aside are among them. */
+/** Free rows that are due until then, the first due first; parked rows are among them. */
 export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
   return tx.all<SandboxRow>(
     `SELECT seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, due FROM work

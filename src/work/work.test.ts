@@ -1,4 +1,4 @@
-/** Held lanes are told page by page, each lane once; and whom the end of a lease is blamed on. */
+/** Parked lanes come page by page, each lane once; and for which rows the end of a lease counts as a crash. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -11,15 +11,15 @@ import {
   claim,
   enqueue,
   finish,
-  heldLanes,
-  hold,
   isFreeOnly,
-  mark,
+  markRunning,
+  park,
+  parkedLanes,
   recordCrash,
   recoverOperation,
   release,
   reschedule,
-  unhold,
+  resume,
 } from './work.ts';
 
 async function openQueue(t: TestContext): Promise<SqliteConnection> {
@@ -33,7 +33,7 @@ async function openQueue(t: TestContext): Promise<SqliteConnection> {
   return tx;
 }
 
-test('held lanes come in pages that go on where the last one ended', async (t) => {
+test('parked lanes come in pages that go on where the last one ended', async (t) => {
   const tx = await openQueue(t);
   const names = Array.from({ length: 7 }, (_, i) => `acc/${i}.example`);
   for (const lane of [...names, ...names]) {
@@ -48,22 +48,22 @@ test('held lanes come in pages that go on where the last one ended', async (t) =
       leaseMs: null,
     });
   }
-  const rows = await claim(tx, { kind: 'k', nowMs: 1, leaseMs: 1_000, limit: 100, suspects: false });
+  const rows = await claim(tx, { kind: 'k', nowMs: 1, leaseMs: 1_000, limit: 100, quarantined: false });
   assert.equal(rows.length, 14);
-  await hold(tx, rows, 1);
-  assert.deepEqual(await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, suspects: true }), []);
+  await park(tx, rows, 1);
+  assert.deepEqual(await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: true }), []);
   const told: string[] = [];
   for (let after = ''; ; ) {
-    const page = await heldLanes(tx, 'k', { after, limit: 3 });
+    const page = await parkedLanes(tx, { kind: 'k', after, limit: 3 });
     told.push(...page);
     if (page.length < 3) break;
     after = page.at(-1)!;
   }
   assert.deepEqual(told, names);
-  assert.equal(await unhold(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
-  const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, suspects: false });
+  assert.equal(await resume(tx, { kind: 'k', lane: names[0]!, limit: 1, nowMs: 2 }), 1);
+  const [freed] = await claim(tx, { kind: 'k', nowMs: 9_999, leaseMs: 1, limit: 100, quarantined: false });
   assert.equal(freed?.lane, names[0]);
-  assert.equal(freed?.crashes, 0, 'having been held is no crash');
+  assert.equal(freed?.crashes, 0, 'having been parked is no crash');
   assert.equal(
     await finish(tx, { seq: freed!.seq, fence: freed!.fence - 1 }),
     false,
@@ -87,13 +87,13 @@ test('what was given back is not given back a second time, by whoever does not k
   const tx = await openQueue(t);
   const seq = await enqueue(tx, ROW);
   const take = async (nowMs: number) =>
-    (await claim(tx, { kind: 'k', nowMs, leaseMs: 10, limit: 1, suspects: true }))[0]!;
+    (await claim(tx, { kind: 'k', nowMs, leaseMs: 10, limit: 1, quarantined: true }))[0]!;
   const row = () => tx.get('SELECT due, leased, held, attempts, crashes FROM work WHERE seq = ?', seq);
   const first = await take(1);
   assert.equal(await reschedule(tx, first, 100), true);
   assert.equal(await reschedule(tx, first, 200), false);
   await release(tx, [first], 1);
-  await hold(tx, [first], 1);
+  await park(tx, [first], 1);
   assert.equal(await recordCrash(tx, first, 1), false);
   assert.deepEqual({ ...(await row()) }, { due: 100, leased: 0, held: 0, attempts: 1, crashes: 0 });
   const second = await take(100);
@@ -102,7 +102,7 @@ test('what was given back is not given back a second time, by whoever does not k
   assert.deepEqual({ ...(await row()) }, { due: 300, leased: 0, held: 0, attempts: 1, crashes: 1 });
 });
 
-test('the end of a lease is blamed on every row once, and then only on rows that were being tried', async (t) => {
+test('the end of a lease counts as a crash of every row once, and then only of rows that were running', async (t) => {
   const tx = await openQueue(t);
   const waiting = await enqueue(tx, ROW);
   const tried = await enqueue(tx, ROW);
@@ -112,19 +112,19 @@ test('the end of a lease is blamed on every row once, and then only on rows that
   };
   for (let death = 1; death <= 5; death += 1) {
     const nowMs = death * 10;
-    const rows = await claim(tx, { kind: 'k', nowMs, leaseMs: 5, limit: 100, suspects: true });
+    const rows = await claim(tx, { kind: 'k', nowMs, leaseMs: 5, limit: 100, quarantined: true });
     assert.deepEqual(
       rows.map((row) => row.seq),
       [waiting, tried],
     );
-    await mark(tx, { leases: rows, tried: true });
-    await mark(tx, { leases: rows.slice(0, 1), tried: false });
+    await markRunning(tx, { leases: rows, running: true });
+    await markRunning(tx, { leases: rows.slice(0, 1), running: false });
     if (death % 2 === 0) assert.equal(await recoverOperation.run(tx, nowMs + 1), 2);
-    else await claim(tx, { kind: 'k', nowMs: nowMs + 6, leaseMs: 1, limit: 100, suspects: true });
+    else await claim(tx, { kind: 'k', nowMs: nowMs + 6, leaseMs: 1, limit: 100, quarantined: true });
     assert.deepEqual(await crashes(), [1, death]);
   }
-  const rows = await claim(tx, { kind: 'k', nowMs: 999, leaseMs: 5, limit: 100, suspects: true });
-  await mark(tx, { leases: rows, tried: true });
+  const rows = await claim(tx, { kind: 'k', nowMs: 999, leaseMs: 5, limit: 100, quarantined: true });
+  await markRunning(tx, { leases: rows, running: true });
   for (const row of rows) assert.equal(await reschedule(tx, row, 1_000), true);
   assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
 });
@@ -134,7 +134,7 @@ test('with freeOnly, rows that somebody holds are passed over though their lease
   const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
   const held = await enqueue(tx, { ...work, leaseMs: 100 });
   const free = await enqueue(tx, { ...work, leaseMs: null });
-  const at = { kind: 'k', nowMs: 1_000, leaseMs: 1_000, limit: 10, suspects: true };
+  const at = { kind: 'k', nowMs: 1_000, leaseMs: 1_000, limit: 10, quarantined: true };
   assert.deepEqual(
     (await claim(tx, { ...at, freeOnly: true })).map((row) => row.seq),
     [free],

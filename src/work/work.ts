@@ -2,30 +2,31 @@
  * Leases on rows of work. A row is due at a time; whoever claims it holds it until the lease ends, and alone may finish
  * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. Knows nothing of mail.
  *
- *   due ──claim──▶ leased ⇄ tried ──finish──▶ gone
- *    ▲               │ │      (only rows that were in a crash before are marked as tried)
+ *   due ──claim──▶ leased ⇄ running ──finish──▶ gone
+ *    ▲               │ │      (only rows that were in a crash before are marked as running)
  *    │◀─reschedule───┘ └─lease ends──▶ due
- *    └──unhold── held ◀──hold── leased      (its lane is full; it keeps its place and is not claimed)
+ *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and is not claimed)
  *
- * A lease that ran out was held by somebody who died or hung, and some row may be why. To know which, without a write
- * for every attempt:
+ * A lease that ran out was held by somebody who died or hung, and some row may be why: a poison message. To know which,
+ * without a write for every attempt:
  *
- * - The first time, every row that was held is under suspicion: crashes becomes 1, whatever was being done with it.
- * - From then on its holder marks the row before it tries it, and takes the mark off when it is put back or has been tried
- *   for long without harm. Only a lease that ends under the mark counts. A row that merely waits stays as it is, however
- *   often its holders die. Few rows are under the mark at once (mark-limit.ts), so that few are left to be tried alone.
- * - Rows with two crashes are suspects: a holder takes one at a time, and none while it is young, so that what else was
- *   being tried at the time is cleared, and a process that is killed again and again takes nobody along.
- * - At three a row is not tried any more. So the guilty one costs three crashes. An innocent one would have to be in the
- *   first seconds of an attempt at two of them, at the second as the only suspect.
+ * - The first time, every row that was held counts a crash, whatever was being done with it.
+ * - From then on its holder marks the row as running before it tries it, and takes the mark off when it is put back or has
+ *   run for long without harm. Only a lease that ends while the row is marked counts. A row that merely waits stays as it is,
+ *   however often its holders die. Few rows are marked at once (running-limit.ts), so that few are left to be tried alone.
+ * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that what else was
+ *   running at the time is cleared, and a process that is killed again and again takes nobody along.
+ * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. An innocent one would
+ *   have to be in the first seconds of an attempt at two of them, at the second alone.
  * - A row that is settled starts again at none.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { bigintArray } from '../storage/postgres-arrays.ts';
 import { freeClocks } from './clock-offset.ts';
-import { FREE, HELD, TRIED } from './lease-states.ts';
+import { FREE, HELD, RUNNING } from './lease-states.ts';
 
+export { type ClampDue, clampDue } from './clamp-due.ts';
 export {
   clockOffsetOf,
   embeddedClockOffsetOf,
@@ -44,12 +45,22 @@ export {
   type NewWork,
   nextWorkSeq,
 } from './enqueue.ts';
-export { type MarkLimit, openMarkLimit } from './mark-limit.ts';
+export {
+  backlogOperation,
+  extendOperation,
+  markRunningOperation,
+  type PutBack,
+  parkedLanesOperation,
+  putBackOperation,
+  type ResumeRequest,
+  resumeOperation,
+} from './operations.ts';
+export { openRunningLimit, type RunningLimit } from './running-limit.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 export { isFreeOnly } from './take-over.ts';
 
-export const PARK_AFTER_CRASHES = 3;
-const SUSPECT_AFTER_CRASHES = 2;
+export const DEAD_LETTER_AFTER_CRASHES = 3;
+const QUARANTINE_AFTER_CRASHES = 2;
 
 export interface Work {
   seq: number;
@@ -71,15 +82,15 @@ export interface Lease {
 }
 
 /** What the end of a lease adds to `crashes`. */
-const BLAME = `(CASE WHEN leased = ${TRIED} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
+const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
 export interface Claim {
   kind: string;
   nowMs: number;
   leaseMs: number;
   limit: number;
-  /** Whether the claimant may take one suspect (it must hold none already, and not be young). */
-  suspects: boolean;
+  /** Whether the claimant may take one row in quarantine (it must hold none already, and not be young). */
+  quarantined: boolean;
   /** Passes over rows that somebody holds, though their lease has ended. */
   freeOnly?: boolean;
 }
@@ -107,7 +118,7 @@ function oneOf(dialect: Transaction['dialect'], select: string): string {
 export function claimStatements(dialect: Transaction['dialect'], options: Claim): ClaimStatement[] {
   const shared = dialect === 'postgres';
   const take = (condition: string, limit: number): ClaimStatement => ({
-    sql: `UPDATE work SET crashes = crashes + ${BLAME}, leased = ${HELD}, fence = fence + 1,
+    sql: `UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
          due = ${shared ? 'now_ms() + CAST(? AS BIGINT)' : '?'}
        WHERE ${oneOf(
          dialect,
@@ -120,8 +131,8 @@ export function claimStatements(dialect: Transaction['dialect'], options: Claim)
       ? [options.leaseMs, options.kind, limit]
       : [options.nowMs + options.leaseMs, options.kind, options.nowMs, limit],
   });
-  const statements = [take(`crashes + ${BLAME} < ${SUSPECT_AFTER_CRASHES}`, options.limit)];
-  if (options.suspects) statements.push(take(`crashes + ${BLAME} >= ${SUSPECT_AFTER_CRASHES}`, 1));
+  const statements = [take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit)];
+  if (options.quarantined) statements.push(take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1));
   return statements;
 }
 
@@ -133,12 +144,12 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
   return rows.sort((a, b) => a.seq - b.seq);
 }
 
-export function isSuspect(work: { crashes: number }): boolean {
-  return work.crashes >= SUSPECT_AFTER_CRASHES;
+export function isQuarantined(work: { crashes: number }): boolean {
+  return work.crashes >= QUARANTINE_AFTER_CRASHES;
 }
 
-/** Whether the row was held when a holder died: it is tried under the mark. */
-export function needsMark(work: { crashes: number }): boolean {
+/** Whether the row was held when a holder died: it is marked while it runs. */
+export function wasInCrash(work: { crashes: number }): boolean {
   return work.crashes > 0;
 }
 
@@ -174,9 +185,12 @@ async function update(tx: Transaction, leases: readonly Lease[], change: LeaseUp
   return changed;
 }
 
-/** Marks rows as being tried, or as held again. Leases that were lost are passed over. */
-export async function mark(tx: Transaction, { leases, tried }: { leases: Lease[]; tried: boolean }): Promise<void> {
-  await update(tx, leases, { set: 'leased = ?', params: [tried ? TRIED : HELD], only: 'AND leased > 0' });
+/** Marks rows as running, or as merely leased again. Leases that were lost are passed over. */
+export async function markRunning(
+  tx: Transaction,
+  { leases, running }: { leases: Lease[]; running: boolean },
+): Promise<void> {
+  await update(tx, leases, { set: 'leased = ?', params: [running ? RUNNING : HELD], only: 'AND leased > 0' });
 }
 
 /** Ends the work; false when the lease was lost to somebody else, and then nothing has changed. */
@@ -264,20 +278,20 @@ export async function extend(tx: Transaction, { leases, nowMs, leaseMs }: Extens
   return leases.filter((lease) => !kept.has(lease.seq)).map((lease) => lease.seq);
 }
 
-/** Sets claimed rows aside because their lane is full; they are not claimed again until unhold() frees their lane. */
-export async function hold(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
+/** Parks claimed rows, whose lane is over its quota: they are not claimed again until resume() frees their lane. */
+export async function park(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
   await update(tx, leases, { set: 'held = 1, leased = 0, due = ?', params: [dueMs], only: 'AND leased > 0' });
 }
 
-export interface HeldLane {
+export interface ParkedLane {
   kind: string;
   lane: string;
   limit: number;
   nowMs: number;
 }
 
-/** Lets up to `limit` held rows of a lane be claimed again, oldest first, all of them now; answers how many. */
-export async function unhold(tx: Transaction, lane: HeldLane): Promise<number> {
+/** Lets up to `limit` parked rows of a lane be claimed again, oldest first, all of them now; answers how many. */
+export async function resume(tx: Transaction, lane: ParkedLane): Promise<number> {
   return tx.run(
     `UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END
      WHERE ${oneOf(tx.dialect, 'SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?')}`,
@@ -289,21 +303,22 @@ export async function unhold(tx: Transaction, lane: HeldLane): Promise<number> {
   );
 }
 
-/** A page of the lanes that have held rows. */
+/** A page of the lanes that have parked rows. */
 export interface LanePage {
+  kind: string;
   /** The last lane of the page before; empty for the first. */
   after: string;
   limit: number;
 }
 
-/** Names of lanes that have held rows in their order, by stepping through the index from lane to lane. */
-export async function heldLanes(tx: Transaction, kind: string, page: LanePage): Promise<string[]> {
+/** Names of lanes that have parked rows in their order, by stepping through the index from lane to lane. */
+export async function parkedLanes(tx: Transaction, page: LanePage): Promise<string[]> {
   const lanes: string[] = [];
   let { after } = page;
   while (lanes.length < page.limit) {
     const next = await tx.get<{ lane: string }>(
       'SELECT lane FROM work WHERE kind = ? AND held = 1 AND lane > ? ORDER BY lane LIMIT 1',
-      kind,
+      page.kind,
       after,
     );
     if (!next) break;
@@ -317,9 +332,9 @@ export async function heldLanes(tx: Transaction, kind: string, page: LanePage): 
  * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
  * Rows are due at once, as take-overs. Answers how many.
  */
-export const recoverOperation = operation('queue.recover', 'write', async (tx, nowMs: number): Promise<number> => {
+export const recoverOperation = operation('work.recover', 'write', async (tx, nowMs: number): Promise<number> => {
   await freeClocks(tx);
-  return tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${BLAME} WHERE leased > 0`, nowMs);
+  return tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);
 });
 
 export interface Backlog {

@@ -12,23 +12,20 @@ import {
   listMessagesOperation,
 } from '../../src/messages/api-store.ts';
 import { queueStatusOperation } from '../../src/messages/control-store.ts';
-import {
-  backlogOperation,
-  claimOperation,
-  crashOperation,
-  extendOperation,
-  heldLanesOperation,
-  holdOperation,
-  markOperation,
-  releaseOperation,
-  type Settlement,
-  settleOperation,
-  unholdOperation,
-} from '../../src/messages/delivery-store.ts';
+import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
+import { DELIVERY_WORK } from '../../src/messages/message.ts';
 import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
-import { recoverOperation } from '../../src/work/work.ts';
+import {
+  backlogOperation,
+  extendOperation,
+  markRunningOperation,
+  parkedLanesOperation,
+  putBackOperation,
+  recoverOperation,
+  resumeOperation,
+} from '../../src/work/work.ts';
 import type { Scenario, Stage } from './stage.ts';
 
 const HOUR = 3_600_000;
@@ -95,7 +92,7 @@ export const claimRequest = (stage: Stage, leaseMs = HOUR) => ({
   nowMs: stage.nowMs + 60_000,
   leaseMs,
   limit: 50,
-  suspects: true,
+  quarantined: true,
 });
 
 export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settlement> = {}): Settlement {
@@ -168,7 +165,7 @@ export const accepting: Scenario = async (stage) => {
   await stage.act(findContentOperation, { accountId, mode: 'live', messageId: idsOf(two)[0]! });
   await stage.act(findContentOperation, { accountId, mode: 'sandbox', messageId: idsOf(two)[0]! });
   await readEvents(stage, accountId);
-  await stage.act(backlogOperation, null);
+  await stage.act(backlogOperation, DELIVERY_WORK);
   const again = acceptance(stage, { accountId, email: { content: null, blobKey: 'ab/00000000000000000000000002' } });
   await stage.act(acceptAgainOperation, {
     acceptance: again,
@@ -289,15 +286,16 @@ export const delivering: Scenario = async (stage) => {
   ]);
   assert.equal(settled.lost.length, 1);
   for (const id of idsOf(mail)) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: id });
-  await stage.act(releaseOperation, { leases: [d], untilMs: stage.nowMs });
-  await stage.act(holdOperation, { leases: [e], untilMs: stage.nowMs });
-  await stage.act(heldLanesOperation, { after: '', limit: 10 });
+  await stage.act(putBackOperation, { release: [d], nowMs: stage.nowMs });
+  await stage.act(putBackOperation, { park: [e], nowMs: stage.nowMs });
+  await stage.act(parkedLanesOperation, { kind: DELIVERY_WORK, after: '', limit: 10 });
   const { jobs: retaken } = await stage.act(claimOperation, claimRequest(stage));
   assert.deepEqual(
     retaken.map((job) => job.messageId),
     [d.messageId],
   );
-  await stage.act(unholdOperation, {
+  await stage.act(resumeOperation, {
+    kind: DELIVERY_WORK,
     nowMs: stage.nowMs,
     lanes: [
       { lane: e.lane, limit: 5 },
@@ -314,17 +312,17 @@ export const delivering: Scenario = async (stage) => {
     (await stage.actNumbers(extendOperation, { leases: kept, nowMs: stage.nowMs, leaseMs: -HOUR })).length,
     1,
   );
-  await stage.act(markOperation, { leases: [freed[0]!], tried: true });
+  await stage.act(markRunningOperation, { leases: [freed[0]!], running: true });
   const { jobs: taken } = await stage.act(claimOperation, claimRequest(stage, -HOUR));
   assert.deepEqual(
     taken.map((job) => job.crashes),
     [1, 1],
     'both leases were over',
   );
-  await stage.act(markOperation, { leases: taken, tried: true });
-  await stage.act(markOperation, { leases: taken.slice(0, 1), tried: false });
+  await stage.act(markRunningOperation, { leases: taken, running: true });
+  await stage.act(markRunningOperation, { leases: taken.slice(0, 1), running: false });
   await stage.act(claimOperation, claimRequest(stage));
-  assert.equal(await stage.act(crashOperation, { seq: d.seq, fence: 1, dueMs: 1 }), false);
+  await stage.act(putBackOperation, { nowMs: 1, crashed: [{ seq: d.seq, fence: 1, dueMs: 1 }] });
   await stage.act(recoverOperation, stage.nowMs);
   await stage.act(queueStatusOperation, stage.nowMs + 60_000);
   await readEvents(stage, accountId);

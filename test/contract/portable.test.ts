@@ -86,7 +86,7 @@ async function makeEmbedded(): Promise<Embedded> {
       messages += i % 10 === 0 ? 2 : 1;
     }
     // Some are in the hands of a process that will not come back.
-    await database.execute(claimOperation, { nowMs: Date.now(), leaseMs: 60_000, limit: 40, suspects: false });
+    await database.execute(claimOperation, { nowMs: Date.now(), leaseMs: 60_000, limit: 40, quarantined: false });
     const connection = openSqlite(directory.databaseFile, { readOnly: false });
     connection.run('UPDATE work SET leased = 0 WHERE leased <> 0');
     const file = path.join(folder, 'embedded.backup');

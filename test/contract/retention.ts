@@ -112,7 +112,7 @@ export const deliveries: Scenario = async (stage) => {
       },
     }),
   );
-  const request = { nowMs: stage.nowMs, settled, hold: [], release: [], crashed: [], unhold: [] };
+  const request = { nowMs: stage.nowMs, settled, park: [], release: [], crashed: [], resume: [] };
   await stage.act(webhookWork.settleOperation, request);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);

@@ -41,7 +41,7 @@ const fresh = (t: TestContext): void => t.after(() => temp.empty());
 const write = <R>(run: (tx: Transaction) => Promise<R>) => ({ name: 'test.once', mode: 'write' as const, run });
 
 const claim = async (node: Database, nowMs = Date.now(), limit = 10): Promise<DeliveryJob[]> =>
-  (await node.execute(claimOperation, { nowMs, leaseMs: MINUTE, limit, suspects: false })).jobs;
+  (await node.execute(claimOperation, { nowMs, leaseMs: MINUTE, limit, quarantined: false })).jobs;
 
 function delivered(job: DeliveryJob): Settlement {
   return {

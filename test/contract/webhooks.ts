@@ -1,5 +1,6 @@
 /** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and what is done again by hand. */
 import assert from 'node:assert/strict';
+import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
@@ -21,16 +22,13 @@ import {
   rotateSecretOperation,
 } from '../../src/webhooks/store.ts';
 import {
-  backlogOperation,
   type ClaimedBatch,
   claimOperation,
-  extendOperation,
-  heldLanesOperation,
-  markOperation,
   type Settled,
   settleOperation,
   type WebhookJob,
 } from '../../src/webhooks/work-store.ts';
+import { backlogOperation, extendOperation, markRunningOperation, parkedLanesOperation } from '../../src/work/work.ts';
 import { acceptance } from './mail.ts';
 import type { Scenario, Stage } from './stage.ts';
 
@@ -51,10 +49,10 @@ function endpoint(stage: Stage, accountId: string, events: string[]) {
 }
 
 const claim = (stage: Stage, leaseMs = HOUR) => ({
-  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, suspects: true, crowding: [] as string[] },
+  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, quarantined: true, crowding: [] as string[] },
 });
 
-const nothing = { settled: [], hold: [], release: [], crashed: [], unhold: [] };
+const nothing = { settled: [], park: [], release: [], crashed: [], resume: [] };
 
 function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Partial<Settled> = {}): Settled {
   const event = batch.events.find((one) => one.seq === job.eventSeq)!;
@@ -125,7 +123,7 @@ export const carrying: Scenario = async (stage) => {
   for (const one of [wanting, gone, other]) await stage.act(createEndpointOperation, one);
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example', 'c@x.example'] });
   await stage.act(acceptOperation, mail);
-  await stage.act(backlogOperation, null);
+  await stage.act(backlogOperation, WEBHOOK_WORK);
   const batch = await take(stage);
   assert.equal(batch.jobs.length, 6);
   assert.equal((await stage.act(claimOperation, claim(stage))).taken, 0);
@@ -135,7 +133,7 @@ export const carrying: Scenario = async (stage) => {
       .length,
     1,
   );
-  await stage.act(markOperation, { leases: [a], tried: true });
+  await stage.act(markRunningOperation, { leases: [a], running: true });
   const retry = {
     result: 'retry',
     nextAttemptMs: stage.nowMs + HOUR,
@@ -147,13 +145,13 @@ export const carrying: Scenario = async (stage) => {
     ...nothing,
     nowMs: stage.nowMs,
     settled: [settled(stage, batch, a), settled(stage, batch, b, retry), settled(stage, batch, { ...c, fence: 9 })],
-    hold: [c],
+    park: [c],
     release: [d],
     crashed: [{ ...e, dueMs: stage.nowMs }],
   });
   const deliveries = (id: string) =>
     stage.act(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 10 });
-  await stage.act(heldLanesOperation, { after: '', limit: 5 });
+  await stage.act(parkedLanesOperation, { kind: WEBHOOK_WORK, after: '', limit: 5 });
   const untried = {
     result: 'failed',
     tried: false,
@@ -166,7 +164,7 @@ export const carrying: Scenario = async (stage) => {
     ...nothing,
     nowMs: stage.nowMs,
     settled: [settled(stage, batch, f, { ...untried })],
-    unhold: [
+    resume: [
       { lane: wanting.id, limit: 5 },
       { lane: 'none', limit: 1 },
     ],
@@ -217,12 +215,12 @@ export const carrying: Scenario = async (stage) => {
   await stage.act(retryDeliveryOperation, { ...again, id: 'whk_none', deliveryId: 'del_none' });
   for (const { id } of (await deliveries(gone.id))!)
     await stage.act(retryDeliveryOperation, { ...again, id: gone.id, deliveryId: id });
-  await stage.act(backlogOperation, null);
+  await stage.act(backlogOperation, WEBHOOK_WORK);
   await stage.act(removeEndpointOperation, { accountId, mode: 'live', id: wanting.id });
   await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 2 });
   await stage.act(dropDeliveriesOperation, { webhookId: wanting.id, limit: 9 });
   assert.equal((await take(stage)).jobs.length, 0, 'nobody waits for what is left');
-  await stage.act(backlogOperation, null);
+  await stage.act(backlogOperation, WEBHOOK_WORK);
 };
 
 export const crowds: Scenario = async (stage) => {
@@ -239,7 +237,7 @@ export const crowds: Scenario = async (stage) => {
     [calm.id, calm.id],
   );
   assert.deepEqual(batch.crowding, []);
-  await stage.act(heldLanesOperation, { after: '', limit: 5 });
+  await stage.act(parkedLanesOperation, { kind: WEBHOOK_WORK, after: '', limit: 5 });
   const owner = { accountId, mode: 'live' as const };
   await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
   const stretch = {
@@ -257,11 +255,11 @@ export const crowds: Scenario = async (stage) => {
   const aside = await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 10 });
   assert.deepEqual(new Set(aside), new Set(seqs));
   assert.equal((await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 1 })).length, 1);
-  assert.equal((await stage.database.execute(backlogOperation, null)).depth, 6);
-  const unhold = [
+  assert.equal((await stage.database.execute(backlogOperation, WEBHOOK_WORK)).depth, 6);
+  const resume = [
     { lane: calm.id, limit: 5 },
     { lane: crowded.id, limit: 1 },
   ];
-  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, unhold });
+  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, resume });
   assert.equal((await take(stage)).jobs.length, 3);
 };

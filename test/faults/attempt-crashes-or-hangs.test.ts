@@ -105,7 +105,7 @@ test('suspects are attempted one at a time and cleared', async (t) => {
 
 test('a suspect is tried under a mark, and one that is tried for long without harm makes room for the next', async (t) => {
   const sink = await smtpSink({ script: { dot: { silent: true } } });
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { suspectWatchMs: 100, stopGraceMs: 50 } });
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { crashWatchMs: 100, stopGraceMs: 50 } });
   t.after(async () => {
     await rig.close();
     await sink.close();
@@ -133,7 +133,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
 
 test('a young process takes no suspects; the rest flows', async (t) => {
   const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { suspectsAfterMs: 60_000 } });
+  const rig = await deliveryRig({ relayPort: sink.port, deps: { quarantineAfterMs: 60_000 } });
   t.after(async () => {
     await rig.close();
     await sink.close();

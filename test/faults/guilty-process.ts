@@ -44,6 +44,6 @@ startDelivery({
     for (;;);
   },
   pollMs: 20,
-  suspectsAfterMs: 6_000,
+  quarantineAfterMs: 6_000,
 });
 writeSync(1, 'serving\n');

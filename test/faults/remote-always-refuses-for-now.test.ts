@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extendOperation } from '../../src/messages/messages.ts';
+import { extendOperation } from '../../src/work/work.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';

@@ -85,7 +85,7 @@ test('a result that our own code refuses to record does not hold up the others',
   assert.equal(rig.status(bad!), 'suppressed');
 });
 
-test('rows of a full lane that could not be set aside are set aside later, and count no crash', async (t) => {
+test('rows of a full lane that could not be parked are parked later, and count no crash', async (t) => {
   const sink = await smtpSink();
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
   t.after(async () => {
@@ -94,7 +94,7 @@ test('rows of a full lane that could not be set aside are set aside later, and c
   });
   const ids: string[] = [];
   for (let i = 0; i < 12; i += 1) ids.push(...(await rig.store({ to: [`${i}@x.example`] })));
-  const refuse = { operation: 'messages.hold' as string | undefined, error: new Unavailable('disk is full') };
+  const refuse = { operation: 'work.putBack' as string | undefined, error: new Unavailable('disk is full') };
   let refused = 0;
   const picky = refusing(() => rig.storage.database, refuse);
   const database: Database = {
@@ -105,7 +105,7 @@ test('rows of a full lane that could not be set aside are set aside later, and c
     },
   };
   await rig.restart({ database, limits: { lane: 4 } });
-  await waitUntil('several tries to set aside', () => refused >= 3);
+  await waitUntil('several tries to park', () => refused >= 3);
   refuse.operation = undefined;
   for (const id of ids) await waitUntil('a delivery', () => rig.status(id) === 'delivered');
   assert.equal(sink.accepted, 12);

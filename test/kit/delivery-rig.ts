@@ -150,7 +150,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
       hostname: 'postrider.test',
       keysFor: () => Promise.resolve(undefined),
       pollMs: 20,
-      suspectsAfterMs: 0,
+      quarantineAfterMs: 0,
       random: () => 0.5,
       ...options.deps,
       ...more,

@@ -8,6 +8,7 @@ import type { Clock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { seal } from '../../src/base/seal.ts';
+import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openHttpClient } from '../../src/net/http-client.ts';
 import type { Database } from '../../src/storage/database.ts';
@@ -16,8 +17,8 @@ import type { LaneLimits } from '../../src/webhooks/lanes.ts';
 import { listDeliveriesOperation } from '../../src/webhooks/log-store.ts';
 import { newSecret } from '../../src/webhooks/sign.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
-import { backlogOperation } from '../../src/webhooks/work-store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
+import { backlogOperation } from '../../src/work/work.ts';
 import { roomyAccount } from './roomy-account.ts';
 import { seedMail } from './seed-mail.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
@@ -77,7 +78,7 @@ export async function webhookWorld(
         log: silentLog,
         secretKey,
         pollMs: 20,
-        suspectsAfterMs: 0,
+        quarantineAfterMs: 0,
       },
       ...(limits ? { limits } : {}),
       ...(random ? { random } : {}),
@@ -114,6 +115,6 @@ export async function webhookWorld(
     },
     deliveries: async (id) =>
       (await execute(listDeliveriesOperation, { accountId, mode: 'live', id, before: null, limit: 1_000 })) ?? [],
-    depth: async () => (await execute(backlogOperation, null)).depth,
+    depth: async () => (await execute(backlogOperation, WEBHOOK_WORK)).depth,
   };
 }

@@ -55,7 +55,7 @@ test('many connections over few sessions: every message is claimed once', { skip
   const taken: string[] = [];
   const claimAll = async (index: number): Promise<void> => {
     for (;;) {
-      const request = { nowMs: Date.now(), leaseMs: 60_000, limit: 7, suspects: false };
+      const request = { nowMs: Date.now(), leaseMs: 60_000, limit: 7, quarantined: false };
       const { jobs } = await nodes[index % 2]!.execute(claimOperation, request);
       if (jobs.length === 0) return;
       taken.push(...jobs.map((job) => job.messageId));

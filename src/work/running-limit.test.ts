@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openMarkLimit } from './mark-limit.ts';
+import { openRunningLimit } from './running-limit.ts';
 
 /** Everything that resolves without a timer has done so. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -13,7 +13,7 @@ test('a process may try one row, one more for each second of its life, and never
     [15_000, 16],
     [3_600_000, 16],
   ] as const) {
-    const limit = openMarkLimit(() => ageMs);
+    const limit = openRunningLimit(() => ageMs);
     let entered = 0;
     let open = true;
     const entering = Array.from({ length: 20 }, () =>
@@ -37,7 +37,7 @@ test('a process may try one row, one more for each second of its life, and never
 
 test('who waits comes in when the process is older', async () => {
   let ageMs = 0;
-  const limit = openMarkLimit(() => ageMs);
+  const limit = openRunningLimit(() => ageMs);
   await limit.enter(1, always);
   const second = limit.enter(1, always);
   ageMs = 1_000;
@@ -45,7 +45,7 @@ test('who waits comes in when the process is older', async () => {
 });
 
 test('a group larger than the limit goes alone, and smaller ones do not pass it', async () => {
-  const limit = openMarkLimit(() => 9_000);
+  const limit = openRunningLimit(() => 9_000);
   const order: string[] = [];
   const enter = (name: string, rows: number) => limit.enter(rows, always).then(() => order.push(name));
   await enter('one', 1);

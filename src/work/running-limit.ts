@@ -1,6 +1,6 @@
 /**
- * How many rows may be tried under the mark at once (work/work.ts tells what the mark is). Whatever stands under it when the process
- * dies a second time is tried alone afterwards, one row after the other, so that few may stand there: at most 16, and fewer in a
+ * How many rows may be marked as running at once (work.ts tells why they are). Whatever is marked when the process
+ * dies a second time is tried alone afterwards, one row after the other, so that few may be: at most 16, and fewer in a
  * young process, since one that was killed a moment ago may be killed again. Without this a service that was killed six times in a
  * row with 600 mails in hand had 250 events to tell one by one, and those of slow endpoints would have waited for many minutes.
  * Rows that were in no crash are not counted and do not wait.
@@ -10,15 +10,15 @@ const MOST = 16;
 /** After each of these spans of its life a process may try one row more. */
 const STEP_MS = 1_000;
 
-export interface MarkLimit {
+export interface RunningLimit {
   /** Resolves when so many more may be tried; false when `isOpen` says no before that. */
   enter(rows: number, isOpen: () => boolean): Promise<boolean>;
-  /** So many are not tried under the mark any more. */
+  /** So many are not marked any more. */
   leave(rows: number): void;
 }
 
 /** `ageMs` is that of the process. */
-export function openMarkLimit(ageMs: () => number = ageOfThis()): MarkLimit {
+export function openRunningLimit(ageMs: () => number = ageOfThis()): RunningLimit {
   let entered = 0;
   /** Resolved, and made new, when somebody leaves or the process is older. */
   let changed = Promise.withResolvers<void>();
