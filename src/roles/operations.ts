@@ -2,7 +2,7 @@
  * Imports every store, so that all operations are registered wherever this module is loaded: in the serving thread and
  * in the storage threads alike. Stores import nothing heavy, since each thread pays for it.
  */
-import '../work/work.ts';
+import '../work/store.ts';
 import '../messages/accept-store.ts';
 import '../messages/resend-store.ts';
 import '../messages/delivery-store.ts';

@@ -1,5 +1,5 @@
 /**
- * How many rows may be marked as running at once (work.ts tells why they are). Whatever is marked when the process
+ * How many rows may be marked as running at once (rows.ts tells why they are). Whatever is marked when the process
  * dies a second time is tried alone afterwards, one row after the other, so that few may be: at most 16, and fewer in a
  * young process, since one that was killed a moment ago may be killed again. Without this a service that was killed six times in a
  * row with 600 mails in hand had 250 events to tell one by one, and those of slow endpoints would have waited for many minutes.

@@ -4,7 +4,7 @@
  */
 import { locked, type Transaction } from '../storage/operation.ts';
 import { HELD } from './lease-states.ts';
-import type { Lease, Work } from './work.ts';
+import type { Lease, Work } from './rows.ts';
 
 export interface SandboxRow extends Work {
   /** Unix ms, real time. */

@@ -11,7 +11,7 @@ import {
   recordCrash,
   release,
   resume,
-} from './work.ts';
+} from './rows.ts';
 
 /** Keeps leases; answers the numbers of the rows that were lost. */
 export const extendOperation = operation('work.extend', 'write', extend);
