@@ -11,7 +11,6 @@ export {
   type EventType,
   eventBody,
 } from './event.ts';
-export { eventSchema } from './event-schema.ts';
 export { createFollowers, type Followers } from './follow.ts';
 export { latestPlacesOperation } from './latest-store.ts';
 export { type EventPlace, readEventsOperation, timeline } from './read-store.ts';

@@ -3,7 +3,8 @@
  * sends to webhooks.
  */
 import { VERSION } from '../config.ts';
-import { EVENT_TYPES, type EventType, eventSchema } from '../events/events.ts';
+import { eventSchema } from '../events/event-schema.ts';
+import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import type { OpenapiOptions } from '../http/openapi.ts';
 import { EVENT_EXAMPLES, EXAMPLES } from './api-examples.ts';
 

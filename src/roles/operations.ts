@@ -1,6 +1,6 @@
 /**
  * Imports every store, so that all operations are registered wherever this module is loaded: in the serving thread and
- * in the storage threads alike. Stores import nothing heavy, since each thread pays for it.
+ * in the storage threads alike. Stores reach no package, since each thread would pay for it.
  */
 import '../work/store.ts';
 import '../messages/accept-store.ts';

@@ -10,16 +10,15 @@ import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/val
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
+import { readSuppressions, suppressionsCsv } from './csv.ts';
 import {
   findSuppressionOperation,
   importOperation,
   type ListOf,
-  readSuppressions,
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionPage,
   suppressionsByEmailOperation,
-  suppressionsCsv,
   suppressionsOperation,
   suppressionsPartOperation,
   suppressOperation,

@@ -3,7 +3,6 @@
  * case, kept per mode, looked up and extended inside the transactions of other
  * stages: of a send, of a delivery, of a recipient who unsubscribes.
  */
-export { readSuppressions, suppressionsCsv } from './csv.ts';
 export {
   findSuppression,
   findSuppressionOperation,

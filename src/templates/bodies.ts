@@ -2,10 +2,14 @@
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import type { Declaration } from './declared.ts';
-import { type DeclaredVariable, TEMPLATE_TYPES, type TemplateContent, VARIABLE_TYPES } from './template.ts';
+import {
+  type DeclaredVariable,
+  MAX_SOURCE_LENGTH,
+  TEMPLATE_TYPES,
+  type TemplateContent,
+  VARIABLE_TYPES,
+} from './template.ts';
 
-/** Largest html or text of a template in characters; a mail may have no more bytes. */
-const MAX_SOURCE_LENGTH = 2_000_000;
 /** Largest body of a template: html and text with their escapes. */
 export const MAX_TEMPLATE_BYTES = 8_000_000;
 const MAX_VARIABLES = 500;

@@ -6,8 +6,7 @@
  */
 import { failure, type Issue } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { MAX_SOURCE_LENGTH } from './parse.ts';
-import type { TemplateContent } from './template.ts';
+import { MAX_SOURCE_LENGTH, type TemplateContent } from './template.ts';
 
 const SLOT = /\{\{-?\s*content(?:_html)?\s*(?:\|\s*raw\s*)?-?\}\}/g;
 

@@ -18,8 +18,8 @@ import { LimitError, parseIssue } from './issue.ts';
 import { createLiquid } from './language.ts';
 import { type Kind, MailOutput, UNSUBSCRIBE_VARIABLE } from './output.ts';
 import { createRecent } from './recent.ts';
+import { MAX_SOURCE_LENGTH } from './template.ts';
 
-export const MAX_SOURCE_LENGTH = 2_000_000;
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
 /** Whatever is wrong with a template, Liquid splits all of it into lines to say where. */

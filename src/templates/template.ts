@@ -5,6 +5,9 @@
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
 
+/** Largest html or text of a template in characters; a mail may have no more bytes. */
+export const MAX_SOURCE_LENGTH = 2_000_000;
+
 export const TEMPLATE_TYPES = ['transactional', 'marketing'] as const;
 export type TemplateType = (typeof TEMPLATE_TYPES)[number];
 

@@ -50,6 +50,11 @@ function isStore(file: string): boolean {
   return /\/([a-z-]+-)?store\.ts$/.test(file);
 }
 
+/** What the API says of a noun, typebox and all: for routes and the document of the API, not for the door, which stores pass too. */
+function isSchema(file: string): boolean {
+  return /-schema\.ts$/.test(file);
+}
+
 const roomOf = (file: string): string => (isRoutes(file) && folderOf(file) !== 'http' ? 'routes' : folderOf(file));
 
 function judge(from: string, to: string, typeOnly: boolean): string | undefined {
@@ -75,6 +80,7 @@ function judge(from: string, to: string, typeOnly: boolean): string | undefined 
     return `${from} imports ${to}: ${toFolder} does not stand below ${roomOf(from)}`;
   }
   if (isStore(to) && from === 'src/roles/operations.ts') return undefined;
+  if (isSchema(to) && (fromFolder === 'roles' || isRoutes(from))) return undefined;
   if (!WITHOUT_DOOR.has(toFolder) && to !== `src/${toFolder}/${toFolder}.ts`) {
     return `${from} imports ${to}: outsiders import the door, src/${toFolder}/${toFolder}.ts`;
   }
@@ -101,6 +107,21 @@ export function importFaults(files: SourceFile[]): string[] {
     }
   }
   return faults;
+}
+
+/** Packages that a file loads, directly or not, each with the file that imports it. */
+export function packagesReached(files: SourceFile[], from: string): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const found = new Set<string>();
+  const reached = new Set([from]);
+  for (const one of reached) {
+    for (const { specifier, target, typeOnly } of importsOf(byPath.get(one)!)) {
+      if (typeOnly || specifier.startsWith('node:')) continue;
+      if (target === undefined) found.add(`${specifier} by ${one}`);
+      else if (byPath.has(target)) reached.add(target);
+    }
+  }
+  return [...found];
 }
 
 /** Every group of files that reach each other by their imports, those of types among them. */

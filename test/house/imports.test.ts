@@ -1,7 +1,7 @@
 /** Imports point down, and outsiders come in through the door. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { importCircles, importFaults } from './import-rules.ts';
+import { importCircles, importFaults, packagesReached } from './import-rules.ts';
 import { importsOf, productFiles } from './source-tree.ts';
 
 test('every import of the product points down and goes through a door', () => {
@@ -16,6 +16,15 @@ const IN_CIRCLES_AT_MOST = 17;
 test('no files import each other in a circle, types included', () => {
   const circles = importCircles(productFiles());
   assert.ok(circles.flat().length <= IN_CIRCLES_AT_MOST, JSON.stringify(circles, null, 2));
+});
+
+test('the threads of the database load no package', () => {
+  assert.deepEqual(packagesReached(productFiles(), 'src/roles/operations.ts'), []);
+  const heavy = [
+    { path: 'src/a/a.ts', text: "import { b } from './b.ts';\nimport type { T } from 'typebox';\n" },
+    { path: 'src/a/b.ts', text: "import fs from 'node:fs';\nimport { Type } from 'typebox';\n" },
+  ];
+  assert.deepEqual(packagesReached(heavy, 'src/a/a.ts'), ['typebox by src/a/b.ts'], 'control');
 });
 
 test('imports are found in every form they are written in', () => {
@@ -38,6 +47,7 @@ const broken: [name: string, path: string, target: string, expected: RegExp][] =
   ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
   ['past the door', 'src/send/accept.ts', '../messages/accept-store.ts', /import the door/],
   ['a store by others than operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
+  ['a schema by others than routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
   ['routes from below', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
   ['routes from their own folder', 'src/messages/message.ts', './routes.ts', /by roles only/],
   ['the settings', 'src/send/accept.ts', '../config.ts', /come in as arguments/],
@@ -68,6 +78,7 @@ test('control: what is allowed passes', () => {
     ['src/messages/messages.ts', '../events/events.ts'],
     ['src/send/accept.ts', '../mail/address.ts'],
     ['src/main.ts', './config.ts'],
+    ['src/messages/routes.ts', '../events/event-schema.ts'],
   ];
   const files = allowed.map(([path, target]) => ({ path, text: `import { x } from '${target}';\n` }));
   assert.deepEqual(importFaults(files), []);
