@@ -55,11 +55,8 @@ test('all parts count together, and a rendering at the bound is made', () => {
     issues.map((issue) => issue.field),
     ['text'],
   );
-  const derived = refused({ html: '{{a}}{{a}}'.repeat(1), subject: '{{b}}', variables });
-  assert.deepEqual(
-    derived.map((issue) => issue.field),
-    ['html'],
-  );
+  const derived = fill({ html: '<p>{{a}}{{a}}</p>', variables });
+  assert.ok(derived.ok && derived.value.text!.length <= 262_144, 'what is derived has the bound of the html');
 });
 
 test('the clock is asked before each look into an object, which may take long and print nothing', (t) => {

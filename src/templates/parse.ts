@@ -1,7 +1,6 @@
 /**
  * Sources of subject, html and text become templates: parsed by Liquid with limits on length, number, size and depth of its
- * tags, without access to files or other templates, and remembered. A template that only prints variables is also kept as a
- * list of pieces, which needs no Liquid to be filled in; most mail is of that kind.
+ * tags, without access to files or other templates, and remembered.
  */
 import {
   type Liquid,
@@ -38,10 +37,6 @@ export interface MailTemplate {
   templates: Template[];
   /** About how many bytes it keeps in memory, its source included. */
   weight: number;
-  /** Literal text and plain variables in order, when there is nothing else. */
-  pieces: (string | MailOutput)[] | undefined;
-  /** For html: the same as text, made when first asked for; null when that has to be made from each rendering. */
-  derived: (string | MailOutput)[] | null | undefined;
   /** Whether the name of the unsubscribe link stands anywhere in the source. */
   namesLink: boolean;
 }
@@ -162,7 +157,7 @@ export function parseUnremembered(source: string, kind: Kind): ParseResult {
     const { templates, tags } = parseFresh(source, kind);
     const weight = 2 * source.length + TAG_BYTES * tags;
     const namesLink = source.includes(UNSUBSCRIBE_VARIABLE);
-    return { ok: true, value: { kind, templates, weight, pieces: piecesOf(templates), derived: undefined, namesLink } };
+    return { ok: true, value: { kind, templates, weight, namesLink } };
   } catch (error) {
     return { ok: false, issue: parseIssue(error) };
   }
@@ -194,19 +189,4 @@ function parseFresh(source: string, kind: Kind): { templates: Template[]; tags: 
     if (depth > MAX_DEPTH) throw new LimitError(`has tags nested deeper than ${MAX_DEPTH} levels`, source, token.begin);
   }
   return { templates: new MailParser(liquid, kind).parseTokens(inOrder(tokens)), tags };
-}
-
-function piecesOf(templates: Template[]): (string | MailOutput)[] | undefined {
-  const pieces: (string | MailOutput)[] = [];
-  for (const template of templates) {
-    if (template instanceof MailOutput) {
-      if (template.path === undefined) return undefined;
-      pieces.push(template);
-    } else {
-      const token = template.token as TopLevelToken & { getContent?(): string };
-      if (!TypeGuards.isHTMLToken(token) || token.getContent === undefined) return undefined;
-      pieces.push(token.getContent());
-    }
-  }
-  return pieces;
 }
