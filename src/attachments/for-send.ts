@@ -1,18 +1,16 @@
 /**
- * What POST /send learns of a submission: its files, complete and in their order, or why it cannot be sent. Completeness is
- * looked at again: the blobs have to be there with the right size. What went straight to the blob storage, past us, is read and
+ * What POST /send learns of an upload batch: its files, complete and in their order, or why it cannot be sent. Completeness is
+ * checked again: the blobs have to be there with the right size. What went straight to the blob storage, past us, is read and
  * hashed, and so is a file that the file system says was touched since its upload: changed on the disk, or restored from a
- * backup. What is answered here holds only as long as the submission keeps its `version`.
+ * backup. What is found holds only as long as the batch keeps its `version`: whoever uses it compares that in his transaction.
  */
 import { createHash } from 'node:crypto';
 import { type Failure, failure, type Issue } from '../base/failure.ts';
-import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { lookSteadily } from './steady-look.ts';
-import { confirmFileOperation } from './store.ts';
-import type { SubmissionFile } from './submission.ts';
+import { batchOperation, confirmFileOperation } from './store.ts';
+import { type BatchFile, type BatchKey, readConsistently, type UploadBatch } from './upload-batch.ts';
 
 export interface FileToSend {
   name: string;
@@ -22,62 +20,67 @@ export interface FileToSend {
   blobKey: string;
 }
 
-export interface SubmissionToSend {
+export interface CompleteBatch {
   submissionId: string;
-  /** To be given to `takeSubmission` in the transaction of the send. */
+  /** To be given to `markBatchUsed` in the transaction of the send. */
   version: number;
   /** In the order of the manifest. */
   files: FileToSend[];
 }
 
-export interface SendReference {
-  accountId: string;
-  mode: Mode;
+export interface SendReference extends Omit<BatchKey, 'id'> {
   submissionId: string;
   /** Of the POST /send; it must be that of the POST /attachments, or both must have none. */
   idempotencyKey: string | undefined;
 }
 
-type StoredFiles = Pick<Blobs, 'sizeOf' | 'read' | 'stampOf'>;
-
-/** SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED or ATTACHMENT_UPLOAD_INCOMPLETE, in this order. */
-export async function submissionForSend(
-  { database, blobs }: { database: Database; blobs: StoredFiles },
-  reference: SendReference,
-): Promise<Result<SubmissionToSend>> {
-  const { accountId, mode, submissionId, idempotencyKey } = reference;
-  const key = { accountId, mode, id: submissionId };
-  const seen = await lookSteadily(database, key, async (submission): Promise<Looked> => {
-    if (submission.idempotencyKey !== (idempotencyKey ?? null)) return refused(failure('IDEMPOTENCY_KEY_MISMATCH'));
-    if (submission.usedAt !== null) return refused(failure('SUBMISSION_ALREADY_USED'));
-    const found = await Promise.all(submission.files.map((file) => lookAt({ database, blobs, submissionId }, file)));
-    const details = found.filter((one): one is Issue => 'field' in one);
-    if (details.length > 0)
-      return { isComplete: false, result: refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details })) };
-    const files = found as FileToSend[];
-    return { isComplete: true, result: ok({ submissionId, version: submission.version, files }) };
-  });
-  return seen === undefined ? refuse(failure('SUBMISSION_NOT_FOUND')) : seen.result;
-}
-
-interface Looked {
-  /** Nothing seems missing: this is how it is. */
-  isComplete: boolean;
-  result: Result<SubmissionToSend>;
-}
-
-/** Refused for what does not change with another look. */
-function refused(why: Failure): Looked {
-  return { isComplete: true, result: refuse(why) };
-}
-
-interface Place {
+interface Dependencies {
   database: Database;
-  blobs: StoredFiles;
-  submissionId: string;
+  blobs: Pick<Blobs, 'sizeOf' | 'read' | 'stampOf'>;
 }
 
-async function lookAt({ database, blobs, submissionId }: Place, file: SubmissionFile): Promise<FileToSend | Issue> {
+const AGAIN_AND_AGAIN = 'The files are being uploaded again and again; send the mail once the uploads have ended.';
+
+/**
+ * Uses a complete batch. `use` answers undefined when its transaction found another version: the batch is read again then.
+ * Refuses with SUBMISSION_NOT_FOUND, IDEMPOTENCY_KEY_MISMATCH, SUBMISSION_ALREADY_USED or ATTACHMENT_UPLOAD_INCOMPLETE, in this order.
+ */
+export async function useBatch<T>(
+  dependencies: Dependencies,
+  { accountId, mode, submissionId, idempotencyKey }: SendReference,
+  use: (batch: CompleteBatch) => Promise<Result<T> | undefined>,
+): Promise<Result<T>> {
+  const find = () => dependencies.database.execute(batchOperation, { accountId, mode, id: submissionId });
+  const used = await readConsistently(find, async (batch): Promise<{ isFinal: boolean; result: Result<T> }> => {
+    if (batch.idempotencyKey !== (idempotencyKey ?? null)) return final(failure('IDEMPOTENCY_KEY_MISMATCH'));
+    if (batch.usedAt !== null) return final(failure('SUBMISSION_ALREADY_USED'));
+    const complete = await checkFiles(dependencies, batch);
+    if (!complete.ok) return { isFinal: false, result: complete };
+    const result = await use(complete.value);
+    if (result !== undefined) return { isFinal: true, result };
+    const changed = failure('ATTACHMENT_UPLOAD_INCOMPLETE', { message: AGAIN_AND_AGAIN });
+    return { isFinal: false, result: refuse(changed) };
+  });
+  return used === undefined ? refuse(failure('SUBMISSION_NOT_FOUND')) : used.result;
+}
+
+function final(why: Failure): { isFinal: true; result: { ok: false; failure: Failure } } {
+  return { isFinal: true, result: refuse(why) };
+}
+
+/** The complete batch, or ATTACHMENT_UPLOAD_INCOMPLETE with every file that is missing or differs. */
+async function checkFiles(dependencies: Dependencies, batch: UploadBatch): Promise<Result<CompleteBatch>> {
+  const checked = await Promise.all(batch.files.map((file) => checkFile(dependencies, batch.id, file)));
+  const details = checked.filter((one): one is Issue => 'field' in one);
+  if (details.length > 0) return refuse(failure('ATTACHMENT_UPLOAD_INCOMPLETE', { details }));
+  return ok({ submissionId: batch.id, version: batch.version, files: checked as FileToSend[] });
+}
+
+async function checkFile(
+  { database, blobs }: Dependencies,
+  submissionId: string,
+  file: BatchFile,
+): Promise<FileToSend | Issue> {
   const { number, name, contentType, sizeBytes, blobKey } = file;
   const sha256 = Buffer.from(file.sha256);
   const issue = (message: string): Issue => ({

@@ -11,7 +11,7 @@ import { withFurtherIssues } from '../http/rest-issues.ts';
 import { closed, compile } from '../http/validate.ts';
 import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
 import { fileNameIssue } from '../mail/compose/file-name.ts';
-import type { ManifestItem } from './submission.ts';
+import type { ManifestItem } from './upload-batch.ts';
 
 const MAX_FILES = 10;
 
@@ -51,7 +51,7 @@ export function readManifest(value: unknown, before: readonly Issue[] = []): Res
   const issues: Issue[] = formed.ok ? [...before] : [...withFurtherIssues(before, formed.failure.details).details];
   const refusedTypes: Issue[] = [];
   for (const [index, item] of listOf(value).entries())
-    judgeItem(item, `attachments[${index}]`, { issues, refusedTypes });
+    checkItem(item, `attachments[${index}]`, { issues, refusedTypes });
   if (issues.length > 0 || !formed.ok) return refuse(invalid([...issues, ...refusedTypes]));
   if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
   return ok(formed.value.attachments.map((item) => ({ ...item, sha256: Buffer.from(item.sha256, 'hex') })));
@@ -64,7 +64,7 @@ function listOf(value: unknown): unknown[] {
 }
 
 /** What the schema cannot say of one item; a field that is faulty already is left alone. */
-function judgeItem(item: unknown, field: string, found: { issues: Issue[]; refusedTypes: Issue[] }): void {
+function checkItem(item: unknown, field: string, found: { issues: Issue[]; refusedTypes: Issue[] }): void {
   if (typeof item !== 'object' || item === null) return;
   const { name, contentType } = item as Record<string, unknown>;
   const note = (part: string, message: string | undefined): void => {

@@ -49,7 +49,7 @@ async function trickle({ body }: Running, bytes: Buffer, hurry: () => boolean): 
   body.end(bytes.subarray(at));
 }
 
-const failsAs = (fault: string) => (error: UploadError) => error instanceof UploadError && error.fault === fault;
+const failsAs = (reason: string) => (error: UploadError) => error instanceof UploadError && error.reason === reason;
 
 test('many slow clients do not hold up a fast one, and come through themselves', async () => {
   const writers = createSemaphore(2);

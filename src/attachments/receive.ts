@@ -11,15 +11,15 @@ import type { Readable } from 'node:stream';
 import type { Semaphore } from '../base/semaphore.ts';
 
 /** Why an upload ended without its bytes. */
-export type UploadFault = 'too-long' | 'other-size' | 'other-digest' | 'too-slow' | 'broken-off';
+export type UploadErrorReason = 'too-long' | 'other-size' | 'other-digest' | 'too-slow' | 'broken-off';
 
 export class UploadError extends Error {
   override name = 'UploadError';
-  readonly fault: UploadFault;
+  readonly reason: UploadErrorReason;
 
-  constructor(fault: UploadFault) {
-    super(`the upload ended: ${fault}`);
-    this.fault = fault;
+  constructor(reason: UploadErrorReason) {
+    super(`the upload ended: ${reason}`);
+    this.reason = reason;
   }
 }
 

@@ -6,8 +6,8 @@
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { COLUMNS, FILE_COLUMNS, type SubmissionRow, withFiles } from './store.ts';
-import type { Submission, SubmissionFile } from './submission.ts';
+import { BATCH_COLUMNS, type BatchRow, withFiles } from './store.ts';
+import type { BatchFile, UploadBatch } from './upload-batch.ts';
 
 export interface Registration {
   /** For a submission that is made now. */
@@ -29,11 +29,11 @@ export interface Registration {
   fits: boolean;
   /** A key of a submission that was used before this no longer counts, once its message is settled. */
   keysFromMs: number;
-  files: SubmissionFile[];
+  files: BatchFile[];
 }
 
 export type Registered =
-  | { outcome: 'made' | 'same'; submission: Submission }
+  | { outcome: 'made' | 'same'; submission: UploadBatch }
   /** The key stands for another manifest. */
   | { outcome: 'other-manifest' }
   | { outcome: 'does-not-fit' }
@@ -50,12 +50,12 @@ export const registerOperation = operation(
   'write',
   async (tx, registration: Registration): Promise<Registered> => {
     for (let look = 0; look < LOOKS; look += 1) {
-      const known = await knownSubmission(tx, registration);
+      const known = await knownBatch(tx, registration);
       if (known !== undefined) return known;
       if (!registration.fits) return { outcome: 'does-not-fit' };
       const full = await withoutRoom(tx, registration, registration.countedBytes);
       if (full !== undefined) return full;
-      if (await insertSubmission(tx, registration)) return made(tx, registration);
+      if (await insertBatch(tx, registration)) return made(tx, registration);
     }
     throw new Error('a submission was neither there nor could it be made');
   },
@@ -68,13 +68,13 @@ async function made(tx: Transaction, registration: Registration): Promise<Regist
   return { outcome: 'made', submission };
 }
 
-type KnownRow = SubmissionRow & { counted_bytes: number; has_files: number };
+type KnownRow = BatchRow & { countedBytes: number; hasFiles: number };
 
-async function knownSubmission(tx: Transaction, registration: Registration): Promise<Registered | undefined> {
+async function knownBatch(tx: Transaction, registration: Registration): Promise<Registered | undefined> {
   const { accountId, mode, idempotencyKey, manifestHash, nowMs, expiresAtMs } = registration;
   if (idempotencyKey === null) return undefined;
   const row = await tx.get<KnownRow>(
-    `SELECT ${COLUMNS}, counted_bytes, has_files FROM attachment_submission
+    `SELECT ${BATCH_COLUMNS}, counted_bytes AS "countedBytes", has_files AS "hasFiles" FROM attachment_submission
      WHERE account_id = ? AND mode = ? AND idempotency_key = ?`,
     accountId,
     mode,
@@ -85,22 +85,22 @@ async function knownSubmission(tx: Transaction, registration: Registration): Pro
     await tx.run('UPDATE attachment_submission SET idempotency_key = NULL WHERE id = ?', row.id);
     return undefined;
   }
-  if (Buffer.compare(row.manifest_hash, manifestHash) !== 0) return { outcome: 'other-manifest' };
-  if (row.used_at === null && row.expires_at <= nowMs) {
+  if (Buffer.compare(row.manifestHash, manifestHash) !== 0) return { outcome: 'other-manifest' };
+  if (row.usedAt === null && row.expiresAt <= nowMs) {
     // One that has stopped counting begins to count again.
-    const full = row.has_files === 1 ? undefined : await withoutRoom(tx, registration, row.counted_bytes);
+    const full = row.hasFiles === 1 ? undefined : await withoutRoom(tx, registration, row.countedBytes);
     if (full !== undefined) return full;
     const renewed = await tx.run('UPDATE attachment_submission SET expires_at = ? WHERE id = ?', expiresAtMs, row.id);
     // The housekeeping of another node removed it in this moment.
     if (renewed === 0) return undefined;
-    row.expires_at = expiresAtMs;
+    row.expiresAt = expiresAtMs;
   }
   return { outcome: 'same', submission: await withFiles(tx, row) };
 }
 
 /** A key is kept for its time, and never dropped before the message it led to is settled. */
-async function isKeySpent(tx: Transaction, row: SubmissionRow, keysFromMs: number): Promise<boolean> {
-  if (row.used_at === null || row.used_at > keysFromMs) return false;
+async function isKeySpent(tx: Transaction, row: BatchRow, keysFromMs: number): Promise<boolean> {
+  if (row.usedAt === null || row.usedAt > keysFromMs) return false;
   const unfinished = await tx.get(
     `SELECT 1 AS found FROM attachment_use u JOIN message m ON m.email_seq = u.email_seq
      WHERE u.submission_id = ? AND m.status IN ('scheduled', 'queued', 'sending', 'delayed') LIMIT 1`,
@@ -155,7 +155,7 @@ async function tooMany(tx: Transaction, { accountId, nowMs }: Registration): Pro
   return capReached(tx, { accountId, cap: 'openSubmissions', count: [sql, accountId, nowMs, accountId, nowMs] });
 }
 
-async function insertSubmission(tx: Transaction, registration: Registration): Promise<boolean> {
+async function insertBatch(tx: Transaction, registration: Registration): Promise<boolean> {
   const inserted = await tx.run(
     `INSERT INTO attachment_submission
        (id, account_id, mode, idempotency_key, manifest_hash, expires_at, version, used_at, created_at, counted_bytes, has_files)
@@ -174,9 +174,11 @@ async function insertSubmission(tx: Transaction, registration: Registration): Pr
   return inserted === 1;
 }
 
-async function insertFile(tx: Transaction, submissionId: string, file: SubmissionFile): Promise<void> {
+async function insertFile(tx: Transaction, submissionId: string, file: BatchFile): Promise<void> {
   await tx.run(
-    `INSERT INTO attachment_file (submission_id, ${FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO attachment_file
+       (submission_id, number, name, content_type, size_bytes, sha256, direct, blob_key, blob_stamp)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     submissionId,
     file.number,
     file.name,

@@ -15,9 +15,15 @@ import { type EmailLimits, fitFailure, leastEmailBytes } from './fit.ts';
 import { manifestHash } from './manifest.ts';
 import { type Registration, registerOperation } from './register-store.ts';
 import { KEEP_UNSENT_MS } from './retention-store.ts';
-import { lookSteadily, type SubmissionKey } from './steady-look.ts';
-import type { ManifestItem, Submission, SubmissionFile } from './submission.ts';
+import { batchOperation } from './store.ts';
 import { requiredHeaders } from './upload.ts';
+import {
+  type BatchFile,
+  type BatchKey,
+  type ManifestItem,
+  readConsistently,
+  type UploadBatch,
+} from './upload-batch.ts';
 import type { UploadUrls } from './upload-url.ts';
 
 /** How long a key counts after the send it led to. */
@@ -110,7 +116,7 @@ function registrationOf(
   };
 }
 
-function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: number): SubmissionFile {
+function fileOf({ blobs }: RegisterDependencies, item: ManifestItem, number: number): BatchFile {
   const direct = blobs.presignPut !== undefined;
   return { ...item, number, direct, blobKey: direct ? blobs.newKey() : null, blobStamp: null };
 }
@@ -126,7 +132,7 @@ function tooManyUnsent(maximumBytes: number, roomInMs: number): ReturnType<typeo
 
 async function bodyOf(
   dependencies: RegisterDependencies,
-  submission: Submission,
+  submission: UploadBatch,
   maximumFinalMimeBytes: number,
 ): Promise<SubmissionBody> {
   return {
@@ -139,8 +145,8 @@ async function bodyOf(
 
 async function uploadOf(
   { blobs, urls, uploadTtlSeconds }: RegisterDependencies,
-  { id: submissionId, expiresAt }: Submission,
-  file: SubmissionFile,
+  { id: submissionId, expiresAt }: UploadBatch,
+  file: BatchFile,
 ): Promise<SubmissionBody['attachmentUploads'][number]> {
   const { number, sizeBytes, contentType } = file;
   const headers = requiredHeaders(file);
@@ -170,21 +176,24 @@ export interface SubmissionState {
 }
 
 /** What of a submission has arrived; SUBMISSION_NOT_FOUND also for one of another account or mode. */
-export async function submissionState(
+export async function batchState(
   { database, blobs }: Pick<RegisterDependencies, 'database' | 'blobs'>,
-  key: SubmissionKey,
+  key: BatchKey,
 ): Promise<Result<SubmissionState>> {
-  const seen = await lookSteadily(database, key, async (submission) => {
-    const arrived = await Promise.all(submission.files.map((file) => hasArrived(blobs, submission, file)));
-    return { submission, arrived, isComplete: !arrived.includes(false) };
-  });
-  if (seen === undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
-  const { submission, arrived } = seen;
+  const found = await readConsistently(
+    () => database.execute(batchOperation, key),
+    async (batch) => {
+      const arrived = await Promise.all(batch.files.map((file) => hasArrived(blobs, batch, file)));
+      return { batch, arrived, isFinal: !arrived.includes(false) };
+    },
+  );
+  if (found === undefined) return refuse(failure('SUBMISSION_NOT_FOUND'));
+  const { batch, arrived } = found;
   return ok({
-    attachmentSubmissionId: submission.id,
-    expiresAt: submission.expiresAt,
-    status: submission.usedAt === null ? 'open' : 'used',
-    files: submission.files.map(({ name, sizeBytes }, index) => ({
+    attachmentSubmissionId: batch.id,
+    expiresAt: batch.expiresAt,
+    status: batch.usedAt === null ? 'open' : 'used',
+    files: batch.files.map(({ name, sizeBytes }, index) => ({
       name,
       sizeBytes,
       status: arrived[index] === true ? 'uploaded' : 'waiting',
@@ -192,11 +201,7 @@ export async function submissionState(
   });
 }
 
-async function hasArrived(
-  blobs: Pick<Blobs, 'sizeOf'>,
-  { usedAt }: Submission,
-  file: SubmissionFile,
-): Promise<boolean> {
+async function hasArrived(blobs: Pick<Blobs, 'sizeOf'>, { usedAt }: UploadBatch, file: BatchFile): Promise<boolean> {
   if (usedAt !== null) return true;
   return file.blobKey !== null && (await blobs.sizeOf(file.blobKey)) === file.sizeBytes;
 }

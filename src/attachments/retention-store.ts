@@ -16,7 +16,7 @@ export interface OverdueBatch {
 }
 
 /** Open submissions that are overdue, in order of their ids. */
-export const overdueSubmissionsOperation = operation(
+export const overdueBatchesOperation = operation(
   'attachments.overdue',
   'read',
   async (tx, batch: OverdueBatch): Promise<string[]> => {
@@ -53,7 +53,7 @@ export const removeOverdueOperation = operation(
       if (overdue === 0) continue;
       removed.count += 1;
       removed.blobKeys.push(...(await blobKeysOf(tx, id)));
-      await removeSubmission(tx, id);
+      await removeBatch(tx, id);
     }
     return removed;
   },
@@ -88,7 +88,7 @@ export const removeUsedFilesOperation = operation(
       if (row.kept === 1) continue;
       const blobKeys = await blobKeysOf(tx, row.id);
       const isOver = row.used_at <= batch.rowsFromMs;
-      if (isOver) await removeSubmission(tx, row.id);
+      if (isOver) await removeBatch(tx, row.id);
       else if (blobKeys.length > 0)
         await tx.run('UPDATE attachment_file SET blob_key = NULL WHERE submission_id = ?', row.id);
       if (isOver || blobKeys.length > 0) removed.count += 1;
@@ -106,7 +106,7 @@ async function blobKeysOf(tx: Transaction, submissionId: string): Promise<string
   return rows.map((row) => row.blob_key);
 }
 
-async function removeSubmission(tx: Transaction, id: string): Promise<void> {
+async function removeBatch(tx: Transaction, id: string): Promise<void> {
   await tx.run('DELETE FROM attachment_use WHERE submission_id = ?', id);
   await tx.run('DELETE FROM attachment_file WHERE submission_id = ?', id);
   await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);

@@ -11,7 +11,7 @@ import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest 
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type InFlightKeys, readKey } from '../idempotency/idempotency.ts';
 import { manifestSchema, readManifest } from './manifest.ts';
-import { type RegisterDependencies, registerManifest, submissionState } from './register.ts';
+import { batchState, type RegisterDependencies, registerManifest } from './register.ts';
 import { createUpload, type UploadDependencies } from './upload.ts';
 import { UPLOAD_PATH } from './upload-url.ts';
 
@@ -75,7 +75,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       refusals: ['SUBMISSION_NOT_FOUND'],
       handle: async ({ caller, params }: RouteRequest<Caller, unknown, unknown>) => {
         const key = { accountId: caller.account.id, mode: caller.mode, id: params.submissionId ?? '' };
-        const state = await submissionState(options, key);
+        const state = await batchState(options, key);
         return state.ok ? { ok: true, body: state.value } : state;
       },
     }),

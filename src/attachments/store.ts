@@ -1,74 +1,37 @@
 /**
- * The rows of attachment submissions: reading them, switching a file to the bytes that have arrived, and marking a submission
- * as used in the transaction of the send. The files of an open submission change by uploads alone, those of a used one never
- * again.
+ * The rows of upload batches: reading them, switching a file to the bytes that have arrived, and marking a batch as used in the
+ * transaction of the send. The files of an open batch change by uploads alone, those of a used one never again.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import type { Submission, SubmissionFile } from './submission.ts';
+import type { BatchFile, BatchKey, UploadBatch } from './upload-batch.ts';
 
-export interface SubmissionRow {
-  id: string;
-  account_id: string;
-  mode: Mode;
-  idempotency_key: string | null;
-  manifest_hash: Uint8Array;
-  expires_at: number;
-  version: number;
-  used_at: number | null;
-}
+export type BatchRow = Omit<UploadBatch, 'files'> & { manifestHash: Uint8Array };
+type FileRow = Omit<BatchFile, 'direct'> & { direct: number };
 
-interface FileRow {
-  number: number;
-  name: string;
-  content_type: string;
-  size_bytes: number;
-  sha256: Uint8Array;
-  direct: number;
-  blob_key: string | null;
-  blob_stamp: string | null;
-}
+export const BATCH_COLUMNS = `id, account_id AS "accountId", mode, idempotency_key AS "idempotencyKey",
+  manifest_hash AS "manifestHash", expires_at AS "expiresAt", version, used_at AS "usedAt"`;
+const FILE_COLUMNS = `number, name, content_type AS "contentType", size_bytes AS "sizeBytes", sha256, direct,
+  blob_key AS "blobKey", blob_stamp AS "blobStamp"`;
 
-export const COLUMNS = 'id, account_id, mode, idempotency_key, manifest_hash, expires_at, version, used_at';
-export const FILE_COLUMNS = 'number, name, content_type, size_bytes, sha256, direct, blob_key, blob_stamp';
+const fileOf = (row: FileRow): BatchFile => ({ ...row, direct: row.direct === 1 });
 
-function fileOf(row: FileRow): SubmissionFile {
-  return {
-    number: row.number,
-    name: row.name,
-    contentType: row.content_type,
-    sizeBytes: row.size_bytes,
-    sha256: row.sha256,
-    direct: row.direct === 1,
-    blobKey: row.blob_key,
-    blobStamp: row.blob_stamp,
-  };
-}
-
-export async function withFiles(tx: Transaction, row: SubmissionRow): Promise<Submission> {
+export async function withFiles(tx: Transaction, row: BatchRow): Promise<UploadBatch> {
+  const { id, accountId, mode, idempotencyKey, expiresAt, version, usedAt } = row;
   const files = await tx.all<FileRow>(
     `SELECT ${FILE_COLUMNS} FROM attachment_file WHERE submission_id = ? ORDER BY number`,
-    row.id,
+    id,
   );
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    mode: row.mode,
-    idempotencyKey: row.idempotency_key,
-    expiresAt: row.expires_at,
-    version: row.version,
-    usedAt: row.used_at,
-    files: files.map(fileOf),
-  };
+  return { id, accountId, mode, idempotencyKey, expiresAt, version, usedAt, files: files.map(fileOf) };
 }
 
 /** With its files; null when the account has none of this id in this mode. */
-export const submissionOperation = operation(
+export const batchOperation = operation(
   'attachments.submission',
   'read',
-  async (tx, key: { accountId: string; mode: Mode; id: string }): Promise<Submission | null> => {
-    const row = await tx.get<SubmissionRow>(
-      `SELECT ${COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
+  async (tx, key: BatchKey): Promise<UploadBatch | null> => {
+    const row = await tx.get<BatchRow>(
+      `SELECT ${BATCH_COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
       key.id,
       key.accountId,
       key.mode,
@@ -83,7 +46,7 @@ export interface UploadTarget {
   expiresAt: number;
   usedAt: number | null;
   isSuspended: boolean;
-  file: SubmissionFile;
+  file: BatchFile;
 }
 
 /** The file that a token names, whosever it is: the token is what gives the right. */
@@ -91,9 +54,9 @@ export const uploadTargetOperation = operation(
   'attachments.uploadTarget',
   'read',
   async (tx, key: { submissionId: string; number: number }): Promise<UploadTarget | null> => {
-    const row = await tx.get<SubmissionRow & { is_suspended: number }>(
-      `SELECT ${COLUMNS}, CASE WHEN EXISTS
-         (SELECT 1 FROM account a WHERE a.id = account_id AND a.status = 'suspended') THEN 1 ELSE 0 END AS is_suspended
+    const row = await tx.get<Omit<UploadTarget, 'file' | 'isSuspended'> & { suspended: number }>(
+      `SELECT account_id AS "accountId", expires_at AS "expiresAt", used_at AS "usedAt", CASE WHEN EXISTS
+         (SELECT 1 FROM account a WHERE a.id = account_id AND a.status = 'suspended') THEN 1 ELSE 0 END AS suspended
        FROM attachment_submission WHERE id = ?`,
       key.submissionId,
     );
@@ -103,14 +66,8 @@ export const uploadTargetOperation = operation(
       key.number,
     );
     if (row === undefined || file === undefined) return null;
-    const isSuspended = row.is_suspended === 1;
-    return {
-      accountId: row.account_id,
-      expiresAt: row.expires_at,
-      usedAt: row.used_at,
-      isSuspended,
-      file: fileOf(file),
-    };
+    const { accountId, expiresAt, usedAt } = row;
+    return { accountId, expiresAt, usedAt, isSuspended: row.suspended === 1, file: fileOf(file) };
   },
 );
 
@@ -169,7 +126,7 @@ export const confirmFileOperation = operation(
 );
 
 /** The submission as a send has found it complete. */
-export interface SubmissionUse {
+export interface BatchUse {
   submissionId: string;
   accountId: string;
   mode: Mode;
@@ -182,7 +139,7 @@ export interface SubmissionUse {
  * Marks an open submission as used, inside the transaction that accepts its email; `bindFiles` follows. False when it was
  * used, changed or removed since it was looked at: nothing may be accepted then.
  */
-export async function takeSubmission(tx: Transaction, use: SubmissionUse): Promise<boolean> {
+export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boolean> {
   const taken = await tx.run(
     `UPDATE attachment_submission SET used_at = ?
      WHERE id = ? AND account_id = ? AND mode = ? AND version = ? AND used_at IS NULL`,
@@ -195,8 +152,8 @@ export async function takeSubmission(tx: Transaction, use: SubmissionUse): Promi
   return taken === 1;
 }
 
-/** Undoes `takeSubmission` in the same transaction, when nothing was accepted after all. */
-export async function giveBackSubmission(tx: Transaction, use: SubmissionUse): Promise<void> {
+/** Undoes `markBatchUsed` in the same transaction, when nothing was accepted after all. */
+export async function unmarkBatchUsed(tx: Transaction, use: BatchUse): Promise<void> {
   await tx.run('UPDATE attachment_submission SET used_at = NULL WHERE id = ?', use.submissionId);
 }
 

@@ -11,9 +11,9 @@ import { ok, type Result, refuse } from '../base/result.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type LeastRate, receive, UPLOAD_RATE, UploadError, type UploadFault, UploadReader } from './receive.ts';
+import { type LeastRate, receive, UPLOAD_RATE, UploadError, type UploadErrorReason, UploadReader } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
-import type { SubmissionFile } from './submission.ts';
+import type { BatchFile } from './upload-batch.ts';
 import { createUploadLimiter, type UploadLimits } from './upload-limiter.ts';
 import type { UploadUrls } from './upload-url.ts';
 
@@ -52,7 +52,7 @@ export interface UploadRefusal {
 export type Upload = (request: UploadRequest) => Promise<{ ok: true } | UploadRefusal>;
 
 /** The headers that an upload has to carry, exactly as they are given out. */
-export function requiredHeaders(file: Pick<SubmissionFile, 'contentType'>): Record<string, string> {
+export function requiredHeaders(file: Pick<BatchFile, 'contentType'>): Record<string, string> {
   return { 'Content-Type': file.contentType };
 }
 
@@ -73,7 +73,7 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     try {
       blobKey = await blobs.putStream(receive(reader, { sizeBytes, sha256, writers }), { sizeBytes, sha256 });
     } catch (error) {
-      if (error instanceof UploadError) return refusalOf(error.fault, file);
+      if (error instanceof UploadError) return refusalOf(error.reason, file);
       throw error;
     } finally {
       reader.close();
@@ -93,7 +93,7 @@ export function createUpload(dependencies: UploadDependencies): Upload {
 interface CheckedRequest {
   accountId: string;
   submissionId: string;
-  file: SubmissionFile;
+  file: BatchFile;
 }
 
 /** Everything but the body. */
@@ -113,14 +113,14 @@ async function checkRequest(dependencies: UploadDependencies, request: UploadReq
   if (target.isSuspended) return refuse(failure('ACCOUNT_SUSPENDED'));
   if (target.usedAt !== null) return refuse(notOpen('was sent before'));
   if (target.expiresAt <= nowMs) return refuse(expired());
-  const fault = headerFault(request, file);
-  if (fault !== undefined) return refuse(fault);
+  const wrongHeaders = headerFailure(request, file);
+  if (wrongHeaders !== undefined) return refuse(wrongHeaders);
   if (request.announcedBytes !== undefined && request.announcedBytes !== sizeBytes)
     return refuse(mismatch(file, `Content-Length says ${request.announcedBytes} bytes`));
   return ok({ accountId, submissionId, file });
 }
 
-function headerFault(request: UploadRequest, file: SubmissionFile): Failure | undefined {
+function headerFailure(request: UploadRequest, file: BatchFile): Failure | undefined {
   const details = [];
   for (const [name, value] of Object.entries(requiredHeaders(file))) {
     const given = request.headerValues(name);
@@ -147,15 +147,15 @@ function notOpen(what: string): Failure {
   });
 }
 
-function mismatch(file: SubmissionFile, found: string): Failure {
+function mismatch(file: BatchFile, found: string): Failure {
   return failure('UPLOAD_MISMATCH', {
     message: `${found}; the manifest says ${file.sizeBytes} bytes. Nothing was kept, upload the file again.`,
     details: [{ field: `attachments[${file.number}].sizeBytes`, message: `is ${file.sizeBytes}` }],
   });
 }
 
-function refusalOf(fault: UploadFault, file: SubmissionFile): UploadRefusal {
-  switch (fault) {
+function refusalOf(reason: UploadErrorReason, file: BatchFile): UploadRefusal {
+  switch (reason) {
     case 'too-long':
       return refuse(mismatch(file, 'The body has more bytes than announced'));
     case 'other-size':

@@ -5,7 +5,7 @@
  */
 import {
   KEEP_UNSENT_MS,
-  overdueSubmissionsOperation,
+  overdueBatchesOperation,
   removeOverdueOperation,
   removeUsedFilesOperation,
 } from '../attachments/attachments.ts';
@@ -41,7 +41,7 @@ export function keepUploads(options: UploadKeepingOptions): UploadKeeping {
       const seen = new Map<string, number>();
       let removed = 0;
       for (let afterId = ''; !stopping(); ) {
-        const ids = await database.execute(overdueSubmissionsOperation, { expiredBeforeMs, afterId, limit: BATCH });
+        const ids = await database.execute(overdueBatchesOperation, { expiredBeforeMs, afterId, limit: BATCH });
         const now = performance.now();
         const twice: string[] = [];
         for (const id of ids) {

@@ -4,7 +4,7 @@
  *
  *   blob (large content) → transaction with lease → hand-over
  */
-import type { SubmissionUse } from '../attachments/attachments.ts';
+import type { BatchUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
@@ -104,7 +104,7 @@ export interface Intake {
   expiresAfterSeconds: number;
   idempotency: Pick<IdempotencyRecord, 'endpoint' | 'key' | 'bodyHash' | 'status'> | null;
   /** The submission whose files the email is made of; used up together with the acceptance. */
-  submission?: Omit<SubmissionUse, 'accountId' | 'mode' | 'nowMs'>;
+  submission?: Omit<BatchUse, 'accountId' | 'mode' | 'nowMs'>;
 }
 
 /** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */

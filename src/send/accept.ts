@@ -97,7 +97,7 @@ export function createSend(dependencies: SendDependencies): Send {
     const uploaded = await uploadedFiles(dependencies, mail, sender, request.idempotency?.key);
     if (!uploaded.ok) return uploaded;
     const { isHttps } = dependencies.unsubscribeLinks;
-    const seen = { ...made, files: uploaded.value?.files, isHttps };
+    const seen = { ...made, files: uploaded.value, isHttps };
     return ok({ status: 200, json: JSON.stringify(await dryRun(database, mail, sender, seen)), replayed: false });
   };
 

@@ -3,13 +3,13 @@
  * together, or neither is. Whoever uploads to or sends the same submission at this moment changes the same row, so that one
  * of them finds it changed.
  */
-import { bindFiles, giveBackSubmission, type SubmissionUse, takeSubmission } from '../attachments/attachments.ts';
+import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
 import { type Acceptance, type AcceptanceResult, acceptOperation } from '../messages/messages.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 
 export interface LargeAcceptance {
   acceptance: Acceptance;
-  use: SubmissionUse;
+  use: BatchUse;
 }
 
 export interface LargeAcceptanceResult extends AcceptanceResult {
@@ -23,10 +23,10 @@ export const acceptLargeOperation = operation(
   'send.acceptLarge',
   'write',
   async (tx, { acceptance, use }: LargeAcceptance): Promise<LargeAcceptanceResult> => {
-    if (!(await takeSubmission(tx, use))) return { ...NOTHING, isSubmissionLost: true };
+    if (!(await markBatchUsed(tx, use))) return { ...NOTHING, isSubmissionLost: true };
     const result = await acceptOperation.run(tx, acceptance);
     if (result.stored) await bindFiles(tx, use.submissionId, await emailSeqOf(tx, acceptance));
-    else await giveBackSubmission(tx, use);
+    else await unmarkBatchUsed(tx, use);
     return { ...result, isSubmissionLost: false };
   },
 );

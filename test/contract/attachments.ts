@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { type Registration, registerOperation } from '../../src/attachments/register-store.ts';
 import {
-  overdueSubmissionsOperation,
+  overdueBatchesOperation,
   removeOverdueOperation,
   removeUsedFilesOperation,
   uploadedBlobsOperation,
 } from '../../src/attachments/retention-store.ts';
 import {
+  batchOperation,
   confirmFileOperation,
   finishUploadOperation,
-  submissionOperation,
   uploadTargetOperation,
 } from '../../src/attachments/store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
@@ -72,9 +72,9 @@ export const registering: Scenario = async (stage) => {
   const anew = { ...large, idempotencyKey: 'never seen' };
   assert.equal((await stage.act(registerOperation, anew)).outcome, 'does-not-fit');
   const key = { accountId, mode: 'live', id: first.id } as const;
-  assert.equal((await stage.act(submissionOperation, key))?.files.length, 2);
-  assert.equal(await stage.act(submissionOperation, { ...key, mode: 'sandbox' }), null);
-  assert.equal(await stage.act(submissionOperation, { ...key, accountId: 'acc_other' }), null);
+  assert.equal((await stage.act(batchOperation, key))?.files.length, 2);
+  assert.equal(await stage.act(batchOperation, { ...key, mode: 'sandbox' }), null);
+  assert.equal(await stage.act(batchOperation, { ...key, accountId: 'acc_other' }), null);
 };
 
 export const unsentFiles: Scenario = async (stage) => {
@@ -191,7 +191,7 @@ export const sending: Scenario = async (stage) => {
   const other = { ...use, submissionId: second.id, version: 0 };
   const known = await stage.act(acceptLargeOperation, { acceptance: mail(), use: other });
   assert.deepEqual([known.isSubmissionLost, known.stored], [false, false]);
-  assert.equal((await stage.act(submissionOperation, { accountId, mode: 'live', id: second.id }))?.usedAt, null);
+  assert.equal((await stage.act(batchOperation, { accountId, mode: 'live', id: second.id }))?.usedAt, null);
 
   // The key counts as long as the message is on its way, whatever its age.
   const late = { ...made, id: stage.id('sub'), manifestHash: Buffer.from('other'), keysFromMs: stage.nowMs + DAY };
@@ -232,7 +232,7 @@ export const settling: Scenario = async (stage) => {
     mine.map((job) => settlement(stage, job)),
   );
   assert.deepEqual(settled.blobKeys, [`${made.id}/1`, `${accountId}/direct`]);
-  const left = await stage.act(submissionOperation, { accountId, mode: 'live', id: made.id });
+  const left = await stage.act(batchOperation, { accountId, mode: 'live', id: made.id });
   assert.deepEqual(
     left?.files.map((file) => file.blobKey),
     [null, null],
@@ -266,10 +266,10 @@ export const keeping: Scenario = async (stage) => {
 
   const expiredBeforeMs = stage.nowMs + HOUR;
   const page = { expiredBeforeMs, limit: 1_000 };
-  const overdue = await stage.act(overdueSubmissionsOperation, { ...page, afterId: '' });
+  const overdue = await stage.act(overdueBatchesOperation, { ...page, afterId: '' });
   assert.ok(overdue.includes(open.id) && !overdue.includes(kept.id));
-  assert.ok(!(await stage.act(overdueSubmissionsOperation, { ...page, afterId: open.id })).includes(open.id));
-  assert.deepEqual(await stage.act(overdueSubmissionsOperation, { ...page, expiredBeforeMs: 0, afterId: '' }), []);
+  assert.ok(!(await stage.act(overdueBatchesOperation, { ...page, afterId: open.id })).includes(open.id));
+  assert.deepEqual(await stage.act(overdueBatchesOperation, { ...page, expiredBeforeMs: 0, afterId: '' }), []);
   const ids = [open.id, kept.id, 'sub_x'];
   const early = await stage.act(removeOverdueOperation, { ids, expiredBeforeMs: expiredBeforeMs - 1 });
   assert.equal(early.count, 0);
@@ -280,11 +280,11 @@ export const keeping: Scenario = async (stage) => {
   const sweep = { rowsFromMs: stage.nowMs - 1, limit: 1_000, afterId: '' };
   assert.deepEqual(mine((await stage.act(removeUsedFilesOperation, sweep)).blobKeys), [`${unkept.id}/1`]);
   assert.deepEqual(mine((await stage.act(removeUsedFilesOperation, sweep)).blobKeys), []);
-  assert.equal((await stage.act(submissionOperation, { accountId, mode: 'live', id: unkept.id }))?.files.length, 2);
+  assert.equal((await stage.act(batchOperation, { accountId, mode: 'live', id: unkept.id }))?.files.length, 2);
   await stage.act(removeUsedFilesOperation, { ...sweep, rowsFromMs: stage.nowMs });
-  assert.equal(await stage.act(submissionOperation, { accountId, mode: 'live', id: unkept.id }), null);
+  assert.equal(await stage.act(batchOperation, { accountId, mode: 'live', id: unkept.id }), null);
   const beforeMs = stage.nowMs + 40 * DAY;
   const last = await stage.act(removeContentOperation, { beforeMs, beforeOf7DaysMs: beforeMs, limit: 10 });
   assert.equal(last.count, 0, 'the message is still to be sent, and so its files are');
-  assert.equal((await stage.act(submissionOperation, { accountId, mode: 'live', id: kept.id }))?.files.length, 2);
+  assert.equal((await stage.act(batchOperation, { accountId, mode: 'live', id: kept.id }))?.files.length, 2);
 };

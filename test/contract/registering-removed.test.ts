@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { type Registered, type Registration, registerOperation } from '../../src/attachments/register-store.ts';
 import { removeOverdueOperation } from '../../src/attachments/retention-store.ts';
-import { submissionOperation } from '../../src/attachments/store.ts';
+import { batchOperation } from '../../src/attachments/store.ts';
 import { newId } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Transaction } from '../../src/storage/operation.ts';
@@ -67,7 +67,7 @@ test('what another node removes between the look and the new expiry is made anew
   assert.ok('submission' in registered && registered.outcome === 'made', registered.outcome);
   assert.equal(registered.submission.id, late.id);
   const place = { accountId: 'acc_1', mode: 'live' } as const;
-  const there = await temp.database.execute(submissionOperation, { ...place, id: registered.submission.id });
+  const there = await temp.database.execute(batchOperation, { ...place, id: registered.submission.id });
   assert.equal(there?.files.length, 1);
-  assert.equal(await temp.database.execute(submissionOperation, { ...place, id: first.id }), null);
+  assert.equal(await temp.database.execute(batchOperation, { ...place, id: first.id }), null);
 });

@@ -1,4 +1,4 @@
-/** A file whose upload is repeated while somebody looks whether it is there is there. */
+/** A file whose upload is repeated while the batch is read. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { Answer, JsonObject } from '../../test/kit/api.ts';
