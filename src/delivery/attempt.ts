@@ -21,6 +21,7 @@ import {
   signPrepared,
 } from '../mail/compose/dkim-sign.ts';
 import { formatDate } from '../mail/compose/header.ts';
+import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { type BodyHashes, openLarge, prepareLargeDkim, type StreamedContent } from './large.ts';
@@ -96,28 +97,21 @@ async function loadContent(
   }
 }
 
-/** How many Received fields the header has, counted up to one beyond the limit. */
+/** How many Received fields the header has. */
 export function countReceived(content: Buffer): number {
-  const end = content.indexOf('\r\n\r\n');
-  const header = `\r\n${content.toString('latin1', 0, end === -1 ? content.length : end)}`;
-  let count = 0;
-  for (const _ of header.matchAll(/\r\nreceived[ \t]*:/gi)) {
-    count += 1;
-    if (count > MAX_RECEIVED) break;
-  }
-  return count;
+  const header = content.toString('latin1', 0, endOfHeader(content).headerEnd);
+  return headerFields(header).filter(({ name }) => name === 'received').length;
 }
 
 /** Hashes a large body in slices, so that 40 MB do not hold up the event loop. */
 async function prepareInSlices(content: Buffer): Promise<PreparedDkim> {
-  const end = content.indexOf('\r\n\r\n');
-  if (end === -1) return prepareDkim(content);
+  const { headerEnd, bodyStart } = endOfHeader(content);
   const body = new RelaxedBodyHash();
-  for (let from = end + 4; from < content.length; from += SLICE_BYTES) {
+  for (let from = bodyStart; from < content.length; from += SLICE_BYTES) {
     body.update(content.subarray(from, from + SLICE_BYTES));
     await nextTurn();
   }
-  return prepareDkimHeader(content.subarray(0, end + 2), body.digest());
+  return prepareDkimHeader(content.subarray(0, headerEnd), body.digest());
 }
 
 /**

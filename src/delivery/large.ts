@@ -11,6 +11,7 @@ import type { Log } from '../base/log.ts';
 import { RelaxedBodyHash } from '../mail/compose/dkim-body.ts';
 import { type PreparedDkim, prepareDkimHeader } from '../mail/compose/dkim-sign.ts';
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
+import { endOfHeader } from '../mail/mime/header-fields.ts';
 import {
   ContentFault,
   type DeliveryJob,
@@ -76,20 +77,19 @@ async function* readToSend(large: LargeJob, deps: LargeDeps): AsyncGenerator<Buf
 /** What the signatures cover, or why the content cannot be read. */
 export async function prepareLargeDkim(large: LargeJob, deps: LargeDeps): Promise<PreparedDkim | string> {
   const { job, content } = large;
-  const end = content.indexOf('\r\n\r\n');
-  if (end === -1) throw new Error('a composed message has no body');
+  const { headerEnd, bodyStart } = endOfHeader(content);
   // Numbers of removed emails may be given again; Message-IDs are not.
   const key = `${job.emailSeq} ${job.headerMessageId}`;
   let bodyHash = deps.bodyHashes.get(key);
   try {
-    bodyHash ??= await hashBody(large, end + 4, deps);
+    bodyHash ??= await hashBody(large, bodyStart, deps);
   } catch (error) {
     return tell(large, error as Error, deps);
   }
   deps.bodyHashes.delete(key);
   deps.bodyHashes.set(key, bodyHash);
   if (deps.bodyHashes.size > MAX_BODY_HASHES) deps.bodyHashes.delete(deps.bodyHashes.keys().next().value!);
-  return prepareDkimHeader(content.subarray(0, end + 2), bodyHash);
+  return prepareDkimHeader(content.subarray(0, headerEnd), bodyHash);
 }
 
 /** A chunk costs the event loop a quarter of a millisecond, and between two chunks others have their turn. */

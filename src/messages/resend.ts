@@ -7,6 +7,7 @@ import { type Failure, failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { domainToAscii, sameAddressKey } from '../mail/address.ts';
+import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, type IdempotencyRecord } from './accept-store.ts';
@@ -128,11 +129,11 @@ async function emailOf(
 /** The content with another Message-ID of the same domain, or undefined when its header does not hold the one given. */
 function withNewMessageId(content: Uint8Array, old: string): { content: Buffer; messageId: string } | undefined {
   const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-  const end = bytes.indexOf('\r\n\r\n');
-  const field = /(?:^|\r\n)message-id:/i.exec(bytes.subarray(0, end === -1 ? bytes.length : end).toString('latin1'));
-  const at = field ? bytes.indexOf(old, field.index) : -1;
+  const header = bytes.toString('latin1', 0, endOfHeader(bytes).headerEnd);
+  const field = headerFields(header).find(({ name }) => name === 'message-id');
+  const at = field ? header.slice(0, field.end).indexOf(old, field.colon) : -1;
   const domain = /@([^@>]+)>$/.exec(old)?.[1];
-  if (at === -1 || (end !== -1 && at > end) || domain === undefined) return undefined;
+  if (at === -1 || domain === undefined) return undefined;
   const messageId = `<${randomText(26)}@${domain}>`;
   const rest = bytes.subarray(at + Buffer.byteLength(old));
   return { content: Buffer.concat([bytes.subarray(0, at), Buffer.from(messageId), rest]), messageId };

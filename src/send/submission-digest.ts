@@ -1,11 +1,12 @@
 /**
  * What an Idempotency-Key of submitted mail stands for. A client that repeats a submission often composes the mail anew: date,
  * Message-ID and the boundaries of its parts are other ones then. The digest leaves these out and compares all else: two mails with
- * one digest say the same. Streams, and holds at most the line that a chunk ends in.
+ * one digest say the same. Streams, and holds at most the header, or the line that a chunk ends in.
  */
 import { createHash } from 'node:crypto';
+import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 
-const VOLATILE = /^(?:date|message-id|received):/i;
+const VOLATILE = new Set(['date', 'message-id', 'received']);
 const CRLF = Buffer.from('\r\n');
 /** Of `boundary`, as mailers write it. */
 const NEEDLES = ['oundary', 'OUNDARY'].map((text) => Buffer.from(text));
@@ -25,13 +26,6 @@ export function createSubmissionDigest(): SubmissionDigest {
   const boundaries = new Set<string>();
   let held: Buffer = Buffer.alloc(0);
   let inHeader = true;
-  let isVolatile = false;
-
-  const judgeField = (line: string): void => {
-    if (line === '\r\n') inHeader = false;
-    // A folded line belongs to the field above it.
-    if (!/^[ \t]/.test(line)) isVolatile = inHeader && VOLATILE.test(line);
-  };
 
   /** Whether the line separates parts (RFC 2046 §5.1.1). */
   const isDelimiter = (line: string): boolean => {
@@ -53,10 +47,8 @@ export function createSubmissionDigest(): SubmissionDigest {
     let run = 0;
     for (let at = 0; at < lines.length; ) {
       const end = lines.indexOf(CRLF, at) + CRLF.length;
-      if (inHeader) judgeField(lines.toString('latin1', at, end));
       let other: string | undefined;
-      if (isVolatile) other = '';
-      else if (lines[at] === DASH && lines[at + 1] === DASH) {
+      if (lines[at] === DASH && lines[at + 1] === DASH) {
         if (isDelimiter(lines.toString('latin1', at, end))) other = '--\r\n';
       } else if (declaredAt.some((found) => found !== -1 && found < end)) {
         other = declare(lines.toString('latin1', at, end));
@@ -75,16 +67,27 @@ export function createSubmissionDigest(): SubmissionDigest {
     hash.update(lines.subarray(run));
   };
 
+  const takeHeader = (header: Buffer): void => {
+    for (const field of headerFields(header.toString('latin1'))) {
+      if (!VOLATILE.has(field.name)) take(header.subarray(field.start, field.end));
+    }
+  };
+
   return {
     update: (chunk) => {
-      const all = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      const last = all.lastIndexOf(CRLF);
-      if (last === -1) {
-        held = all;
-        return;
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+      if (inHeader) {
+        const { headerEnd, bodyStart } = endOfHeader(held);
+        // The empty line has not come.
+        if (headerEnd === bodyStart) return;
+        takeHeader(held.subarray(0, headerEnd));
+        held = held.subarray(headerEnd);
+        inHeader = false;
       }
-      take(all.subarray(0, last + CRLF.length));
-      held = Buffer.from(all.subarray(last + CRLF.length));
+      const end = held.lastIndexOf(CRLF) + CRLF.length;
+      if (end < CRLF.length) return;
+      take(held.subarray(0, end));
+      held = Buffer.from(held.subarray(end));
     },
     digest: () => {
       if (held.length > 0) hash.update(held);

@@ -5,6 +5,7 @@
  */
 import { createPublicKey, generateKeyPair, hash, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
+import { endOfHeader, headerFields } from '../mime/header-fields.ts';
 import { RelaxedBodyHash } from './dkim-body.ts';
 
 export interface DkimKey {
@@ -69,21 +70,13 @@ const signInThreadPool = promisify(sign) as (algorithm: string, data: Uint8Array
 /** Canonical fields by lower-case name, in their order of occurrence (RFC 6376 §3.4.2). */
 function canonicalFields(header: string): Map<string, string[]> {
   const fields = new Map<string, string[]>();
-  for (let start = 0; start < header.length; ) {
-    let end = header.indexOf('\r\n', start);
-    while (end >= 0 && (header[end + 2] === ' ' || header[end + 2] === '\t')) end = header.indexOf('\r\n', end + 2);
-    if (end < 0) end = header.length;
-    const colon = header.indexOf(':', start);
-    if (colon > start && colon < end) {
-      const name = header.slice(start, colon).trimEnd().toLowerCase();
-      if (SIGNED.has(name)) {
-        const line = `${name}:${canonicalValue(header.slice(colon + 1, end))}\r\n`;
-        const same = fields.get(name);
-        if (same === undefined) fields.set(name, [line]);
-        else same.push(line);
-      }
-    }
-    start = end + 2;
+  for (const { name, colon, end } of headerFields(header)) {
+    if (!SIGNED.has(name)) continue;
+    const isWhole = header.charCodeAt(end - 1) === 10;
+    const line = `${name}:${canonicalValue(header.slice(colon + 1, isWhole ? end - 2 : end))}\r\n`;
+    const same = fields.get(name);
+    if (same === undefined) fields.set(name, [line]);
+    else same.push(line);
   }
   return fields;
 }
@@ -113,23 +106,17 @@ export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDki
   return { signedFields: [...names, ...OVERSIGNED].join(':'), canonicalHeader, bodyHash };
 }
 
-function endOfHeader(message: Buffer): number {
-  if (message[0] === 13 && message[1] === 10) return 0;
-  const empty = message.indexOf('\r\n\r\n', 0, 'latin1');
-  return empty < 0 ? -1 : empty + 2;
-}
-
 /**
  * Reads a message (CRLF line ends; one buffer, or several whose first holds the whole header) once for all its signatures.
  */
 export function prepareDkim(content: Buffer | readonly Buffer[]): PreparedDkim {
   const [first, ...rest] = Buffer.isBuffer(content) ? [content] : content;
   if (first === undefined) throw new TypeError('a message has at least one buffer');
-  const end = endOfHeader(first);
+  const { headerEnd, bodyStart } = endOfHeader(first);
   const body = new RelaxedBodyHash();
-  if (end >= 0) body.update(first.subarray(end + 2));
+  body.update(first.subarray(bodyStart));
   for (const chunk of rest) body.update(chunk);
-  return prepareDkimHeader(end < 0 ? first : first.subarray(0, end), body.digest());
+  return prepareDkimHeader(first.subarray(0, headerEnd), body.digest());
 }
 
 /** Folds the field at the spaces between its tags, and h= at its colons. */

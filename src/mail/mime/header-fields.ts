@@ -1,7 +1,8 @@
 /**
- * A header block as its fields, by their places in the text: nothing is copied, so that what is kept stays as it is. The text is
- * the block read as Latin-1, one character a byte, with CRLF line ends and without the empty line. Lines that are no
- * field are answered too, for the reader to refuse or to leave alone.
+ * The one reader of header blocks: where the header of a message ends, and its fields by their places in the text. Nothing is copied,
+ * so that what is kept or signed stays as it is. The text is the block read as Latin-1, one character a byte, with CRLF
+ * line ends; an empty line behind it does not matter. Lines that are no field are answered too, for the reader to refuse
+ * or to leave alone. White space before the colon is read as receivers do, as no part of the name (RFC 5322 §4.5.8).
  */
 
 export interface HeaderField {
@@ -17,30 +18,44 @@ export interface HeaderField {
 /** Visible ASCII without the colon (RFC 5322 §3.6.8). */
 const NAME = /^[!-9;-~]+$/;
 
-function isFolded(text: string, at: number): boolean {
-  const next = text.charCodeAt(at);
-  return next === 0x20 || next === 9;
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 9;
+}
+
+/** Behind the last field, and behind the empty line; both the length of the content when there is no such line. */
+export function endOfHeader(content: Buffer): { headerEnd: number; bodyStart: number } {
+  if (content[0] === 13 && content[1] === 10) return { headerEnd: 0, bodyStart: 2 };
+  const empty = content.indexOf('\r\n\r\n', 0, 'latin1');
+  if (empty < 0) return { headerEnd: content.length, bodyStart: content.length };
+  return { headerEnd: empty + 2, bodyStart: empty + 4 };
 }
 
 /** The fields in their order; stops behind `atMost` of them. */
 export function headerFields(text: string, atMost: number = Number.POSITIVE_INFINITY): HeaderField[] {
   const fields: HeaderField[] = [];
   for (let start = 0; start < text.length && fields.length < atMost; ) {
-    const lineEnd = text.indexOf('\r\n', start);
-    let end = lineEnd < 0 ? text.length : lineEnd + 2;
-    const firstEnd = end;
-    while (end < text.length && isFolded(text, end)) {
-      const next = text.indexOf('\r\n', end);
-      end = next < 0 ? text.length : next + 2;
-    }
-    const line = text.slice(start, firstEnd);
+    let end = behindLine(text, start);
+    const line = text.slice(start, end);
+    while (end < text.length && isSpace(text.charCodeAt(end))) end = behindLine(text, end);
     const colon = line.indexOf(':');
-    const name = colon > 0 ? line.slice(0, colon) : '';
-    const isField = name !== '' && NAME.test(name);
-    fields.push({ name: isField ? name.toLowerCase() : '', start, colon: isField ? start + colon : -1, end });
+    let nameEnd = colon;
+    while (nameEnd > 0 && isSpace(line.charCodeAt(nameEnd - 1))) nameEnd -= 1;
+    const name = line.slice(0, Math.max(0, nameEnd));
+    if (NAME.test(name)) fields.push({ name: name.toLowerCase(), start, colon: start + colon, end });
+    else fields.push({ name: '', start, colon: -1, end });
     start = end;
   }
   return fields;
+}
+
+function behindLine(text: string, at: number): number {
+  const lineEnd = text.indexOf('\r\n', at);
+  return lineEnd < 0 ? text.length : lineEnd + 2;
+}
+
+/** The name as it is written. */
+export function writtenName(text: string, field: HeaderField): string {
+  return text.slice(field.start, field.start + field.name.length);
 }
 
 /** The value without its folds (RFC 5322 §2.2.3) and without the white space around it. */

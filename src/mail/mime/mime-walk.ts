@@ -36,12 +36,6 @@ export interface MimeLimits {
   nests?(type: string): boolean;
 }
 
-interface Open {
-  entity: Entity;
-  /** What the same boundary meant before. */
-  shadowed: number | undefined;
-}
-
 /** Beyond this a Content-Type is read no further; none that says something is as long. */
 const MAX_FIELD_LENGTH = 16_384;
 const DASH = 45;
@@ -55,30 +49,103 @@ function isMail(type: string): boolean {
   return type === 'message/rfc822';
 }
 
+/** The two fields of a header that say how its body is built, read line by line. */
+class StructureFields {
+  type: string | undefined;
+  encoding: string | undefined;
+  /** Which of them the last line belongs to. */
+  #field: 'type' | 'encoding' | undefined;
+
+  line(line: string): void {
+    const first = line.charCodeAt(0);
+    if (first === 0x20 || first === 9) {
+      if (this.#field !== undefined && this[this.#field]!.length < MAX_FIELD_LENGTH) this[this.#field] += line;
+      return;
+    }
+    this.#field = undefined;
+    if ((first | 32) !== 99) return;
+    const colon = line.indexOf(':');
+    const name = line.slice(0, Math.max(0, colon)).trimEnd().toLowerCase();
+    if (name === 'content-type') this.#begin('type', line.slice(colon + 1));
+    else if (name === 'content-transfer-encoding') this.#begin('encoding', line.slice(colon + 1));
+  }
+
+  /** Of a field that is given twice the first counts. */
+  #begin(field: 'type' | 'encoding', value: string): void {
+    if (this[field] !== undefined) return;
+    this.#field = field;
+    this[field] = value;
+  }
+}
+
+/** The multiparts and messages that are open, from the outermost, and the boundaries that mean something. */
+class OpenEntities {
+  readonly #open: { entity: Entity; shadowed: number | undefined }[] = [];
+  /** Index by boundary. An inner one of the same name shadows the outer. */
+  readonly #levels = new Map<string, number>();
+
+  get depth(): number {
+    return this.#open.length;
+  }
+
+  hasBoundaries(): boolean {
+    return this.#levels.size > 0;
+  }
+
+  push(entity: Entity): void {
+    let shadowed: number | undefined;
+    if (entity.boundary !== undefined) {
+      shadowed = this.#levels.get(entity.boundary);
+      this.#levels.set(entity.boundary, this.#open.length);
+    }
+    this.#open.push({ entity, shadowed });
+  }
+
+  /** The level of the multipart that the line delimits; white space behind it is padding (RFC 2046 §5.1.1). */
+  delimited(line: string): { level: number; isClosing: boolean } | undefined {
+    let end = line.length;
+    while (end > 2 && (line.charCodeAt(end - 1) === 0x20 || line.charCodeAt(end - 1) === 9)) end -= 1;
+    const text = line.slice(2, end);
+    const opening = this.#levels.get(text);
+    if (opening !== undefined) return { level: opening, isClosing: false };
+    const closing = text.endsWith('--') ? this.#levels.get(text.slice(0, -2)) : undefined;
+    return closing === undefined ? undefined : { level: closing, isClosing: true };
+  }
+
+  entityAt(level: number): Entity {
+    return this.#open[level]!.entity;
+  }
+
+  /** Ends those from this level on; their bodies end here. */
+  endFrom(level: number, bodyEnd: number): void {
+    while (this.#open.length > level) {
+      const { entity, shadowed } = this.#open.pop()!;
+      entity.bodyEnd = Math.max(entity.bodyStart, bodyEnd);
+      if (entity.boundary === undefined) continue;
+      if (shadowed === undefined) this.#levels.delete(entity.boundary);
+      else this.#levels.set(entity.boundary, shadowed);
+    }
+  }
+}
+
 export class MimeWalk {
   readonly entities: Entity[] = [];
   fault: 'depth' | 'parts' | undefined;
   readonly #limits: MimeLimits;
-  readonly #nests: (type: string) => boolean;
-  readonly #open: Open[] = [];
-  /** Index in `#open` by boundary. */
-  readonly #levels = new Map<string, number>();
+  readonly #open = new OpenEntities();
   /** The entity whose header or leaf body is being read; none in preambles and epilogues. */
   #current: Entity | undefined;
-  #inHeader = false;
-  #field: 'type' | 'encoding' | undefined;
-  #type: string | undefined;
-  #encoding: string | undefined;
+  /** Of the header that is being read. */
+  #header: StructureFields | undefined;
 
   constructor(limits: MimeLimits) {
     this.#limits = limits;
-    this.#nests = limits.nests ?? isMail;
   }
 
   /** Whether the line from `at` in `text` has to be given to `line`. */
   wants(text: string, at: number): boolean {
-    if (this.#inHeader) return true;
-    return this.#levels.size > 0 && text.charCodeAt(at) === DASH && text.charCodeAt(at + 1) === DASH;
+    if (this.#header !== undefined) return true;
+    return this.#open.hasBoundaries() && text.charCodeAt(at) === DASH && text.charCodeAt(at + 1) === DASH;
   }
 
   /** Begins with a message whose header starts here. */
@@ -89,122 +156,64 @@ export class MimeWalk {
   /** Begins behind a header that was read already; the values are those of its fields. */
   beginBody(fields: { type: string | undefined; encoding: string | undefined }, bodyStart: number): void {
     this.#enter(undefined, 0);
-    this.#type = fields.type;
-    this.#encoding = fields.encoding;
-    this.#endHeader(bodyStart);
+    this.#endHeader(fields, bodyStart);
   }
 
   /** The next line, without its CRLF; `offset` is where it starts in the message, `next` where the one behind it does. */
   line(line: string, offset: number, next: number): void {
-    if (this.#levels.size > 0 && line.startsWith('--') && this.#delimiter(line, offset, next)) return;
-    if (!this.#inHeader) return;
-    if (line === '') this.#endHeader(next);
-    else this.#headerLine(line);
+    if (this.#open.hasBoundaries() && line.startsWith('--') && this.#delimiter(line, offset, next)) return;
+    if (this.#header === undefined) return;
+    if (line === '') this.#endHeader(this.#header, next);
+    else this.#header.line(line);
   }
 
   /** The message ends here. */
   end(offset: number): void {
     this.#closeCurrent(offset, offset);
-    while (this.#open.length > 0) this.#pop(offset);
+    this.#open.endFrom(0, offset);
   }
 
-  #enter(parent: Entity | undefined, offset: number): void {
+  #enter(parent: Entity | undefined, headerStart: number): void {
     if (this.entities.length > this.#limits.parts) this.fault = 'parts';
-    const inDigest = parent?.type === 'multipart/digest';
-    const type = inDigest ? 'message/rfc822' : 'text/plain';
-    const bodyStart = Number.POSITIVE_INFINITY;
-    this.#current = {
-      kind: 'leaf',
-      type,
-      typed: false,
-      encoding: '',
-      boundary: undefined,
-      parent,
-      headerStart: offset,
-      bodyStart,
-      bodyEnd: bodyStart,
-    };
+    const type = parent?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
+    const [bodyStart, bodyEnd] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    const fields = { kind: 'leaf', type, typed: false, encoding: '', boundary: undefined } as const;
+    this.#current = { ...fields, parent, headerStart, bodyStart, bodyEnd };
     this.entities.push(this.#current);
-    this.#inHeader = true;
-    this.#field = undefined;
-    this.#type = undefined;
-    this.#encoding = undefined;
+    this.#header = new StructureFields();
   }
 
-  #headerLine(line: string): void {
-    const first = line.charCodeAt(0);
-    if (first === 0x20 || first === 9) {
-      if (this.#field === 'type' && this.#type!.length < MAX_FIELD_LENGTH) this.#type += line;
-      else if (this.#field === 'encoding' && this.#encoding!.length < MAX_FIELD_LENGTH) this.#encoding += line;
-      return;
-    }
-    this.#field = undefined;
-    if ((first | 32) !== 99) return;
-    const colon = line.indexOf(':');
-    const name = line.slice(0, Math.max(0, colon)).trimEnd().toLowerCase();
-    if (name === 'content-type' && this.#type === undefined) {
-      this.#field = 'type';
-      this.#type = line.slice(colon + 1);
-    } else if (name === 'content-transfer-encoding' && this.#encoding === undefined) {
-      this.#field = 'encoding';
-      this.#encoding = line.slice(colon + 1);
-    }
-  }
-
-  #endHeader(bodyStart: number): void {
+  #endHeader(fields: { type: string | undefined; encoding: string | undefined }, bodyStart: number): void {
     const entity = this.#current!;
+    this.#header = undefined;
     entity.bodyStart = bodyStart;
-    entity.encoding = this.#encoding === undefined ? '' : parameterisedValue(this.#encoding).main;
-    this.#inHeader = false;
-    if (this.#type !== undefined) {
-      const { main, parameters } = parameterisedValue(this.#type);
+    if (fields.encoding !== undefined) entity.encoding = parameterisedValue(fields.encoding).main;
+    if (fields.type !== undefined) {
+      const { main, parameters } = parameterisedValue(fields.type);
       if (main !== '') entity.type = main;
       entity.typed = true;
       if (main.startsWith('multipart/')) entity.boundary = parameterValue(parameters, 'boundary') || undefined;
     }
+    const nests = this.#limits.nests ?? isMail;
     if (entity.boundary !== undefined) {
       entity.kind = 'multipart';
-      this.#push(entity);
       this.#current = undefined;
-    } else if (this.#nests(entity.type) && isIdentity(entity.encoding)) {
-      entity.kind = 'message';
-      this.#push(entity);
-      this.#enter(entity, bodyStart);
-    }
+    } else if (nests(entity.type) && isIdentity(entity.encoding)) entity.kind = 'message';
+    if (entity.kind === 'leaf') return;
+    this.#open.push(entity);
+    if (this.#open.depth > this.#limits.depth) this.fault = 'depth';
+    if (entity.kind === 'message') this.#enter(entity, bodyStart);
   }
 
-  #push(entity: Entity): void {
-    let shadowed: number | undefined;
-    if (entity.boundary !== undefined) {
-      shadowed = this.#levels.get(entity.boundary);
-      this.#levels.set(entity.boundary, this.#open.length);
-    }
-    this.#open.push({ entity, shadowed });
-    if (this.#open.length > this.#limits.depth) this.fault = 'depth';
-  }
-
-  #pop(bodyEnd: number): void {
-    const { entity, shadowed } = this.#open.pop()!;
-    entity.bodyEnd = Math.max(entity.bodyStart, bodyEnd);
-    if (entity.boundary === undefined) return;
-    if (shadowed === undefined) this.#levels.delete(entity.boundary);
-    else this.#levels.set(entity.boundary, shadowed);
-  }
-
-  /** Whether the line is a delimiter of an open multipart; white space behind it is padding (RFC 2046 §5.1.1). */
+  /** Whether the line is a delimiter of an open multipart. */
   #delimiter(line: string, offset: number, next: number): boolean {
-    let end = line.length;
-    while (end > 2 && (line.charCodeAt(end - 1) === 0x20 || line.charCodeAt(end - 1) === 9)) end -= 1;
-    const text = line.slice(2, end);
-    const level = this.#levels.get(text);
-    const closed = level === undefined && text.endsWith('--') ? this.#levels.get(text.slice(0, -2)) : undefined;
-    const found = level ?? closed;
+    const found = this.#open.delimited(line);
     if (found === undefined) return false;
+    const { level, isClosing } = found;
     this.#closeCurrent(offset, offset - 2);
-    while (this.#open.length > found + 1) this.#pop(offset - 2);
-    const { entity } = this.#open[found]!;
-    if (closed !== undefined) this.#pop(next);
-    else this.#enter(entity, next);
+    this.#open.endFrom(level + 1, offset - 2);
+    if (isClosing) this.#open.endFrom(level, next);
+    else this.#enter(this.#open.entityAt(level), next);
     return true;
   }
 
@@ -212,10 +221,10 @@ export class MimeWalk {
   #closeCurrent(offset: number, bodyEnd: number): void {
     const entity = this.#current;
     if (entity === undefined) return;
-    if (this.#inHeader) entity.bodyStart = offset;
+    if (this.#header !== undefined) entity.bodyStart = offset;
     entity.bodyEnd = Math.max(entity.bodyStart, bodyEnd);
     this.#current = undefined;
-    this.#inHeader = false;
+    this.#header = undefined;
   }
 }
 

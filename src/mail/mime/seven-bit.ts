@@ -11,7 +11,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { encodeBase64, isSevenBit } from '../compose/transfer-encoding.ts';
-import { fieldValue, headerFields } from './header-fields.ts';
+import { fieldValue, headerFields, writtenName } from './header-fields.ts';
 import { type Entity, isIdentity, walkThrough } from './mime-walk.ts';
 import { type ConvertedBody, convertBody } from './seven-bit-body.ts';
 import { downgradeField } from './seven-bit-header.ts';
@@ -70,7 +70,7 @@ function convertHeader(header: Buffer, changes: HeaderChanges): Buffer | Refusal
     } else if (!/[^\x00-\x7f]/.test(raw)) out += line;
     else if (field.colon < 0) out += line.replace(/[^\x00-\x7f]/g, '?');
     else {
-      const downgraded = downgradeField(block.slice(field.start, field.colon), fieldValue(block, field));
+      const downgraded = downgradeField(writtenName(block, field), fieldValue(block, field));
       if (!downgraded.ok) return refused('5.6.7', downgraded.text);
       out += downgraded.line;
     }

@@ -14,7 +14,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { type Address, domainToAscii } from '../address.ts';
 import { formatDate, newMessageId } from '../compose/header.ts';
 import { decodeWords, headerText } from './encoded-words.ts';
-import { fieldValue, type HeaderField, headerFields } from './header-fields.ts';
+import { fieldValue, type HeaderField, headerFields, writtenName } from './header-fields.ts';
 import { mailboxItems } from './mailbox-list.ts';
 import { readFrom } from './submitted-from.ts';
 import { isOrder, type OrderField, readOrders, type SubmittedOrders } from './submitted-orders.ts';
@@ -138,10 +138,10 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
   const found: Found = { single: new Map(), orders: [], removed: [], received: 0 };
   for (const field of fields) {
     const { name } = field;
-    if (name === '') return noField(text, field);
+    if (name === '' || field.start + name.length < field.colon) return noField(text, field);
     if (AT_MOST_ONE.has(name)) {
       if (found.single.has(name)) {
-        const shown = text.slice(field.start, field.colon);
+        const shown = writtenName(text, field);
         const fault = `the header has more than one ${shown} field (line ${lineNumber(text, field.start)}); send one`;
         return name === 'from' || name === 'sender' ? senderRefused(fault) : malformed(fault);
       }
@@ -151,7 +151,7 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
       found.removed.push(field);
     else if (isOrder(name)) {
       found.removed.push(field);
-      found.orders.push({ name: text.slice(field.start, field.colon), value: textOf(text, field) });
+      found.orders.push({ name: writtenName(text, field), value: textOf(text, field) });
     }
   }
   if (found.received > MAX_RECEIVED) {
@@ -164,7 +164,7 @@ function sortFields(text: string, fields: readonly HeaderField[], hostname: stri
 
 function notUtf8(header: Buffer, text: string): SubmissionRefusal {
   const field = headerFields(text).find((one) => !isUtf8(header.subarray(one.start, one.end)));
-  const name = field === undefined || field.colon < 0 ? 'the header' : quote(text.slice(field.start, field.colon));
+  const name = field === undefined || field.colon < 0 ? 'the header' : quote(writtenName(text, field));
   const place = field === undefined ? '' : ` (line ${lineNumber(text, field.start)})`;
   return malformed(`${name}${place} holds bytes that are not UTF-8; encode the text as of RFC 2047`);
 }
