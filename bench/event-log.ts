@@ -9,6 +9,7 @@ import path from 'node:path';
 import { createEventCursors } from '../src/events/cursor.ts';
 import { noteStretchOperation } from '../src/events/stretch-store.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
+import { runWithin } from '../src/storage/operation.ts';
 import { openSqlite } from '../src/storage/sqlite/connection.ts';
 import { median, onEnd, readArguments, row, shown, spread, table, WORK } from './lib.ts';
 import { type BenchService, startService } from './service.ts';
@@ -37,7 +38,7 @@ async function fillLog(folder: string, accountId: string, events: number): Promi
       'msg_' || printf('%021d', (i + 1) / 2), ${startMs} + i * 5,
       CASE WHEN i % 2 = 1 THEN '{}' ELSE '{"delivery":{"remoteHost":"mx.example.com","reply":"250 2.0.0 OK"}}' END FROM n`);
   connection.raw.exec('COMMIT');
-  for (let more = true; more; ) more = await noteStretchOperation.run(connection, { nowMs: Date.now() });
+  for (let more = true; more; ) more = await runWithin(connection, noteStretchOperation, { nowMs: Date.now() });
   connection.close();
   return startMs;
 }

@@ -6,62 +6,69 @@ import { newId } from '../src/base/ids.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { openSqlite } from '../src/storage/sqlite/connection.ts';
 import '../src/roles/operations.ts';
-import { acceptOperation } from '../src/messages/messages.ts';
+import { type Acceptance, acceptOperation } from '../src/send/acceptance.ts';
+
+const content = Buffer.from('From: bench@bench.example\r\nSubject: bench\r\n\r\nbench\r\n');
+
+function oneMail(accountId: string, index: number): Acceptance {
+  const nowMs = Date.now();
+  const domain = `d${Math.floor(index / 10)}.example`;
+  return {
+    accountId,
+    mode: 'live',
+    source: 'http',
+    nowMs,
+    clockOffsetMs: 0,
+    emails: [
+      {
+        headerFrom: 'bench@bench.example',
+        headerTo: '{"to":[],"cc":[]}',
+        envelopeFrom: 'bench@bench.example',
+        subject: 'bench',
+        headerMessageId: `<${newId('msg', nowMs)}@bench.example>`,
+        tags: '[]',
+        metadata: '{}',
+        options: '{"requireTls":false,"smtpUtf8":false,"eightBit":false,"expiresAfterSeconds":259200}',
+        templateId: null,
+        templateVersion: null,
+        sizeBytes: content.length,
+        content,
+        blobKey: null,
+        recipients: [
+          {
+            messageId: newId('msg', nowMs),
+            sendEventId: newId('evt', nowMs),
+            rejectEventId: newId('evt', nowMs),
+            email: `rcpt@${domain}`,
+            suppressionKey: `rcpt@${domain}`,
+            role: 'to',
+            lane: `${accountId}/${domain}`,
+            simulateSuppressed: false,
+          },
+        ],
+      },
+    ],
+    retain: '30d',
+    contentUntilMs: nowMs + 30 * 86_400_000,
+    sendAtMs: null,
+    expiresAtMs: nowMs + 259_200_000,
+    from: 'bench@bench.example',
+    idempotency: null,
+    leaseUntilMs: null,
+  };
+}
 
 /** Accepts `count` messages in one go for the account. */
 export function fillQueue(folder: string, accountId: string, count: number): Promise<void> {
   const connection = openSqlite(dataDirectory(folder).databaseFile, { readOnly: false });
-  const content = Buffer.from('From: bench@bench.example\r\nSubject: bench\r\n\r\nbench\r\n');
   const fill = async (): Promise<void> => {
     for (let done = 0; done < count; ) {
       connection.begin();
-      for (const stop = Math.min(count, done + 5_000); done < stop; done += 1) {
-        const nowMs = Date.now();
-        const domain = `d${Math.floor(done / 10)}.example`;
-        await acceptOperation.run(connection, {
-          accountId,
-          mode: 'live',
-          source: 'http',
-          nowMs,
-          emails: [
-            {
-              headerFrom: 'bench@bench.example',
-              headerTo: '{"to":[],"cc":[]}',
-              envelopeFrom: 'bench@bench.example',
-              subject: 'bench',
-              headerMessageId: `<${newId('msg', nowMs)}@bench.example>`,
-              tags: '[]',
-              metadata: '{}',
-              options: '{"requireTls":false,"smtpUtf8":false,"eightBit":false,"expiresAfterSeconds":259200}',
-              templateId: null,
-              templateVersion: null,
-              sizeBytes: content.length,
-              content,
-              blobKey: null,
-              recipients: [
-                {
-                  messageId: newId('msg', nowMs),
-                  sendEventId: newId('evt', nowMs),
-                  rejectEventId: newId('evt', nowMs),
-                  email: `rcpt@${domain}`,
-                  suppressionKey: `rcpt@${domain}`,
-                  role: 'to',
-                  lane: `${accountId}/${domain}`,
-                  simulateSuppressed: false,
-                },
-              ],
-            },
-          ],
-          retain: '30d',
-          contentUntilMs: nowMs + 30 * 86_400_000,
-          sendAtMs: null,
-          expiresAtMs: nowMs + 259_200_000,
-          from: 'bench@bench.example',
-          idempotency: null,
-          leaseUntilMs: null,
-        });
-      }
+      const part = Math.min(200, count - done);
+      const calls = Array.from({ length: part }, (_, index) => oneMail(accountId, done + index));
+      await acceptOperation.run(connection, calls);
       connection.commit();
+      done += part;
     }
     connection.close();
   };

@@ -6,7 +6,7 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { cursorOf } from '../http/paging.ts';
-import { acceptOperation } from '../messages/messages.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import type { Plan } from './account.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createAccount } from './create.ts';

@@ -14,8 +14,8 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createAuthenticator } from '../accounts/accounts.ts';
 import { systemClock } from '../base/clock.ts';
-import { acceptOperation } from '../messages/messages.ts';
 import { listenFault } from '../roles/listen-fault.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { runCommandLine } from './command-line.ts';
 

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
 import { idAt, newId } from '../base/ids.ts';
-import { acceptOperation } from '../messages/accept-store.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import { readEventsOperation } from './read-store.ts';
 
 const closers: (() => Promise<void>)[] = [];

@@ -3,8 +3,7 @@
  * never changed afterwards; the same row is the outbox of the webhooks.
  */
 
-export { appendMany } from './append-postgres.ts';
-export { appendRows } from './append-rows.ts';
+export { appendEvents, EVENT, type NewEvent, WEBHOOK_WORK } from './append.ts';
 export {
   EVENT_TYPES,
   type EventRow,
@@ -14,5 +13,4 @@ export {
 export { createFollowers, type Followers } from './follow.ts';
 export { latestPlacesOperation } from './latest-store.ts';
 export { type EventPlace, readEventsOperation, timeline } from './read-store.ts';
-export { appendEvent, type NewEvent, WEBHOOK_WORK } from './store.ts';
 export { forgetStretchesOperation, noteStretchOperation, rangesOfTime, type SeqRange } from './stretch-store.ts';

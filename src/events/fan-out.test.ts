@@ -8,7 +8,7 @@ import { storage } from '../../test/kit/counted-database.ts';
 import { roomyAccount } from '../../test/kit/roomy-account.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { newId } from '../base/ids.ts';
-import { acceptOperation } from '../messages/accept-store.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import { createEndpointOperation, removeEndpointOperation, replaceEndpointOperation } from '../webhooks/store.ts';
 
 const accountId = 'acc_1';

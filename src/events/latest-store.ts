@@ -1,7 +1,7 @@
 /** Where the log ends for somebody who follows it: for many accounts at once, so that all who wait cost one look. */
 import type { Mode } from '../base/mode.ts';
 import { operation } from '../storage/operation.ts';
-import { textArray } from '../storage/postgres-arrays.ts';
+import { textArray } from '../storage/postgres/arrays.ts';
 import { type EventPlace, SETTLED } from './read-store.ts';
 
 export interface LogOwner {

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
 import { Unavailable } from '../base/failure.ts';
-import { acceptOperation, removeIdempotencyOperation } from '../messages/messages.ts';
+import { removeIdempotencyOperation } from '../messages/messages.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import type { Database } from '../storage/database.ts';
 import { createInFlightKeys, readKey } from './idempotency.ts';
 

@@ -5,10 +5,10 @@ export {
   createKeyedCalls,
   digestOfJson,
   hashBody,
-  type IdempotencyRecord,
   type InFlightKeys,
   KEY_LIFETIME_MS,
   once,
   readKey,
 } from './once.ts';
-export { keepAnswerOperation, type StoredAnswer } from './store.ts';
+export { IDEMPOTENCY, type IdempotencyRecord, keysInUse, keyText } from './record-store.ts';
+export { type IdempotencyKey, keepAnswerOperation, type StoredAnswer } from './store.ts';

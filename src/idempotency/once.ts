@@ -17,6 +17,7 @@ import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import type { Database } from '../storage/database.ts';
+import type { IdempotencyRecord } from './record-store.ts';
 import { type IdempotencyKey, type StoredAnswer, storedAnswerOperation } from './store.ts';
 
 export const KEY_LIFETIME_MS = 86_400_000;
@@ -115,15 +116,6 @@ export async function once(keyed: Keyed, first: () => Promise<Result<Answer> | u
 /** A submission that is found used may have been used by another node under this very key, since the key was looked at. */
 function mayBeAnswered(answer: Result<Answer>): boolean {
   return !answer.ok && answer.failure.code === 'SUBMISSION_ALREADY_USED';
-}
-
-/** What is stored with what the first request made. */
-export interface IdempotencyRecord {
-  endpoint: string;
-  key: string;
-  bodyHash: Uint8Array;
-  status: number;
-  expiresAtMs: number;
 }
 
 export interface KeyedCall {

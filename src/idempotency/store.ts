@@ -3,7 +3,7 @@
  * answer of a whole batch.
  */
 import type { Mode } from '../base/mode.ts';
-import { isStillOwed } from '../messages/messages.ts';
+import { hasUnfinishedMessages } from '../messages/messages.ts';
 import { operation } from '../storage/operation.ts';
 
 /** A key, unique within its account, mode and endpoint. */
@@ -41,7 +41,7 @@ export const storedAnswerOperation = operation(
       args.key,
     );
     if (row === undefined) return null;
-    if (row.expires_at <= args.nowMs && !(await isStillOwed(tx, { ...args, body: row.body }))) return null;
+    if (row.expires_at <= args.nowMs && !(await hasUnfinishedMessages(tx, { ...args, body: row.body }))) return null;
     return { bodyHash: row.body_hash, status: row.status, body: row.body };
   },
 );

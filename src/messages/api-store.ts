@@ -8,7 +8,7 @@ import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
-import { lockedClockOffsetOf } from '../work/work.ts';
+import { clockOffsetOf } from '../work/work.ts';
 import { dropContent } from './delivery-store.ts';
 import {
   type EmailOptions,
@@ -302,7 +302,7 @@ export const moveMessageOperation = operation(
     const sendAtMs = move.sendAtMs > nowMs ? move.sendAtMs : nowMs;
     const { expiresAfterSeconds } = JSON.parse(found.options) as EmailOptions;
     const to = sendAtMs > nowMs ? ('scheduled' as const) : ('queued' as const);
-    const clockOffsetMs = await lockedClockOffsetOf(tx, move);
+    const clockOffsetMs = await clockOffsetOf(tx, move);
     const moved = await tx.run(
       // One that was set aside behind its lane would be called back when there is room, whenever that is.
       'UPDATE work SET due = ?, held = 0 WHERE seq = ? AND leased = 0',

@@ -2,10 +2,10 @@
  * Claiming and settling on PostgreSQL: what the operations of delivery-store.ts do, in few statements of many rows. A claim
  * is one round trip and the commit; any number of settles that wait at the same moment are three.
  */
-import { appendMany, type NewEvent } from '../events/events.ts';
+import { appendEvents, type NewEvent } from '../events/events.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { locked, type Transaction } from '../storage/operation.ts';
-import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { bigintArray, textArray } from '../storage/postgres/arrays.ts';
 import { suppress } from '../suppressions/suppressions.ts';
 import * as queue from '../work/work.ts';
 import type { Claimed, ClaimRequest, Settlement, SettleResult } from './delivery-store.ts';
@@ -97,7 +97,7 @@ export async function settleTogether(tx: Transaction, calls: readonly Settlement
     const at = followedAtMs.get(messageId);
     if (at !== undefined) events.push({ ...event, accountId, mode, messageId, at });
   }
-  appendMany(tx, events);
+  await appendEvents(tx, events);
   insertAttempts(tx, settled);
   recordSandboxOutcomes(tx, settled);
   const [blobs] = await Promise.all([dropContents(tx, settled), suppress(tx, bouncedAddresses(settled))]);
@@ -123,7 +123,7 @@ async function endLeases(tx: Transaction, given: readonly Settlement[]): Promise
   }
   const distinct = [...bySeq.values()];
   const delayed = distinct.filter((one) => one.to === 'delayed');
-  const clockOffsetOf = await queue.lockedClockOffsetsOf(tx, delayed);
+  const clockOffsetOf = await queue.clockOffsets(tx, delayed);
   const [finished, moved] = await Promise.all([
     queue.finishMany(
       tx,

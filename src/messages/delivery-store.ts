@@ -6,7 +6,7 @@
 import { loadedOnce } from '../base/loaded-once.ts';
 import type { Mode } from '../base/mode.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { batch, eachCall, locked, operation, type Transaction } from '../storage/operation.ts';
 import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import * as queue from '../work/work.ts';
 import { dropFiles } from './file-store.ts';
@@ -148,29 +148,30 @@ export interface SettleResult {
   blobKeys: string[];
 }
 
-export const settleOperation = operation(
+export const settleOperation = batch(
   'messages.settle',
   'write',
-  async (tx, settlements: Settlement[]): Promise<SettleResult> => {
-    if (tx.dialect === 'postgres') return (await settleTogether(tx, [settlements]))[0] as SettleResult;
-    const result: SettleResult = { lost: [], blobKeys: [] };
-    for (const settlement of settlements) {
-      const lease = { seq: settlement.seq, fence: settlement.fence };
-      const held =
-        settlement.to === 'delayed'
-          ? await queue.reschedule(tx, lease, await dueMsOf(tx, settlement), { tried: settlement.attempt !== null })
-          : await queue.finish(tx, lease);
-      if (held) await applySettlement(tx, settlement, result.blobKeys);
-      else result.lost.push(settlement.seq);
-    }
-    return result;
-  },
-  { together: settleTogether },
+  async (tx, calls: readonly Settlement[][]): Promise<SettleResult[]> =>
+    tx.dialect === 'postgres' ? settleTogether(tx, calls) : settleEach(tx, calls),
 );
+
+const settleEach = eachCall(async (tx, settlements: Settlement[]): Promise<SettleResult> => {
+  const result: SettleResult = { lost: [], blobKeys: [] };
+  for (const settlement of settlements) {
+    const lease = { seq: settlement.seq, fence: settlement.fence };
+    const held =
+      settlement.to === 'delayed'
+        ? await queue.reschedule(tx, lease, await dueMsOf(tx, settlement), { tried: settlement.attempt !== null })
+        : await queue.finish(tx, lease);
+    if (held) await applySettlement(tx, settlement, result.blobKeys);
+    else result.lost.push(settlement.seq);
+  }
+  return result;
+});
 
 /** When the next attempt is due, in real time. */
 async function dueMsOf(tx: Transaction, settlement: Settlement): Promise<number> {
-  return (settlement.nextAttemptAtMs ?? settlement.atMs) - (await queue.lockedClockOffsetOf(tx, settlement));
+  return (settlement.nextAttemptAtMs ?? settlement.atMs) - (await queue.clockOffsetOf(tx, settlement));
 }
 
 async function settleTogether(tx: Transaction, calls: readonly Settlement[][]): Promise<SettleResult[]> {

@@ -80,11 +80,13 @@ export interface MessageRow {
   expires_at: number;
 }
 
-const UNFINISHED: ReadonlySet<MessageStatus> = new Set(['scheduled', 'queued', 'sending', 'delayed']);
+const UNFINISHED_STATUSES: readonly MessageStatus[] = ['scheduled', 'queued', 'sending', 'delayed'];
+/** The same as a list within a statement. */
+export const UNFINISHED = `(${UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ')})`;
 
 /** Whether the message will still be tried. */
 export function isUnfinished(status: MessageStatus): boolean {
-  return UNFINISHED.has(status);
+  return UNFINISHED_STATUSES.includes(status);
 }
 
 /** A message as `GET /messages` shows it. A message whose work is held by a worker right now is `sending`. */

@@ -3,15 +3,13 @@
  * API shows of them. state-machine.ts is the only writer of a message's state.
  */
 export {
-  type Acceptance,
-  type AcceptanceResult,
-  type AcceptedEmail,
-  type AcceptedRecipient,
-  acceptOperation,
-  type IdempotencyRecord,
-  type RecipientAnswer,
-} from './accept-store.ts';
-export { type Cancellation, type Change, cancelMessageOperation, type MessageKey } from './api-store.ts';
+  type Cancellation,
+  type Change,
+  cancelMessageOperation,
+  findMailOperation,
+  type MessageKey,
+  type StoredMail,
+} from './api-store.ts';
 export { clampDueOperation } from './clock-store.ts';
 export {
   findQueuedOperation,
@@ -30,7 +28,6 @@ export {
   type SettleResult,
   settleOperation,
 } from './delivery-store.ts';
-export { isStillOwed } from './kept-answer.ts';
 export {
   ContentFault,
   encodedFilesBytes,
@@ -43,6 +40,7 @@ export {
   type EmailFile,
   type EmailOptions,
   type Handover,
+  isUnfinished,
   type MessageRow,
   type MessageStatus,
   RETAIN_MS,
@@ -76,3 +74,5 @@ export {
   takeSandboxMessageOperation,
 } from './sandbox-store.ts';
 export { appendEngagement } from './state-machine.ts';
+export { EMAIL, type EmailRow, MESSAGE } from './tables.ts';
+export { hasUnfinishedMessages } from './unfinished.ts';

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import { putBackOperation, resumeOperation } from '../work/work.ts';
 import { moveMessageOperation } from './api-store.ts';
-import { acceptOperation, claimOperation, DELIVERY_WORK } from './messages.ts';
+import { claimOperation, DELIVERY_WORK } from './messages.ts';
 
 const DAY = 86_400_000;
 

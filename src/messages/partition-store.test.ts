@@ -4,7 +4,7 @@ import test, { type TestContext } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { newId, timeOfId } from '../base/ids.ts';
-import type { Row } from '../storage/operation.ts';
+import { eachCall, type Row } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/time-seq.ts';
 import { findMessageOperation } from './api-store.ts';
 import {
@@ -22,7 +22,7 @@ async function open(t: TestContext): Promise<TempDatabase & { rows(sql: string):
   const temp = await tempDatabase('postgres');
   t.after(temp.close);
   const rows = (sql: string): Promise<Row[]> =>
-    temp.database.execute({ name: 'test.rows', mode: 'write', run: (tx) => tx.all(sql) }, null);
+    temp.database.execute({ name: 'test.rows', mode: 'write', run: eachCall((tx) => tx.all(sql)) }, null);
   return { ...temp, rows };
 }
 

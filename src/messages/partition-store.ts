@@ -6,6 +6,7 @@
 import { idFloor } from '../base/ids.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/time-seq.ts';
+import { UNFINISHED } from './message.ts';
 
 export const PARTITION_MS = 7 * 86_400_000;
 const WEEKS_AHEAD = 5;
@@ -13,7 +14,6 @@ const WEEKS_AHEAD = 5;
 const LOCK_TIMEOUT_MS = 1_000;
 /** Of this program's own. */
 const PARTITIONS_LOCK = 7_091_544_211;
-const UNFINISHED = `('scheduled', 'queued', 'sending', 'delayed')`;
 
 interface Table {
   name: string;

@@ -4,7 +4,8 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { isStillOwed } from './kept-answer.ts';
+import { UNFINISHED } from './message.ts';
+import { hasUnfinishedMessages } from './unfinished.ts';
 
 export interface RetentionBatch {
   /** Unix ms; what counts from before it is removed. */
@@ -18,8 +19,6 @@ export interface Removed {
   /** Blobs that nothing names any more. */
   blobKeys: string[];
 }
-
-const UNFINISHED = `('scheduled', 'queued', 'sending', 'delayed')`;
 
 export interface ContentBatch extends RetentionBatch {
   /** The same for content that is kept 7 days: earlier than `beforeMs` where the operator keeps content for less than 30 days. */
@@ -142,7 +141,7 @@ export const removeIdempotencyOperation = operation(
     );
     let count = 0;
     for (const row of rows) {
-      if (await isStillOwed(tx, { accountId: row.account_id, mode: row.mode, body: row.body })) continue;
+      if (await hasUnfinishedMessages(tx, { accountId: row.account_id, mode: row.mode, body: row.body })) continue;
       count += await tx.run(
         // The key may have been used anew at this moment.
         'DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ? AND expires_at <= ?',

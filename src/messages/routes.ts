@@ -14,11 +14,12 @@ import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
+import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
-import type { IdempotencyRecord } from './accept-store.ts';
 import {
   cancelMessageOperation,
   findContentOperation,
@@ -32,7 +33,6 @@ import {
 } from './api-store.ts';
 import { streamLargeContent } from './large-content.ts';
 import { type EmailOptions, MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
-import { resendMessage } from './resend.ts';
 
 export interface MessageRouteDeps {
   database: Database;

@@ -13,9 +13,9 @@
  * two.
  */
 import type { Mode } from '../base/mode.ts';
-import { appendEvent, type EventType } from '../events/events.ts';
+import { appendEvents, type EventType } from '../events/events.ts';
 import type { Transaction } from '../storage/operation.ts';
-import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import { bigintArray, textArray } from '../storage/postgres/arrays.ts';
 import type { MessageStatus } from './message.ts';
 
 const FROM: Record<MessageStatus, readonly MessageStatus[]> = {
@@ -67,13 +67,8 @@ export async function transition(tx: Transaction, change: Transition): Promise<b
   );
   if (!row) return false;
   if (change.event) {
-    await appendEvent(tx, {
-      ...change.event,
-      accountId: change.accountId,
-      mode: change.mode,
-      messageId: change.messageId,
-      at: row.updated_at,
-    });
+    const { accountId, mode, messageId } = change;
+    await appendEvents(tx, [{ ...change.event, accountId, mode, messageId, at: row.updated_at }]);
   }
   return true;
 }
@@ -142,6 +137,6 @@ export async function appendEngagement(tx: Transaction, engagement: Engagement):
     messageId,
   );
   if (!row) return false;
-  await appendEvent(tx, { ...engagement.event, accountId, mode, messageId, at: row.updated_at });
+  await appendEvents(tx, [{ ...engagement.event, accountId, mode, messageId, at: row.updated_at }]);
   return true;
 }

@@ -3,8 +3,6 @@
  * in the storage threads alike. Stores reach no package, since each thread would pay for it.
  */
 import '../work/store.ts';
-import '../messages/accept-store.ts';
-import '../messages/resend-store.ts';
 import '../messages/delivery-store.ts';
 import '../messages/clock-store.ts';
 import '../messages/sandbox-store.ts';
@@ -25,6 +23,8 @@ import '../webhooks/clock-store.ts';
 import '../webhooks/notice-store.ts';
 import '../domains/store.ts';
 import '../idempotency/store.ts';
+import '../send/acceptance.ts';
+import '../send/resend-store.ts';
 import '../send/large-store.ts';
 import '../engagement/engagement-store.ts';
 import '../templates/store.ts';

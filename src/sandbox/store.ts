@@ -5,9 +5,20 @@
 import { asciiLower } from '../base/ascii-lower.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { operation, type SqlValue } from '../storage/operation.ts';
+import { table } from '../storage/rows.ts';
 
 const INBOX_MESSAGES = 1_000;
 export const INBOX_MS = 7 * 86_400_000;
+
+/** What the inbox holds of a message. */
+export const SANDBOX_ITEM = table('sandbox_item', {
+  accountId: 'text',
+  messageId: 'text',
+  emailSeq: 'int',
+  recipient: 'text',
+  outcome: 'text?',
+  createdAt: 'int',
+});
 
 export interface InboxRow {
   message_id: string;

@@ -8,18 +8,12 @@ import type { BatchUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
+import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
 import { type Address, domainToAscii, sameAddressKey } from '../mail/address.ts';
 import {
-  type Acceptance,
-  type AcceptanceResult,
-  type AcceptedEmail,
-  type AcceptedRecipient,
-  acceptOperation,
   type DeliveryJob,
   type EmailOptions,
   type Handover,
-  type IdempotencyRecord,
   RETAIN_MS,
   type Retain,
   type Role,
@@ -28,6 +22,13 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { FIRST_FENCE } from '../work/work.ts';
+import {
+  type Acceptance,
+  type AcceptanceResult,
+  type AcceptedEmail,
+  type AcceptedRecipient,
+  acceptOperation,
+} from './acceptance.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
 /** Content up to this size stands in the database. */

@@ -4,8 +4,8 @@
  */
 import { type CompleteBatch, useBatch } from '../attachments/attachments.ts';
 import { ok, type Result } from '../base/result.ts';
-import type { AcceptanceResult } from '../messages/messages.ts';
 import type { AcceptDependencies, AcceptEmails, Intake } from './accept-emails.ts';
+import type { AcceptanceResult } from './acceptance.ts';
 import type { CheckedMail } from './check.ts';
 import { composeLarge, type UploadedFile } from './compose-large.ts';
 import type { FilledMail, Sender } from './fill-in.ts';

@@ -4,8 +4,8 @@
  * of them finds it changed.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
-import { type Acceptance, type AcceptanceResult, acceptOperation } from '../messages/messages.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import { type Acceptance, type AcceptanceResult, acceptWithin, notStored } from './acceptance.ts';
 
 export interface LargeAcceptance {
   acceptance: Acceptance;
@@ -17,14 +17,12 @@ export interface LargeAcceptanceResult extends AcceptanceResult {
   isSubmissionLost: boolean;
 }
 
-const NOTHING: AcceptanceResult = { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
-
 export const acceptLargeOperation = operation(
   'send.acceptLarge',
   'write',
   async (tx, { acceptance, use }: LargeAcceptance): Promise<LargeAcceptanceResult> => {
-    if (!(await markBatchUsed(tx, use))) return { ...NOTHING, isSubmissionLost: true };
-    const result = await acceptOperation.run(tx, acceptance);
+    if (!(await markBatchUsed(tx, use))) return { ...notStored(), isSubmissionLost: true };
+    const result = await acceptWithin(tx, acceptance);
     if (result.stored) await bindFiles(tx, use.submissionId, await emailSeqOf(tx, acceptance));
     else await unmarkBatchUsed(tx, use);
     return { ...result, isSubmissionLost: false };

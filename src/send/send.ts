@@ -3,6 +3,7 @@
  */
 export { createSend, type SendDependencies } from './accept.ts';
 export { type Accepted, type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
+export { resendMessage } from './resend.ts';
 export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';

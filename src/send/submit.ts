@@ -8,10 +8,17 @@ import { setTimeout } from 'node:timers/promises';
 import { type Failure, type Issue, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { type Answer, hashBody, type InFlightKeys, once, readKey } from '../idempotency/idempotency.ts';
+import {
+  type Answer,
+  hashBody,
+  type IdempotencyRecord,
+  type InFlightKeys,
+  once,
+  readKey,
+} from '../idempotency/idempotency.ts';
 import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
-import type { EmailOptions, IdempotencyRecord, Role } from '../messages/messages.ts';
+import type { EmailOptions, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { type AcceptDependencies, type ComposedEmail, createAcceptEmails, type Intake } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';

@@ -8,6 +8,8 @@
  * throw rolls back this operation alone.
  */
 
+import type { Codec } from './codec.ts';
+
 export type SqlValue = string | number | bigint | null | Uint8Array;
 export type Row = Record<string, unknown>;
 
@@ -19,45 +21,20 @@ export interface Transaction {
   get<T = Row>(sql: string, ...params: SqlValue[]): Promise<T | undefined> | T | undefined;
   /** Number of rows changed. */
   run(sql: string, ...params: SqlValue[]): Promise<number> | number;
-  /** Inserts one row into a table whose key is `seq`, and answers it; cheaper than RETURNING where that is possible. */
-  insert(sql: string, ...params: SqlValue[]): Promise<number> | number;
-}
-
-/** That of the embedded database: whoever asks has his answer at once. */
-export interface EmbeddedTransaction extends Transaction {
-  readonly dialect: 'sqlite';
-  all<T = Row>(sql: string, ...params: SqlValue[]): T[];
-  get<T = Row>(sql: string, ...params: SqlValue[]): T | undefined;
-  run(sql: string, ...params: SqlValue[]): number;
-  insert(sql: string, ...params: SqlValue[]): number;
-}
-
-export function isEmbedded(tx: Transaction): tx is EmbeddedTransaction {
-  return tx.dialect === 'sqlite';
 }
 
 export interface Operation<A, R> {
   readonly name: string;
   readonly mode: 'read' | 'write';
-  run(tx: Transaction, args: A): Promise<R> | R;
-  /** How arguments and results cross to the storage thread, where cloning them as they are is too slow. */
-  readonly wire?: Wire<A, R>;
+  /** Batch in, batch out: what each of the calls answers, in their order. Changes nothing of its arguments. */
+  run(tx: Transaction, calls: readonly A[]): Promise<R[]> | R[];
+  /** Calls that wait at the same moment are run as one batch, and each alone when that throws; otherwise one is a batch. */
+  readonly isSet?: boolean;
+  /** How arguments cross to the storage thread, where cloning them as they are is too slow. */
+  readonly codec?: Codec<A>;
   /** It may take minutes over many rows; no request waits for it. */
   readonly slow?: boolean;
-  /** Several calls that wait at the same moment as one transaction, for databases that do not group commits themselves. */
-  together?(tx: Transaction, calls: readonly A[]): Promise<R[]>;
-  /** Several calls of one commit group of the embedded database, where that is cheaper than one after the other. */
-  inARow?(tx: EmbeddedTransaction, calls: readonly A[]): R[];
 }
-
-/**
- * Does what `run` does for each of the calls, in few statements of many rows; answers in their order. Throws when the
- * calls cannot be done together: each is run alone then. Changes nothing of its arguments.
- */
-export type Together<A, R> = (tx: Transaction, calls: readonly A[]) => Promise<R[]>;
-
-/** Does what `run` does for each of the calls, in their order, and answers in it; a throw rolls all of them back. */
-export type InARow<A, R> = (tx: EmbeddedTransaction, calls: readonly A[]) => R[];
 
 /**
  * To end a SELECT of rows that the transaction goes on to change by what it has read of them: holds them against other
@@ -67,46 +44,65 @@ export function locked(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR NO KEY UPDATE' : '';
 }
 
-/**
- * How arguments and results cross to the storage thread. Strings cross for the price of a copy; cloning an object of thirty
- * members costs ten times its JSON. Bytes go beside them, those of a whole group as one.
- */
-export interface Wire<A, R> {
-  packArgs(args: A, bytes: PackedBytes): unknown;
-  /** Takes the bytes in the order in which they were added. */
-  unpackArgs(packed: unknown, bytes: UnpackedBytes): A;
-  packResult(result: R): unknown;
-  unpackResult(packed: unknown, args: A): R;
+/** The same against changes alone: others may read and hold them too. */
+export function shared(tx: Transaction): string {
+  return tx.dialect === 'postgres' ? 'FOR SHARE' : '';
 }
 
-export interface PackedBytes {
-  add(bytes: Uint8Array): void;
+/** The time of the server; undefined for the embedded database. */
+export async function serverTime(tx: Transaction): Promise<number | undefined> {
+  if (tx.dialect === 'sqlite') return undefined;
+  return (await tx.get<{ now: number }>('SELECT now_ms() AS now'))?.now;
 }
 
-export interface UnpackedBytes {
-  take(length: number): Uint8Array;
+/** Part of a statement, with the values of its question marks. */
+export interface Fragment {
+  sql: string;
+  params: SqlValue[];
 }
 
 const registry = new Map<string, Operation<never, unknown>>();
 
-export interface Ways<A, R> {
-  slow?: boolean;
-  wire?: Wire<A, R>;
-  together?: Together<A, R>;
-  inARow?: InARow<A, R>;
-}
+export type OperationOptions<A> = Pick<Operation<A, unknown>, 'codec' | 'slow'>;
 
-/** Defines and registers an operation; the name is `<folder>.<verb>` and unique. */
+/** Defines and registers an operation of one call; the name is `<folder>.<verb>` and unique. */
 export function operation<A, R>(
   name: string,
   mode: 'read' | 'write',
   run: (tx: Transaction, args: A) => Promise<R> | R,
-  ways: Ways<A, R> = {},
+  options: OperationOptions<A> = {},
 ): Operation<A, R> {
-  if (registry.has(name)) throw new Error(`operation ${name} is defined twice`);
-  const defined: Operation<A, R> = { name, mode, run, ...ways };
-  registry.set(name, defined as unknown as Operation<never, unknown>);
+  return registered({ name, mode, run: eachCall(run), ...options });
+}
+
+/** One call after the other. */
+export function eachCall<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R>['run'] {
+  return async (tx, calls) => {
+    const results: R[] = [];
+    for (const args of calls) results.push(await run(tx, args));
+    return results;
+  };
+}
+
+/** The same for one that does many calls in few statements. */
+export function batch<A, R>(
+  name: string,
+  mode: 'read' | 'write',
+  run: (tx: Transaction, calls: readonly A[]) => Promise<R[]>,
+  options: OperationOptions<A> = {},
+): Operation<A, R> {
+  return registered({ name, mode, run, isSet: true, ...options });
+}
+
+function registered<A, R>(defined: Operation<A, R>): Operation<A, R> {
+  if (registry.has(defined.name)) throw new Error(`operation ${defined.name} is defined twice`);
+  registry.set(defined.name, defined as unknown as Operation<never, unknown>);
   return defined;
+}
+
+/** Runs a call of an operation within the transaction of another. */
+export async function runWithin<A, R>(tx: Transaction, op: Operation<A, R>, args: A): Promise<R> {
+  return (await op.run(tx, [args]))[0]!;
 }
 
 /** The names of all operations that are registered where this is called. */

@@ -3,6 +3,7 @@
  * case, kept per mode, looked up and extended inside the transactions of other
  * stages: of a send, of a delivery, of a recipient who unsubscribes.
  */
+export { type ListedAddress, suppressedUntil } from './lookup.ts';
 export {
   findSuppression,
   findSuppressionOperation,

@@ -1,7 +1,7 @@
 /** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
 import { WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import { enqueue, lockedClockOffsetOf } from '../work/work.ts';
+import { clockOffsetOf, enqueue } from '../work/work.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
 import { readEventTexts } from './work-store.ts';
@@ -50,19 +50,12 @@ export const retryDeliveryOperation = operation(
     const delivery = await readDelivery(tx, retry);
     if (!delivery) return { found: false, missing: 'delivery' };
     if (endpoint.enabled === 0) return { found: true, enabled: false, delivery };
-    const clockOffsetMs = await lockedClockOffsetOf(tx, retry);
+    const clockOffsetMs = await clockOffsetOf(tx, retry);
     if (delivery.status === 'pending') await hasten(tx, { ...retry, delivery, clockOffsetMs });
     else {
-      await enqueue(tx, {
-        kind: WEBHOOK_WORK,
-        accountId: retry.accountId,
-        mode: retry.mode,
-        subject: retry.id,
-        ref: delivery.event_seq,
-        lane: retry.id,
-        dueMs: retry.nowMs,
-        leaseMs: null,
-      });
+      const { accountId, mode, id, nowMs } = retry;
+      const kind = WEBHOOK_WORK;
+      await enqueue(tx, [{ kind, accountId, mode, subject: id, ref: delivery.event_seq, lane: id, dueMs: nowMs }]);
     }
     await tx.run(
       "UPDATE webhook_delivery SET status = 'pending', next_attempt_at = ?, updated_at = ? WHERE webhook_id = ? AND id = ?",

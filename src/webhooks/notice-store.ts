@@ -18,10 +18,8 @@ export interface Disabled {
 
 export async function enqueueNotice(tx: Transaction, disabled: Disabled): Promise<void> {
   const { webhookId, accountId, mode, nowMs } = disabled;
-  await queue.enqueue(tx, {
-    ...{ kind: NOTICE_WORK, accountId, mode, subject: webhookId, ref: 0, lane: webhookId },
-    ...{ dueMs: nowMs, leaseMs: null },
-  });
+  const kind = NOTICE_WORK;
+  await queue.enqueue(tx, [{ kind, accountId, mode, subject: webhookId, ref: 0, lane: webhookId, dueMs: nowMs }]);
 }
 
 export interface DueNotice extends queue.Lease {

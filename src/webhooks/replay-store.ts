@@ -6,7 +6,7 @@
 import type { Mode } from '../base/mode.ts';
 import { type EventPlace, type EventType, rangesOfTime, type SeqRange, WEBHOOK_WORK } from '../events/events.ts';
 import { operation } from '../storage/operation.ts';
-import { enqueueHeld } from '../work/work.ts';
+import { enqueue } from '../work/work.ts';
 
 /** Parts of the log that may hold events of a time; Unix ms, both inclusive. */
 export const replayRangesOperation = operation(
@@ -92,12 +92,9 @@ export interface Replayed {
 export const replayOperation = operation(
   'webhooks.replay',
   'write',
-  async (tx, { accountId, mode, webhookId, seqs, nowMs }: Replayed): Promise<number> =>
-    enqueueHeld(
-      tx,
-      seqs.map((ref) => ({
-        ...{ kind: WEBHOOK_WORK, accountId, mode, subject: webhookId, ref, lane: webhookId },
-        ...{ dueMs: nowMs, leaseMs: null },
-      })),
-    ),
+  async (tx, { accountId, mode, webhookId, seqs, nowMs }: Replayed): Promise<number> => {
+    const own = { kind: WEBHOOK_WORK, accountId, mode, subject: webhookId, lane: webhookId, dueMs: nowMs };
+    const rows = seqs.map((ref) => ({ ...own, ref, isHeld: true }));
+    return (await enqueue(tx, rows)).length;
+  },
 );

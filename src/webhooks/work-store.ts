@@ -343,7 +343,7 @@ async function endEach(tx: Transaction, given: readonly Settled[]): Promise<Sett
 /** The same for all in a few statements of PostgreSQL. */
 async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
   const retries = given.filter((one) => one.result === 'retry');
-  const clockOffsetOf = await queue.lockedClockOffsetsOf(tx, retries);
+  const clockOffsetOf = await queue.clockOffsets(tx, retries);
   const [ended, moved] = await Promise.all([
     queue.finishMany(
       tx,
@@ -363,5 +363,5 @@ async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<
 
 /** When the next attempt is due, in real time. */
 async function dueMsOf(tx: Transaction, settled: Settled): Promise<number> {
-  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.lockedClockOffsetOf(tx, settled));
+  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.clockOffsetOf(tx, settled));
 }

@@ -5,47 +5,45 @@
  * otherwise a move in between would leave the row behind.
  */
 import type { Mode } from '../base/mode.ts';
-import type { EmbeddedTransaction, Transaction } from '../storage/operation.ts';
-import { textArray } from '../storage/postgres-arrays.ts';
+import { shared, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
 
 export interface Owner {
   accountId: string;
   mode: Mode;
 }
 
-const AHEAD = 'SELECT ahead_ms FROM sandbox_clock WHERE account_id = ?';
-
-/** Milliseconds that the owner's clock is ahead of the real time; 0 in live mode. */
-export async function clockOffsetOf(tx: Transaction, { accountId, mode }: Owner): Promise<number> {
-  if (mode === 'live') return 0;
-  const row = await tx.get<{ ahead_ms: number }>(AHEAD, accountId);
-  return row?.ahead_ms ?? 0;
-}
-
-export function embeddedClockOffsetOf(tx: EmbeddedTransaction, { accountId, mode }: Owner): number {
-  if (mode === 'live') return 0;
-  return tx.get<{ ahead_ms: number }>(AHEAD, accountId)?.ahead_ms ?? 0;
-}
-
-/** The same, and the clock is not moved before this transaction ends. */
-export async function lockedClockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
-  if (owner.mode === 'live' || tx.dialect === 'sqlite') return clockOffsetOf(tx, owner);
-  return (await lockedClockOffsetsOf(tx, [owner]))(owner);
-}
-
-/** For many owners of a shared database at once: answers a function of the owner. */
-export async function lockedClockOffsetsOf(
-  tx: Transaction,
-  owners: readonly Owner[],
-): Promise<(owner: Owner) => number> {
-  const ids = [...new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])))];
-  if (ids.length === 0) return () => 0;
-  const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
-    'SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id = ANY (CAST(? AS TEXT[])) ORDER BY account_id FOR SHARE',
-    textArray(ids),
+/**
+ * Milliseconds that the clock of each owner is ahead of the real time, 0 in live mode, as a function of the owner. The clocks are
+ * not moved before this transaction, which writes, ends.
+ */
+export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): Promise<(owner: Owner) => number> {
+  const ids = new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])));
+  if (ids.size === 0) return () => 0;
+  const asked = rowset(
+    tx,
+    'asked',
+    { accountId: 'text' },
+    [...ids].map((accountId) => ({ accountId })),
   );
-  const clockOffsets = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
-  return ({ accountId, mode }) => (mode === 'live' ? 0 : (clockOffsets.get(accountId) ?? 0));
+  const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
+    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT asked.account_id FROM ${asked.sql})
+     ORDER BY account_id ${shared(tx)}`,
+    ...asked.params,
+  );
+  const offsets = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
+  return ({ accountId, mode }) => (mode === 'live' ? 0 : (offsets.get(accountId) ?? 0));
+}
+
+/** The same of one owner. */
+export async function clockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
+  return (await clockOffsets(tx, [owner]))(owner);
+}
+
+/** The same within a statement, of rows that have an account and a mode; it locks nothing. */
+export function clockOffsetSql(row: string): string {
+  return `CASE WHEN ${row}.mode = 'sandbox' THEN coalesce(
+    (SELECT ahead_ms FROM sandbox_clock WHERE sandbox_clock.account_id = ${row}.account_id), 0) ELSE 0 END`;
 }
 
 /** Moves the clock, and with it what waits: rows in somebody's hands are converted when they are put back. */

@@ -1,11 +1,24 @@
-/**
- * New rows of work: one, or many at once, in the way of each database.
- */
+/** The table of work, and how new rows come into it: many at once, in their order, free, held or leased to whoever makes them. */
 import type { Mode } from '../base/mode.ts';
-import { insertRows, rowsOf } from '../storage/insert-rows.ts';
-import type { EmbeddedTransaction, SqlValue, Transaction } from '../storage/operation.ts';
-import { bigintArray, textArray } from '../storage/postgres-arrays.ts';
+import type { Transaction } from '../storage/operation.ts';
+import { insertMany, table, takeNumbers } from '../storage/rows.ts';
 import { FREE, HELD } from './lease-states.ts';
+
+export const WORK = table('work', {
+  seq: 'int',
+  kind: 'text',
+  accountId: 'text',
+  mode: 'text',
+  subject: 'text',
+  ref: 'int',
+  lane: 'text',
+  due: 'int',
+  leased: 'int',
+  fence: 'int',
+  attempts: 'int',
+  crashes: 'int',
+  held: 'int',
+});
 
 export interface NewWork {
   kind: string;
@@ -17,104 +30,43 @@ export interface NewWork {
   ref: number;
   /** Rows of one lane wait behind each other; lanes do not. */
   lane: string;
-  /** Unix ms. */
+  /** Unix ms, real time: when it is due, or until when it is leased. */
   dueMs: number;
-  /** Length of the lease, from `dueMs` on, of a row that the transaction that makes it hands to its worker, without a claim. */
-  leaseMs: number | null;
+  /** The transaction that makes it hands it to its worker, without a claim. */
+  isLeased?: boolean;
+  /** It is set aside at once, as its lane is full. */
+  isHeld?: boolean;
 }
 
 /** The fence of a row that was leased at its making. */
 export const FIRST_FENCE = 1;
 
-/** Columns of a new row, in this order; `seq` stands in front of them where the number is known. */
-export const NEW_WORK = 'kind, account_id, mode, subject, ref, lane, due, leased, fence, attempts, crashes, held';
-
-export function enqueue(tx: Transaction, work: NewWork): Promise<number> | number {
-  // A shared database counts leases by its own clock.
-  const own = tx.dialect === 'postgres' && work.leaseMs !== null;
-  return tx.insert(
-    `INSERT INTO work (${NEW_WORK}) VALUES (?, ?, ?, ?, ?, ?, ${own ? 'now_ms() + CAST(? AS BIGINT)' : '?'}, ?, ?, 0, 0, 0)`,
-    work.kind,
-    work.accountId,
-    work.mode,
-    work.subject,
-    work.ref,
-    work.lane,
-    (own ? 0 : work.dueMs) + (work.leaseMs ?? 0),
-    work.leaseMs === null ? FREE : HELD,
-    work.leaseMs === null ? 0 : FIRST_FENCE,
-  );
-}
-
-/** Rows that are to be held at once, as their lane is full. */
-export async function enqueueHeld(tx: Transaction, rows: readonly NewWork[]): Promise<number> {
-  if (tx.dialect === 'postgres') return rows.length === 0 ? 0 : enqueueMany(tx, { rows, held: true });
-  for (const row of rows) await tx.run('UPDATE work SET held = 1 WHERE seq = ?', await enqueue(tx, row));
-  return rows.length;
-}
-
-export interface ManyRows {
-  rows: readonly NewWork[];
-  /** Numbers for the rows, from time_seq(); the database gives them its own where there are none. */
-  numbers?: readonly number[];
-  held?: boolean;
-}
-
-/** Many rows in one statement of a shared database. */
-export function enqueueMany(tx: Transaction, { rows, numbers, held = false }: ManyRows): Promise<number> | number {
-  const own: [column: string, list: string, array: Uint8Array[]] =
-    numbers === undefined ? ['', '', []] : ['seq, ', 'CAST(? AS BIGINT[]), ', [bigintArray(numbers)]];
-  return tx.run(
-    `INSERT INTO work (${own[0]}${NEW_WORK})
-     SELECT ${numbers === undefined ? '' : 'seq, '}kind, account_id, mode, subject, ref, lane,
-       CASE WHEN lease IS NULL THEN due ELSE (SELECT now_ms()) + lease END,
-       CASE WHEN lease IS NULL THEN ${FREE} ELSE ${HELD} END, CASE WHEN lease IS NULL THEN 0 ELSE ${FIRST_FENCE} END,
-       0, 0, ${held ? 1 : 0}
-     FROM unnest(${own[1]}CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]),
-       CAST(? AS BIGINT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
-       AS new (${own[0]}kind, account_id, mode, subject, ref, lane, due, lease)`,
-    ...own[2],
-    textArray(rows.map((row) => row.kind)),
-    textArray(rows.map((row) => row.accountId)),
-    textArray(rows.map((row) => row.mode)),
-    textArray(rows.map((row) => row.subject)),
-    bigintArray(rows.map((row) => row.ref)),
-    textArray(rows.map((row) => row.lane)),
-    bigintArray(rows.map((row) => row.dueMs)),
-    bigintArray(rows.map((row) => row.leaseMs)),
-  );
-}
-
-const VALUES = '?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0';
-const UNNUMBERED = rowsOf('work', NEW_WORK, VALUES);
-const NUMBERED = rowsOf('work', `seq, ${NEW_WORK}`, `?, ${VALUES}`);
-
-/** The number after all that were ever given; this transaction is the only one that gives any. */
-export function nextWorkSeq(tx: EmbeddedTransaction): number {
-  const given = tx.get<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'work'");
-  const present = tx.get<{ seq: number | null }>('SELECT max(seq) AS seq FROM work');
-  return Math.max(given?.seq ?? 0, present?.seq ?? 0) + 1;
-}
-
-/** Many rows of the embedded database. `seqs` are their numbers, from nextWorkSeq on; without them it gives its own. */
-export function enqueueRows(tx: EmbeddedTransaction, rows: readonly NewWork[], seqs?: readonly number[]): void {
-  insertRows(
+/** Adds the rows in their order; `seqs` are their numbers, from takeNumbers(), where they are known. */
+export async function enqueue(
+  tx: Transaction,
+  rows: readonly NewWork[],
+  seqs?: readonly number[],
+): Promise<readonly number[]> {
+  if (rows.length === 0) return [];
+  const numbers = seqs ?? (await takeNumbers(tx, [WORK, rows.length]))[0]!;
+  await insertMany(
     tx,
-    seqs === undefined ? UNNUMBERED : NUMBERED,
-    rows.map((row, index) => {
-      const values: SqlValue[] = [
-        row.kind,
-        row.accountId,
-        row.mode,
-        row.subject,
-        row.ref,
-        row.lane,
-        row.dueMs + (row.leaseMs ?? 0),
-        row.leaseMs === null ? FREE : HELD,
-        row.leaseMs === null ? 0 : FIRST_FENCE,
-      ];
-      if (seqs !== undefined) values.unshift(seqs[index]!);
-      return values;
-    }),
+    WORK,
+    rows.map((row, index) => ({
+      seq: numbers[index]!,
+      kind: row.kind,
+      accountId: row.accountId,
+      mode: row.mode,
+      subject: row.subject,
+      ref: row.ref,
+      lane: row.lane,
+      due: row.dueMs,
+      leased: row.isLeased ? HELD : FREE,
+      fence: row.isLeased ? FIRST_FENCE : 0,
+      attempts: 0,
+      crashes: 0,
+      held: row.isHeld ? 1 : 0,
+    })),
   );
+  return numbers;
 }

@@ -22,7 +22,7 @@
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
-import { bigintArray } from '../storage/postgres-arrays.ts';
+import { bigintArray } from '../storage/postgres/arrays.ts';
 import { freeClocks } from './clock-offset.ts';
 import { FREE, HELD, RUNNING } from './lease-states.ts';
 

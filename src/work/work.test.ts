@@ -6,6 +6,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
+import { runWithin } from '../storage/operation.ts';
 import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
 import {
   claim,
@@ -37,16 +38,7 @@ test('parked lanes come in pages that go on where the last one ended', async (t)
   const tx = await openQueue(t);
   const names = Array.from({ length: 7 }, (_, i) => `acc/${i}.example`);
   for (const lane of [...names, ...names]) {
-    await enqueue(tx, {
-      kind: 'k',
-      accountId: 'acc',
-      mode: 'live',
-      subject: 's',
-      ref: 1,
-      lane,
-      dueMs: 0,
-      leaseMs: null,
-    });
+    await enqueue(tx, [{ kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane, dueMs: 0 }]);
   }
   const rows = await claim(tx, { kind: 'k', nowMs: 1, leaseMs: 1_000, limit: 100, quarantined: false });
   assert.equal(rows.length, 14);
@@ -80,15 +72,14 @@ const ROW = {
   ref: 1,
   lane: 'l',
   dueMs: 0,
-  leaseMs: null,
 } as const;
 
 test('what was given back is not given back a second time, by whoever does not know that it was', async (t) => {
   const tx = await openQueue(t);
-  const seq = await enqueue(tx, ROW);
+  const [seq] = await enqueue(tx, [ROW]);
   const take = async (nowMs: number) =>
     (await claim(tx, { kind: 'k', nowMs, leaseMs: 10, limit: 1, quarantined: true }))[0]!;
-  const row = () => tx.get('SELECT due, leased, held, attempts, crashes FROM work WHERE seq = ?', seq);
+  const row = () => tx.get('SELECT due, leased, held, attempts, crashes FROM work WHERE seq = ?', seq!);
   const first = await take(1);
   assert.equal(await reschedule(tx, first, 100), true);
   assert.equal(await reschedule(tx, first, 200), false);
@@ -104,8 +95,7 @@ test('what was given back is not given back a second time, by whoever does not k
 
 test('the end of a lease counts as a crash of every row once, and then only of rows that were running', async (t) => {
   const tx = await openQueue(t);
-  const waiting = await enqueue(tx, ROW);
-  const tried = await enqueue(tx, ROW);
+  const [waiting, tried] = await enqueue(tx, [ROW, ROW]);
   const crashes = async (): Promise<number[]> => {
     const rows = await tx.all<{ crashes: number }>('SELECT crashes FROM work ORDER BY seq');
     return rows.map((row) => row.crashes);
@@ -119,7 +109,7 @@ test('the end of a lease counts as a crash of every row once, and then only of r
     );
     await markRunning(tx, { leases: rows, running: true });
     await markRunning(tx, { leases: rows.slice(0, 1), running: false });
-    if (death % 2 === 0) assert.equal(await recoverOperation.run(tx, nowMs + 1), 2);
+    if (death % 2 === 0) assert.equal(await runWithin(tx, recoverOperation, nowMs + 1), 2);
     else await claim(tx, { kind: 'k', nowMs: nowMs + 6, leaseMs: 1, limit: 100, quarantined: true });
     assert.deepEqual(await crashes(), [1, death]);
   }
@@ -132,8 +122,7 @@ test('the end of a lease counts as a crash of every row once, and then only of r
 test('with freeOnly, rows that somebody holds are passed over though their lease has ended', async (t) => {
   const tx = await openQueue(t);
   const work = { kind: 'k', accountId: 'acc', mode: 'live', subject: 's', ref: 1, lane: 'l', dueMs: 0 } as const;
-  const held = await enqueue(tx, { ...work, leaseMs: 100 });
-  const free = await enqueue(tx, { ...work, leaseMs: null });
+  const [held, free] = await enqueue(tx, [{ ...work, dueMs: 100, isLeased: true }, work]);
   const at = { kind: 'k', nowMs: 1_000, leaseMs: 1_000, limit: 10, quarantined: true };
   assert.deepEqual(
     (await claim(tx, { ...at, freeOnly: true })).map((row) => row.seq),

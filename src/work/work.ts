@@ -2,24 +2,8 @@
  * The work engine's door: rows of work and the leases on them, whatever the kind. Knows nothing of mail.
  */
 export { type ClampDue, clampDue } from './clamp-due.ts';
-export {
-  clockOffsetOf,
-  embeddedClockOffsetOf,
-  lockedClockOffsetOf,
-  lockedClockOffsetsOf,
-  moveClock,
-  type Owner,
-} from './clock-offset.ts';
-export {
-  enqueue,
-  enqueueHeld,
-  enqueueMany,
-  enqueueRows,
-  FIRST_FENCE,
-  NEW_WORK,
-  type NewWork,
-  nextWorkSeq,
-} from './enqueue.ts';
+export { clockOffsetOf, clockOffsetSql, clockOffsets, moveClock, type Owner } from './clock-offset.ts';
+export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
 export {
   type Backlog,
   type Claim,

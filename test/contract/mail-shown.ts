@@ -1,6 +1,5 @@
 /** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
 import assert from 'node:assert/strict';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
 import {
   cancelMessageOperation,
   listMessagesOperation,
@@ -11,6 +10,7 @@ import { clampDueOperation } from '../../src/messages/clock-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
 import { recoverOperation } from '../../src/work/work.ts';
 import { acceptance, claimRequest, idsOf, readEvents, settlement, wholePage } from './mail.ts';
 import type { Scenario } from './stage.ts';

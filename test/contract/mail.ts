@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/store.ts';
-import { type Acceptance, acceptOperation } from '../../src/messages/accept-store.ts';
 import {
   cancelMessageOperation,
   findContentOperation,
@@ -15,7 +14,8 @@ import { queueStatusOperation } from '../../src/messages/control-store.ts';
 import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { DELIVERY_WORK } from '../../src/messages/message.ts';
-import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
+import { type Acceptance, acceptOperation } from '../../src/send/acceptance.ts';
+import { acceptAgainOperation } from '../../src/send/resend-store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
 import {
   backlogOperation,
@@ -37,7 +37,7 @@ export interface Mail {
   email?: Partial<Acceptance['emails'][number]>;
 }
 
-/** What `messages.accept` takes for one mail to these recipients; the second email of several is made by hand. */
+/** What `send.accept` takes for one mail to these recipients; the second email of several is made by hand. */
 export function acceptance(stage: Stage, mail: Mail): Acceptance {
   const nowMs = mail.change?.nowMs ?? stage.nowMs;
   const to = mail.to ?? ['ada@example.com'];
@@ -46,6 +46,7 @@ export function acceptance(stage: Stage, mail: Mail): Acceptance {
     mode: 'live',
     source: 'http',
     nowMs,
+    clockOffsetMs: 0,
     emails: [
       {
         headerFrom: 'Shop <shop@example.org>',

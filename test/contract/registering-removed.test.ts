@@ -45,7 +45,6 @@ test('what another node removes between the look and the new expiry is made anew
     dialect: tx.dialect,
     all: (sql, ...params) => tx.all(sql, ...params),
     get: (sql, ...params) => tx.get(sql, ...params),
-    insert: (sql, ...params) => tx.insert(sql, ...params),
     run: async (sql, ...params) => {
       if (/SET expires_at/.test(sql)) {
         const args = { ids: [first.id], expiredBeforeMs: first.expiresAtMs };
@@ -58,8 +57,8 @@ test('what another node removes between the look and the new expiry is made anew
   const registered = await temp.database.execute(
     {
       ...{ name: 'test.registerBesideRemoval', mode: 'write' },
-      run: (tx: Transaction, args: Registration): Promise<Registered> | Registered =>
-        registerOperation.run(removing(tx), args),
+      run: (tx: Transaction, calls: readonly Registration[]): Promise<Registered[]> | Registered[] =>
+        registerOperation.run(removing(tx), calls),
     },
     late,
   );

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
 import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import {
@@ -15,6 +14,7 @@ import {
   stillNamedBlobsOperation,
 } from '../../src/messages/retention-store.ts';
 import { listInboxOperation } from '../../src/sandbox/store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import * as webhookWork from '../../src/webhooks/work-store.ts';
 import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';

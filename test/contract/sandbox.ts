@@ -1,7 +1,6 @@
 /** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
 import assert from 'node:assert/strict';
 import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/latest-store.ts';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
@@ -20,6 +19,7 @@ import {
   unrestOperation,
 } from '../../src/sandbox/clock-store.ts';
 import { listInboxOperation } from '../../src/sandbox/store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
 import { createEndpointOperation, removeEndpointOperation } from '../../src/webhooks/store.ts';
 import { sandboxBatchOperation, settleOperation as settleWebhooksOperation } from '../../src/webhooks/work-store.ts';

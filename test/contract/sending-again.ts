@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { registerOperation } from '../../src/attachments/register-store.ts';
 import { finishUploadOperation } from '../../src/attachments/store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
-import { acceptAgainOperation } from '../../src/messages/resend-store.ts';
 import { acceptLargeOperation } from '../../src/send/large-store.ts';
+import { acceptAgainOperation } from '../../src/send/resend-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 

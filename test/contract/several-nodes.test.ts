@@ -5,15 +5,15 @@ import test, { after, before, type TestContext } from 'node:test';
 import { firstRunOperation, patchSettingsOperation } from '../../src/accounts/store.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { trackOperation } from '../../src/engagement/engagement-store.ts';
-import { appendEvent, type EventRow } from '../../src/events/events.ts';
+import { appendEvents, type EventRow } from '../../src/events/events.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
-import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/messages/accept-store.ts';
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
+import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/send/acceptance.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
-import type { Transaction } from '../../src/storage/operation.ts';
+import { eachCall, type Transaction } from '../../src/storage/operation.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { alignEventOrderOperation } from '../../src/storage/postgres/event-order-store.ts';
 import { openPostgresHints } from '../../src/storage/postgres/hints.ts';
@@ -38,7 +38,10 @@ after(async () => {
   await temp.close();
 });
 const fresh = (t: TestContext): void => t.after(() => temp.empty());
-const write = <R>(run: (tx: Transaction) => Promise<R>) => ({ name: 'test.once', mode: 'write' as const, run });
+const write = <R>(run: (tx: Transaction) => Promise<R>) => ({
+  ...{ name: 'test.once', mode: 'write' as const },
+  run: eachCall(run),
+});
 
 const claim = async (node: Database, nowMs = Date.now(), limit = 10): Promise<DeliveryJob[]> =>
   (await node.execute(claimOperation, { nowMs, leaseMs: MINUTE, limit, quarantined: false })).jobs;
@@ -286,7 +289,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
   });
   const slow = nodes[1]!.execute(
     write(async (tx) => {
-      await appendEvent(tx, { ...event, id: 'evt_slow' });
+      await appendEvents(tx, [{ ...event, id: 'evt_slow' }]);
       written();
       await mayFinish;
     }),
@@ -294,7 +297,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
   );
   await isWritten;
   await nodes[2]!.execute(
-    write((tx) => appendEvent(tx, { ...event, id: 'evt_quick' })),
+    write((tx) => appendEvents(tx, [{ ...event, id: 'evt_quick' }])),
     null,
   );
   assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');

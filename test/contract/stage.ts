@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import type { IdPrefix } from '../../src/base/ids.ts';
 import type { Database } from '../../src/storage/database.ts';
-import { findOperation, type Operation } from '../../src/storage/operation.ts';
+import { eachCall, findOperation, type Operation } from '../../src/storage/operation.ts';
 import { DIALECTS, type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -115,12 +115,12 @@ async function untilSettled(database: Database): Promise<void> {
       {
         name: `test.${end}`,
         mode: 'read',
-        run: async (tx) => {
+        run: eachCall(async (tx) => {
           const row = await tx.get<{ id: number }>(
             `SELECT pg_snapshot_${end}(pg_current_snapshot())::text::bigint AS id`,
           );
           return row!.id;
-        },
+        }),
       },
       null,
     );
@@ -140,8 +140,7 @@ async function perform(scenario: Scenario, variant: Variant): Promise<Recorded[]
     findOperation(op.name);
     taken.add(op.name);
     if (variant !== 'postgres, each alone') return database.execute(op, args);
-    const { together: _, ...alone } = op;
-    return database.execute(alone, args);
+    return database.execute({ ...op, isSet: false }, args);
   };
   const keep = (op: string, answer: unknown): void => {
     if (!labelsOf.has(op)) labelsOf.set(op, labels());

@@ -7,9 +7,9 @@ import {
   trackOperation,
   unsubscribeOperation,
 } from '../../src/engagement/engagement-store.ts';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import {
   createTemplateOperation,

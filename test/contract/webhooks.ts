@@ -1,7 +1,7 @@
 /** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and what is done again by hand. */
 import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
-import { acceptOperation } from '../../src/messages/accept-store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
 import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';

@@ -46,8 +46,9 @@ function isRoutes(file: string): boolean {
   return /\/routes(-[a-z-]+)?\.ts$/.test(file);
 }
 
+/** Holds operations: a store, or the transactions of a stage. */
 function isStore(file: string): boolean {
-  return /\/([a-z-]+-)?store\.ts$/.test(file);
+  return /\/(([a-z-]+-)?store|acceptance|claim|settle)\.ts$/.test(file);
 }
 
 /** What the API says of a noun, typebox and all: for routes and the document of the API, not for the door, which stores pass too. */

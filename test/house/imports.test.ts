@@ -45,7 +45,7 @@ test('imports are found in every form they are written in', () => {
 const broken: [name: string, path: string, target: string, expected: RegExp][] = [
   ['upwards', 'src/work/work.ts', '../delivery/delivery.ts', /does not stand below/],
   ['sideways', 'src/accounts/accounts.ts', '../domains/domains.ts', /does not stand below/],
-  ['past the door', 'src/send/accept.ts', '../messages/accept-store.ts', /import the door/],
+  ['past the door', 'src/send/accept.ts', '../messages/message.ts', /import the door/],
   ['a store by others than operations', 'src/roles/serve.ts', '../messages/store.ts', /import the door/],
   ['a schema by others than routes', 'src/messages/message.ts', '../events/event-schema.ts', /import the door/],
   ['routes from below', 'src/delivery/worker.ts', '../messages/routes.ts', /by roles only/],
@@ -71,7 +71,7 @@ test('control: I/O in mail and a foreign package in base are found', () => {
 test('control: what is allowed passes', () => {
   const allowed: [string, string][] = [
     ['src/roles/api.ts', '../messages/routes.ts'],
-    ['src/roles/operations.ts', '../messages/accept-store.ts'],
+    ['src/roles/operations.ts', '../send/acceptance.ts'],
     ['src/accounts/routes.ts', '../send/send.ts'],
     ['src/accounts/routes.ts', './store.ts'],
     ['src/delivery/worker.ts', '../messages/messages.ts'],

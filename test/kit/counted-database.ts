@@ -5,7 +5,7 @@ import path from 'node:path';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { migrateSqlite } from '../../src/storage/migrate.ts';
-import type { Row, SqlValue, Transaction } from '../../src/storage/operation.ts';
+import { type Row, runWithin, type SqlValue, type Transaction } from '../../src/storage/operation.ts';
 import { openSqlite } from '../../src/storage/sqlite/connection.ts';
 
 export interface Counted {
@@ -41,15 +41,10 @@ export async function storage() {
       counted.written += changed;
       return changed;
     },
-    insert: (sql, ...params) => {
-      counted.statements += 1;
-      counted.written += 1;
-      return connection.insert(sql, ...params);
-    },
   };
   const execute: Database['execute'] = async (op, args) => {
     connection.begin();
-    const value = await op.run(tx, args);
+    const value = await runWithin(tx, op, args);
     connection.commit();
     return value;
   };

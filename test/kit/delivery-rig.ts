@@ -15,15 +15,9 @@ import {
   type Routing,
   startDelivery,
 } from '../../src/delivery/delivery.ts';
-import {
-  type AcceptedEmail,
-  acceptOperation,
-  type DeliveryJob,
-  type EmailOptions,
-  RETAIN_MS,
-  type Retain,
-} from '../../src/messages/messages.ts';
+import { type DeliveryJob, type EmailOptions, RETAIN_MS, type Retain } from '../../src/messages/messages.ts';
 import { openDns } from '../../src/net/dns.ts';
+import { type AcceptedEmail, acceptOperation } from '../../src/send/acceptance.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
@@ -174,6 +168,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
       mode,
       source,
       nowMs,
+      clockOffsetMs: 0,
       emails: [email],
       retain,
       contentUntilMs: nowMs + RETAIN_MS[retain],

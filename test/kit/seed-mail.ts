@@ -9,7 +9,7 @@ import {
   type AcceptanceResult,
   type AcceptedEmail,
   acceptOperation,
-} from '../../src/messages/messages.ts';
+} from '../../src/send/acceptance.ts';
 import type { Database } from '../../src/storage/database.ts';
 
 export interface SeededMail {
@@ -40,6 +40,7 @@ export function acceptance(mail: SeededMail): Acceptance {
     mode: mail.mode ?? 'live',
     source: 'http',
     nowMs,
+    clockOffsetMs: 0,
     emails: [
       {
         headerFrom: from,

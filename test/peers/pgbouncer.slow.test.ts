@@ -5,6 +5,7 @@ import '../../src/roles/operations.ts';
 import type { Log } from '../../src/base/log.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { claimOperation } from '../../src/messages/delivery-store.ts';
+import { eachCall } from '../../src/storage/operation.ts';
 import { connectPostgres } from '../../src/storage/postgres/connection.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { openPostgresHints } from '../../src/storage/postgres/hints.ts';
@@ -83,7 +84,7 @@ test('what another client left in the session does not weaken a commit', { skip 
         {
           name: 'test.level',
           mode: 'write',
-          run: (tx) => tx.get<{ level: string }>("SELECT current_setting('synchronous_commit') AS level"),
+          run: eachCall((tx) => tx.get<{ level: string }>("SELECT current_setting('synchronous_commit') AS level")),
         },
         null,
       ),

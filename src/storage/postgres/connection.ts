@@ -351,8 +351,6 @@ function openTransaction({ client, direct }: PostgresConnection): OpenTransactio
     all: <T = Row>(sql: string, ...params: SqlValue[]) => send(sql, params, ({ rows }) => rows as T[]),
     get: <T = Row>(sql: string, ...params: SqlValue[]) => send(sql, params, ({ rows }) => rows[0] as T | undefined),
     run: (sql: string, ...params: SqlValue[]) => send(sql, params, ({ rowCount }) => rowCount ?? 0),
-    insert: (sql: string, ...params: SqlValue[]) =>
-      send(`${sql} RETURNING seq`, params, ({ rows }) => (rows[0] as { seq: number }).seq),
   };
   return {
     tx,

@@ -12,7 +12,7 @@ import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { Database } from '../database.ts';
 import { listMigrations } from '../migrate.ts';
-import type { Operation, Transaction } from '../operation.ts';
+import { eachCall, type Operation, type Transaction } from '../operation.ts';
 import { assertCommitIsDurable } from './connection.ts';
 import { openPostgresDatabase } from './database.ts';
 import { judgeCommitFault } from './errors.ts';
@@ -20,7 +20,7 @@ import { migratePostgres, pendingPostgres } from './migrate.ts';
 import { parsePostgresUrl } from './url.ts';
 
 function write<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R> {
-  return { name: 'test.once', mode: 'write', run };
+  return { name: 'test.once', mode: 'write', run: eachCall(run) };
 }
 
 async function administer(url: string, sql: string): Promise<pg.QueryResult> {
@@ -111,11 +111,10 @@ test('together or alone: one that spoils a group is found, and the others are do
     return key;
   };
   const op: Operation<string, string> = {
-    ...{ name: 'test.together', mode: 'write', run: one },
-    together: async (tx, keys) => {
+    ...{ name: 'test.together', mode: 'write', isSet: true },
+    run: (tx, keys) => {
       groups += 1;
-      for (const key of keys) await one(tx, key);
-      return [...keys];
+      return eachCall(one)(tx, keys);
     },
   };
   const good = Array.from({ length: 20 }, (_, index) => `g${index}`);
@@ -180,7 +179,7 @@ test('a commit whose answer is lost is told as unknown, alone and together, and 
   const together: Operation<string, number> = {
     ...writeOperation,
     name: 'test.writeTogether',
-    together: async (tx, keys) => Promise.all(keys.map((key) => writeOperation.run(tx, key))),
+    isSet: true,
   };
   proxy.loseAnswer('');
   const group = await Promise.allSettled(['u4', 'u5', 'u6'].map((key) => database.execute(together, key)));

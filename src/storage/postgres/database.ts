@@ -10,7 +10,7 @@
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { Database } from '../database.ts';
-import type { Operation, Transaction } from '../operation.ts';
+import { type Operation, runWithin, type Transaction } from '../operation.ts';
 import { createServerClock, type ServerClock } from './clock.ts';
 import { StatementFault, type TransactionMode } from './connection.ts';
 import { PostgresPool } from './pool.ts';
@@ -51,7 +51,7 @@ class Operations {
   async execute(op: AnyOperation, args: unknown): Promise<unknown> {
     this.#underWay += 1;
     try {
-      return op.together ? await this.#queueOf(op).push(args) : await this.alone(op, args);
+      return op.isSet ? await this.#queueOf(op).push(args) : await this.alone(op, args);
     } finally {
       this.#underWay -= 1;
       if (this.#underWay === 0) this.#drained?.();
@@ -62,7 +62,7 @@ class Operations {
   async alone(op: AnyOperation, args: unknown): Promise<unknown> {
     for (let run = 1; ; run += 1) {
       try {
-        return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => op.run(tx, args));
+        return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => runWithin(tx, op, args));
       } catch (error) {
         if (!(error instanceof StatementFault)) throw error;
         const { kind, reason, isKeyTaken } = error.fault;
@@ -141,21 +141,18 @@ class GroupQueue {
   }
 
   async #fly(group: Waiting[]): Promise<void> {
-    const { together } = this.#op;
-    if (together) {
-      try {
-        const calls = group.map((one) => one.args);
-        const answers = await this.#operations.transaction('write', (tx) => together(tx, calls));
-        for (const [index, one] of group.entries()) one.resolve(answers[index]);
+    try {
+      const calls = group.map((one) => one.args);
+      const answers = await this.#operations.transaction('write', (tx) => this.#op.run(tx, calls));
+      for (const [index, one] of group.entries()) one.resolve(answers[index]);
+      return;
+    } catch (error) {
+      const isAway =
+        error instanceof StatementFault ? error.fault.kind === 'unavailable' : error instanceof Unavailable;
+      if (isAway) {
+        const refusal = refusalOf(this.#op, error as Error);
+        for (const one of group) one.reject(refusal);
         return;
-      } catch (error) {
-        const isAway =
-          error instanceof StatementFault ? error.fault.kind === 'unavailable' : error instanceof Unavailable;
-        if (isAway) {
-          const refusal = refusalOf(this.#op, error as Error);
-          for (const one of group) one.reject(refusal);
-          return;
-        }
       }
     }
     for (const one of group) await this.#operations.alone(this.#op, one.args).then(one.resolve, one.reject);

@@ -3,12 +3,16 @@
  * works, so that it is only used in storage threads, in the command line and in tests; never where requests are served.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import type { EmbeddedTransaction, Row, SqlValue } from '../operation.ts';
+import type { Row, SqlValue, Transaction } from '../operation.ts';
 import { isStorageFault, storageFaultOf, writeFault } from './errors.ts';
 
 const BUSY_TIMEOUT_MS = 5_000;
 
-export interface SqliteConnection extends EmbeddedTransaction {
+export interface SqliteConnection extends Transaction {
+  readonly dialect: 'sqlite';
+  all<T = Row>(sql: string, ...params: SqlValue[]): T[];
+  get<T = Row>(sql: string, ...params: SqlValue[]): T | undefined;
+  run(sql: string, ...params: SqlValue[]): number;
   readonly raw: DatabaseSync;
   begin(): void;
   commit(): void;
@@ -77,7 +81,6 @@ function connectionOf(raw: DatabaseSync): SqliteConnection {
     all: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).all(...params) as T[],
     get: <T = Row>(sql: string, ...params: SqlValue[]) => prepare(sql).get(...params) as T | undefined,
     run: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).changes),
-    insert: (sql: string, ...params: SqlValue[]) => Number(prepare(sql).run(...params).lastInsertRowid),
     begin: () => void begin.run(),
     commit: () => void commit.run(),
     rollback: () => {

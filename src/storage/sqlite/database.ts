@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
-import { BytesToCarry } from '../carried-bytes.ts';
+import { PackedBytes } from '../codec.ts';
 import type { Database, DatabaseState } from '../database.ts';
 import type { Operation } from '../operation.ts';
 import { startCheckpointer } from './checkpoint.ts';
@@ -108,12 +108,12 @@ class ThreadQueue {
   /** Answers why nothing was sent, if so. */
   #send(group: Waiting[]): Error | undefined {
     try {
-      const carried = new BytesToCarry();
+      const packed = new PackedBytes();
       const calls = group.map(({ op, args }): ThreadRequest['calls'][number] => [
         op.name,
-        op.wire ? op.wire.packArgs(args, carried) : args,
+        op.codec ? JSON.stringify(op.codec.pack(args, packed)) : args,
       ]);
-      const bytes = carried.joined();
+      const bytes = packed.joined();
       this.#worker.postMessage({ calls, bytes } satisfies ThreadRequest, bytes === null ? [] : [bytes]);
       this.#flying.push(group);
       return undefined;
@@ -133,13 +133,13 @@ class ThreadQueue {
     const busy = refused.find((one) => 'error' in one && one.kind === 'busy');
     if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
     this.#sendNext();
-    if ('values' in answer) for (const [index, one] of done.entries()) accept(one, answer.values[index]);
+    if ('values' in answer) for (const [index, one] of done.entries()) one.resolve(answer.values[index]);
     else for (const [index, one] of done.entries()) this.#settleOne(one, answer.answers[index]!);
     if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
   }
 
   #settleOne(one: Waiting, answer: OperationAnswer): void {
-    if ('value' in answer) accept(one, answer.value);
+    if ('value' in answer) one.resolve(answer.value);
     else if (answer.kind === 'bug') one.reject(new Error(`${one.op.name}: ${answer.error}`));
     else {
       const isLost = answer.kind === 'lost';
@@ -179,14 +179,6 @@ class ThreadQueue {
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.postMessage('close');
     await exited;
-  }
-}
-
-function accept(one: Waiting, value: unknown): void {
-  try {
-    one.resolve(one.op.wire ? one.op.wire.unpackResult(value, one.args) : value);
-  } catch (error) {
-    one.reject(error as Error);
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import { Unavailable } from '../../base/failure.ts';
 import type { Database } from '../database.ts';
+import { runWithin } from '../operation.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 import { isStorageFault, storageFaultOf } from './errors.ts';
 
@@ -35,7 +36,7 @@ export function openDirect(file: string): DirectDatabase {
       const run = async () => {
         try {
           connection.begin();
-          const value = await op.run(connection, args);
+          const value = await runWithin(connection, op, args);
           connection.commit();
           return value;
         } catch (error) {

@@ -11,7 +11,7 @@
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { collectGarbage } from '../../base/collector.ts';
-import { CarriedBytes } from '../carried-bytes.ts';
+import { UnpackedBytes } from '../codec.ts';
 import { findOperation, type Operation } from '../operation.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 import { isStorageFault, storageFaultOf } from './errors.ts';
@@ -25,7 +25,7 @@ export interface ThreadSetup {
 
 export interface ThreadRequest {
   calls: [name: string, args: unknown][];
-  /** What the wires of the operations sent beside the arguments. */
+  /** Those of the arguments that crossed by a codec. */
   bytes: ArrayBuffer | null;
 }
 /** `lost`: an I/O error while the commit was written. */
@@ -103,10 +103,10 @@ async function answerTo(request: ThreadRequest): Promise<ThreadAnswer> {
 }
 
 function unpacked(request: ThreadRequest): Call[] {
-  const bytes = new CarriedBytes(request.bytes);
+  const bytes = new UnpackedBytes(request.bytes);
   return request.calls.map(([name, args]) => {
     const op = findOperation(name);
-    return { op, args: op.wire ? op.wire.unpackArgs(args, bytes) : args };
+    return { op, args: op.codec ? op.codec.unpack(JSON.parse(args as string), bytes) : args };
   });
 }
 
@@ -128,16 +128,12 @@ async function runReads(tx: SqliteConnection, calls: Call[]): Promise<ThreadAnsw
   const answers: OperationAnswer[] = [];
   for (const { op, args } of calls) {
     try {
-      answers.push({ value: packed(op, await op.run(tx, args)) });
+      answers.push({ value: (await op.run(tx, [args]))[0] });
     } catch (error) {
       answers.push(describe(error));
     }
   }
   return { answers };
-}
-
-function packed(op: Call['op'], result: unknown): unknown {
-  return op.wire ? op.wire.packResult(result) : result;
 }
 
 async function runWrites(tx: SqliteConnection, calls: Call[]): Promise<ThreadAnswer> {
@@ -181,21 +177,21 @@ async function runGroup(tx: SqliteConnection, calls: Call[]): Promise<GroupOutco
   }
 }
 
-/** Calls of an operation that can be done in a row are done at the place of the first: those of one group wait together. */
+/** Calls of an operation on sets are done at the place of the first: those of one group wait together. */
 async function runCalls(tx: SqliteConnection, calls: Call[]): Promise<unknown[]> {
   const values: unknown[] = new Array(calls.length);
   const done = new Set<Call['op']>();
   for (const [index, { op, args }] of calls.entries()) {
-    if (op.inARow === undefined) values[index] = packed(op, await op.run(tx, args));
+    if (!op.isSet) values[index] = (await op.run(tx, [args]))[0];
     else if (!done.has(op)) {
       done.add(op);
       const same = calls.filter((call) => call.op === op);
-      const results = op.inARow(
+      const results = await op.run(
         tx,
         same.map((call) => call.args),
       );
       let next = 0;
-      for (const [at, call] of calls.entries()) if (call.op === op) values[at] = packed(op, results[next++]);
+      for (const [at, call] of calls.entries()) if (call.op === op) values[at] = results[next++];
     }
   }
   return values;

@@ -2,9 +2,9 @@
  * The acceptance of a mail whose uploaded files another email was made of before: they stay as long as the content of
  * either. Nothing is accepted when the other email has lost its content meanwhile, for its files go with it.
  */
+import type { MessageKey } from '../messages/messages.ts';
 import { locked, operation } from '../storage/operation.ts';
-import { type Acceptance, type AcceptanceResult, acceptOperation } from './accept-store.ts';
-import type { MessageKey } from './api-store.ts';
+import { type Acceptance, type AcceptanceResult, acceptWithin } from './acceptance.ts';
 
 export interface AcceptAgain {
   acceptance: Acceptance;
@@ -14,7 +14,7 @@ export interface AcceptAgain {
 
 /** Undefined when the files are no longer kept. */
 export const acceptAgainOperation = operation(
-  'messages.acceptAgain',
+  'send.acceptAgain',
   'write',
   async (tx, { acceptance, of }: AcceptAgain): Promise<AcceptanceResult | undefined> => {
     // The lock keeps the removal of content, and with it that of the files, behind this transaction.
@@ -26,7 +26,7 @@ export const acceptAgainOperation = operation(
       of.messageId,
     );
     if (!original || original.content_until === null) return undefined;
-    const result = await acceptOperation.run(tx, acceptance);
+    const result = await acceptWithin(tx, acceptance);
     if (!result.stored) return result;
     await tx.run(
       `INSERT INTO attachment_use (email_seq, submission_id)

@@ -6,13 +6,21 @@
 import { type Failure, failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
+import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import { domainToAscii, sameAddressKey } from '../mail/address.ts';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
+import {
+  type EmailOptions,
+  findMailOperation,
+  isUnfinished,
+  type MessageKey,
+  type MessageStatus,
+  RETAIN_MS,
+  type StoredMail,
+} from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type Acceptance, type AcceptedEmail, acceptOperation, type IdempotencyRecord } from './accept-store.ts';
-import { findMailOperation, type MessageKey, type StoredMail } from './api-store.ts';
-import { type EmailOptions, isUnfinished, type MessageStatus, RETAIN_MS } from './message.ts';
+import { type Acceptance, type AcceptedEmail, acceptOperation } from './acceptance.ts';
 import { acceptAgainOperation } from './resend-store.ts';
 
 /** Content above this size lives in a blob. */

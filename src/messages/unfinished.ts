@@ -1,0 +1,40 @@
+/**
+ * Whether the answer that an idempotency key was given has to be kept past its time: as long as one of the messages that it
+ * names is still to be tried. The answer itself says which these are, for one send and for a batch alike, so that a message
+ * that was moved to a later time afterwards keeps the answer too.
+ */
+import type { Mode } from '../base/mode.ts';
+import type { Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { UNFINISHED } from './message.ts';
+
+export interface KeptAnswer {
+  accountId: string;
+  mode: Mode;
+  /** The stored body: of POST /send, or of POST /send/batch. */
+  body: string;
+}
+
+interface SendAnswer {
+  data?: { recipients?: { messageId?: unknown }[] };
+}
+
+function messagesOf(body: string): { id: string }[] {
+  const parsed = JSON.parse(body) as SendAnswer & { results?: SendAnswer[] };
+  const answers = parsed.results ?? [parsed];
+  return answers.flatMap((answer) =>
+    (answer.data?.recipients ?? []).flatMap(({ messageId }) =>
+      typeof messageId === 'string' ? [{ id: messageId }] : [],
+    ),
+  );
+}
+
+export async function hasUnfinishedMessages(tx: Transaction, { accountId, mode, body }: KeptAnswer): Promise<boolean> {
+  const named = rowset(tx, 'named', { id: 'text' }, messagesOf(body));
+  const found = await tx.get(
+    `SELECT 1 AS found FROM ${named.sql} JOIN message m ON m.account_id = ? AND m.mode = ? AND m.id = named.id
+     WHERE m.status IN ${UNFINISHED} LIMIT 1`,
+    ...[...named.params, accountId, mode],
+  );
+  return found !== undefined;
+}

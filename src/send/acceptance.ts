@@ -1,0 +1,296 @@
+/**
+ * The transaction of accepted sends: emails, messages, their events, their work, and the idempotency records, each send all or
+ * nothing. Sends that wait at the same moment are stored together: what has to be known of all of them, then all rows, many in
+ * a statement. Suppressed recipients are recognised here, inside the transaction, so that the answer and the record agree.
+ */
+import type { Mode } from '../base/mode.ts';
+import { appendEvents, EVENT, type NewEvent } from '../events/events.ts';
+import {
+  IDEMPOTENCY,
+  type IdempotencyKey,
+  type IdempotencyRecord,
+  keysInUse,
+  keyText,
+} from '../idempotency/idempotency.ts';
+import {
+  DELIVERY_WORK,
+  EMAIL,
+  type EmailRow,
+  MESSAGE,
+  type Retain,
+  type Role,
+  SIMULATED_SUPPRESSED,
+  SUPPRESSED,
+} from '../messages/messages.ts';
+import { SANDBOX_ITEM } from '../sandbox/sandbox.ts';
+import { list, nullable, record } from '../storage/codec.ts';
+import { batch, serverTime, type Transaction } from '../storage/operation.ts';
+import { insertMany, type TableRow, takeNumbers, withoutColumns } from '../storage/rows.ts';
+import { type ListedAddress, suppressedUntil } from '../suppressions/suppressions.ts';
+import { clockOffsets, enqueue, type NewWork, WORK } from '../work/work.ts';
+
+export interface AcceptedRecipient {
+  messageId: string;
+  /** Ids for the Send event and, where it comes to that, the Reject event. */
+  sendEventId: string;
+  rejectEventId: string;
+  /** Bare address as it is delivered to and shown. */
+  email: string;
+  /** Lower-case key of the address for the suppression list. */
+  suppressionKey: string;
+  role: Role;
+  lane: string;
+  /** Sandbox: the outcome `suppressed` was asked for; no suppression is looked up then. */
+  simulateSuppressed: boolean;
+}
+
+/** Columns of an email that are those of its acceptance. */
+const OF_ACCEPTANCE = ['seq', 'accountId', 'mode', 'source', 'createdAt', 'retain', 'contentUntil'] as const;
+
+/** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` JSON of EmailOptions. */
+export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
+  recipients: AcceptedRecipient[];
+}
+
+export interface Acceptance {
+  accountId: string;
+  mode: Mode;
+  source: 'http' | 'smtp';
+  /** With sendAtMs and expiresAtMs by the clock of the account's mode. */
+  nowMs: number;
+  /** Sandbox: by how much that clock was ahead of the real time when it was read; otherwise 0. */
+  clockOffsetMs: number;
+  /** Emails that differ per recipient (unsubscribe links) are several; otherwise there is one. */
+  emails: AcceptedEmail[];
+  retain: Retain;
+  /** Real time. */
+  contentUntilMs: number;
+  sendAtMs: number | null;
+  expiresAtMs: number;
+  /** The sender as the answer repeats it. */
+  from: string;
+  idempotency: IdempotencyRecord | null;
+  /** Lease for work that the caller's own delivery takes at once; null leaves it to the claims. */
+  leaseUntilMs: number | null;
+}
+
+export interface RecipientAnswer {
+  email: string;
+  role: Role;
+  status: 'queued' | 'scheduled' | 'suppressed';
+  messageId: string;
+}
+
+export interface AcceptanceResult {
+  /** False: a record with this key exists; nothing was stored. */
+  stored: boolean;
+  /** The whole answer body as text. */
+  answer: string;
+  recipients: RecipientAnswer[];
+  /** Work rows that were leased to the caller, by message id. */
+  leased: { messageId: string; seq: number; emailSeq: number }[];
+  /** Blobs of emails that were settled at once and whose content is not to be kept: nothing names them. */
+  unkeptBlobKeys: string[];
+}
+
+/** The hottest message of the program on its way to the storage thread. */
+export const acceptanceCodec = record<Acceptance>({
+  ...{ accountId: 'text', mode: 'text', source: 'text', nowMs: 'int', clockOffsetMs: 'int' },
+  emails: list(
+    record<AcceptedEmail>({
+      ...withoutColumns(EMAIL.columns, OF_ACCEPTANCE),
+      recipients: list(
+        record<AcceptedRecipient>({
+          ...{ messageId: 'text', sendEventId: 'text', rejectEventId: 'text', email: 'text', suppressionKey: 'text' },
+          ...{ role: 'text', lane: 'text', simulateSuppressed: 'json' },
+        }),
+      ),
+    }),
+  ),
+  ...{ retain: 'text', contentUntilMs: 'int', sendAtMs: 'int?', expiresAtMs: 'int', from: 'text' },
+  idempotency: nullable(
+    record<IdempotencyRecord>({
+      ...{ endpoint: 'text', key: 'text', bodyHash: 'bytes', status: 'int', expiresAtMs: 'int' },
+    }),
+  ),
+  leaseUntilMs: 'int?',
+});
+
+export const acceptOperation = batch('send.accept', 'write', acceptMany, { codec: acceptanceCodec });
+
+/** Stores one send within the transaction of another operation. */
+export async function acceptWithin(tx: Transaction, call: Acceptance): Promise<AcceptanceResult> {
+  return (await acceptMany(tx, [call]))[0]!;
+}
+
+/** When it was accepted; the sandbox of an account may have another time. */
+function realNowMs({ nowMs, clockOffsetMs }: Acceptance): number {
+  return nowMs - clockOffsetMs;
+}
+
+async function acceptMany(tx: Transaction, calls: readonly Acceptance[]): Promise<AcceptanceResult[]> {
+  const emails = calls.flatMap((call) => call.emails);
+  const copies = emails.reduce((sum, email) => sum + email.recipients.length, 0);
+  const keys = calls.flatMap((call) => keyOf(call) ?? []);
+  const [suppressed, inUse, offsetOf, serverMs, [emailSeqs, workSeqs, eventSeqs]] = await Promise.all([
+    suppressedUntil(tx, calls.flatMap(addressesOf)),
+    keysInUse(tx, keys, Math.max(...calls.map(realNowMs))),
+    clockOffsets(tx, calls),
+    calls.some((call) => call.leaseUntilMs !== null) ? serverTime(tx) : undefined,
+    takeNumbers(tx, [EMAIL, emails.length], [WORK, copies], [EVENT, 2 * copies]),
+  ]);
+  const rows: Rows = { emails: [], messages: [], work: [], workSeqs: [], events: [], items: [], records: [] };
+  let email = 0;
+  let work = 0;
+  const results = calls.map((call): AcceptanceResult => {
+    const key = keyOf(call);
+    if (key !== undefined) {
+      const text = keyText(key);
+      if (inUse.has(text)) return notStored();
+      inUse.add(text);
+    }
+    return addRows(call, rows, {
+      nextEmailSeq: () => emailSeqs![email++]!,
+      nextWorkSeq: () => workSeqs![work++]!,
+      isSuppressed: (address) => suppressed(address) > realNowMs(call),
+      clockOffsetMs: offsetOf(call),
+      nowMs: serverMs ?? realNowMs(call),
+    });
+  });
+  await Promise.all([
+    insertMany(tx, EMAIL, rows.emails),
+    insertMany(tx, MESSAGE, rows.messages),
+    enqueue(tx, rows.work, rows.workSeqs),
+    appendEvents(tx, rows.events, eventSeqs),
+    insertMany(tx, SANDBOX_ITEM, rows.items),
+    insertMany(tx, IDEMPOTENCY, rows.records),
+  ]);
+  return results;
+}
+
+function keyOf({ accountId, mode, idempotency }: Acceptance): IdempotencyKey | undefined {
+  return idempotency ? { accountId, mode, endpoint: idempotency.endpoint, key: idempotency.key } : undefined;
+}
+
+function addressesOf({ accountId, mode, emails }: Acceptance): ListedAddress[] {
+  return emails.flatMap(({ recipients }) =>
+    recipients.flatMap((one) => (one.simulateSuppressed ? [] : [{ accountId, mode, email: one.suppressionKey }])),
+  );
+}
+
+/** Everything that one group of acceptances writes. */
+interface Rows {
+  emails: EmailRow[];
+  messages: TableRow<typeof MESSAGE>[];
+  work: NewWork[];
+  workSeqs: number[];
+  events: NewEvent[];
+  items: TableRow<typeof SANDBOX_ITEM>[];
+  records: TableRow<typeof IDEMPOTENCY>[];
+}
+
+/** What an acceptance has to know of the database. */
+interface Known {
+  nextEmailSeq(): number;
+  nextWorkSeq(): number;
+  isSuppressed(address: ListedAddress): boolean;
+  /** What the clock of the mode is ahead of the real time now. */
+  clockOffsetMs: number;
+  /** Real time, by the clock that leases are counted by. */
+  nowMs: number;
+}
+
+/** Its key has an answer already. */
+export function notStored(): AcceptanceResult {
+  return { stored: false, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
+}
+
+/** Adds the rows of an acceptance that is stored. */
+function addRows(call: Acceptance, rows: Rows, known: Known): AcceptanceResult {
+  const { accountId, mode, source, retain } = call;
+  const result: AcceptanceResult = { stored: true, answer: '', recipients: [], leased: [], unkeptBlobKeys: [] };
+  let firstEmailSeq: number | null = null;
+  for (const email of call.emails) {
+    const seq = known.nextEmailSeq();
+    firstEmailSeq ??= seq;
+    let isKept = retain !== 'none';
+    for (const recipient of email.recipients) {
+      const { simulateSuppressed, suppressionKey } = recipient;
+      const isSuppressed = simulateSuppressed || known.isSuppressed({ accountId, mode, email: suppressionKey });
+      if (!isSuppressed) isKept = true;
+      addMessage({ call, recipient, emailSeq: seq, isSuppressed }, { rows, known, result });
+    }
+    // Content that is not kept is not written at all: every copy is settled, and nobody asked to see it later.
+    const kept = isKept ? { contentUntil: call.contentUntilMs } : { contentUntil: null, content: null, blobKey: null };
+    if (!isKept && email.blobKey !== null) result.unkeptBlobKeys.push(email.blobKey);
+    rows.emails.push({ ...email, seq, accountId, mode, source, createdAt: realNowMs(call), retain, ...kept });
+  }
+  result.answer = sendAnswer(call.from, result.recipients);
+  if (call.idempotency) {
+    const { expiresAtMs, ...record } = call.idempotency;
+    const own = { accountId, mode, body: result.answer, emailSeq: firstEmailSeq };
+    rows.records.push({ ...record, ...own, createdAt: realNowMs(call), expiresAt: expiresAtMs });
+  }
+  return result;
+}
+
+interface NewMessage {
+  call: Acceptance;
+  recipient: AcceptedRecipient;
+  emailSeq: number;
+  isSuppressed: boolean;
+}
+
+/** One recipient's copy: what it is at first, when it is due, what its timeline begins with. */
+function addMessage(
+  { call, recipient, emailSeq, isSuppressed }: NewMessage,
+  { rows, known, result }: { rows: Rows; known: Known; result: AcceptanceResult },
+): void {
+  const { accountId, mode, nowMs, sendAtMs, leaseUntilMs } = call;
+  const { messageId, role } = recipient;
+  const status = isSuppressed ? 'suppressed' : sendAtMs === null ? 'queued' : 'scheduled';
+  /** By the clock of the mode; a suppressed one never leaves. */
+  const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);
+  const workSeq = dueMs === null ? null : known.nextWorkSeq();
+  rows.messages.push({
+    ...{ accountId, mode, id: messageId, emailSeq, recipient: recipient.email, role, status, attempts: 0, workSeq },
+    ...{ sendAt: sendAtMs, nextAttemptAt: dueMs, expiresAt: call.expiresAtMs, createdAt: nowMs, updatedAt: nowMs },
+  });
+  const event = { accountId, mode, messageId };
+  rows.events.push({ ...event, id: recipient.sendEventId, at: nowMs, type: 'Send', detail: {} });
+  if (isSuppressed) {
+    const detail = recipient.simulateSuppressed ? SIMULATED_SUPPRESSED : SUPPRESSED;
+    rows.events.push({ ...event, id: recipient.rejectEventId, at: nowMs + 1, type: 'Reject', detail });
+  }
+  if (mode === 'sandbox') {
+    const outcome = isSuppressed ? 'Suppressed' : null;
+    rows.items.push({ accountId, messageId, emailSeq, recipient: recipient.email, outcome, createdAt: nowMs });
+  }
+  result.recipients.push({ email: recipient.email, role, status, messageId });
+  if (workSeq === null) return;
+  const isLeased = status === 'queued' && leaseUntilMs !== null;
+  rows.workSeqs.push(workSeq);
+  rows.work.push({
+    ...{ kind: DELIVERY_WORK, accountId, mode, subject: messageId, ref: emailSeq, lane: recipient.lane, isLeased },
+    dueMs: isLeased ? known.nowMs + leaseUntilMs - nowMs : dueMs! - known.clockOffsetMs,
+  });
+  if (isLeased) result.leased.push({ messageId, seq: workSeq, emailSeq });
+}
+
+/** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
+export function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
+  const status =
+    (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
+    'suppressed';
+  return JSON.stringify({
+    success: true,
+    data: {
+      message: status,
+      messageId: recipients[0]?.messageId,
+      from,
+      status,
+      totalRecipients: recipients.length,
+      recipients,
+    },
+  });
+}
