@@ -21,9 +21,9 @@ function comparable(text: string): string | undefined {
   return domain !== undefined && domain.length <= 253 && DOMAIN.test(domain) ? domain : undefined;
 }
 
-export function allowedSenderIssues(list: readonly string[]): Issue[] {
+export function allowedSenderIssues(list: readonly (string | undefined)[]): Issue[] {
   return list.flatMap((text, index) =>
-    comparable(text) === undefined
+    text !== undefined && comparable(text) === undefined
       ? [{ field: `allowedSenders[${index}]`, message: 'must be an address or a domain, such as shop@example.com' }]
       : [],
   );

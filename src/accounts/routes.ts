@@ -98,7 +98,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         'Merged into what is there: only what is given changes, null removes a variable. Answers the account.',
       body: settingsPatchSchema,
       bodyOptional: true,
-      checkRest: settingsIssues,
+      furtherIssues: settingsIssues,
       response: { status: 200, schema: bodies.accountSchema },
       handle: async ({ caller, body }) => {
         const patched = await patchSettings(database, caller.account.id, body);
@@ -143,7 +143,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       description:
         "The key itself is shown in this answer only. Without a choice it is of the caller's mode and of full scope. A sandbox key makes sandbox keys only.",
       body: bodies.newKeyRequest,
-      checkRest: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
+      furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
@@ -200,7 +200,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       description:
         "The password is shown in this answer only. Without a choice it is of the caller's mode. A sandbox key makes sandbox credentials only.",
       body: bodies.newCredentialRequest,
-      checkRest: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
+      furtherIssues: ({ allowedSenders = [] }) => allowedSenderIssues(allowedSenders),
       bodyOptional: true,
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },

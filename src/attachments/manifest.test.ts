@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { manifestEntry } from '../../test/kit/upload.ts';
+import { ok } from '../base/result.ts';
 import { manifestHash, readManifest } from './manifest.ts';
 
 const bytes = Buffer.from('content');
@@ -10,7 +11,7 @@ const entry = (changes: Record<string, unknown> = {}): Record<string, unknown> =
 });
 
 function refusalOf(value: unknown): { code: string; fields: string[] } {
-  const result = readManifest(value);
+  const result = readManifest(ok(value));
   if (result.ok) return { code: 'taken', fields: [] };
   return { code: result.failure.code, fields: result.failure.details.map((one) => one.field) };
 }
@@ -18,7 +19,7 @@ function refusalOf(value: unknown): { code: string; fields: string[] } {
 test('a manifest of 1 to 10 files is read in its order, digests in either case', () => {
   const entries = Array.from({ length: 10 }, (_, i) => entry({ name: `file ${i}.pdf`, sizeBytes: i }));
   entries[3] = entry({ sha256: manifestEntry(bytes).sha256.toUpperCase() });
-  const result = readManifest({ attachments: entries });
+  const result = readManifest(ok({ attachments: entries }));
   assert.ok(result.ok);
   assert.deepEqual(
     result.value.map((item) => [item.name, item.sizeBytes, item.sha256.toString('hex')]),
@@ -80,7 +81,7 @@ test('files that run when they are opened are refused, by extension and by type;
 
 test('two manifests have one hash when they say the same, and only then', () => {
   const hashOf = (...entries: unknown[]): string => {
-    const result = readManifest({ attachments: entries });
+    const result = readManifest(ok({ attachments: entries }));
     assert.ok(result.ok);
     return manifestHash(result.value).toString('hex');
   };

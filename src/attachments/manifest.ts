@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { withFurtherIssues } from '../http/rest-issues.ts';
+import { checkBody } from '../http/check-body.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
 import { closed, compile } from '../http/validate.ts';
 import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
 import { fileNameIssue } from '../mail/compose/file-name.ts';
@@ -44,41 +45,40 @@ const validate = compile(manifestSchema);
 
 /**
  * The items in their order, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were
- * found `before` in the JSON among them.
+ * found `elsewhere` (query, headers) among them.
  */
-export function readManifest(value: unknown, before: readonly Issue[] = []): Result<ManifestItem[]> {
-  const formed = validate(value);
-  const issues: Issue[] = formed.ok ? [...before] : [...withFurtherIssues(before, formed.failure.details).details];
-  const refusedTypes: Issue[] = [];
-  for (const [index, item] of listOf(value).entries())
-    checkItem(item, `attachments[${index}]`, { issues, refusedTypes });
-  if (issues.length > 0 || !formed.ok) return refuse(invalid([...issues, ...refusedTypes]));
-  if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
-  return ok(formed.value.attachments.map((item) => ({ ...item, sha256: Buffer.from(item.sha256, 'hex') })));
-}
-
-/** The items as far as there are any: what the schema finds wrong elsewhere must not hide their own issues. */
-function listOf(value: unknown): unknown[] {
-  const given = (value as { attachments?: unknown } | null | undefined)?.attachments;
-  return Array.isArray(given) ? given.slice(0, MAX_FILES) : [];
-}
-
-/** What the schema cannot say of one item; a field that is faulty already is left alone. */
-function checkItem(item: unknown, field: string, found: { issues: Issue[]; refusedTypes: Issue[] }): void {
-  if (typeof item !== 'object' || item === null) return;
-  const { name, contentType } = item as Record<string, unknown>;
-  const note = (part: string, message: string | undefined): void => {
-    const path = `${field}.${part}`;
-    if (message === undefined || found.issues.some((issue) => issue.field === path)) return;
-    found.issues.push({ field: path, message });
+export function readManifest(json: ParsedJson, elsewhere?: readonly Issue[]): Result<ManifestItem[]> {
+  const furtherIssues = ({ attachments = [] }: { attachments?: GivenItem[] }): Issue[] => {
+    const { issues, refusedTypes } = checkItems(attachments);
+    return [...issues, ...refusedTypes];
   };
-  if (typeof name === 'string') note('name', fileNameIssue(name));
-  if (typeof contentType === 'string' && !isContentType(contentType))
-    note('contentType', 'must be a content type such as application/pdf');
-  if (typeof name !== 'string' || typeof contentType !== 'string') return;
-  const refused = refusedFileType({ name, contentType });
-  if (refused !== undefined)
-    found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+  const formed = checkBody(json, { validate, furtherIssues }, elsewhere);
+  if (!formed.ok) return formed;
+  const { attachments } = formed.value;
+  const { issues, refusedTypes } = checkItems(attachments);
+  if (issues.length > 0) return refuse(invalid([...issues, ...refusedTypes]));
+  if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
+  return ok(attachments.map((item) => ({ ...item, sha256: Buffer.from(item.sha256, 'hex') })));
+}
+
+type GivenItem = { name?: string; contentType?: string } | undefined;
+
+/** What the schema cannot say of items; parts that do not fit it are not there. */
+function checkItems(items: readonly GivenItem[]): { issues: Issue[]; refusedTypes: Issue[] } {
+  const issues: Issue[] = [];
+  const refusedTypes: Issue[] = [];
+  for (const [index, { name, contentType } = {}] of items.slice(0, MAX_FILES).entries()) {
+    const field = `attachments[${index}]`;
+    const nameIssue = name === undefined ? undefined : fileNameIssue(name);
+    if (nameIssue !== undefined) issues.push({ field: `${field}.name`, message: nameIssue });
+    if (contentType !== undefined && !isContentType(contentType))
+      issues.push({ field: `${field}.contentType`, message: 'must be a content type such as application/pdf' });
+    if (name === undefined || contentType === undefined) continue;
+    const refused = refusedFileType({ name, contentType });
+    if (refused !== undefined)
+      refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+  }
+  return { issues, refusedTypes };
 }
 
 /** The same for manifests that say the same, however their JSON is written. */

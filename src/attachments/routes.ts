@@ -6,7 +6,6 @@ import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { refuse } from '../base/result.ts';
-import { validateParsed, withIssuesBefore } from '../http/rest-issues.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type InFlightKeys, readKey } from '../idempotency/idempotency.ts';
@@ -119,7 +118,7 @@ async function register(
   const { account, mode } = request.caller;
   const read = readKey(request.headerValues('idempotency-key'));
   const issues = read.ok ? request.inputIssues : [...request.inputIssues, ...read.failure.details];
-  const manifest = withIssuesBefore(issues, validateParsed(request.json(), readManifest));
+  const manifest = readManifest(request.json(), issues);
   if (!manifest.ok) return manifest;
   if (!read.ok) return read;
   const run = async (): Promise<RouteAnswer> => {

@@ -153,7 +153,7 @@ export interface Failure {
 }
 
 /** Bounds of what one refusal tells: what is wrong may be repeated as often as a body has room for it. */
-const MAX_DETAILS = 100;
+export const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
 /** Each issue once, however often it was met. */
@@ -196,10 +196,8 @@ function sentenceOf(code: FailureCode, details: readonly Issue[]): string {
  * are kept.
  */
 export function failure(code: FailureCode, extra: Partial<Omit<Failure, 'code'>> = {}): Failure {
-  const details =
-    extra.details !== undefined && extra.details.length > 1 ? distinct(extra.details) : (extra.details ?? []);
+  const details = distinct(extra.details ?? []).slice(0, MAX_ISSUES);
   const whole: Failure = { ...extra, code, message: extra.message ?? sentenceOf(code, details), details };
-  if (whole.details.length > MAX_DETAILS) whole.details = whole.details.slice(0, MAX_DETAILS);
   if (whole.message.length > MAX_MESSAGE_LENGTH) whole.message = `${whole.message.slice(0, MAX_MESSAGE_LENGTH)}…`;
   return whole;
 }

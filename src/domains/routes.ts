@@ -94,7 +94,7 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
       description:
         'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
       body: domainRequest,
-      checkRest: ({ domain = '' }) => {
+      furtherIssues: ({ domain = '' }) => {
         const name = senderDomainName(domain);
         return name.ok ? [] : [{ field: 'domain', message: name.reason }];
       },

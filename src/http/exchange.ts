@@ -9,8 +9,7 @@ import type { Failure, Issue } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
-import { withIssuesBefore } from './rest-issues.ts';
-import type { RouteRequest } from './route.ts';
+import type { BodyParser, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
 const NO_BYTES = Buffer.alloc(0);
@@ -37,7 +36,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   body: unknown = undefined;
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
-  parser: ((bytes: Buffer, everything: boolean, json: ParsedJson) => Result<unknown>) | undefined = undefined;
+  parser: BodyParser | undefined = undefined;
   /** Headers that go on this answer whatever it is (rate limits). */
   extraHeaders: Record<string, string> | undefined = undefined;
   /** Pattern of the route, for metrics; never the path. */
@@ -145,7 +144,6 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
 
   parse(): Result<never> {
     if (this.parser === undefined) throw new Error('this route has no body to parse');
-    const parsed = this.parser(this.rawBody, this.inputIssues.length > 0, this.json());
-    return withIssuesBefore(this.inputIssues, parsed as Result<never>);
+    return this.parser(this) as Result<never>;
   }
 }

@@ -8,16 +8,20 @@ import { type Failure, failure, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type HttpAnswer, type Refusal, refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, readBody } from './body.ts';
+import { checkBody } from './check-body.ts';
 import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { type Fitting, validateFully, validateParsed, withFurtherIssues } from './rest-issues.ts';
-import { type CallerKey, NO_LIVE_POWER, type RouteDefinition, type Scope } from './route.ts';
+import { type BodyParser, type CallerKey, NO_LIVE_POWER, type RouteDefinition, type Scope } from './route.ts';
 import { createRouter, type Router } from './router.ts';
-import { type ParsedJson, parseStrictJson } from './strict-json.ts';
-import { compile, type Validator } from './validate.ts';
+import type { ParsedJson } from './strict-json.ts';
+import { closed, compile, type Validator } from './validate.ts';
 
 const DEFAULT_MAX_BODY_BYTES = 1_000_000;
+const NO_ISSUES: readonly Issue[] = Object.freeze([]);
+/** Of calls that take no body: nothing, or an object that is empty too. */
+const NO_FIELDS = closed({});
+const EMPTY: ParsedJson = ok({});
 
 interface Compiled<C> {
   definition: RouteDefinition<C>;
@@ -28,7 +32,7 @@ interface Compiled<C> {
   readQuery: QueryReader;
   validateParams: Validator | undefined;
   body: BodyRules;
-  parse: Parse;
+  parse: BodyParser;
 }
 
 /** Who calls, or 401 and 403 of the account. May answer at once; a promise costs a turn of the queue. */
@@ -45,28 +49,22 @@ export interface PipelineOptions<C extends CallerKey> {
   intakeClosed?: (() => string | undefined) | undefined;
 }
 
-/**
- * With `everything` a body that fits its schema is validated by all that is asked of the rest of one that does not; `json` is the
- * value of the bytes where it was read already.
- */
-type Parse = (bytes: Buffer, everything?: boolean, json?: ParsedJson) => Result<unknown>;
-
-function parserOf<C>(definition: RouteDefinition<C>): Parse {
-  const type = definition.bodyType ?? 'json';
-  if (type === 'raw') return ok;
-  if (type === 'text/csv') return parseText;
-  const schema = definition.body;
-  if (schema === undefined) return parseNothing;
-  const validate = compile(schema);
-  const checkRest = ({ fields, malformed, rest }: Fitting): readonly Issue[] =>
-    definition.checkRest?.(fields, malformed, rest) ?? [];
-  const ordinary = validateFully({ validate, checkRest, everything: false });
-  const thorough = validateFully({ validate, checkRest, everything: true });
-  return (bytes, everything = false, json) => {
-    const validate = everything ? thorough : ordinary;
-    if (bytes.length === 0 && definition.bodyOptional) return validate({}, []);
-    return validateParsed(json ?? parseStrictJson(bytes), validate);
+function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIssues }: RouteDefinition<C>): BodyParser {
+  if (bodyType === 'stream') return ({ inputIssues }) => unless(inputIssues, ok(undefined));
+  if (bodyType === 'raw') return ({ rawBody, inputIssues }) => unless(inputIssues, ok(rawBody));
+  if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => unless(inputIssues, parseText(rawBody));
+  const checks = { validate: compile(schema ?? NO_FIELDS), furtherIssues };
+  const isOptional = schema === undefined || bodyOptional === true;
+  return (request) => {
+    const json = isOptional && request.rawBody.length === 0 ? EMPTY : request.json();
+    return checkBody(json, checks, request.inputIssues);
   };
+}
+
+/** What was read, unless there are issues elsewhere. */
+function unless(elsewhere: readonly Issue[], read: Result<unknown>): Result<unknown> {
+  if (elsewhere.length === 0) return read;
+  return refuse(invalid(read.ok ? [...elsewhere] : [...elsewhere, ...read.failure.details]));
 }
 
 function parseText(bytes: Buffer): Result<unknown> {
@@ -74,20 +72,6 @@ function parseText(bytes: Buffer): Result<unknown> {
   if (text.includes('\uFFFD') && !bytes.includes('\uFFFD'))
     return refuse(invalid([{ field: '', message: 'is not valid UTF-8' }]));
   return ok(text);
-}
-
-/** For calls without fields of their own: nothing, or an object that is empty too. */
-function parseNothing(bytes: Buffer): Result<unknown> {
-  return bytes.length === 0 ? ok(undefined) : validateParsed(parseStrictJson(bytes), expectNothing);
-}
-
-function expectNothing(value: unknown, before: readonly Issue[]): Result<undefined> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse(withFurtherIssues(before, [{ field: '', message: 'must be empty: this call takes no body' }]));
-  }
-  const unknown = Object.keys(value).map((field) => ({ field, message: 'is not a known field' }));
-  const found = [...before, ...unknown];
-  return found.length === 0 ? ok(undefined) : refuse(withFurtherIssues(before, unknown));
 }
 
 const CONTENT_TYPES = { json: 'application/json', 'text/csv': 'text/csv', raw: undefined, stream: undefined } as const;
@@ -114,14 +98,13 @@ function refused(exchange: Exchange, refusal: Failure | Refusal): HttpAnswer {
   return refusalAnswer('failure' in refusal ? refusal : { failure: refusal }, exchange.requestId);
 }
 
-function validateInput<C>(exchange: Exchange, route: Compiled<C>, search: string): Failure | undefined {
-  const details = [];
+/** Reads query and parameters; answers what is wrong with them. */
+function inputIssues<C>(exchange: Exchange, route: Compiled<C>, search: string): readonly Issue[] {
   const query = route.readQuery(search);
   if (query.ok) exchange.query = query.value;
-  else details.push(...query.failure.details);
   const params = route.validateParams?.(exchange.params);
-  if (params !== undefined && !params.ok) details.push(...params.failure.details);
-  return details.length === 0 ? undefined : invalid(details);
+  if (query.ok && (params === undefined || params.ok)) return NO_ISSUES;
+  return [query, params].flatMap((read) => (read === undefined || read.ok ? [] : read.failure.details));
 }
 
 function unrouted(allow: string[]): Failure {
@@ -176,18 +159,13 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
-    const issue = validateInput(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
-    if (definition.rawFirst) {
-      exchange.parser = route.parse;
-      if (issue !== undefined) exchange.inputIssues = issue.details;
-    } else if (definition.bodyType !== 'stream') {
-      const parsed = route.parse(bytes, issue !== undefined);
-      if (!parsed.ok && issue !== undefined)
-        return refused(exchange, invalid([...issue.details, ...parsed.failure.details]));
+    exchange.inputIssues = inputIssues(exchange, route, mark === -1 ? '' : url.slice(mark + 1));
+    exchange.parser = route.parse;
+    if (!definition.rawFirst) {
+      const parsed = exchange.parse();
       if (!parsed.ok) return refused(exchange, parsed.failure);
-      exchange.body = definition.bodyType === 'raw' ? bytes : parsed.value;
+      exchange.body = parsed.value;
     }
-    if (issue !== undefined && !definition.rawFirst) return refused(exchange, issue);
     const pending = definition.handle(exchange as Parameters<typeof definition.handle>[0]);
     const answer = pending instanceof Promise ? await pending : pending;
     return routeAnswer(answer, definition.response.status, exchange.requestId);

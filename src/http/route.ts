@@ -75,6 +75,9 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   parse(): Result<B>;
 }
 
+/** Reads the body that a route takes, and refuses with everything that is wrong with the request. */
+export type BodyParser = (request: Pick<RouteRequest, 'rawBody' | 'json' | 'inputIssues'>) => Result<unknown>;
+
 /** An answer's headers; a value must not come from a caller unchecked. */
 export type AnswerHeaders = Readonly<Record<string, string>>;
 
@@ -147,14 +150,10 @@ export interface RouteDefinition<
   /** An empty body is read as {}. */
   bodyOptional?: boolean;
   /**
-   * Asked only of a body that does not fit its schema: issues of the fields that do, so that all are told at once. A body that
-   * fits is the handler's to validate. A field that is absent may be malformed; `rest` has what is left of those with members.
+   * Issues that a schema cannot tell, of those fields that fit it; asked only where something else is wrong with the request, so that
+   * all is told at once. A body without issues is the handler's to check. Lists have undefined in place of what does not fit.
    */
-  checkRest?(
-    fields: Partial<Typed<B>>,
-    malformed: ReadonlySet<string>,
-    rest: Readonly<Record<string, unknown>>,
-  ): readonly Issue[];
+  furtherIssues?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Issue[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */
   query?: Q;
   /**

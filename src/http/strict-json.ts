@@ -9,7 +9,7 @@
  * decoding and JSON.parse alone; the worst 16 MB body found takes 0.2 s.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { type Failure, type Issue, invalid } from '../base/failure.ts';
+import { type Failure, type Issue, invalid, MAX_ISSUES } from '../base/failure.ts';
 import { ok, refuse } from '../base/result.ts';
 import { closingQuote, duplicateKeys, fieldPath, positionIssue, syntaxErrorAt } from './strict-json-explain.ts';
 
@@ -17,7 +17,6 @@ import { closingQuote, duplicateKeys, fieldPath, positionIssue, syntaxErrorAt } 
 export const MAX_DEPTH = 32;
 /** Most members and elements in one body, all levels together. */
 export const MAX_VALUES = 100_000;
-const MAX_ISSUES = 100;
 
 const QUOTE = 0x22;
 

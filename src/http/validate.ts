@@ -3,13 +3,11 @@
  * call in /openapi.json. Nothing is coerced, removed or filled in: what a caller sent is accepted as it is or refused with a
  * sentence per field. Regular expressions and sizes are the schema's own business: every string and array there needs a bound.
  */
-import { _, Ajv, type Code, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
-import { type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { type Failure, type Issue, invalid } from '../base/failure.ts';
+import { ok, refuse } from '../base/result.ts';
 import { fieldPath } from './strict-json-explain.ts';
-
-const MAX_ISSUES = 100;
 
 const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
@@ -49,41 +47,6 @@ const ajv = new Ajv({
 // Annotations of OpenAPI, which validate nothing.
 ajv.addVocabulary(['example']);
 
-function codePoints(text: string): number {
-  let count = 0;
-  for (const point of text) if (point !== '') count += 1;
-  return count;
-}
-
-const tooLong = (text: string, limit: number) => text.length > 2 * limit || codePoints(text) > limit;
-const tooShort = (text: string, limit: number) => text.length < limit || codePoints(text) < limit;
-
-/**
- * Ajv counts the code points of every text it bounds, 1.2 µs of a usual send. A text never has more of them than UTF-16
- * units, and at least half as many: `suspect` asks whether its length alone does not decide, and only then they are counted.
- */
-function boundLength(
-  keyword: 'minLength' | 'maxLength',
-  suspect: (length: Code, limit: Code) => Code,
-  fails: typeof tooLong,
-): void {
-  ajv.removeKeyword(keyword);
-  ajv.addKeyword({
-    keyword,
-    type: 'string',
-    schemaType: 'number',
-    error: { message: keyword, params: ({ schemaCode }) => _`{limit: ${schemaCode}}` },
-    code: (context) => {
-      const { gen, data, schema } = context;
-      const validate = gen.scopeValue('func', { ref: fails });
-      const limit = _`${Number(schema)}`;
-      context.fail(_`${suspect(_`${data}.length`, limit)} && ${validate}(${data}, ${limit})`);
-    },
-  });
-}
-boundLength('maxLength', (length, limit) => _`${length} > ${limit}`, tooLong);
-boundLength('minLength', (length, limit) => _`${length} < 2 * ${limit}`, tooShort);
-
 /** An object of exactly these fields: any other is refused and named. */
 export function closed<P extends TProperties>(properties: P, options: Record<string, unknown> = {}): TObject<P> {
   return Type.Object(properties, { additionalProperties: false, ...options });
@@ -111,18 +74,6 @@ export function mapOf<S extends TSchema>(
 /** One of these words. */
 export function oneOf<const T extends string[]>(values: T, options: Record<string, unknown> = {}): TUnsafe<T[number]> {
   return Type.Unsafe<T[number]>({ type: 'string', enum: values, ...options });
-}
-
-/** `attachments[0].sha256` for the JSON pointer `/attachments/0/sha256`, told apart from a key 0 by the value itself. */
-function fieldOf(pointer: string, root: unknown): string {
-  let field = '';
-  let value = root;
-  for (const raw of pointer.split('/').slice(1)) {
-    const key = raw.replaceAll('~1', '/').replaceAll('~0', '~');
-    field = fieldPath(field, Array.isArray(value) ? Number(key) : key);
-    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
-  }
-  return field;
 }
 
 const TYPE_NAMES: Record<string, string> = {
@@ -208,30 +159,13 @@ function sentence(error: ErrorObject): string {
       return typeof schema.description === 'string' ? `must be ${schema.description}` : `must match ${schema.pattern}`;
     case 'uniqueItems':
       return 'must not repeat an element';
+    case 'additionalProperties':
+      return 'is not a known field';
+    case 'required':
+      return 'is required';
     default:
       return error.message ?? 'is not valid';
   }
-}
-
-const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties']);
-const ofCounts = new WeakSet<Issue>();
-
-/** Whether an issue is about how many members something has, so that the members themselves can still be validated. */
-export function isOfCount(issue: Issue): boolean {
-  return ofCounts.has(issue);
-}
-
-function issueOf(error: ErrorObject, root: unknown): Issue {
-  const params = error.params as Record<string, unknown>;
-  const field = fieldOf(error.instancePath, root);
-  if (error.keyword === 'additionalProperties') {
-    return { field: fieldPath(field, String(params.additionalProperty)), message: 'is not a known field' };
-  }
-  if (error.keyword === 'required')
-    return { field: fieldPath(field, String(params.missingProperty)), message: 'is required' };
-  const issue = { field, message: sentence(error) };
-  if (COUNTS.has(error.keyword)) ofCounts.add(issue);
-  return issue;
 }
 
 /**
@@ -263,29 +197,92 @@ function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
   return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
 }
 
-/** Ajv's errors about `root` as issues, at most 100. */
-export function issuesOf(errors: readonly ErrorObject[], root: unknown): Issue[] {
-  const issues: Issue[] = [];
-  for (const error of withoutTypesOfWords(withoutUnionNoise(errors.slice(0, 5 * MAX_ISSUES)))) {
-    const issue = issueOf(error, root);
-    if (
-      issues.length < MAX_ISSUES &&
-      !issues.some((one) => one.field === issue.field && one.message === issue.message)
-    ) {
-      issues.push(issue);
-    }
+/** Where something stands in a value: keys of objects and indexes of lists. */
+type Place = (string | number)[];
+
+/** The JSON pointer `/attachments/0`, its 0 told apart from a key by the value itself, with the field it leads to, if any. */
+function placeOf({ instancePath, params }: ErrorObject, root: unknown): Place {
+  const place: Place = [];
+  let value = root;
+  for (const raw of instancePath.split('/').slice(1)) {
+    const key = raw.replaceAll('~1', '/').replaceAll('~0', '~');
+    place.push(Array.isArray(value) ? Number(key) : key);
+    value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
   }
-  return issues;
+  const field = params.additionalProperty ?? params.missingProperty;
+  return field === undefined ? place : [...place, String(field)];
 }
 
-/** Validates a value; the Result carries the value itself, unchanged. */
-export type Validator<T = unknown> = (value: unknown) => Result<T>;
+interface Mismatch {
+  place: Place;
+  issue: Issue;
+  /** Nothing is wrong with what stands in the place, but with the number of its members. */
+  isCount: boolean;
+}
+
+const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties']);
+
+function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
+  const place = placeOf(error, root);
+  const issue = { field: place.reduce<string>(fieldPath, ''), message: sentence(error) };
+  return { place, issue, isCount: COUNTS.has(error.keyword) };
+}
+
+/** Places, as a tree of their parts; one without branches ends there. */
+type Places = Map<string | number, Places>;
+
+/** What is left of a value without these places: members vanish, and in lists they keep their place, as undefined. */
+function without(value: unknown, places: Places | undefined, isListed: boolean): unknown {
+  if (places === undefined) return value;
+  if (places.size === 0 || typeof value !== 'object' || value === null) return undefined;
+  if (Array.isArray(value)) return value.map((element, index) => without(element, places.get(index), true));
+  const members = Object.entries(value).map(
+    ([key, member]) => [key, without(member, places.get(key), isListed)] as const,
+  );
+  return Object.fromEntries(members.filter(([, member]) => isListed || member !== undefined));
+}
+
+function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<string, unknown> | undefined {
+  if (typeof root !== 'object' || root === null || Array.isArray(root)) return undefined;
+  const places: Places = new Map();
+  for (const { place, isCount } of mismatches) {
+    if (isCount) continue;
+    let within = places;
+    for (const part of place) {
+      const next = within.get(part) ?? new Map();
+      within.set(part, next);
+      within = next;
+    }
+  }
+  return (places.size === 0 ? root : without(root, places, false)) as Record<string, unknown>;
+}
+
+/** Beyond so many errors of a value nobody asks what is left of it. */
+const MAX_ERRORS = 500;
+
+export type Validated<T> = { ok: true; value: T } | Misfit;
+
+export interface Misfit {
+  ok: false;
+  failure: Failure;
+  /** What is left of an object without all that does not fit; undefined of anything else. */
+  fitting(): Record<string, unknown> | undefined;
+}
+
+/** Validates a value; what it answers carries the value itself, unchanged. */
+export type Validator<T = unknown> = (value: unknown) => Validated<T>;
 
 /** Compiles a schema once; throws when the schema itself is wrong. */
 export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
   const validate: ValidateFunction = ajv.compile(schema);
   return (value) => {
     if (validate(value)) return ok(value as Static<S>);
-    return refuse(invalid(issuesOf(validate.errors ?? [], value)));
+    const errors = validate.errors ?? [];
+    const telling = withoutTypesOfWords(withoutUnionNoise(errors.slice(0, MAX_ERRORS)));
+    const mismatches = telling.map((error) => mismatchOf(error, value));
+    return {
+      ...refuse(invalid(mismatches.map(({ issue }) => issue))),
+      fitting: () => (errors.length > MAX_ERRORS ? undefined : fittingOf(value, mismatches)),
+    };
   };
 }

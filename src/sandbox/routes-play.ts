@@ -91,7 +91,7 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
       description:
         'A message that still waits has its attempt now, with this outcome; one that was delivered may bounce or be complained about.',
       body: outcomeBody,
-      checkRest: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_ISSUE]),
+      furtherIssues: ({ outcome }) => (outcome === undefined || parseSandboxOutcome(outcome) ? [] : [OUTCOME_ISSUE]),
       refusals: ['FORBIDDEN', 'CONFLICT'],
       response: { status: 200, schema: itemSchema },
       handle: playOutcome,

@@ -10,7 +10,6 @@ import { type Failure, type FailureCode, failure, type Issue } from '../base/fai
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { pause, TURN_MS, turn } from '../base/turns.ts';
-import { withIssuesBefore } from '../http/rest-issues.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
@@ -70,8 +69,6 @@ export const REPEATABLE: ReadonlySet<FailureCode> = new Set([
   'INTERNAL_ERROR',
   'OVERLOADED',
 ]);
-
-const NO_ISSUES: readonly Issue[] = [];
 
 /** A mail whose variables have values, and why its sender may not send it. */
 interface Made {
@@ -162,11 +159,10 @@ export function createSend(dependencies: SendDependencies): Send {
     return refuse(withTemplateIssues(refusal, value));
   };
 
-  const judge = (value: unknown, work: Work, before = NO_ISSUES): Outcome | Promise<Outcome> => {
+  const judge = (json: ParsedJson, work: Work): Outcome | Promise<Outcome> => {
     const { account, mode, nowMs } = work.sender;
-    const judged = validateBody(value, validate, { settings: account.settings, mode, nowMs }, before);
-    const checked = withIssuesBefore(work.request.issues ?? NO_ISSUES, judged);
-    if (!checked.ok) return refuseInTurn(checked.failure, value);
+    const checked = validateBody(json, validate, { settings: account.settings, mode, nowMs }, work.request.issues);
+    if (!checked.ok) return refuseInTurn(checked.failure, json.value);
     const mail = checked.value;
     return mail.templateId === undefined && work.request.isOneOfMany !== true && !mayTakeLong(mail)
       ? make(mail, work)
@@ -174,35 +170,26 @@ export function createSend(dependencies: SendDependencies): Send {
   };
 
   const judgeAhead = async (
-    value: unknown,
+    json: ParsedJson,
     request: SendRequest,
-    { realNowMs, record, before }: { realNowMs: number; record: Work['record']; before: readonly Issue[] },
+    { realNowMs, record }: { realNowMs: number; record: Work['record'] },
   ): Promise<Outcome> => {
     const { account, mode, allowedSenders } = request.caller;
     const clockOffsetMs = await sandboxClock.clockOffsetMs(account.id);
-    return judge(
-      value,
-      { request, sender: { account, mode, allowedSenders, nowMs: realNowMs + clockOffsetMs, clockOffsetMs }, record },
-      before,
-    );
+    const sender = { account, mode, allowedSenders, nowMs: realNowMs + clockOffsetMs, clockOffsetMs };
+    return judge(json, { request, sender, record });
   };
 
   /** An ordinary live mail waits for nothing but the storage: every wait costs the serving thread a promise and its registers. */
   const run = (
     request: SendRequest,
-    body: ParsedJson,
+    json: ParsedJson,
     { realNowMs, record }: { realNowMs: number; record: Work['record'] },
   ): Outcome | Promise<Outcome> => {
-    if (!body.ok && !('value' in body)) return withIssuesBefore(request.issues ?? NO_ISSUES, body);
-    const before = body.ok ? NO_ISSUES : body.failure.details;
     const { account, mode, allowedSenders } = request.caller;
-    if (mode === 'live')
-      return judge(
-        body.value,
-        { request, sender: { account, mode, allowedSenders, nowMs: realNowMs, clockOffsetMs: 0 }, record },
-        before,
-      );
-    return judgeAhead(body.value, request, { realNowMs, record, before });
+    if (mode !== 'live') return judgeAhead(json, request, { realNowMs, record });
+    const sender = { account, mode, allowedSenders, nowMs: realNowMs, clockOffsetMs: 0 };
+    return judge(json, { request, sender, record });
   };
 
   // A bug rejects, as it does behind a key.

@@ -1,7 +1,7 @@
 /** POST /send and POST /send/batch on the HTTP surface. */
 import type { Caller } from '../accounts/accounts.ts';
-import type { Result } from '../base/result.ts';
-import { refuseWith } from '../http/rest-issues.ts';
+import { invalid } from '../base/failure.ts';
+import { type Result, refuse } from '../base/result.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { type Answer, readKey } from '../idempotency/idempotency.ts';
 import { createSend, type SendDependencies } from './accept.ts';
@@ -39,7 +39,10 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
 
   const batch = async (request: RouteRequest<Caller, unknown, undefined>): Promise<RouteAnswer> => {
     const key = readKey(request.headerValues('idempotency-key'));
-    if (!key.ok) return refuseWith(key.failure.details, request.parse());
+    if (!key.ok) {
+      const body = request.parse();
+      return refuse(invalid([...key.failure.details, ...(body.ok ? [] : body.failure.details)]));
+    }
     const result = await sendBatch(sender, dependencies, {
       caller: request.caller,
       requestId: request.requestId,

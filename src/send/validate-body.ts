@@ -1,36 +1,32 @@
 /**
- * Judges a body as a whole: its form by the schema, its meaning by the checks, and every issue of both at once. Of a field
+ * Validates a body as a whole: its form by the schema, its meaning by the checks, and every issue of both at once. Of a field
  * whose form is wrong only what fits has a meaning to check.
  */
-import { type Issue, invalid } from '../base/failure.ts';
-import { type Result, refuse } from '../base/result.ts';
-import { allIssues, type Fitting } from '../http/rest-issues.ts';
+import type { Issue } from '../base/failure.ts';
+import type { Result } from '../base/result.ts';
+import { checkBody, type FurtherIssues } from '../http/check-body.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
 import type { Validator } from '../http/validate.ts';
 import { type CheckContext, type CheckedMail, checkMail } from './check.ts';
 import type { SendBody } from './request.ts';
 
-const NO_ISSUES: readonly Issue[] = [];
-
 /**
  * The checked mail, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were found
- * `before` in the JSON among them.
+ * `elsewhere` (query, headers) among them.
  */
 export function validateBody(
-  value: unknown,
+  json: ParsedJson,
   validate: Validator<SendBody>,
   context: CheckContext,
-  before: readonly Issue[] = NO_ISSUES,
+  elsewhere?: readonly Issue[],
 ): Result<CheckedMail> {
-  const formed = validate(value);
-  if (formed.ok && before.length === 0) return checkMail(formed.value, context);
-  const checkRest = (fitting: Fitting): readonly Issue[] => issuesOfRest(fitting, context);
-  return refuse(invalid(allIssues(value, formed, { before, checkRest })));
-}
-
-function issuesOfRest({ fields, malformed, rest }: Fitting, context: CheckContext): readonly Issue[] {
-  const checked = checkMail({ ...rest, ...fields } as unknown as SendBody, context);
-  const issues = checked.ok ? NO_ISSUES : checked.failure.details;
-  return issues.filter((issue) => !issue.message.startsWith('is required') || !isMissingFor(issue.field, malformed));
+  const furtherIssues: FurtherIssues = (fields, malformed) => {
+    const checked = checkMail(fields as unknown as SendBody, context);
+    const issues = checked.ok ? [] : checked.failure.details;
+    return issues.filter((issue) => !issue.message.startsWith('is required') || !isMissingFor(issue.field, malformed));
+  };
+  const formed = checkBody(json, { validate, furtherIssues }, elsewhere);
+  return formed.ok ? checkMail(formed.value, context) : formed;
 }
 
 /** Whether a field may only seem to be missing because it, or another one which could stand in for it, is malformed. */

@@ -170,7 +170,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       description:
         'Of an address that is on the list already the stronger reason and the later end stay; remove it first to weaken it. Without expiresAt it holds until it is removed.',
       body: newSuppression,
-      checkRest: (fields) => issuesOf(fields, clock.now()),
+      furtherIssues: (fields) => issuesOf(fields, clock.now()),
       response: { status: 201, schema: suppressionSchema },
       handle: async (request) => {
         const read = readNew(request.body, clock.now());

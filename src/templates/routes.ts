@@ -27,7 +27,6 @@ import {
   templateSchema,
   versionSchema,
 } from './bodies.ts';
-import type { Declaration } from './declared.ts';
 import { contentIssues, emptyIssues, judgeContent, judgeSources, nameIssues } from './judge.ts';
 import { hasSlot, inLayout } from './layout.ts';
 import { preview } from './preview.ts';
@@ -162,25 +161,16 @@ function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Writ
 }
 
 /** Issues of a template's fields that fit the schema where others do not. */
-function restIssues(
-  fields: Partial<TemplateRequest>,
-  malformed: ReadonlySet<string>,
-  rest: Readonly<Record<string, unknown>>,
-): Issue[] {
-  const content = contentOf(fields);
+function furtherIssues(fields: Partial<TemplateRequest>, malformed: ReadonlySet<string>): Issue[] {
   return [
     ...(fields.name === undefined ? [] : nameIssues(fields.name)),
-    ...(malformed.has('text') ? [] : emptyIssues(content)),
-    ...contentIssues({ ...content, variables: variablesLeft(content, rest) }),
+    ...(malformed.has('text') ? [] : emptyIssues({ html: fields.html ?? null, text: fields.text ?? null })),
+    ...furtherContentIssues(fields),
   ];
 }
 
-/** The declarations, of which those that do not fit the schema are what is left of them. */
-function variablesLeft(
-  content: TemplateContent,
-  { variables }: Readonly<Record<string, unknown>>,
-): readonly Declaration[] {
-  return Array.isArray(variables) ? declarationsLeft(variables) : content.variables;
+function furtherContentIssues({ variables = [], ...parts }: RenderSourcesRequest): Issue[] {
+  return contentIssues({ ...contentOf(parts), variables: declarationsLeft(variables) });
 }
 
 function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
@@ -205,7 +195,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     auth: 'key',
     body: templateRequest,
     maxBodyBytes: MAX_TEMPLATE_BYTES,
-    checkRest: restIssues,
+    furtherIssues,
   } as const;
   return [
     defineRoute({
@@ -322,10 +312,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Preview what is not saved yet',
       description: 'Variables without a value are left empty and listed.',
       body: renderSourcesRequest,
-      checkRest: (fields, _, rest) => {
-        const content = contentOf(fields);
-        return contentIssues({ ...content, variables: variablesLeft(content, rest) });
-      },
+      furtherIssues: furtherContentIssues,
       maxBodyBytes: MAX_TEMPLATE_BYTES,
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },

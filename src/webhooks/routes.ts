@@ -129,7 +129,7 @@ function secretIssues({ secret }: { secret?: string }): Issue[] {
 }
 
 /** Issues of fields that fit the schema where others do not; where the address leads is not looked up then. */
-function restIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
+function furtherIssues(fields: Partial<Static<typeof endpointFields>>): Issue[] {
   const url = fields.url === undefined ? undefined : urlIssue(fields.url);
   return [...(url === undefined ? [] : [{ field: 'url', message: url }]), ...secretIssues(fields)];
 }
@@ -183,7 +183,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Register a webhook',
       description: 'The answer holds the secret that signs its requests; it is not shown again.',
       body: endpointFields,
-      checkRest: restIssues,
+      furtherIssues,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: endpointWithSecret },
       async handle(request: Request<Static<typeof endpointFields>>) {
@@ -215,7 +215,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       description:
         'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
       body: endpointFields,
-      checkRest: restIssues,
+      furtherIssues,
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const key = keyOf(request);

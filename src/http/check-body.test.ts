@@ -18,10 +18,10 @@ before(async () => {
   const checked = defineRoute<CallerKey, typeof body>({
     ...{ method: 'POST', path: '/checked', summary: 'Checked twice', tag: 'notes', auth: 'key', body },
     response: { status: 200 },
-    checkRest: ({ email, lines }, malformed, rest): Issue[] => [
-      ...[lines ?? rest.lines ?? []]
-        .flat()
-        .flatMap((line, index) => (line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [])),
+    furtherIssues: ({ email, lines }, malformed): Issue[] => [
+      ...(lines ?? []).flatMap((line, index) =>
+        line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [],
+      ),
       ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
       ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
     ],
