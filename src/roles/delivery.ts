@@ -4,7 +4,7 @@ import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { type Delivery, startDelivery } from '../delivery/delivery.ts';
 import { createDkimKeyring } from '../domains/domains.ts';
-import { startHousekeeping } from './housekeeping.ts';
+import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import { type Parts, ranges } from './parts.ts';
 import { SYSTEM_ACCOUNT } from './system-mail.ts';
 

@@ -14,7 +14,7 @@ const LEVELS: string[][] = [
   ['events', 'suppressions'],
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'sandbox', 'nodes'],
   ['engagement', 'idempotency'],
-  ['send', 'delivery', 'webhooks'],
+  ['send', 'delivery', 'webhooks', 'housekeeping'],
   ['smtp', 'routes'],
   ['config-values'],
   ['config'],

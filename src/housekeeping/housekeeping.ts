@@ -1,0 +1,118 @@
+/**
+ * Removes what is kept no longer: content past its time, uploads, messages and events past theirs, idempotency records,
+ * the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
+ */
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import { forgetStretchesOperation, noteStretchOperation } from '../events/events.ts';
+import { PARTITION_MS } from '../messages/messages.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { createOrphanSweep } from './orphans.ts';
+import {
+  dropWeeks,
+  removeContent,
+  removeEmails,
+  removeIdempotency,
+  removeSandboxItems,
+  removeWebhookDeliveries,
+} from './retention.ts';
+import { pause, type Round } from './round.ts';
+import { createOverdueRemoval, removeUsedFiles } from './uploads.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export interface HousekeepingDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  /** Which of these blobs are named by rows of other folders (uploads). */
+  alsoNamed?: (keys: string[]) => Promise<string[]>;
+  intervalMs?: number;
+  /** For how long content is kept at most, whatever was asked for. */
+  contentDays?: number;
+  /** For how long messages, their events and the log of webhooks are kept. */
+  eventDays?: number;
+  /** How long a blob must stay unnamed between two looks; monotonic. */
+  orphanMs?: number;
+}
+
+export interface Housekeeping extends Running {
+  /** One round now; rounds do not overlap. */
+  run(): Promise<void>;
+}
+
+export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
+  const { database, blobs, clock, log, alsoNamed, orphanMs = HOUR_MS } = deps;
+  let stopping = false;
+  let running: Promise<void> | undefined;
+  const round: Round = { database, blobs, clock, log, isStopping: () => stopping };
+  const work = createRound(round, {
+    keepMs: (deps.eventDays ?? 90) * DAY_MS,
+    contentMs: (deps.contentDays ?? 30) * DAY_MS,
+    removeOverdue: createOverdueRemoval(orphanMs),
+    sweepOrphans: createOrphanSweep({ looksApartMs: orphanMs, alsoNamed }),
+  });
+
+  const run = (): Promise<void> => {
+    running ??= work()
+      .catch((error: Error) => {
+        const level = error instanceof Unavailable ? 'warn' : 'error';
+        log[level]({ error: error.message }, 'housekeeping was interrupted; it goes on at its next round');
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+
+  const timer = setInterval(() => void run(), deps.intervalMs ?? HOUR_MS);
+  void run();
+  return {
+    run,
+    stop: async () => {
+      stopping = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+interface RoundParts {
+  keepMs: number;
+  contentMs: number;
+  removeOverdue: ReturnType<typeof createOverdueRemoval>;
+  sweepOrphans: ReturnType<typeof createOrphanSweep>;
+}
+
+function createRound(round: Round, parts: RoundParts): () => Promise<void> {
+  return async () => {
+    const nowMs = round.clock.now();
+    const beforeMs = nowMs - parts.keepMs;
+    const removed = {
+      contents: await removeContent(round, nowMs, parts.contentMs),
+      weeks: await dropWeeks(round, beforeMs),
+      // What of a week that was not dropped whole is left a week later goes row by row.
+      emails: await removeEmails(round, beforeMs - (round.database.dialect === 'postgres' ? PARTITION_MS : 0)),
+      submissions: await parts.removeOverdue(round, nowMs),
+      usedFiles: await removeUsedFiles(round, nowMs),
+      idempotencyRecords: await removeIdempotency(round, nowMs),
+      sandboxItems: await removeSandboxItems(round, nowMs),
+      webhookDeliveries: await removeWebhookDeliveries(round, beforeMs),
+      orphans: await parts.sweepOrphans(round),
+      unfinishedBlobs: await round.blobs.removeUnfinished(),
+    };
+    await noteStretches(round);
+    if (Object.values(removed).some((count) => count > 0)) round.log.info(removed, 'removed what is kept no longer');
+  };
+}
+
+/** The log of events is made easy to search by time as far as it goes by now. */
+async function noteStretches({ database, clock, isStopping }: Round): Promise<void> {
+  await database.execute(forgetStretchesOperation, null);
+  while (!isStopping() && (await database.execute(noteStretchOperation, { nowMs: clock.now() }))) await pause();
+}
