@@ -14,7 +14,7 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createAuthenticator } from '../accounts/accounts.ts';
 import { systemClock } from '../base/clock.ts';
-import { listenFault } from '../roles/listen-fault.ts';
+import { portError } from '../roles/ports.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { runCommandLine } from './command-line.ts';
@@ -185,14 +185,15 @@ test('a port or an address that cannot be bound is one line that names the setti
   assert.ok(printed[0]!.includes(path.join(dataDir, 'first-run.json')));
   assert.equal(printed[1], '');
   assert.match(
-    listenFault({ code: 'EACCES' }, { httpHost: '::', httpPort: 80 })?.message ?? '',
+    String(portError({ code: 'EACCES' }, { setting: 'httpPort', host: '::', port: 80 })),
     /HTTP_PORT="80" may not/,
   );
   assert.match(
-    listenFault({ code: 'ENOTFOUND' }, { httpHost: 'x', httpPort: 80 })?.message ?? '',
+    String(portError({ code: 'ENOTFOUND' }, { setting: 'httpPort', host: 'x', port: 80 })),
     /HTTP_HOST="x" is no/,
   );
-  assert.equal(listenFault(new Error('x'), { httpHost: 'x', httpPort: 80 }), undefined);
+  const other = new Error('x');
+  assert.equal(portError(other, { setting: 'httpPort', host: 'x', port: 80 }), other);
 });
 
 test('serve --json prints where the credentials of the first run are, as one object', async (t) => {

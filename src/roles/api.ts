@@ -47,7 +47,7 @@ import { API_DOCUMENT } from './api-document.ts';
 import { type Parts, ranges } from './parts.ts';
 
 export interface ApiOptions {
-  handover: Handover;
+  handover: Handover | undefined;
   http: HttpClient;
   /** Wakes whoever follows events. */
   followers: Followers;

@@ -5,8 +5,8 @@ import type { Running } from '../base/lifecycle.ts';
 import { type Delivery, startDelivery } from '../delivery/delivery.ts';
 import { createDkimKeyring } from '../domains/domains.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
+import { SYSTEM_ACCOUNT } from '../send/send.ts';
 import { type Parts, ranges } from './parts.ts';
-import { SYSTEM_ACCOUNT } from './system-mail.ts';
 
 export interface DeliveryRoleOptions {
   onSettled(): void;

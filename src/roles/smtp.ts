@@ -5,7 +5,6 @@
 
 import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import type { Running } from '../base/lifecycle.ts';
-import type { Config } from '../config.ts';
 import { createSenderCheck } from '../domains/domains.ts';
 import { createTrackingLinks } from '../engagement/engagement.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
@@ -14,18 +13,16 @@ import type { Handover } from '../messages/messages.ts';
 import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted } from './accepted.ts';
-import { smtpListenFault } from './listen-fault.ts';
 import type { Parts } from './parts.ts';
+import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
 
-const STANDARD_PORT = 587;
-const PORT_WITHOUT_RIGHTS = 2587;
 const DRAIN_MS = 20_000;
 const CLOSE_MS = 2_000;
 
 export interface SmtpRoleOptions extends Nudges {
-  handover: Handover;
+  handover: Handover | undefined;
   logins: SmtpAuthenticator;
-  /** Judged already; without them a certificate is made. */
+  /** Checked already; without them a certificate is made. */
   tlsFiles: TlsFiles | undefined;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
   baseUrl: string;
@@ -78,44 +75,28 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
   };
   try {
     const port = await listen(server, parts);
-    return { port, implicitTlsPort: await listenImplicitly(server, config), drain, stop };
+    const smtps = smtpsTarget(config);
+    const implicitTlsPort = smtps && (await bind(server, smtps, true));
+    return { port, implicitTlsPort, drain, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** The port that was asked for; else those that are tried, in order. */
-export function smtpPorts({ smtpPort }: Pick<Config, 'smtpPort'>): readonly [number, ...number[]] {
-  return smtpPort === undefined ? [STANDARD_PORT, PORT_WITHOUT_RIGHTS] : [smtpPort];
-}
-
-async function listenImplicitly(
-  server: SmtpServer,
-  { smtpHost, smtpsPort }: Pick<Config, 'smtpHost' | 'smtpsPort'>,
-): Promise<number | undefined> {
-  if (smtpsPort === undefined) return undefined;
+async function bind(server: SmtpServer, target: ListenTarget, isImplicitTls = false): Promise<number> {
   try {
-    return (await server.listen(smtpsPort, { host: smtpHost, isImplicitTls: true })).port;
+    return (await server.listen(target.port, { host: target.host, isImplicitTls })).port;
   } catch (error) {
-    throw smtpListenFault(error, smtpsPort, smtpHost, 'smtpsPort') ?? error;
+    throw portError(error, target);
   }
 }
 
-async function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
-  const [first, second] = smtpPorts(config);
-  const bind = async (port: number): Promise<number> =>
-    server.listen(port, { host: config.smtpHost }).then(
-      (bound) => bound.port,
-      (error: unknown) => {
-        throw smtpListenFault(error, port, config.smtpHost) ?? error;
-      },
-    );
-  try {
-    return await bind(first);
-  } catch (error) {
-    if (second === undefined) throw error;
-    log.info({ port: second, reason: (error as Error).message }, 'SMTP listens on another port than 587');
-    return bind(second);
-  }
+function listen(server: SmtpServer, { config, log }: Parts): Promise<number> {
+  const targets = smtpTargets(config);
+  return onFirst(
+    targets,
+    (target) => bind(server, target),
+    ({ port }, { message }) => log.info({ port, reason: message }, 'SMTP listens on another port than 587'),
+  );
 }

@@ -38,7 +38,8 @@ const LEASE_MS = 60_000;
 export interface AcceptDependencies {
   database: Database;
   blobs: Blobs;
-  handover: Handover;
+  /** The delivery of this process, if there is one. */
+  handover?: Handover | undefined;
   clock: Clock;
   /** Told after each commit: for counters, and so that whoever waits for events or work looks at once. */
   onAccepted?(accepted: Accepted): void;
@@ -122,7 +123,7 @@ export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmai
     // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
     const result = await accept(database, intake, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
-    if (result.leased.length > 0) handover.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
+    if (result.leased.length > 0) handover?.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = intake;
       const { recipients, leased } = result;
@@ -162,7 +163,7 @@ function putLargeContent(blobs: Blobs, emails: ComposedEmail[]): Promise<(string
 function acceptanceOf(
   intake: Intake,
   { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
-  handover: Handover,
+  handover: Handover | undefined,
 ): Acceptance {
   const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = intake;
   const startMs = sendAtMs ?? nowMs;
@@ -185,7 +186,7 @@ function acceptanceOf(
     expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
     from: intake.from,
     idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - clockOffsetMs + KEY_LIFETIME_MS },
-    leaseUntilMs: sendAtMs === null && handover.hasRoom(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
+    leaseUntilMs: sendAtMs === null && handover?.hasRoom(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
   };
 }
 

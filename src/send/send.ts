@@ -2,8 +2,9 @@
  * The one intake: what every way to submit mail shares on the way to an accepted message.
  */
 export { createSend, type SendDependencies } from './accept.ts';
-export { type Accepted, type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
+export type { Accepted, ComposedEmail } from './accept-emails.ts';
 export { resendMessage } from './resend.ts';
 export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';
+export { createSystemMail, SYSTEM_ACCOUNT } from './system-mail.ts';

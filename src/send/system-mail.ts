@@ -6,23 +6,42 @@
  */
 import { createHash } from 'node:crypto';
 import { contactsOperation } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
-import type { Config } from '../config.ts';
+import type { Log } from '../base/log.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
-import { type ComposedEmail, createAcceptEmails } from '../send/send.ts';
-import type { Notice, Notify } from '../webhooks/webhooks.ts';
-import type { Parts } from './parts.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
 
 /** The account of all mail of the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
 
+/** What an account is told, and a key that is the same whenever it is told again. */
+export interface SystemMail {
+  accountId: string;
+  key: string;
+  subject: string;
+  text: string;
+}
+
+export interface SystemMailOptions {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  /** Names of this service; the first that mail can have is the sender's domain. */
+  hostnames: readonly string[];
+  /** There is something to deliver. */
+  onAccepted(): void;
+}
+
 /** Postmaster of the first of our names that mail can have; undefined when we have none. */
-export function systemSender(config: Pick<Config, 'smtpHostname' | 'baseUrl'>): Address | undefined {
-  const names = [config.smtpHostname, ...(config.baseUrl === undefined ? [] : [new URL(config.baseUrl).hostname])];
-  for (const name of names) {
+function systemSender(hostnames: readonly string[]): Address | undefined {
+  for (const name of hostnames) {
     const sender = parseAddress(`Postrider <postmaster@${name}>`);
     if (sender.ok) return sender.value;
   }
@@ -32,7 +51,7 @@ export function systemSender(config: Pick<Config, 'smtpHostname' | 'baseUrl'>): 
 function emailTo(
   recipient: Address,
   sender: Address,
-  { notice, nowMs }: { notice: Notice; nowMs: number },
+  { notice, nowMs }: { notice: SystemMail; nowMs: number },
 ): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
@@ -61,12 +80,11 @@ function reachable(addresses: readonly string[]): Address[] {
   });
 }
 
-/** `nudge` tells the delivery of this process, if there is one, that there is something to do. */
-export function createNotify(parts: Parts, nudge: () => void): Notify {
-  const { config, database, blobs, clock, log } = parts;
-  const handover = { hasRoom: () => false, offer: () => undefined };
-  const acceptEmails = createAcceptEmails({ database, blobs, clock, handover, onAccepted: nudge });
-  const sender = systemSender(config);
+/** Resolves when the mail is accepted, or when there is nobody to get it. */
+export function createSystemMail(options: SystemMailOptions): (notice: SystemMail) => Promise<void> {
+  const { database, blobs, clock, log, onAccepted } = options;
+  const acceptEmails = createAcceptEmails({ database, blobs, clock, onAccepted });
+  const sender = systemSender(options.hostnames);
   return async (notice) => {
     const { accountId, key, subject } = notice;
     const { users, operators } = await database.execute(contactsOperation, accountId);

@@ -1,0 +1,101 @@
+/**
+ * The ports that the settings name: the one line for the operator when one cannot be had, and whether those of a first start
+ * can, found out before anything is made for it. They are listened on together for a moment. A later start leaves that to the
+ * roles themselves, since clients that know its ports must not meet a listener that goes away again.
+ */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { type Config, ConfigError, settings } from '../config.ts';
+
+const STANDARD_SMTP_PORT = 587;
+const SMTP_PORT_WITHOUT_RIGHTS = 2587;
+
+/** Where a setting asks to listen. */
+export interface ListenTarget {
+  setting: 'httpPort' | 'smtpPort' | 'smtpsPort';
+  port: number;
+  host: string;
+}
+
+export function httpTarget({ httpPort, httpHost }: Pick<Config, 'httpPort' | 'httpHost'>): ListenTarget {
+  return { setting: 'httpPort', port: httpPort, host: httpHost };
+}
+
+/** The port that was asked for; else those that are tried, in order. */
+export function smtpTargets({ smtpPort, smtpHost: host }: Pick<Config, 'smtpPort' | 'smtpHost'>): ListenTarget[] {
+  const ports = smtpPort === undefined ? [STANDARD_SMTP_PORT, SMTP_PORT_WITHOUT_RIGHTS] : [smtpPort];
+  return ports.map((port) => ({ setting: 'smtpPort', port, host }));
+}
+
+export function smtpsTarget({ smtpsPort, smtpHost: host }: Pick<Config, 'smtpsPort' | 'smtpHost'>) {
+  return smtpsPort === undefined ? undefined : ({ setting: 'smtpsPort', port: smtpsPort, host } as const);
+}
+
+/** What the first target that can be had answers; rejects with the error of the last. `onNext` is told why there is a next one. */
+export async function onFirst<T>(
+  targets: readonly ListenTarget[],
+  listen: (target: ListenTarget) => Promise<T>,
+  onNext: (next: ListenTarget, error: Error) => void = () => undefined,
+): Promise<T> {
+  const [target, ...others] = targets;
+  try {
+    return await listen(target!);
+  } catch (error) {
+    if (others.length === 0) throw error;
+    onNext(others[0]!, error as Error);
+    return onFirst(others, listen, onNext);
+  }
+}
+
+/** The line for an error of listen(): the variable that is the cause, its value, what is allowed. Other errors as they are. */
+export function portError(error: unknown, { setting, port, host }: ListenTarget): unknown {
+  const named = `${settings[setting].name}="${port}"`;
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return new ConfigError(
+        `${named} is in use by another process on ${host}; allowed: a free port from 0 to 65535 (0: any free one)`,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return new ConfigError(
+        `${named} may not be bound by this user; allowed: a port from 1024 to 65535, or 0 for any free one`,
+      );
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL': {
+      const { name } = setting === 'httpPort' ? settings.httpHost : settings.smtpHost;
+      return new ConfigError(
+        `${name}=${JSON.stringify(host)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
+      );
+    }
+    default:
+      return error;
+  }
+}
+
+/** Rejects with the line for the operator when a port without which the service does not start cannot be had. */
+export async function assertPortsFree(config: Config): Promise<void> {
+  const listening: Server[] = [];
+  const listen = async (target: ListenTarget): Promise<void> => {
+    const server = createServer((socket) => socket.destroy());
+    try {
+      server.listen({ port: target.port, host: target.host });
+      await once(server, 'listening');
+      listening.push(server);
+    } catch (error) {
+      throw portError(error, target);
+    }
+  };
+  try {
+    if (config.roles.includes('api')) await listen(httpTarget(config));
+    if (config.roles.includes('smtp')) {
+      await onFirst(smtpTargets(config), listen);
+      const smtps = smtpsTarget(config);
+      if (smtps) await listen(smtps);
+    }
+  } finally {
+    await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
+  }
+}
