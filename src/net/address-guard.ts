@@ -1,7 +1,7 @@
 /**
  * Decides whether a connection to an IP address may be made on behalf of somebody else (webhooks, MX delivery): only to
  * public unicast addresses, and to ranges the operator lists. Addresses that carry an IPv4 address inside (mapped,
- * compatible, translated, 6to4, NAT64, Teredo) are judged by it, because a gateway would deliver there. What is
+ * compatible, translated, 6to4, NAT64, Teredo) are checked by it, because a gateway would deliver there. What is
  * not recognised as an address is refused. The law is an allow-list: an IPv6 address outside 2000::/3 is never public.
  */
 import ipaddr from 'ipaddr.js';

@@ -1,5 +1,5 @@
 /**
- * Judges a webhook's URL when it is saved. The connection is judged again at every POST (guarded-connector.ts): this here
+ * Checks a webhook's URL when it is saved. The connection is checked again at every POST (guarded-connector.ts): this here
  * tells the user early. A name that does not resolve right now is accepted, because endpoints are often configured before
  * their DNS exists and a resolver's bad minute is not the user's fault; a name with any address that is refused is not.
  */

@@ -47,7 +47,7 @@ function refusedAddress(host: string, address: string, reason: string): NotConne
   return new NotConnected('refused-address', `${host} leads to ${address}, which is not a public address (${reason})`);
 }
 
-/** Puts the guard in front of a connector: it only ever dials addresses that were judged. */
+/** Puts the guard in front of a connector: it only ever dials addresses that were checked. */
 export function guardedConnector(options: {
   lookup: Lookup;
   allow: readonly Cidr[];

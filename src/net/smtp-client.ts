@@ -1,7 +1,7 @@
 /**
  * Door of the outbound SMTP client. Opens one session with one peer and sends messages over it one after the other. It
- * speaks to the addresses it is given: whether they may be spoken to is judged before (address-guard.ts), what an
- * answer means is judged after (the delivery room). A message that was under way when the connection broke says at
+ * speaks to the addresses it is given: whether they may be spoken to is checked before (address-guard.ts), what an
+ * answer means is decided after (delivery/outcome.ts). A message that was under way when the connection broke says at
  * which stage; from `dot` on the peer may have it.
  */
 import { connectTcp } from './smtp-connect.ts';
@@ -132,7 +132,7 @@ function makeSession(
       if (busy && !connection.dotSent) connection.breakOff('ECANCELLED', 'the session was closed');
     },
     destroy: () => connection.breakOff('ECANCELLED', 'the session was closed'),
-    onClose: connection.onBreak,
+    onClose: (listener) => connection.onBreak(listener),
   };
 }
 

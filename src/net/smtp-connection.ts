@@ -4,7 +4,7 @@
  *
  * - Every wait has one deadline for the whole of it; a peer that drips bytes does not extend it.
  * - A reply nobody waits for breaks the connection (a 421 is a farewell), so replies can never be taken for others.
- * - A break is final: the socket is destroyed, whoever waits gets what had arrived together with the cause.
+ * - A break is final: the socket is destroyed, the caller that waits gets what had arrived together with the cause.
  *
  * One callback per batch of replies and no promise per line: this is the hot path of every delivery.
  */
@@ -41,7 +41,7 @@ export interface SmtpConnection {
   /** Whether the awaited replies have all come. */
   readonly settled: boolean;
   /** A new deadline for the wait under way, and what is said when it passes. */
-  redeadline(deadlineMs: number, message?: string): void;
+  extendDeadline(deadlineMs: number, message?: string): void;
   cork(): void;
   uncork(): void;
   /** False when the socket's buffer is full: then await drained(). */
@@ -49,7 +49,7 @@ export interface SmtpConnection {
   /** Resolves when the buffer has emptied, a reply has come, or the connection broke. */
   drained(): Promise<void>;
   /** Writes, and resolves when the memory may be used again: the system has the bytes, or drained() would resolve. */
-  hand(data: Buffer): Promise<void>;
+  writeReusable(data: Buffer): Promise<void>;
   startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined>;
   breakOff(cause: string, message: string): void;
   onBreak(listener: () => void): void;
@@ -65,178 +65,194 @@ function describe(error: NodeJS.ErrnoException): Break {
   return { cause: error.code ?? 'EPROTOCOL', message: error.message };
 }
 
-/** Takes over a connected socket that has not been read from. */
-export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogue()): SmtpConnection {
-  let current: Socket | TLSSocket = socket;
-  let broken: Break | undefined;
-  let tlsVersion: string | undefined;
-  let waiting: Waiting | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let wakeDrained: (() => void) | undefined;
-  const remoteAddress = socket.remoteAddress ?? '';
-  const listeners: (() => void)[] = [];
+/**
+ * idle ─ask, expect─▶ waiting ─all replies─▶ idle         a deadline, a stray reply or the end of the socket ─▶ broken
+ */
+class Connection implements SmtpConnection {
+  dialogue: Dialogue;
+  dotSent = false;
+  broken: Break | undefined;
+  tls: string | undefined;
+  readonly remoteAddress: string;
+  #socket: Socket | TLSSocket;
+  readonly #parser = new SmtpReplyParser();
+  #waiting: Waiting | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Resolves `drained` or `hand`, whichever waits. */
+  #wake: (() => void) | undefined;
+  readonly #onBreak: (() => void)[] = [];
 
-  const settle = (): void => {
-    const done = waiting;
-    if (!done) return;
-    waiting = undefined;
-    clearTimeout(timer);
-    done.resolve(broken ? { replies: done.replies, broken } : { replies: done.replies });
-    wakeDrained?.();
+  constructor(socket: Socket, dialogue: Dialogue) {
+    this.dialogue = dialogue;
+    this.remoteAddress = socket.remoteAddress ?? '';
+    this.#socket = socket;
+    this.#listen();
+  }
+
+  get hasSurplus(): boolean {
+    return this.#parser.hasPending() || this.#socket.readableLength > 0;
+  }
+
+  get settled(): boolean {
+    return this.#waiting === undefined;
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    const { replies, fault } = this.#parser.feed(chunk);
+    for (const reply of replies) this.#takeReply(reply);
+    if (fault !== undefined) this.breakOff('EPROTOCOL', `the peer broke the protocol: ${fault}`);
   };
-
-  const breakOff = (cause: string, message: string): void => {
-    if (broken) return;
-    broken = { cause, message };
-    current.destroy();
-    settle();
-    wakeDrained?.();
-    for (const listener of listeners.splice(0)) listener();
+  readonly #onError = (error: NodeJS.ErrnoException): void => {
+    const { cause, message } = describe(error);
+    this.breakOff(cause, message);
   };
+  readonly #onEnd = (): void => this.breakOff('ECONNRESET', 'the peer closed the connection');
+  readonly #onDrain = (): void => this.#wake?.();
 
-  const takeReply = (reply: SmtpReply): void => {
+  #listen(): void {
+    const socket = this.#socket.on('data', this.#onData).on('error', this.#onError);
+    socket.on('end', this.#onEnd).on('close', this.#onEnd).on('drain', this.#onDrain);
+  }
+
+  #unlisten(): void {
+    const socket = this.#socket.off('data', this.#onData).off('error', this.#onError);
+    socket.off('end', this.#onEnd).off('close', this.#onEnd).off('drain', this.#onDrain);
+  }
+
+  #takeReply(reply: SmtpReply): void {
     const { code, lines } = reply;
     for (const [index, line] of lines.entries()) {
-      connection.dialogue.record('S', `${code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
+      this.dialogue.record('S', `${code}${index === lines.length - 1 ? ' ' : '-'}${line}`);
     }
+    const waiting = this.#waiting;
     if (waiting) {
       waiting.replies.push(reply);
-      if (waiting.replies.length === waiting.count) settle();
-    } else if (code === 421) {
-      breakOff('ECONNRESET', `the peer closes the session: ${reply.text}`);
-    } else {
-      breakOff('EPROTOCOL', 'the peer sent a reply to no command');
-    }
-  };
+      if (waiting.replies.length === waiting.count) this.#settle();
+    } else if (code === 421) this.breakOff('ECONNRESET', `the peer closes the session: ${reply.text}`);
+    else this.breakOff('EPROTOCOL', 'the peer sent a reply to no command');
+  }
 
-  const parser = new SmtpReplyParser();
-  const onData = (chunk: Buffer): void => {
-    const { replies, fault } = parser.feed(chunk);
-    for (const reply of replies) takeReply(reply);
-    if (fault !== undefined) breakOff('EPROTOCOL', `the peer broke the protocol: ${fault}`);
-  };
-  const onError = (error: NodeJS.ErrnoException): void => {
-    const { cause, message } = describe(error);
-    breakOff(cause, message);
-  };
-  const onEnd = (): void => breakOff('ECONNRESET', 'the peer closed the connection');
-  const onDrain = (): void => wakeDrained?.();
+  #settle(): void {
+    const done = this.#waiting;
+    if (!done) return;
+    this.#waiting = undefined;
+    clearTimeout(this.#timer);
+    done.resolve(this.broken ? { replies: done.replies, broken: this.broken } : { replies: done.replies });
+    this.#wake?.();
+  }
 
-  const listen = (): void => {
-    current.on('data', onData).on('error', onError).on('end', onEnd).on('close', onEnd).on('drain', onDrain);
-  };
-  const unlisten = (): void => {
-    current.off('data', onData).off('error', onError).off('end', onEnd).off('close', onEnd).off('drain', onDrain);
-  };
+  breakOff(cause: string, message: string): void {
+    if (this.broken) return;
+    this.broken = { cause, message };
+    this.#socket.destroy();
+    this.#settle();
+    this.#wake?.();
+    for (const listener of this.#onBreak.splice(0)) listener();
+  }
 
-  const startTimer = (deadlineMs: number, message = `no complete reply within ${deadlineMs} ms`): void => {
-    clearTimeout(timer);
-    timer = setTimeout(() => breakOff('ETIMEDOUT', message), deadlineMs);
-  };
+  onBreak(listener: () => void): void {
+    if (this.broken) listener();
+    else this.#onBreak.push(listener);
+  }
 
-  const expect = (count: number, deadlineMs: number): Promise<Answers> => {
-    if (broken) return Promise.resolve({ replies: [], broken });
-    if (waiting) throw new Error('two commands wait on one SMTP connection');
-    startTimer(deadlineMs);
+  ask(lines: string, options: { count: number; deadlineMs: number; shown?: string }): Promise<Answers> {
+    if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
+    for (const line of (options.shown ?? lines).split('\r\n')) if (line !== '') this.dialogue.record('C', line);
+    const answers = this.expect(options.count, options.deadlineMs);
+    this.#socket.write(lines, 'utf8');
+    return answers;
+  }
+
+  expect(count: number, deadlineMs: number): Promise<Answers> {
+    if (this.broken) return Promise.resolve({ replies: [], broken: this.broken });
+    if (this.#waiting) throw new Error('two commands wait on one SMTP connection');
+    this.#startTimer(deadlineMs);
     return new Promise((resolve) => {
-      waiting = { count, replies: [], resolve };
+      this.#waiting = { count, replies: [], resolve };
     });
-  };
+  }
 
-  const startTls = (options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined> =>
-    new Promise((resolve) => {
-      const plain = current;
-      unlisten();
-      // The plain socket's errors reach the TLS socket; without a listener of its own they would be thrown.
-      plain.on('error', () => {});
-      const secure = tls.connect({ ...options, socket: plain });
-      current = secure;
-      let timeout: NodeJS.Timeout | undefined;
-      const finish = (failure?: Break): void => {
-        clearTimeout(timeout);
-        secure.off('error', onFailure).off('close', onClosed).off('secureConnect', onSecure);
+  extendDeadline(deadlineMs: number, message?: string): void {
+    if (this.#waiting) this.#startTimer(deadlineMs, message);
+  }
+
+  #startTimer(deadlineMs: number, message = `no complete reply within ${deadlineMs} ms`): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.breakOff('ETIMEDOUT', message), deadlineMs);
+  }
+
+  cork(): void {
+    this.#socket.cork();
+  }
+
+  uncork(): void {
+    this.#socket.uncork();
+  }
+
+  write(data: Buffer | string): boolean {
+    return this.broken ? true : this.#socket.write(data as Buffer);
+  }
+
+  drained(): Promise<void> {
+    return this.#socket.writableNeedDrain ? this.#untilWoken() : Promise.resolve();
+  }
+
+  writeReusable(data: Buffer): Promise<void> {
+    if (this.broken || this.#waiting === undefined) return Promise.resolve();
+    this.#socket.write(data, () => this.#wake?.());
+    return this.#untilWoken();
+  }
+
+  /** Until the socket drains, a reply settles the wait or the connection breaks; at once where nothing is waited for. */
+  #untilWoken(): Promise<void> {
+    if (this.broken || this.#waiting === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+
+  startTls(options: ConnectionOptions, deadlineMs: number): Promise<Break | undefined> {
+    const plain = this.#socket;
+    this.#unlisten();
+    // The plain socket's errors reach the TLS socket; without a listener of its own they would be thrown.
+    plain.on('error', () => {});
+    const secure = tls.connect({ ...options, socket: plain });
+    this.#socket = secure;
+    return new Promise((resolve) => {
+      onHandshake(secure, deadlineMs, (failure) => {
         if (failure) {
           secure.on('error', () => {});
-          breakOff(failure.cause, failure.message);
+          this.breakOff(failure.cause, failure.message);
           plain.destroy();
         } else {
-          tlsVersion = secure.getProtocol() ?? undefined;
-          listen();
+          this.tls = secure.getProtocol() ?? undefined;
+          this.#listen();
         }
         resolve(failure);
-      };
-      const onFailure = (error: NodeJS.ErrnoException): void => finish(describe(error));
-      const onClosed = (): void => finish({ cause: 'ECONNRESET', message: 'the peer closed during the TLS handshake' });
-      const onSecure = (): void => finish();
-      secure.on('error', onFailure).on('close', onClosed).on('secureConnect', onSecure);
-      timeout = setTimeout(
-        () => finish({ cause: 'ETIMEDOUT', message: `no TLS handshake within ${deadlineMs} ms` }),
-        deadlineMs,
-      );
+      });
     });
+  }
+}
 
-  const connection: SmtpConnection = {
-    dialogue,
-    dotSent: false,
-    remoteAddress,
-    get broken() {
-      return broken;
-    },
-    get tls() {
-      return tlsVersion;
-    },
-    get hasSurplus() {
-      return parser.hasPending() || current.readableLength > 0;
-    },
-    get settled() {
-      return waiting === undefined;
-    },
-    ask: (lines, options) => {
-      if (broken) return Promise.resolve({ replies: [], broken });
-      for (const line of (options.shown ?? lines).split('\r\n')) {
-        if (line !== '') connection.dialogue.record('C', line);
-      }
-      const answers = expect(options.count, options.deadlineMs);
-      current.write(lines, 'utf8');
-      return answers;
-    },
-    expect,
-    redeadline: (deadlineMs, message) => {
-      if (waiting) startTimer(deadlineMs, message);
-    },
-    cork: () => current.cork(),
-    uncork: () => current.uncork(),
-    write: (data) => (broken ? true : current.write(data as Buffer)),
-    drained: () =>
-      new Promise((resolve) => {
-        if (broken || waiting === undefined || !current.writableNeedDrain) {
-          resolve();
-          return;
-        }
-        wakeDrained = () => {
-          wakeDrained = undefined;
-          resolve();
-        };
-      }),
-    hand: (data) =>
-      new Promise((resolve) => {
-        if (broken || waiting === undefined) {
-          resolve();
-          return;
-        }
-        wakeDrained = () => {
-          wakeDrained = undefined;
-          resolve();
-        };
-        current.write(data, () => wakeDrained?.());
-      }),
-    startTls,
-    breakOff,
-    onBreak: (listener) => {
-      if (broken) listener();
-      else listeners.push(listener);
-    },
+/** Calls back once, in the moment in which the handshake is done or has failed. */
+function onHandshake(secure: TLSSocket, deadlineMs: number, done: (failure: Break | undefined) => void): void {
+  const finish = (failure?: Break): void => {
+    clearTimeout(timeout);
+    secure.off('error', onFailure).off('close', onClosed).off('secureConnect', onSecure);
+    done(failure);
   };
-  listen();
-  return connection;
+  const onFailure = (error: NodeJS.ErrnoException): void => finish(describe(error));
+  const onClosed = (): void => finish({ cause: 'ECONNRESET', message: 'the peer closed during the TLS handshake' });
+  const onSecure = (): void => finish();
+  const tooLate = { cause: 'ETIMEDOUT', message: `no TLS handshake within ${deadlineMs} ms` };
+  const timeout = setTimeout(() => finish(tooLate), deadlineMs);
+  secure.on('error', onFailure).on('close', onClosed).on('secureConnect', onSecure);
+}
+
+/** Takes over a connected socket that has not been read from. */
+export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogue()): SmtpConnection {
+  return new Connection(socket, dialogue);
 }

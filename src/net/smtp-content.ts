@@ -82,12 +82,12 @@ async function pump(
       }
       const pieces = stuffer.push(chunk);
       if (!pieces) return { code: 554, enhanced: '5.6.0', text: 'the content has a dot behind a bare CR or LF' };
-      let room = true;
-      for (const piece of pieces) room = connection.write(piece);
-      if (!room) await connection.drained();
+      let hasCapacity = true;
+      for (const piece of pieces) hasCapacity = connection.write(piece);
+      if (!hasCapacity) await connection.drained();
     } else {
       stuffer.pass();
-      await connection.hand(chunk.base64);
+      await connection.writeReusable(chunk.base64);
     }
     if (connection.broken || connection.settled) return 'stopped';
     options.progress();
@@ -104,8 +104,8 @@ function blockDeadlines(connection: SmtpConnection, options: ContentOptions): { 
     firstMs: contentMs,
     progress: () => {
       const leftMs = Math.max(0, end - performance.now());
-      if (leftMs > contentMs) connection.redeadline(contentMs, stalled);
-      else connection.redeadline(leftMs, 'the peer took the content too slowly');
+      if (leftMs > contentMs) connection.extendDeadline(contentMs, stalled);
+      else connection.extendDeadline(leftMs, 'the peer took the content too slowly');
     },
   };
 }
@@ -130,7 +130,7 @@ async function writeLarge(connection: SmtpConnection, chunks: Chunks, options: C
     return reply ? { stage: 'data', reply } : { stage: 'data' };
   }
   writeDot(connection, stuffer.end());
-  connection.redeadline(options.timeouts.dotMs);
+  connection.extendDeadline(options.timeouts.dotMs);
   const reply = (await answers).replies[0];
   return reply ? { stage: 'dot', reply } : { stage: 'dot' };
 }

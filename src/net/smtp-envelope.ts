@@ -5,13 +5,22 @@
 import { isAscii } from 'node:buffer';
 import { domainToAscii, needsSmtpUtf8 } from '../mail/address.ts';
 import { dotStuffer } from './dot-stuffing.ts';
-import type { TransactionContext } from './smtp-transaction.ts';
-import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage } from './smtp-types.ts';
+import type { SmtpConnection } from './smtp-connection.ts';
+import type { LocalRefusal, RecipientResult, SmtpMessage, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
 
 const UNSAFE = /[\x00-\x1f\x7f<>]/;
 const NON_ASCII = /[^\x00-\x7f]/;
 
-export interface JudgedMessage {
+export interface TransactionContext {
+  connection: SmtpConnection;
+  extensions: ReadonlyMap<string, string>;
+  timeouts: SmtpTimeouts;
+  host: string;
+  /** The certificate was checked, and is valid for `host`. */
+  verified: boolean;
+}
+
+export interface CheckedMessage {
   /** By the index of the recipient; set where we refuse ourselves. */
   results: (RecipientResult | undefined)[];
   /** Indexes of the recipients to send to. */
@@ -80,7 +89,7 @@ function messageRefusal(
 }
 
 /** Separates what we refuse ourselves from what is worth a command. */
-export function judgeMessage(context: TransactionContext, message: SmtpMessage): JudgedMessage {
+export function checkMessage(context: TransactionContext, message: SmtpMessage): CheckedMessage {
   const results: (RecipientResult | undefined)[] = new Array(message.recipients.length).fill(undefined);
   const refusal = messageRefusal(context, message);
   const toSend: number[] = [];

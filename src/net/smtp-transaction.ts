@@ -1,6 +1,6 @@
 /**
  * One message over an open session: MAIL, RCPT, DATA, content, dot; everything but the content in one write where the peer
- * pipelines (RFC 2920). Judges every mix of replies:
+ * pipelines (RFC 2920). What every mix of replies means:
  *
  *   MAIL refused                → all recipients have its reply
  *   some RCPT refused           → those have theirs, the others go on
@@ -14,17 +14,8 @@
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import { writeContent } from './smtp-content.ts';
-import { envelopeCommands, judgeMessage } from './smtp-envelope.ts';
-import type { RecipientResult, SmtpMessage, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
-
-export interface TransactionContext {
-  connection: SmtpConnection;
-  extensions: ReadonlyMap<string, string>;
-  timeouts: SmtpTimeouts;
-  host: string;
-  /** The certificate was checked, and is valid for `host`. */
-  verified: boolean;
-}
+import { checkMessage, envelopeCommands, type TransactionContext } from './smtp-envelope.ts';
+import type { RecipientResult, SmtpMessage, SmtpStage } from './smtp-types.ts';
 
 export interface TransactionResult {
   recipients: RecipientResult[];
@@ -115,17 +106,17 @@ async function endEmpty(context: TransactionContext, anyAccepted: boolean): Prom
 /** Sends one message; the caller has made sure that the peer holds no envelope. */
 export async function runTransaction(context: TransactionContext, message: SmtpMessage): Promise<TransactionResult> {
   const { connection } = context;
-  const judged = judgeMessage(context, message);
+  const checked = checkMessage(context, message);
   const nothing = { needsReset: false, completed: false };
-  if (judged.toSend.length === 0) {
-    return { recipients: settleRest(judged.results, message, outcome('mail', connection)), ...nothing };
+  if (checked.toSend.length === 0) {
+    return { recipients: settleRest(checked.results, message, outcome('mail', connection)), ...nothing };
   }
 
-  const commands = envelopeCommands(context.extensions, message, judged.toSend);
+  const commands = envelopeCommands(context.extensions, message, checked.toSend);
   const pipelined = context.extensions.has('PIPELINING');
   const envelope = pipelined ? await sendPipelined(context, commands) : await sendOneByOne(context, commands);
   const { mail, data } = envelope;
-  const results = judged.results;
+  const results = checked.results;
   const opened = data?.code === 354;
 
   if (!positive(mail)) {
@@ -134,7 +125,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
     return { recipients: settleRest(results, message, outcome('mail', connection, mail)), ...nothing };
   }
   let anyAccepted = false;
-  for (const [position, index] of judged.toSend.entries()) {
+  for (const [position, index] of checked.toSend.entries()) {
     const reply = envelope.rcpt[position];
     if (positive(reply)) anyAccepted = true;
     else results[index] = { recipient: message.recipients[index]!, ...outcome('rcpt', connection, reply) };

@@ -21,7 +21,7 @@ async function secured(port: number): Promise<Talker> {
 }
 
 test('every wrong log-in is refused in the same words and takes as long', async () => {
-  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
   await talker.secure();
@@ -77,7 +77,7 @@ test('who guesses is slowed down and sent away; who knows, and who comes from el
 
 test('right log-ins in between do not let guesses at another name go on', async () => {
   const guard = createLoginGuard();
-  const { port } = await rig.listen({ guard, limits: { maxFaults: 100 } });
+  const { port } = await rig.listen({ guard, limits: { maxClientErrors: 100 } });
   const own = rig.credentials.sandbox;
   const guessed = rig.credentials.live.username;
   for (let i = 0; i < 5; i += 1) {
@@ -94,7 +94,7 @@ test('right log-ins in between do not let guesses at another name go on', async 
 });
 
 test('whatever breaks the form of an exchange leaves one line in the log, without what was sent', async () => {
-  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await secured(port);
   const base64 = (text: string): string => Buffer.from(text, 'latin1').toString('base64');
   const exchanges: [what: string, lines: string[], expected: RegExp][] = [
@@ -126,7 +126,7 @@ test('whatever breaks the form of an exchange leaves one line in the log, withou
 });
 
 test('log lines of failed log-ins are one line each and hold no secrets', async () => {
-  const { port } = await rig.listen({ limits: { maxFaults: 100 } });
+  const { port } = await rig.listen({ limits: { maxClientErrors: 100 } });
   const talker = await connectTalker(port);
   await talker.reply();
   await talker.secure();

@@ -4,11 +4,12 @@
  * log; names and passwords are never logged, but for names that have the form of ours.
  */
 import { Unavailable } from '../base/failure.ts';
-import type { Dialogue, Login, Working } from './dialogue.ts';
+import type { Dialogue, Pending } from './dialogue.ts';
 import { AUTH_BYTES } from './limits.ts';
 import type { LoginAttempt } from './login-guard.ts';
 import { LOGIN_FAILED, NEEDS_TLS } from './replies.ts';
 import { type Credentials, decodeText, readPlain } from './sasl.ts';
+import type { Login } from './services.ts';
 
 const MALFORMED = '501 5.5.2 the response is not valid Base64 of this mechanism';
 const CANCELLED = '501 5.0.0 authentication cancelled';
@@ -17,12 +18,13 @@ const TOO_MANY = '421 4.7.0 too many failed log-ins; try again later';
 const NOT_NOW = '454 4.7.0 log-ins cannot be checked right now; try again later';
 const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
 
-export function authenticate(dialogue: Dialogue, argument: string): Working {
-  if (!dialogue.isSecure) return dialogue.fault(NEEDS_TLS);
-  if (!dialogue.isExtended) return dialogue.fault('503 5.5.1 EHLO first');
-  if (dialogue.login !== undefined) return dialogue.fault('503 5.5.1 you are logged in already');
+export function authenticate(dialogue: Dialogue, argument: string): Pending {
+  if (!dialogue.isSecure) return dialogue.clientError(NEEDS_TLS);
+  if (!dialogue.isExtended) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.login !== undefined) return dialogue.clientError('503 5.5.1 you are logged in already');
   const [mechanism = '', initial, ...more] = argument.split(' ').filter(Boolean);
-  if (mechanism === '' || more.length > 0) return dialogue.fault('501 5.5.4 the syntax is AUTH PLAIN or AUTH LOGIN');
+  if (mechanism === '' || more.length > 0)
+    return dialogue.clientError('501 5.5.4 the syntax is AUTH PLAIN or AUTH LOGIN');
   switch (mechanism.toUpperCase()) {
     case 'PLAIN':
       return initial === undefined ? ask(dialogue, '', (text) => plain(dialogue, text)) : plain(dialogue, initial);
@@ -31,7 +33,7 @@ export function authenticate(dialogue: Dialogue, argument: string): Working {
         ? ask(dialogue, 'Username:', (text) => askPassword(dialogue, text))
         : askPassword(dialogue, initial);
     default:
-      return dialogue.fault('504 5.5.4 the mechanism is not offered; use PLAIN or LOGIN');
+      return dialogue.clientError('504 5.5.4 the mechanism is not offered; use PLAIN or LOGIN');
   }
 }
 
@@ -39,11 +41,11 @@ export function authenticate(dialogue: Dialogue, argument: string): Working {
 export function malformedLogin(dialogue: Dialogue, line: string): undefined {
   dialogue.takeLine = undefined;
   dialogue.log.warn({ address: dialogue.address }, 'a log-in over SMTP was malformed or cancelled');
-  dialogue.fault(line);
+  dialogue.clientError(line);
 }
 
 /** Sends a challenge and hands the answer on, unless it is a cancellation (RFC 4954 §4). */
-function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Working): undefined {
+function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Pending): undefined {
   dialogue.reply(`334 ${Buffer.from(challenge).toString('base64')}`);
   dialogue.takeLine = (line) => {
     dialogue.takeLine = undefined;
@@ -53,7 +55,7 @@ function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Work
   };
 }
 
-function plain(dialogue: Dialogue, text: string): Working {
+function plain(dialogue: Dialogue, text: string): Pending {
   const response = readPlain(text);
   if (response.ok) return logIn(dialogue, response.value);
   if (response.why === 'malformed') return malformedLogin(dialogue, MALFORMED);
@@ -107,5 +109,5 @@ function refuse(dialogue: Dialogue, username: string, line: string): undefined {
   const shown = OUR_NAMES.test(username) ? { username } : {};
   dialogue.log.warn({ address: dialogue.address, ...shown }, 'a log-in over SMTP failed');
   if (line === TOO_MANY) dialogue.hangUp(line);
-  else dialogue.fault(line);
+  else dialogue.clientError(line);
 }

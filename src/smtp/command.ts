@@ -117,9 +117,9 @@ function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>>
     const value = equals === -1 ? undefined : parameter.slice(equals + 1);
     const isRepeated = seen.has(name);
     seen.add(name);
-    const fault = isRepeated ? `${shown(name)} is given twice` : parameterFault(name, value);
-    if (fault === 'unknown') return refused(`555 5.5.4 the parameter ${shown(name)} is not known here`);
-    if (fault !== undefined) return refused(`501 5.5.4 ${fault}`);
+    const issue = isRepeated ? `${shown(name)} is given twice` : parameterIssue(name, value);
+    if (issue === 'unknown') return refused(`555 5.5.4 the parameter ${shown(name)} is not known here`);
+    if (issue !== undefined) return refused(`501 5.5.4 ${issue}`);
     if (name === 'SIZE') sizeBytes = Number(value);
     if (name === 'SMTPUTF8') smtpUtf8 = true;
     if (name === 'HOLDFOR') hold = { forSeconds: Number(value) };
@@ -129,7 +129,7 @@ function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>>
   return { ok: true, value: { sizeBytes, smtpUtf8, hold } };
 }
 
-function parameterFault(name: string, value: string | undefined): string | undefined {
+function parameterIssue(name: string, value: string | undefined): string | undefined {
   switch (name) {
     case 'SIZE':
       return value !== undefined && /^\d{1,20}$/.test(value) ? undefined : 'SIZE wants a number of bytes';

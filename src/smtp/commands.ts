@@ -4,17 +4,17 @@
  */
 import { authenticate } from './authenticate.ts';
 import { heloName, MAX_HOLD_SECONDS, parseCommand } from './command.ts';
-import type { Dialogue, Working } from './dialogue.ts';
+import type { Dialogue, Pending } from './dialogue.ts';
 import { addRecipient, beginData, beginMail } from './mail-commands.ts';
 
-type Handler = (dialogue: Dialogue, argument: string) => Working;
+type Handler = (dialogue: Dialogue, argument: string) => Pending;
 
 /** Offered behind the name; AUTH and STARTTLS are added where they apply. */
 const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8'];
 
 function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undefined {
   const name = heloName(argument);
-  if (name === undefined) return dialogue.fault('501 5.5.4 give the name of your host');
+  if (name === undefined) return dialogue.clientError('501 5.5.4 give the name of your host');
   dialogue.helo = name;
   dialogue.isExtended = isExtended;
   dialogue.envelope = undefined;
@@ -32,8 +32,8 @@ function greet(dialogue: Dialogue, argument: string, isExtended: boolean): undef
 }
 
 function startTls(dialogue: Dialogue, argument: string): undefined {
-  if (argument !== '') return dialogue.fault('501 5.5.4 STARTTLS takes no parameters');
-  if (dialogue.isSecure) return dialogue.fault('503 5.5.1 this is TLS already');
+  if (argument !== '') return dialogue.clientError('501 5.5.4 STARTTLS takes no parameters');
+  if (dialogue.isSecure) return dialogue.clientError('503 5.5.1 this is TLS already');
   dialogue.startTls();
 }
 
@@ -47,7 +47,7 @@ const idle =
 
 function withoutArgument(handler: Handler): Handler {
   return (dialogue, argument) => {
-    if (argument !== '') return dialogue.fault('501 5.5.4 this command takes no parameters');
+    if (argument !== '') return dialogue.clientError('501 5.5.4 this command takes no parameters');
     return handler(dialogue, argument);
   };
 }
@@ -75,9 +75,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['HELP', idle('214 2.0.0 EHLO STARTTLS AUTH MAIL RCPT DATA RSET NOOP QUIT; see RFC 5321')],
   ['VRFY', idle('252 2.5.0 cannot verify the address; send it mail to find out')],
   ['QUIT', withoutArgument((dialogue) => dialogue.hangUp('221 2.0.0 goodbye'))],
-  ['EXPN', (dialogue) => dialogue.fault('502 5.5.1 EXPN is not offered')],
-  ['TURN', (dialogue) => dialogue.fault('502 5.5.1 TURN is not offered')],
-  ['ETRN', (dialogue) => dialogue.fault('502 5.5.1 ETRN is not offered')],
+  ['EXPN', (dialogue) => dialogue.clientError('502 5.5.1 EXPN is not offered')],
+  ['TURN', (dialogue) => dialogue.clientError('502 5.5.1 TURN is not offered')],
+  ['ETRN', (dialogue) => dialogue.clientError('502 5.5.1 ETRN is not offered')],
   // Its octets follow at once, and would run as commands in a session that stayed.
   ['BDAT', (dialogue) => dialogue.hangUp('502 5.5.1 BDAT is not offered; send the mail with DATA')],
   ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE', 'PRI'].map(
@@ -86,10 +86,10 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 ]);
 
 /** Runs one command line; a promise when something has to be waited for. */
-export function runCommand(dialogue: Dialogue, line: string): Working {
+export function runCommand(dialogue: Dialogue, line: string): Pending {
   const { verb, argument } = parseCommand(line);
   const handler = HANDLERS.get(verb);
-  if (handler === undefined) return dialogue.fault('500 5.5.2 the command is not known');
+  if (handler === undefined) return dialogue.clientError('500 5.5.2 the command is not known');
   const { limits } = dialogue.services;
   if (dialogue.fruitless >= limits.maxFruitless) {
     return dialogue.hangUp('421 4.7.0 too many commands without a mail');

@@ -71,18 +71,18 @@ test('a writer is told to pause, and goes on when storage has caught up', async 
   } as unknown as Blobs;
   const sink = createContentSink(slow);
   let written = 0;
-  while (sink.room() === undefined) {
+  while (sink.untilReady() === undefined) {
     sink.write(chunk);
     written += 1;
     assert.ok(written < 1_000, 'never full');
   }
   assert.ok(written * chunk.length < 400_000);
-  const room = sink.room()!;
+  const ready = sink.untilReady()!;
   let isRoom = false;
-  void room.then(() => {
+  void ready.then(() => {
     isRoom = true;
   });
-  await waitUntil('room', () => {
+  await waitUntil('capacity', () => {
     take();
     return isRoom;
   });
@@ -114,17 +114,17 @@ test('pieces of a byte reach storage in large buffers, whole and in order, and p
     sent.push(piece);
     sink.write(piece);
   };
-  for (let i = 0; sink.room() === undefined; i += 1) {
+  for (let i = 0; sink.untilReady() === undefined; i += 1) {
     assert.ok(i < 400_000, 'never full');
     send(Buffer.from([i % 251]));
   }
   mayTake.resolve();
   mayTake = Promise.withResolvers();
   mayTake.resolve();
-  await sink.room();
+  await sink.untilReady();
   for (let i = 0; i < 300_000; i += 1) {
     send(Buffer.from(i % 10_000 === 0 ? 'x'.repeat(5_000) : '\r\n'));
-    await sink.room();
+    await sink.untilReady();
   }
   const { content } = await sink.finish();
   const all = Buffer.concat(sent);
@@ -143,7 +143,7 @@ test('content that is discarded leaves nothing, whole or not, at whatever moment
     const sink = createContentSink(blobs);
     for (let i = 0; i < 500; i += 1) sink.write(chunk);
     if (moment === 0) void Promise.resolve(sink.finish()).catch(() => undefined);
-    if (moment === 1) await waitUntil('all to be written', () => files().length > 0 && sink.room() === undefined);
+    if (moment === 1) await waitUntil('all to be written', () => files().length > 0 && sink.untilReady() === undefined);
     for (let turn = 0; turn < moment; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     sink.discard();
     sink.discard();
@@ -168,7 +168,7 @@ test('storage that refuses does not hold the writer up, and is told at the end',
   const sink = createContentSink(broken);
   for (let i = 0; i < 3_000; i += 1) {
     sink.write(chunk);
-    await sink.room();
+    await sink.untilReady();
   }
   await assert.rejects(async () => sink.finish(), /no space/);
   sink.discard();

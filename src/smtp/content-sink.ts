@@ -1,6 +1,6 @@
 /**
  * Where the content of a mail goes while it comes in: small content stays in memory, and content beyond 64 KB streams into a blob, so
- * that memory stays flat whatever the size. The writer is told when to pause. Small pieces are gathered, so that content in pieces of
+ * that memory stays flat whatever the size. The writer learns when to pause. Small pieces are gathered, so that content in pieces of
  * a byte costs no more than in one. A blob whose mail is not accepted is removed; content that storage does not take makes
  * finish() reject with its error, and what still comes is thrown away.
  */
@@ -29,8 +29,8 @@ export interface FinishedContent {
 export interface ContentSink {
   /** The memory of the chunk may not be used again. */
   write(chunk: Buffer): void;
-  /** Resolves when there is room again; undefined while there is. */
-  room(): Promise<void> | undefined;
+  /** Resolves when more can be taken; undefined when it can. */
+  untilReady(): Promise<void> | undefined;
   /** What was stored is the caller's from here on. */
   finish(): FinishedContent | Promise<FinishedContent>;
   /** Removes what was stored, unless it was given away. */
@@ -54,7 +54,7 @@ export function createContentSink(blobs: Blobs): ContentSink {
       }
       stream.push(chunk);
     },
-    room: () => stream?.room(),
+    untilReady: () => stream?.untilReady(),
     finish: () => {
       if (stream) return stream.finish();
       const { bytes } = inline;
@@ -77,7 +77,7 @@ function digestOf(content: Buffer): Buffer {
 
 interface BlobStream {
   push(chunk: Buffer): void;
-  room(): Promise<void> | undefined;
+  untilReady(): Promise<void> | undefined;
   finish(): Promise<FinishedContent>;
   discard(): void;
 }
@@ -106,7 +106,7 @@ function streamToBlob(blobs: Blobs): BlobStream {
     drained = undefined;
   };
 
-  // Asked anew behind every yield.
+  // Asked again behind every yield.
   const isDiscarded = (): boolean => state === 'discarded';
 
   async function* source(): AsyncGenerator<Buffer> {
@@ -159,7 +159,7 @@ function streamToBlob(blobs: Blobs): BlobStream {
   };
 
   const stored = blobs.putStream(source());
-  // Noticed at once, so that a client does not wait for room that never comes; told by finish().
+  // Noticed at once, so that a client does not wait in vain; finish() reports it.
   stored.catch(() => {
     if (state === 'open') state = 'broken';
     queue = [];
@@ -169,7 +169,7 @@ function streamToBlob(blobs: Blobs): BlobStream {
 
   return {
     push,
-    room: () => {
+    untilReady: () => {
       if (waitingBytes < WAITING_BYTES || state !== 'open') return undefined;
       drained ??= Promise.withResolvers<void>();
       return drained.promise;

@@ -7,61 +7,12 @@
  * RSET and EHLO lead back to "logged in". Commands are answered one after the other, in their order; a command that
  * has to wait for something holds up those behind it and no other session.
  */
-import type { Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
-import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Metrics } from '../base/metrics.ts';
-import type { Address } from '../mail/address.ts';
-import type { Submit } from '../send/send.ts';
-import type { Blobs } from '../storage/blobs/blobs.ts';
-import type { Hold } from './command.ts';
-import type { SmtpLimits } from './limits.ts';
-import type { LoginGuard } from './login-guard.ts';
 import type { MailTransfer } from './mail-transfer.ts';
-import type { TlsIdentity } from './tls-identity.ts';
-
-/** What all sessions share. */
-export interface SmtpServices {
-  /** Name in the greeting. */
-  hostname: string;
-  authenticator: SmtpAuthenticator;
-  guard: LoginGuard;
-  submit: Submit;
-  blobs: Blobs;
-  tls: TlsIdentity;
-  clock: Clock;
-  log: Log;
-  metrics: Metrics;
-  limits: SmtpLimits;
-  /** Why no mail may begin right now; undefined when it may. */
-  closedToMail(): string | undefined;
-  /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
-  closedToContent(): string | undefined;
-  /** Takes one mail from this credential's share of the rate limit; false when there is none left. */
-  takeRate(keyId: string): boolean;
-}
-
-export interface Login {
-  username: string;
-  caller: Caller;
-}
-
-/** A mail between MAIL and its end. */
-export interface Envelope {
-  from: Address;
-  smtpUtf8: boolean;
-  /** When the mail is to be released; undefined at once. */
-  hold: Hold | undefined;
-  /** By the form in which spellings are compared. */
-  recipients: Map<string, Address>;
-  /** RCPT commands that were refused. */
-  refused: number;
-  /** What the clock of the sender's mode is ahead of the real time. */
-  clockOffsetMs: number;
-}
+import type { Envelope, Login, SmtpServices } from './services.ts';
 
 /** Undefined when everything is done; else a promise of when. */
-export type Working = Promise<void> | undefined;
+export type Pending = Promise<void> | undefined;
 
 /** One line in the log for a mail, or a recipient of it, that is refused to somebody who is logged in. */
 export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'login' | 'address'>, reply: string): void {
@@ -86,7 +37,7 @@ export interface Dialogue {
   login: Login | undefined;
   envelope: Envelope | undefined;
   /** Takes the next line in place of the command parser (AUTH); undefined: its text is not to be had. */
-  takeLine: ((line: string | undefined) => Working) | undefined;
+  takeLine: ((line: string | undefined) => Pending) | undefined;
   /** Takes what comes after DATA up to its dot. */
   transfer: MailTransfer | undefined;
   /** Commands since the last accepted mail that brought none nearer. */
@@ -94,7 +45,7 @@ export interface Dialogue {
   /** Sends one line, with those of other commands that came together. */
   reply(line: string): undefined;
   /** The same for what no honest client says; after too many the session ends. */
-  fault(line: string): undefined;
+  clientError(line: string): undefined;
   /** Sends a last line and closes. */
   hangUp(line: string): undefined;
   /** Continues in TLS, as if the client had just connected. */

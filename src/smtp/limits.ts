@@ -12,7 +12,7 @@ export interface SmtpLimits {
   maxConnectionsPerAddress: number;
   maxConnections: number;
   /** Syntax errors, unknown or misplaced commands since the last accepted mail; the next one closes the session. */
-  maxFaults: number;
+  maxClientErrors: number;
   /** Commands that brought no mail nearer (NOOP, RSET, refused senders…) since the last accepted one. */
   maxFruitless: number;
   /** Addresses refused in one transaction, beside those beyond the number of recipients. */
@@ -36,7 +36,7 @@ export const defaultLimits: SmtpLimits = {
   maxRecipients: 50,
   maxConnectionsPerAddress: 50,
   maxConnections: 10_000,
-  maxFaults: 20,
+  maxClientErrors: 20,
   maxFruitless: 200,
   maxRefusedRecipients: 1_000,
   idleMs: 300_000,

@@ -1,33 +1,35 @@
 /**
  * MAIL, RCPT and DATA: who sends, to whom, and whether the content may come. Whether the credential is still in force and
- * the sender's domain verified is asked anew for every mail, so that a revocation is felt in open sessions.
+ * the sender's domain verified is asked again for every mail, so that a revocation is felt in open sessions.
  */
 import { Unavailable } from '../base/failure.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { MAX_HOLD_SECONDS, type MailCommand, parseMail, parseRecipient } from './command.ts';
-import { type Dialogue, type Login, noteRefused, type Working } from './dialogue.ts';
+import { type Dialogue, noteRefused, type Pending } from './dialogue.ts';
 import { beginTransfer } from './mail-transfer.ts';
 import { BUSY, LOGIN_FAILED, NEEDS_LOGIN, NEEDS_TLS, replyFor, TOO_LARGE } from './replies.ts';
+import type { Login } from './services.ts';
 
 const NO_MAIL = '503 5.5.1 MAIL first';
 
 /** False when the reply was given: nobody is logged in. */
 function isLoggedIn(dialogue: Dialogue): dialogue is Dialogue & { login: Login } {
   if (dialogue.login !== undefined) return true;
-  dialogue.fault(dialogue.isSecure ? NEEDS_LOGIN : NEEDS_TLS);
+  dialogue.clientError(dialogue.isSecure ? NEEDS_LOGIN : NEEDS_TLS);
   return false;
 }
 
 /** MAIL FROM. Without a promise where everything asked for was known already. */
-export function beginMail(dialogue: Dialogue, argument: string): Working {
+export function beginMail(dialogue: Dialogue, argument: string): Pending {
   if (!isLoggedIn(dialogue)) return;
-  if (dialogue.helo === undefined) return dialogue.fault('503 5.5.1 EHLO first');
-  if (dialogue.envelope !== undefined) return dialogue.fault('503 5.5.1 a mail has begun already; RSET gives it up');
+  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.envelope !== undefined)
+    return dialogue.clientError('503 5.5.1 a mail has begun already; RSET gives it up');
   const parsed = parseMail(argument);
   if (!parsed.ok) {
-    return isSyntaxFault(parsed.reply) ? dialogue.fault(parsed.reply) : refuse(dialogue, parsed.reply);
+    return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
   }
-  return orBusy(dialogue, () => judgeLogin(dialogue, dialogue.login, parsed.value));
+  return orBusy(dialogue, () => checkLogin(dialogue, dialogue.login, parsed.value));
 }
 
 function refuse(dialogue: Dialogue, line: string): undefined {
@@ -37,34 +39,34 @@ function refuse(dialogue: Dialogue, line: string): undefined {
 }
 
 /** Of a command that is malformed itself, as opposed to the address in it. */
-function isSyntaxFault(reply: string): boolean {
+function isSyntaxError(reply: string): boolean {
   return /^\d{3} 5\.5\.4 /.test(reply);
 }
 
 /** Storage that does not answer is back-pressure. */
-function orBusy(dialogue: Dialogue, judge: () => Working): Working {
-  return judge()?.catch((error: unknown) => {
+function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
+  return check()?.catch((error: unknown) => {
     if (!(error instanceof Unavailable)) throw error;
     dialogue.log.warn({ err: error }, 'a sender could not be checked');
     refuse(dialogue, BUSY);
   });
 }
 
-function judgeLogin(dialogue: Dialogue, login: Login, mail: MailCommand): Working {
+function checkLogin(dialogue: Dialogue, login: Login, mail: MailCommand): Pending {
   const { services } = dialogue;
   const allowed = services.authenticator.stillAllowed(login.username);
-  const proceed = (result: Awaited<typeof allowed>): Working => {
+  const proceed = (result: Awaited<typeof allowed>): Pending => {
     if (!result.ok) {
       dialogue.login = undefined;
       return refuse(dialogue, LOGIN_FAILED);
     }
     dialogue.login = { username: login.username, caller: result.value };
-    return judgeSender(dialogue, dialogue.login, mail);
+    return checkSender(dialogue, dialogue.login, mail);
   };
   return allowed instanceof Promise ? allowed.then(proceed) : proceed(allowed);
 }
 
-function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Working {
+function checkSender(dialogue: Dialogue, login: Login, mail: MailCommand): Pending {
   const { services } = dialogue;
   const { from } = mail;
   if (from === undefined) {
@@ -72,14 +74,14 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
   }
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
-  const fault = services.submit.senderFailure(login.caller, from);
+  const failure = services.submit.senderFailure(login.caller, from);
   const ahead = services.submit.clockOffsetMs(login.caller);
-  const proceed = (found: Awaited<typeof fault>, clockOffsetMs: number): undefined => {
+  const proceed = (found: Awaited<typeof failure>, clockOffsetMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
     if (mail.hold !== undefined && 'untilMs' in mail.hold && mail.hold.untilMs > latestMs)
-      return dialogue.fault('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
+      return dialogue.clientError('501 5.5.4 HOLDUNTIL is at most 30 days ahead');
     if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
     if (!services.takeRate(login.caller.keyId)) {
       return refuse(dialogue, '451 4.7.0 too many mails from this credential; try again later');
@@ -88,21 +90,21 @@ function judgeSender(dialogue: Dialogue, login: Login, mail: MailCommand): Worki
     dialogue.envelope = { from, smtpUtf8, hold, recipients: new Map(), refused: 0, clockOffsetMs };
     dialogue.reply('250 2.1.0 OK');
   };
-  if (!(fault instanceof Promise) && typeof ahead === 'number') return proceed(fault, ahead);
-  return Promise.all([fault, ahead]).then(([found, clockOffsetMs]) => proceed(found, clockOffsetMs));
+  if (!(failure instanceof Promise) && typeof ahead === 'number') return proceed(failure, ahead);
+  return Promise.all([failure, ahead]).then(([found, clockOffsetMs]) => proceed(found, clockOffsetMs));
 }
 
 /** RCPT TO. A recipient that is given twice is taken once. */
 export function addRecipient(dialogue: Dialogue, argument: string): undefined {
   if (!isLoggedIn(dialogue)) return;
   const { envelope } = dialogue;
-  // No fault: a client that pipelines sends RCPT before it knows what became of its MAIL.
+  // No error: a client that pipelines sends RCPT before it knows what became of its MAIL.
   if (envelope === undefined) return refuse(dialogue, NO_MAIL);
   const { maxRecipients, maxRefusedRecipients } = dialogue.services.limits;
   if (envelope.refused >= maxRefusedRecipients) return dialogue.hangUp('421 4.7.0 too many refused recipients');
   const parsed = parseRecipient(argument, envelope.smtpUtf8);
   if (!parsed.ok) {
-    if (isSyntaxFault(parsed.reply)) return dialogue.fault(parsed.reply);
+    if (isSyntaxError(parsed.reply)) return dialogue.clientError(parsed.reply);
     envelope.refused += 1;
     noteRefused(dialogue, parsed.reply);
     return dialogue.reply(parsed.reply);

@@ -6,10 +6,10 @@
 import { Unavailable } from '../base/failure.ts';
 import { createSubmissionReader, type SubmissionReader } from '../mail/mime/submitted.ts';
 import { type ContentSink, createContentSink } from './content-sink.ts';
-import type { Envelope, Login, SmtpServices } from './dialogue.ts';
 import { createDotReader, type DotReader } from './dots.ts';
 import { addressLiteral } from './peer-address.ts';
 import { BROKEN, BUSY, replyFor } from './replies.ts';
+import type { Envelope, Login, SmtpServices } from './services.ts';
 
 /** Of a host (RFC 1035 §2.3.4); a longer one is shown by its beginning, so that the Received field stays whole. */
 const LONGEST_NAME = 240;
@@ -18,7 +18,7 @@ export interface MailTransfer {
   /** Takes bytes from `from` on; the position behind the final dot, or -1 while it has not come. */
   push(chunk: Buffer, from: number): number;
   /** Resolves when more bytes can be taken; undefined when they can. */
-  room(): Promise<void> | undefined;
+  untilReady(): Promise<void> | undefined;
   /** More came than is read of a mail that is too large. */
   isEndless(): boolean;
   /** After the dot: the reply. Never rejects. */
@@ -49,7 +49,7 @@ export function beginTransfer(options: TransferOptions): MailTransfer {
 
   return {
     push: dots.push,
-    room: sink.room,
+    untilReady: sink.untilReady,
     isEndless: () => reader.sizeBytes > limits.maxDiscardBytes,
     abort: sink.discard,
     finish: async () => {

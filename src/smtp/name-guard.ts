@@ -2,7 +2,7 @@
  * Slows down those who guess at one user name from many addresses. Failures are counted for the name, whether there is such a user
  * or not; after some, guesses from all addresses that are strange to it are checked one after the other, with growing delays, and
  * those that would wait too long are turned away. Addresses that the name logged in from within a week are not held up and do not count.
- * No success forgets failures, time does: the owner's log-ins in between make no room for guesses. Memory is bounded: a flood of
+ * No success forgets failures, time does: the owner's log-ins in between allow no further guesses. Memory is bounded: a flood of
  * names that are tried a few times drives out others of that kind, and never one that is being slowed.
  */
 import { type Gate, isIdle, keep, newGate } from './gate.ts';

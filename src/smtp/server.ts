@@ -5,17 +5,22 @@
  * the listener.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import type { SmtpServices } from './dialogue.ts';
 import { countedAddress, plainAddress } from './peer-address.ts';
 import { STOPPING } from './replies.ts';
+import type { SmtpServices } from './services.ts';
 import { Session } from './session.ts';
+
+export interface ListenOptions {
+  host?: string;
+  isImplicitTls?: boolean;
+}
 
 export interface SmtpServer {
   /**
    * Resolves with the port once connections are accepted; 0 takes a free one. Rejects with the system's error. Once for STARTTLS
    * and once for implicit TLS: the sessions of both count together.
    */
-  listen(port: number, options?: { host?: string; isImplicitTls?: boolean }): Promise<{ port: number }>;
+  listen(port: number, options?: ListenOptions): Promise<{ port: number }>;
   /** Open sessions. */
   count(): number;
   /**
@@ -31,136 +36,177 @@ const SLOWEST_SWEEP_MS = 1_000;
 const FASTEST_SWEEP_MS = 20;
 const COMPLAIN_EVERY_MS = 10_000;
 
-export function createSmtpServer(shared: SmtpServices): SmtpServer {
-  const { limits, log, metrics } = shared;
-  const services: SmtpServices = {
-    ...shared,
-    closedToMail: () => (isStopping ? 'the service is stopping' : shared.closedToMail()),
-  };
-  const sessions = new Set<Session>();
-  const perAddress = new Map<string, number>();
-  let isStopping = false;
-  let drained: Promise<void> | undefined;
-  let stopped: Promise<void> | undefined;
-  let onLast: () => void = () => undefined;
-  let onMailOver: () => void = () => undefined;
+/** Open sessions, also by the address that they count for. */
+class Sessions {
+  readonly open = new Set<Session>();
+  readonly #perAddress = new Map<string, number>();
 
-  const leave = (session: Session, counted: string): void => {
-    if (!sessions.delete(session)) return;
-    const left = (perAddress.get(counted) ?? 1) - 1;
-    if (left === 0) perAddress.delete(counted);
-    else perAddress.set(counted, left);
-    metrics.smtpSessions.closed();
-    onMailOver();
-    if (sessions.size === 0) onLast();
-  };
+  ofAddress(counted: string): number {
+    return this.#perAddress.get(counted) ?? 0;
+  }
+
+  add(session: Session, counted: string): void {
+    this.open.add(session);
+    this.#perAddress.set(counted, this.ofAddress(counted) + 1);
+  }
+
+  /** False when it was removed before. */
+  remove(session: Session, counted: string): boolean {
+    if (!this.open.delete(session)) return false;
+    const left = this.ofAddress(counted) - 1;
+    if (left > 0) this.#perAddress.set(counted, left);
+    else this.#perAddress.delete(counted);
+    return true;
+  }
+}
+
+/** listening ─drain─▶ refuses what is new, mails under way end ─stop─▶ listeners closed, sessions end ─▶ stopped */
+class SubmissionServer implements SmtpServer {
+  readonly #services: SmtpServices;
+  readonly #sessions = new Sessions();
+  readonly #listeners: Server[] = [];
+  readonly #sweep: NodeJS.Timeout;
+  #isStopping = false;
+  #drained: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+  /** Called when a mail or a session has ended. */
+  #onEnded: () => void = () => undefined;
+
+  constructor(shared: SmtpServices) {
+    const closedToMail = (): string | undefined =>
+      this.#isStopping ? 'the service is stopping' : shared.closedToMail();
+    this.#services = { ...shared, closedToMail };
+    const { lingerMs, idleMs, dataMs } = shared.limits;
+    const everyMs = Math.min(SLOWEST_SWEEP_MS, lingerMs / 4, idleMs / 4, dataMs / 4);
+    this.#sweep = setInterval(() => this.#checkDeadlines(), Math.max(FASTEST_SWEEP_MS, everyMs)).unref();
+  }
+
+  count(): number {
+    return this.#sessions.open.size;
+  }
+
+  listen(port: number, { host, isImplicitTls = false }: ListenOptions = {}): Promise<{ port: number }> {
+    return new Promise((resolve, reject) => {
+      const server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket, isImplicitTls));
+      this.#listeners.push(server);
+      server.once('error', reject);
+      server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
+        server.off('error', reject);
+        server.on('error', complain(this.#services.log));
+        resolve({ port: (server.address() as AddressInfo).port });
+      });
+    });
+  }
+
+  drain({ deadlineMs }: { deadlineMs: number }): Promise<void> {
+    this.#drained ??= this.#drain(deadlineMs);
+    return this.#drained;
+  }
+
+  stop({ deadlineMs }: { deadlineMs: number }): Promise<void> {
+    this.#stopped ??= this.#stop(deadlineMs);
+    return this.#stopped;
+  }
+
+  #checkDeadlines(): void {
+    const nowMs = performance.now();
+    for (const session of this.#sessions.open) session.checkDeadline(nowMs);
+  }
 
   /** Why a connection may not stay, as the reply that says so. */
-  const refusalOf = (already: number): string | undefined => {
-    if (isStopping) return STOPPING;
-    if (already >= limits.maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
-    return sessions.size >= limits.maxConnections ? '421 4.3.2 too many connections' : undefined;
-  };
+  #refusalOf(already: number): string | undefined {
+    const { maxConnectionsPerAddress, maxConnections } = this.#services.limits;
+    if (this.#isStopping) return STOPPING;
+    if (already >= maxConnectionsPerAddress) return '421 4.7.0 too many connections from your address';
+    return this.count() >= maxConnections ? '421 4.3.2 too many connections' : undefined;
+  }
 
-  const receive = (socket: Socket, isImplicitTls: boolean): undefined => {
+  #receive(socket: Socket, isImplicitTls: boolean): undefined {
+    const { limits, metrics } = this.#services;
     const address = plainAddress(socket.remoteAddress);
     if (address === '') return void socket.destroy();
     const counted = countedAddress(address);
-    const already = perAddress.get(counted) ?? 0;
-    const refusal = refusalOf(already);
+    const already = this.#sessions.ofAddress(counted);
+    const refusal = this.#refusalOf(already);
     if (refusal !== undefined && !isImplicitTls) return turnAway(socket, refusal);
     // A refusal can be read within TLS only, and a handshake is work: beyond some of them nothing is said.
-    const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || sessions.size >= limits.maxConnections;
+    const isBeyond = already >= 2 * limits.maxConnectionsPerAddress || this.count() >= limits.maxConnections;
     if (refusal !== undefined && isBeyond) return void socket.destroy();
-    perAddress.set(counted, already + 1);
     socket.setNoDelay(true);
     const session: Session = new Session(socket, {
-      ...{ services, address, isImplicitTls, refusal },
-      onMailOver: () => onMailOver(),
-      onClosed: () => leave(session, counted),
+      ...{ services: this.#services, address, isImplicitTls, refusal },
+      onMailOver: () => this.#onEnded(),
+      onClosed: () => {
+        if (!this.#sessions.remove(session, counted)) return;
+        metrics.smtpSessions.closed();
+        this.#onEnded();
+      },
     });
-    sessions.add(session);
+    this.#sessions.add(session, counted);
     metrics.smtpSessions.opened();
-  };
+  }
 
-  const listeners: Server[] = [];
-  const sweep = setInterval(
-    () => {
-      const nowMs = performance.now();
-      for (const session of sessions) session.checkDeadline(nowMs);
-    },
-    Math.max(FASTEST_SWEEP_MS, Math.min(SLOWEST_SWEEP_MS, limits.lingerMs / 4, limits.idleMs / 4, limits.dataMs / 4)),
-  ).unref();
-
-  const drain = async (deadlineMs: number): Promise<void> => {
-    isStopping = true;
-    const under = new Set([...sessions].filter((session) => session.hasMail()));
-    if (under.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const giveUp = setTimeout(() => {
-        for (const session of under) session.giveUp();
-        resolve();
-      }, deadlineMs);
-      onMailOver = () => {
-        for (const session of under) if (!session.hasMail()) under.delete(session);
-        if (under.size > 0) return;
-        clearTimeout(giveUp);
+  /** Resolves once `isOver` says so; `giveUp` at the deadline should make it so, at once or with the sessions that end then. */
+  #until(isOver: () => boolean, deadlineMs: number, giveUp: () => void): Promise<void> {
+    if (isOver()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#onEnded = () => undefined;
         resolve();
       };
+      const timer = setTimeout(() => {
+        giveUp();
+        if (isOver()) end();
+      }, deadlineMs);
+      this.#onEnded = () => {
+        if (isOver()) end();
+      };
     });
-    onMailOver = () => undefined;
-  };
-
-  const drainOnce = (deadlineMs: number): Promise<void> => {
-    drained ??= drain(deadlineMs);
-    return drained;
-  };
-
-  const stop = async (deadlineMs: number): Promise<void> => {
-    await drainOnce(deadlineMs);
-    for (const listener of listeners) if (listener.listening) listener.close();
-    const gone = new Promise<void>((resolve) => {
-      onLast = resolve;
-      if (sessions.size === 0) resolve();
-    });
-    for (const session of sessions) session.drain();
-    const timer = setTimeout(() => {
-      for (const session of sessions) session.destroy();
-    }, deadlineMs);
-    await gone;
-    clearTimeout(timer);
-    clearInterval(sweep);
-  };
-
-  return {
-    count: () => sessions.size,
-    listen: (port, { host, isImplicitTls = false } = {}) =>
-      new Promise((resolve, reject) => {
-        const server = createServer({ allowHalfOpen: true }, (socket) => receive(socket, isImplicitTls));
-        listeners.push(server);
-        server.once('error', reject);
-        server.listen({ port, backlog: 511, ...(host !== undefined && { host }) }, () => {
-          server.off('error', reject);
-          server.on('error', complain());
-          resolve({ port: (server.address() as AddressInfo).port });
-        });
-      }),
-    drain: ({ deadlineMs }) => drainOnce(deadlineMs),
-    stop: ({ deadlineMs }) => {
-      stopped ??= stop(deadlineMs);
-      return stopped;
-    },
-  };
-
-  function complain(): (error: Error) => void {
-    let nextMs = 0;
-    return (error) => {
-      const nowMs = performance.now();
-      if (nowMs < nextMs) return;
-      nextMs = nowMs + COMPLAIN_EVERY_MS;
-      log.error({ err: error }, 'SMTP connections cannot be accepted');
-    };
   }
+
+  async #drain(deadlineMs: number): Promise<void> {
+    this.#isStopping = true;
+    const withMail = [...this.#sessions.open].filter((session) => session.hasMail());
+    let isGivenUp = false;
+    await this.#until(
+      () => isGivenUp || !withMail.some((session) => session.hasMail()),
+      deadlineMs,
+      () => {
+        for (const session of withMail) session.giveUp();
+        isGivenUp = true;
+      },
+    );
+  }
+
+  async #stop(deadlineMs: number): Promise<void> {
+    await this.drain({ deadlineMs });
+    for (const listener of this.#listeners) if (listener.listening) listener.close();
+    for (const session of this.#sessions.open) session.drain();
+    await this.#until(
+      () => this.count() === 0,
+      deadlineMs,
+      () => {
+        for (const session of this.#sessions.open) session.destroy();
+      },
+    );
+    clearInterval(this.#sweep);
+  }
+}
+
+export function createSmtpServer(services: SmtpServices): SmtpServer {
+  return new SubmissionServer(services);
+}
+
+/** Logs what a listener meets, now and then. */
+function complain(log: SmtpServices['log']): (error: Error) => void {
+  let nextMs = 0;
+  return (error) => {
+    const nowMs = performance.now();
+    if (nowMs < nextMs) return;
+    nextMs = nowMs + COMPLAIN_EVERY_MS;
+    log.error({ err: error }, 'SMTP connections cannot be accepted');
+  };
 }
 
 function turnAway(socket: Socket, line: string): undefined {

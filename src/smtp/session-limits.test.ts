@@ -69,7 +69,7 @@ test('2,000,000 bytes are taken, one more is not, and the session goes on; large
 });
 
 test('lines: the limits of RFC 5321 and 4954, and an endless one without memory', async () => {
-  const { port } = await rig.listen({ limits: { maxFaults: 1_000 } });
+  const { port } = await rig.listen({ limits: { maxClientErrors: 1_000 } });
   const talker = await openSession(port, rig.credentials.live);
   const padded = (start: string, bytes: number): string => `${start}${'x'.repeat(bytes - start.length - 2)}`;
   assert.match(await talker.say(padded('NOOP ', 512)), /^250 /);

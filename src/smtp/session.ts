@@ -1,6 +1,13 @@
 /**
- * One SMTP session on its connection: bytes in, replies out, TLS, deadlines, the end. What commands mean is told in
- * commands.ts. Always true:
+ * One SMTP session: input becomes lines and content, one command or mail at a time, with deadlines and an end. What commands mean
+ * is in commands.ts, the connection in session-wire.ts.
+ *
+ *   greeting ─20 ms of silence─▶ open ─QUIT, an error too many, a deadline─▶ closing ─the client closes─▶ closed
+ *   greeting, open ─TLS─▶ handshake ─▶ greeting, open
+ *   open:  input ─pump─▶ a line to commands.ts (or to an exchange of AUTH) │ content to the mail that is transferred
+ *          while something is waited for, the input waits too
+ *
+ * Always true:
  *
  * - One command or mail is worked on at a time; what a client sends meanwhile waits, and beyond a bound its socket is paused.
  * - Replies to what came together leave together, in order, in one write.
@@ -9,21 +16,22 @@
  * - A mail is worth what its 250 says: a connection that ends before its dot leaves nothing.
  */
 import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
 import { ByteQueue } from '../base/byte-queue.ts';
 import type { Log } from '../base/log.ts';
 import { malformedLogin } from './authenticate.ts';
 import { lineText } from './command.ts';
 import { runCommand } from './commands.ts';
-import { type Dialogue, type Envelope, type Login, noteRefused, type SmtpServices, type Working } from './dialogue.ts';
+import { type Dialogue, noteRefused, type Pending } from './dialogue.ts';
 import { AUTH_BYTES, commandLimit } from './limits.ts';
 import type { MailTransfer } from './mail-transfer.ts';
 import { countedAddress } from './peer-address.ts';
-import { cleanReply, STOPPING, TOO_LARGE } from './replies.ts';
+import { STOPPING, TOO_LARGE } from './replies.ts';
+import type { Envelope, Login, SmtpServices } from './services.ts';
+import { SessionWire } from './session-wire.ts';
 
 const LF = 10;
 const CR = 13;
-/** What may wait behind a command that is worked on, and what may wait to be read by the client. */
+/** What may wait behind a command that is worked on. */
 const WAITING_BYTES = 128 * 1024;
 
 type Phase = 'greeting' | 'open' | 'handshake' | 'closing' | 'closed';
@@ -50,11 +58,11 @@ export class Session implements Dialogue {
   isSecure = false;
   login: Login | undefined;
   envelope: Envelope | undefined;
-  takeLine: ((line: string | undefined) => Working) | undefined;
+  takeLine: ((line: string | undefined) => Pending) | undefined;
   transfer: MailTransfer | undefined;
   fruitless = 0;
 
-  #socket: Socket;
+  readonly #wire: SessionWire;
   readonly #refusal: string | undefined;
   readonly #onMailOver: () => void;
   readonly #onClosed: () => void;
@@ -62,14 +70,13 @@ export class Session implements Dialogue {
   readonly #input = new ByteQueue();
   /** The input is the beginning of a line; up to so many bytes without its end it need not be looked at again. */
   #midLineBytes = 0;
-  #output = '';
   /** Something is under way; the input waits. */
   #isWaiting = false;
   /** A mail has come in whole and has no reply yet. */
   #isStoring = false;
   /** The rest of a line that was too long goes by; how much of it did. */
   #skippedBytes = -1;
-  #faults = 0;
+  #clientErrors = 0;
   #isDraining = false;
   /** The client has sent all it will. */
   #isEnded = false;
@@ -81,12 +88,19 @@ export class Session implements Dialogue {
     this.log = services.log;
     this.address = address;
     this.countedAddress = countedAddress(address);
-    this.#socket = socket;
     this.#onMailOver = onMailOver;
     this.#onClosed = onClosed;
     this.#deadlineMs = performance.now() + services.limits.idleMs;
     this.#refusal = refusal;
-    this.#attach(socket);
+    this.#wire = new SessionWire(socket, {
+      ...{ log: this.log, address },
+      events: {
+        onData: (chunk) => this.#receive(chunk),
+        onEnd: () => this.#receiveEnd(),
+        onDrain: () => this.#resume(),
+        onClosed: () => this.#close(),
+      },
+    });
     if (isImplicitTls) this.#secure(() => this.#holdGreeting());
     else this.#holdGreeting();
   }
@@ -100,22 +114,12 @@ export class Session implements Dialogue {
     setTimeout(() => this.#greet(), waitMs).unref();
   }
 
-  #attach(socket: Socket): void {
-    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
-    socket.on('end', () => this.#receiveEnd(socket));
-    socket.on('drain', () => this.#resume());
-    socket.on('error', (error) => {
-      this.log.debug({ err: error, address: this.address }, 'an SMTP connection broke');
-      socket.destroy();
-    });
-    socket.on('close', () => {
-      if (this.#socket !== socket) return;
-      this.#phase = 'closed';
-      this.transfer?.abort();
-      this.transfer = undefined;
-      this.#input.clear();
-      this.#onClosed();
-    });
+  #close(): void {
+    this.#phase = 'closed';
+    this.transfer?.abort();
+    this.transfer = undefined;
+    this.#input.clear();
+    this.#onClosed();
   }
 
   #greet(): undefined {
@@ -123,7 +127,7 @@ export class Session implements Dialogue {
     if (this.#refusal !== undefined) return this.hangUp(this.#refusal);
     this.#phase = 'open';
     this.reply(`220 ${this.services.hostname} ESMTP Postrider`);
-    this.#flush();
+    this.#wire.flush();
   }
 
   #receive(chunk: Buffer): undefined {
@@ -131,17 +135,16 @@ export class Session implements Dialogue {
     if (this.#phase !== 'open') return;
     this.#input.push(chunk);
     if (!this.#isWaiting && (this.#input.length > this.#midLineBytes || chunk.includes(LF))) this.#pump();
-    if (this.#input.length > WAITING_BYTES) this.#socket.pause();
+    if (this.#input.length > WAITING_BYTES) this.#wire.pause();
   }
 
   #resume(): void {
     if (this.#phase !== 'open' || this.#isWaiting) return;
-    if (this.#socket.isPaused()) this.#socket.resume();
+    this.#wire.resume();
     this.#pump();
   }
 
-  #receiveEnd(socket: Socket): void {
-    if (this.#socket !== socket) return;
+  #receiveEnd(): void {
     this.#isEnded = true;
     if (!this.#isWaiting) this.#endQuietly();
   }
@@ -153,8 +156,7 @@ export class Session implements Dialogue {
     this.transfer?.abort();
     this.transfer = undefined;
     this.#deadlineMs = performance.now() + this.services.limits.lingerMs;
-    this.#socket.end(this.#output, 'latin1');
-    this.#output = '';
+    this.#wire.end();
     this.#onMailOver();
   }
 
@@ -168,11 +170,11 @@ export class Session implements Dialogue {
     }
     if (this.#phase === 'open') this.#input.drop(at);
     else this.#input.clear();
-    this.#flush();
+    this.#wire.flush();
   }
 
   #mayWork(): boolean {
-    return this.#phase === 'open' && !this.#isWaiting && this.#socket.writableLength < WAITING_BYTES;
+    return this.#phase === 'open' && !this.#isWaiting && !this.#wire.isFull();
   }
 
   /** Takes a line from `at` on; answers where the next one begins, or `at` while its end has not come. */
@@ -196,7 +198,7 @@ export class Session implements Dialogue {
     this.#deadlineMs = performance.now() + this.services.limits.idleMs;
     if (end === at || input[end - 1] !== CR) {
       const line = '500 5.5.2 a line ends with CR LF';
-      if (this.takeLine === undefined) this.fault(line);
+      if (this.takeLine === undefined) this.clientError(line);
       else malformedLogin(this, line);
     } else this.#runLine(lineText(input.subarray(at, end - 1)));
     return end + 1;
@@ -204,11 +206,11 @@ export class Session implements Dialogue {
 
   #runLine(text: string | undefined): void {
     const { takeLine } = this;
-    let working: Working;
+    let working: Pending;
     // What is no text is no Base64 either.
     if (takeLine !== undefined) working = takeLine(text ?? '?');
     else if (text !== undefined) working = runCommand(this, text);
-    else working = this.fault('500 5.5.2 the line has control characters or is not UTF-8');
+    else working = this.clientError('500 5.5.2 the line has control characters or is not UTF-8');
     if (this.transfer !== undefined) this.#deadlineMs = performance.now() + this.services.limits.dataMs;
     if (working !== undefined) this.#wait(working);
   }
@@ -216,7 +218,7 @@ export class Session implements Dialogue {
   #refuseLong(limit: number): void {
     if (this.takeLine !== undefined) void this.takeLine(undefined);
     else if (limit === AUTH_BYTES) malformedLogin(this, '501 5.5.6 the command is too long');
-    else this.fault(`500 5.5.2 the line is longer than ${limit} bytes`);
+    else this.clientError(`500 5.5.2 the line is longer than ${limit} bytes`);
   }
 
   #skip(input: Buffer, at: number, end: number): number {
@@ -232,9 +234,9 @@ export class Session implements Dialogue {
   #takeContent(transfer: MailTransfer, input: Buffer, at: number): number {
     const next = transfer.push(input, at);
     if (next === -1) {
-      const room = transfer.room();
+      const ready = transfer.untilReady();
       if (transfer.isEndless()) this.hangUp(TOO_LARGE(this.services.limits.maxMessageBytes));
-      else if (room !== undefined) this.#wait(room, this.#deadlineMs);
+      else if (ready !== undefined) this.#wait(ready, this.#deadlineMs);
       return input.length;
     }
     this.transfer = undefined;
@@ -245,7 +247,7 @@ export class Session implements Dialogue {
         if (!accepted) noteRefused(this, line);
         this.reply(line);
         if (!accepted) return;
-        this.#faults = 0;
+        this.#clientErrors = 0;
         this.fruitless = 0;
       }),
     );
@@ -256,7 +258,7 @@ export class Session implements Dialogue {
   #wait(work: Promise<void>, deadlineMs = Number.POSITIVE_INFINITY): void {
     this.#isWaiting = true;
     this.#deadlineMs = deadlineMs;
-    this.#flush();
+    this.#wire.flush();
     work.then(
       () => this.#goOn(),
       (error: unknown) => {
@@ -280,12 +282,12 @@ export class Session implements Dialogue {
   }
 
   reply(line: string): undefined {
-    this.#output += `${cleanReply(line)}\r\n`;
+    this.#wire.add(line);
   }
 
-  fault(line: string): undefined {
-    this.#faults += 1;
-    if (this.#faults > this.services.limits.maxFaults) this.hangUp('421 4.7.0 too many errors');
+  clientError(line: string): undefined {
+    this.#clientErrors += 1;
+    if (this.#clientErrors > this.services.limits.maxClientErrors) this.hangUp('421 4.7.0 too many errors');
     else this.reply(line);
   }
 
@@ -294,25 +296,17 @@ export class Session implements Dialogue {
     this.reply(line);
     this.#endQuietly();
     // What still comes is read and thrown away: unread bytes would reset the connection, and the last line with it.
-    this.#socket.resume();
-  }
-
-  #flush(): void {
-    if (this.#output === '' || this.#phase === 'closing' || this.#phase === 'closed') return;
-    const output = this.#output;
-    this.#output = '';
-    this.#socket.write(output, 'latin1');
+    this.#wire.resume();
   }
 
   startTls(): undefined {
     this.reply('220 2.0.0 go ahead');
-    this.#flush();
+    this.#wire.flush();
     this.helo = undefined;
     this.isExtended = false;
     this.envelope = undefined;
-    this.#socket.removeAllListeners('data').pause();
     // Bytes behind STARTTLS may be injected by somebody in between (CVE-2011-0411): they are neither run nor decrypted.
-    while (this.#socket.read() !== null);
+    this.#wire.discardInput();
     this.#secure(() => {
       this.#phase = 'open';
     });
@@ -320,18 +314,9 @@ export class Session implements Dialogue {
 
   /** Goes on in TLS; `begin` says with what. */
   #secure(begin: () => void): void {
-    const plain = this.#socket;
     this.#phase = 'handshake';
     this.#deadlineMs = performance.now() + this.services.limits.handshakeMs;
-    plain.removeAllListeners('data').removeAllListeners('drain').pause();
-    const secured = new TLSSocket(plain, { isServer: true, secureContext: this.services.tls.context() });
-    this.#socket = secured;
-    secured.on('_tlsError', (error: Error) => {
-      this.log.debug({ err: error, address: this.address }, 'a TLS handshake failed');
-      secured.destroy();
-    });
-    this.#attach(secured);
-    secured.once('secure', () => {
+    this.#wire.startTls(this.services.tls.context(), () => {
       if (this.#phase !== 'handshake') return;
       this.isSecure = true;
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
@@ -365,6 +350,6 @@ export class Session implements Dialogue {
   }
 
   destroy(): undefined {
-    this.#socket.destroy();
+    this.#wire.destroy();
   }
 }

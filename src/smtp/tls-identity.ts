@@ -15,7 +15,7 @@ import { writeDurableFile } from '../storage/durable-file.ts';
 import { type Certificate, selfSigned } from './self-signed.ts';
 
 const LOOK_MS = 2_000;
-/** A certificate of ours is made anew when it has less than this left. */
+/** A certificate of ours is replaced when it has less than this left. */
 const RENEW_BEFORE_MS = 30 * 86_400_000;
 const FILE = 'smtp-tls.pem';
 const CIPHERS = [
@@ -70,7 +70,7 @@ export function openTlsIdentity(options: {
       current = contextOf(readFiles(files), ticketKeys);
     } catch (error) {
       const { message } = error as Error;
-      // The other file may be a moment behind; looked at again until both fit, and told once.
+      // The other file may be a moment behind; looked at again until both fit, and logged once.
       if (message !== complaint) log.warn({ err: error }, 'changed TLS files are not taken; the old ones stay');
       complaint = message;
       return false;

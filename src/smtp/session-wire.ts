@@ -1,0 +1,108 @@
+/**
+ * The connection of one session: bytes in, lines out, TLS. Replies wait until they are flushed, and leave in one write. Always true:
+ *
+ * - Nothing that came before a TLS handshake is seen after it.
+ * - Once it is ended nothing is written; what still comes is thrown away by its reader.
+ */
+import type { Socket } from 'node:net';
+import { type SecureContext, TLSSocket } from 'node:tls';
+import type { Log } from '../base/log.ts';
+import { cleanReply } from './replies.ts';
+
+/** What may wait to be read by the client before its commands wait too. */
+const UNREAD_BYTES = 128 * 1024;
+
+export interface WireEvents {
+  onData(chunk: Buffer): void;
+  /** The client has sent all it will. */
+  onEnd(): void;
+  /** The client has read what waited for it. */
+  onDrain(): void;
+  onClosed(): void;
+}
+
+export class SessionWire {
+  #socket: Socket;
+  readonly #events: WireEvents;
+  readonly #debug: (error: Error, what: string) => void;
+  #output = '';
+  #isEnded = false;
+
+  constructor(socket: Socket, { events, log, address }: { events: WireEvents; log: Log; address: string }) {
+    this.#socket = socket;
+    this.#events = events;
+    this.#debug = (error, what) => log.debug({ err: error, address }, what);
+    this.#attach(socket);
+  }
+
+  #attach(socket: Socket): void {
+    socket.on('data', (chunk: Buffer) => this.#events.onData(chunk));
+    socket.on('end', () => {
+      if (this.#socket === socket) this.#events.onEnd();
+    });
+    socket.on('drain', () => this.#events.onDrain());
+    socket.on('error', (error) => {
+      this.#debug(error, 'an SMTP connection broke');
+      socket.destroy();
+    });
+    socket.on('close', () => {
+      if (this.#socket !== socket) return;
+      this.#isEnded = true;
+      this.#events.onClosed();
+    });
+  }
+
+  add(line: string): void {
+    this.#output += `${cleanReply(line)}\r\n`;
+  }
+
+  flush(): void {
+    if (this.#output === '' || this.#isEnded) return;
+    const output = this.#output;
+    this.#output = '';
+    this.#socket.write(output, 'latin1');
+  }
+
+  /** Sends what waits and says no more; the client closes. */
+  end(): void {
+    this.#isEnded = true;
+    this.#socket.end(this.#output, 'latin1');
+    this.#output = '';
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  isFull(): boolean {
+    return this.#socket.writableLength >= UNREAD_BYTES;
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Throws away what came and was not read. */
+  discardInput(): void {
+    this.#socket.removeAllListeners('data').pause();
+    while (this.#socket.read() !== null);
+  }
+
+  /** Goes on in TLS. `onSecure` is called when the handshake is done; a failed one ends the connection. */
+  startTls(secureContext: SecureContext, onSecure: () => void): void {
+    const plain = this.#socket;
+    plain.removeAllListeners('data').removeAllListeners('drain').pause();
+    const secured = new TLSSocket(plain, { isServer: true, secureContext });
+    this.#socket = secured;
+    secured.on('_tlsError', (error: Error) => {
+      this.#debug(error, 'a TLS handshake failed');
+      secured.destroy();
+    });
+    this.#attach(secured);
+    secured.once('secure', onSecure);
+  }
+}
