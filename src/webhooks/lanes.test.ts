@@ -61,10 +61,10 @@ test('a quick answer makes a lane normal again', () => {
   fill(lanes, 'a', 2);
   const [one, two] = startAll(lanes);
   lanes.slowed(one!.lane);
-  assert.equal(lanes.room('a'), 0);
+  assert.equal(lanes.resumable('a'), 0);
   lanes.ended(one!.lane, true);
   lanes.ended(two!.lane, false);
-  assert.equal(lanes.room('a'), 5);
+  assert.equal(lanes.resumable('a'), 5);
   assert.equal(lanes.inFlight(), 0);
 });
 

@@ -43,8 +43,6 @@ export interface Lane<J> {
   queue: J[];
   head: number;
   slow: boolean;
-  /** Rows of this lane are set aside in the store. */
-  held: boolean;
 }
 
 export interface Lanes<J> {
@@ -57,14 +55,8 @@ export interface Lanes<J> {
   slowed(lane: Lane<J>): J[];
   /** Takes out everything that waits in a lane. */
   evict(laneId: string): J[];
-  /** Takes out everything that waits. */
-  evictAll(): J[];
-  /** Every job in memory, waiting ones only. */
-  waiting(): Iterable<J>;
-  markHeld(laneId: string): void;
-  find(laneId: string): Lane<J> | undefined;
-  /** Rows a lane has room for; a lane that is not known has its whole window. */
-  room(laneId: string): number;
+  /** Rows a lane has room for, once half of its window is free; 0 before that. A lane that is not known has its whole window. */
+  resumable(laneId: string): number;
   /** Rows of normal lanes in memory. */
   normalRows(): number;
   inFlight(): number;
@@ -74,7 +66,7 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const lanes = new Map<string, Lane<J>>();
   const ready = new Set<Lane<J>>();
   const slowReady = new Set<Lane<J>>();
-  const flying = { normal: 0, slow: 0 };
+  const inFlight = { normal: 0, slow: 0 };
   const rows = { normal: 0, slow: 0 };
 
   const waitingOf = (lane: Lane<J>): number => lane.queue.length - lane.head;
@@ -83,7 +75,7 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const kind = (lane: Lane<J>): 'normal' | 'slow' => (lane.slow ? 'slow' : 'normal');
 
   const capacity = (lane: Lane<J>): number =>
-    lane.slow && flying.slow * 2 >= limits.slowInFlight ? limits.perSlowLane : limits.perLane;
+    lane.slow && inFlight.slow * 2 >= limits.slowInFlight ? limits.perSlowLane : limits.perLane;
 
   /** A lane is listed as ready exactly while something waits and its own attempts leave room for more. */
   const list = (lane: Lane<J>): void => {
@@ -95,16 +87,16 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const setSlow = (lane: Lane<J>, slow: boolean): void => {
     if (lane.slow === slow) return;
     (lane.slow ? slowReady : ready).delete(lane);
-    flying[kind(lane)] -= lane.inFlight;
+    inFlight[kind(lane)] -= lane.inFlight;
     rows[kind(lane)] -= sizeOf(lane);
     lane.slow = slow;
-    flying[kind(lane)] += lane.inFlight;
+    inFlight[kind(lane)] += lane.inFlight;
     rows[kind(lane)] += sizeOf(lane);
     list(lane);
   };
 
   const forget = (lane: Lane<J>): void => {
-    if (sizeOf(lane) === 0 && !lane.held && (!lane.slow || lanes.size > REMEMBERED)) lanes.delete(lane.id);
+    if (sizeOf(lane) === 0 && (!lane.slow || lanes.size > REMEMBERED)) lanes.delete(lane.id);
   };
 
   const take = (lane: Lane<J>, count: number): J[] => {
@@ -117,7 +109,7 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const laneOf = (laneId: string): Lane<J> => {
     let lane = lanes.get(laneId);
     if (!lane) {
-      lane = { id: laneId, inFlight: 0, queue: [], head: 0, slow: false, held: false };
+      lane = { id: laneId, inFlight: 0, queue: [], head: 0, slow: false };
       lanes.set(laneId, lane);
     }
     return lane;
@@ -145,7 +137,7 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
         lane.head = 0;
       }
       lane.inFlight += 1;
-      flying[kind(lane)] += 1;
+      inFlight[kind(lane)] += 1;
       list(lane);
       return { lane, job };
     }
@@ -163,12 +155,12 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
       return true;
     },
     next: (allows) => {
-      const normal = flying.normal < limits.inFlight ? startFrom(ready, allows) : undefined;
-      return normal ?? (flying.slow < limits.slowInFlight ? startFrom(slowReady, allows) : undefined);
+      const normal = inFlight.normal < limits.inFlight ? startFrom(ready, allows) : undefined;
+      return normal ?? (inFlight.slow < limits.slowInFlight ? startFrom(slowReady, allows) : undefined);
     },
     ended: (lane, slow) => {
       lane.inFlight -= 1;
-      flying[kind(lane)] -= 1;
+      inFlight[kind(lane)] -= 1;
       rows[kind(lane)] -= 1;
       setSlow(lane, slow);
       list(lane);
@@ -183,21 +175,13 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
       const lane = lanes.get(laneId);
       return lane ? take(lane, waitingOf(lane)) : [];
     },
-    evictAll: () => [...lanes.values()].flatMap((lane) => take(lane, waitingOf(lane))),
-    waiting: function* () {
-      for (const lane of lanes.values()) {
-        for (let i = lane.head; i < lane.queue.length; i += 1) yield lane.queue[i]!;
-      }
-    },
-    markHeld: (laneId) => {
-      laneOf(laneId).held = true;
-    },
-    find: (laneId) => lanes.get(laneId),
-    room: (laneId) => {
+    resumable: (laneId) => {
       const lane = lanes.get(laneId);
-      return lane ? Math.max(0, windowOf(lane) - sizeOf(lane)) : limits.window;
+      if (!lane) return limits.window;
+      const room = windowOf(lane) - sizeOf(lane);
+      return room * 2 >= windowOf(lane) ? room : 0;
     },
     normalRows: () => rows.normal,
-    inFlight: () => flying.normal + flying.slow,
+    inFlight: () => inFlight.normal + inFlight.slow,
   };
 }

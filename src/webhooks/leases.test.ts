@@ -1,4 +1,4 @@
-/** Rows in hand are nobody else's, wherever the clock is set; schedules follow a clock that was set back; who is to blame. */
+/** Rows in hand are nobody else's, wherever the clock is set; schedules follow a clock that was set back; crashes. */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
@@ -6,8 +6,8 @@ import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { LEASE_MS } from '../work/work.ts';
 import { LANE_LIMITS } from './lanes.ts';
-import { LEASE_MS } from './leases.ts';
 
 const DAY_MS = 86_400_000;
 const closers: (() => Promise<void>)[] = [];

@@ -8,8 +8,8 @@ import type { Log } from '../base/log.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { SandboxRunner, TakenRow } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
+import { type Delivery, settledOf, untriedOf } from './delivery-record.ts';
 import { postEvent } from './request.ts';
-import { settledOf, type Tellable, untriedOf } from './settled.ts';
 import type { EndpointTarget } from './store.ts';
 import { createTargets } from './targets.ts';
 import { type Settled, sandboxBatchOperation, settleOperation } from './work-store.ts';
@@ -42,7 +42,7 @@ export function createSandboxWebhooks(deps: SandboxWebhookDeps): SandboxRunner {
   const targets = createTargets(deps.secretKey);
   const random = deps.random ?? Math.random;
 
-  const attempt = async (job: Tellable, row: EndpointTarget, work: TakenRow): Promise<Settled> => {
+  const attempt = async (job: Delivery, row: EndpointTarget, work: TakenRow): Promise<Settled> => {
     const realNowMs = clock.now();
     const nowMs = work.atMs;
     let target: ReturnType<typeof targets>;
@@ -74,8 +74,7 @@ export function createSandboxWebhooks(deps: SandboxWebhookDeps): SandboxRunner {
         ),
       );
       if (settled.length === 0) return 0;
-      const nothing = { park: [], release: [], crashed: [], resume: [] };
-      await database.execute(settleOperation, { nowMs: clock.now(), settled, ...nothing });
+      await database.execute(settleOperation, { nowMs: clock.now(), settled });
       return settled.filter((one) => one.tried).length;
     },
   };

@@ -11,11 +11,8 @@ import { deliveryIdOf } from './endpoints.ts';
 import { keepStandings } from './standing.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
 
-export interface WebhookJob {
-  seq: number;
-  fence: number;
+export interface WebhookJob extends queue.Job {
   attempts: number;
-  crashes: number;
   accountId: string;
   mode: Mode;
   webhookId: string;
@@ -42,37 +39,26 @@ export interface ClaimedBatch {
   /** Rows that were claimed, those included that were parked, or ended because their endpoint or event is gone. */
   taken: number;
   /** Lanes named in the request that still had due rows; these were parked. */
-  crowding: string[];
+  overQuota: string[];
 }
 
-export interface ClaimRequest {
-  nowMs: number;
-  leaseMs: number;
-  limit: number;
-  quarantined: boolean;
-  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
-  freeOnly?: boolean;
-  /** Full lanes whose rows stand at the head of the queue: many of them are parked before anything is claimed. */
-  crowding: string[];
-}
-
-/** Due rows looked at for those of a crowding lane. */
-const CROWD = 5_000;
+/** Due rows looked at for those of a lane over its quota. */
+const LOOKED_AT = 5_000;
 
 /**
  * Parks what a full lane has among the first due rows. Claiming such rows one batch after the other costs ten times
  * as much each, and everybody else's stand behind them: behind 100,000 rows of a dead endpoint others waited 8.5 s that
  * way, and 1.6 s this way.
  */
-async function parkCrowd(tx: Transaction, request: ClaimRequest): Promise<void> {
-  for (const lane of request.crowding) {
+async function parkOverQuota(tx: Transaction, request: queue.ClaimRequest): Promise<void> {
+  for (const lane of request.overQuota) {
     await tx.run(
       `UPDATE work SET held = 1 WHERE leased = 0 AND seq IN
          (SELECT seq FROM (SELECT seq, lane FROM work WHERE kind = ? AND held = 0 AND due <= ? AND leased = 0
                            ORDER BY due LIMIT ?) AS head WHERE lane = ?)`,
       WEBHOOK_WORK,
       request.nowMs,
-      CROWD,
+      LOOKED_AT,
       lane,
     );
   }
@@ -81,15 +67,15 @@ async function parkCrowd(tx: Transaction, request: ClaimRequest): Promise<void> 
 export const claimOperation = operation(
   'webhooks.claim',
   'write',
-  async (tx, request: ClaimRequest): Promise<ClaimedBatch> => {
-    await parkCrowd(tx, request);
+  async (tx, request: queue.ClaimRequest): Promise<ClaimedBatch> => {
+    await parkOverQuota(tx, request);
     const claimed = await queue.claim(tx, { kind: WEBHOOK_WORK, ...request });
-    const crowd = claimed.filter((row) => request.crowding.includes(row.lane));
-    await queue.park(tx, crowd, request.nowMs);
-    const rows = crowd.length === 0 ? claimed : claimed.filter((row) => !request.crowding.includes(row.lane));
-    const crowding = request.crowding.filter((lane) => crowd.some((row) => row.lane === lane));
+    const parked = claimed.filter((row) => request.overQuota.includes(row.lane));
+    await queue.park(tx, parked, request.nowMs);
+    const rows = parked.length === 0 ? claimed : claimed.filter((row) => !request.overQuota.includes(row.lane));
+    const overQuota = request.overQuota.filter((lane) => parked.some((row) => row.lane === lane));
     const batch = await batchOf(tx, rows, request.nowMs);
-    return { ...batch, taken: claimed.length, crowding };
+    return { ...batch, taken: claimed.length, overQuota };
   },
 );
 
@@ -137,6 +123,7 @@ function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
     fence: row.fence,
     attempts: row.attempts,
     crashes: row.crashes,
+    lane: row.lane,
     accountId: row.account_id,
     mode: row.mode,
     webhookId: row.subject,
@@ -281,29 +268,17 @@ async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Pr
   );
 }
 
-export interface LaneRoom {
-  lane: string;
-  limit: number;
-}
-
 export interface SettleRequest {
+  /** Unix ms, real time. */
   nowMs: number;
   settled: Settled[];
-  /** Rows of full lanes to park. */
-  park: queue.Lease[];
-  /** Rows to give back untried. */
-  release: queue.Lease[];
-  /** Rows over which our own code failed. */
-  crashed: (queue.Lease & { dueMs: number })[];
-  /** Lanes that have room again. */
-  resume: LaneRoom[];
 }
 
 export interface SettleAnswer {
+  /** Rows whose lease had been lost: nothing of these was written. */
+  lost: number[];
   /** Endpoints that were disabled by this settle. */
   disabled: string[];
-  /** Rows freed for each entry of `resume`. */
-  resumed: number[];
 }
 
 export const settleOperation = operation(
@@ -316,13 +291,8 @@ export const settleOperation = operation(
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
     const disabled = await keepStandings(tx, tried, request.nowMs);
-    await queue.park(tx, request.park, request.nowMs);
-    await queue.release(tx, request.release, request.nowMs);
-    for (const crash of request.crashed) await queue.recordCrash(tx, crash, crash.dueMs);
-    const resumed: number[] = [];
-    for (const room of request.resume)
-      resumed.push(await queue.resume(tx, { kind: WEBHOOK_WORK, nowMs: request.nowMs, ...room }));
-    return { disabled, resumed };
+    const kept = new Set(held);
+    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
   },
 );
 

@@ -13,7 +13,7 @@
  * - The first time, every row that was held counts a crash, whatever was being done with it.
  * - From then on its holder marks the row as running before it tries it, and takes the mark off when it is put back or has
  *   run for long without harm. Only a lease that ends while the row is marked counts. A row that merely waits stays as it is,
- *   however often its holders die. Few rows are marked at once (running-limit.ts), so that few are left to be tried alone.
+ *   however often its holders die. Few rows are marked at once (poison.ts), so that few are left to be tried alone.
  * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that what else was
  *   running at the time is cleared, and a process that is killed again and again takes nobody along.
  * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. An innocent one would
@@ -51,8 +51,9 @@ export interface Lease {
 /** What the end of a lease adds to `crashes`. */
 const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
-export interface Claim {
-  kind: string;
+/** What a claim may take. */
+export interface ClaimLimits {
+  /** Unix ms. */
   nowMs: number;
   leaseMs: number;
   limit: number;
@@ -60,6 +61,10 @@ export interface Claim {
   quarantined: boolean;
   /** Passes over rows that somebody holds, though their lease has ended. */
   freeOnly?: boolean;
+}
+
+export interface Claim extends ClaimLimits {
+  kind: string;
 }
 
 const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';

@@ -3,7 +3,11 @@
  */
 export { type ClampDue, clampDue } from './clamp-due.ts';
 export { clockOffsetOf, clockOffsetSql, clockOffsets, moveClock, type Owner } from './clock-offset.ts';
+export { Engine, type EngineOptions } from './engine.ts';
 export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
+export type { Claimed, ClaimRequest, FairQueue, Item, Job, LaneGrant, State, WorkKind } from './kind.ts';
+export { LEASE_MS } from './leases.ts';
+export { openRunningLimit } from './poison.ts';
 export {
   type Backlog,
   type Claim,
@@ -30,7 +34,6 @@ export {
   type Work,
   wasInCrash,
 } from './rows.ts';
-export { openRunningLimit, type RunningLimit } from './running-limit.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 export {
   backlogOperation,

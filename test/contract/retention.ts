@@ -90,7 +90,7 @@ export const deliveries: Scenario = async (stage) => {
     nowMs: 1,
   });
   await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
-  const batch = await stage.database.execute(webhookWork.claimOperation, { ...claimRequest(stage), crowding: [] });
+  const batch = await stage.database.execute(webhookWork.claimOperation, { ...claimRequest(stage), overQuota: [] });
   const settled = batch.jobs.map(
     (job, index): webhookWork.Settled => ({
       ...{ seq: job.seq, fence: job.fence, accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
@@ -112,7 +112,7 @@ export const deliveries: Scenario = async (stage) => {
       },
     }),
   );
-  const request = { nowMs: stage.nowMs, settled, park: [], release: [], crashed: [], resume: [] };
+  const request = { nowMs: stage.nowMs, settled };
   await stage.act(webhookWork.settleOperation, request);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);

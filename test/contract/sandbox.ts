@@ -104,8 +104,7 @@ export const movingTheClock: Scenario = async (stage) => {
     ...{ responseStatus: 500, responseStart: '', error: 'no', latencyMs: 1 },
     ...{ nextAttemptMs: stage.nowMs + 5 + 70 * MINUTE, atMs: stage.nowMs + 5 },
   };
-  const nothing = { park: [], release: [], crashed: [], resume: [] };
-  await stage.act(settleWebhooksOperation, { nowMs: stage.nowMs, settled: [tried], ...nothing });
+  await stage.act(settleWebhooksOperation, { nowMs: stage.nowMs, settled: [tried] });
 
   const second = await take({ momentMs: stage.nowMs + 5 });
   assert.deepEqual(

@@ -28,7 +28,14 @@ import {
   settleOperation,
   type WebhookJob,
 } from '../../src/webhooks/work-store.ts';
-import { backlogOperation, extendOperation, markRunningOperation, parkedLanesOperation } from '../../src/work/work.ts';
+import {
+  backlogOperation,
+  extendOperation,
+  markRunningOperation,
+  parkedLanesOperation,
+  putBackOperation,
+  resumeOperation,
+} from '../../src/work/work.ts';
 import { acceptance } from './mail.ts';
 import type { Scenario, Stage } from './stage.ts';
 
@@ -49,10 +56,8 @@ function endpoint(stage: Stage, accountId: string, events: string[]) {
 }
 
 const claim = (stage: Stage, leaseMs = HOUR) => ({
-  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, quarantined: true, crowding: [] as string[] },
+  ...{ nowMs: stage.nowMs + 60_000, leaseMs, limit: 50, quarantined: true, overQuota: [] as string[] },
 });
-
-const nothing = { settled: [], park: [], release: [], crashed: [], resume: [] };
 
 function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Partial<Settled> = {}): Settled {
   const event = batch.events.find((one) => one.seq === job.eventSeq)!;
@@ -142,9 +147,11 @@ export const carrying: Scenario = async (stage) => {
     responseStart: 'a"b',
   } as const;
   await stage.act(settleOperation, {
-    ...nothing,
     nowMs: stage.nowMs,
     settled: [settled(stage, batch, a), settled(stage, batch, b, retry), settled(stage, batch, { ...c, fence: 9 })],
+  });
+  await stage.act(putBackOperation, {
+    nowMs: stage.nowMs,
     park: [c],
     release: [d],
     crashed: [{ ...e, dueMs: stage.nowMs }],
@@ -161,10 +168,13 @@ export const carrying: Scenario = async (stage) => {
     error: 'no',
   } as const;
   await stage.act(settleOperation, {
-    ...nothing,
     nowMs: stage.nowMs,
     settled: [settled(stage, batch, f, { ...untried })],
-    resume: [
+  });
+  await stage.act(resumeOperation, {
+    kind: WEBHOOK_WORK,
+    nowMs: stage.nowMs,
+    lanes: [
       { lane: wanting.id, limit: 5 },
       { lane: 'none', limit: 1 },
     ],
@@ -176,7 +186,6 @@ export const carrying: Scenario = async (stage) => {
   );
   const failed = { result: 'failed', responseStatus: 400, error: 'answered 400' } as const;
   await stage.act(settleOperation, {
-    ...nothing,
     nowMs: stage.nowMs,
     settled: next.jobs.map((job) =>
       settled(
@@ -204,7 +213,7 @@ export const carrying: Scenario = async (stage) => {
   await stage.act(settleNoticeOperation, { lease: { ...lease, fence: noticeAgain!.fence }, againAtMs: null });
   await stage.act(claimNoticesOperation, claimNotices);
   const late = [settled(stage, batch, b, { ...failed, atMs: stage.nowMs + 12 * DAY })];
-  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, settled: late });
+  await stage.act(settleOperation, { nowMs: stage.nowMs, settled: late });
   await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
   const again = { accountId, mode: 'live', nowMs: stage.nowMs + 7 } as const;
   for (const { id } of (await deliveries(wanting.id))!) {
@@ -230,13 +239,13 @@ export const crowds: Scenario = async (stage) => {
   for (const one of [crowded, calm]) await stage.act(createEndpointOperation, one);
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] });
   await stage.act(acceptOperation, mail);
-  const request = { ...claim(stage), crowding: [crowded.id, 'none'] };
+  const request = { ...claim(stage), overQuota: [crowded.id, 'none'] };
   const batch = await stage.database.execute(claimOperation, request);
   assert.deepEqual(
     batch.jobs.map((job) => job.webhookId),
     [calm.id, calm.id],
   );
-  assert.deepEqual(batch.crowding, []);
+  assert.deepEqual(batch.overQuota, []);
   await stage.act(parkedLanesOperation, { kind: WEBHOOK_WORK, after: '', limit: 5 });
   const owner = { accountId, mode: 'live' as const };
   await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
@@ -256,10 +265,10 @@ export const crowds: Scenario = async (stage) => {
   assert.deepEqual(new Set(aside), new Set(seqs));
   assert.equal((await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 1 })).length, 1);
   assert.equal((await stage.database.execute(backlogOperation, WEBHOOK_WORK)).depth, 6);
-  const resume = [
+  const lanes = [
     { lane: calm.id, limit: 5 },
     { lane: crowded.id, limit: 1 },
   ];
-  await stage.act(settleOperation, { ...nothing, nowMs: stage.nowMs, resume });
+  await stage.act(resumeOperation, { kind: WEBHOOK_WORK, nowMs: stage.nowMs, lanes });
   assert.equal((await take(stage)).jobs.length, 3);
 };

@@ -3,8 +3,8 @@ import type { HttpOutcome } from '../net/http-client.ts';
 import { answerOf, judge } from './attempt.ts';
 import type { EventText, Settled, WebhookJob } from './work-store.ts';
 
-/** What a result is recorded about. */
-export interface Tellable extends WebhookJob {
+/** An event on its way to an endpoint. */
+export interface Delivery extends WebhookJob {
   event: EventText;
 }
 
@@ -15,7 +15,7 @@ interface Times {
   clockOffsetMs: number;
 }
 
-function blank(job: Tellable, atMs: number): Settled {
+function blank(job: Delivery, atMs: number): Settled {
   const { seq, fence, accountId, webhookId, eventSeq, event } = job;
   return {
     ...{ seq, fence, accountId, webhookId, eventSeq, eventId: event.id, eventType: event.type },
@@ -25,7 +25,7 @@ function blank(job: Tellable, atMs: number): Settled {
   };
 }
 
-export interface Tried extends Times {
+export interface Attempt extends Times {
   outcome: HttpOutcome;
   /** Where the request went. */
   url: string;
@@ -33,12 +33,12 @@ export interface Tried extends Times {
   random: number;
 }
 
-export function settledOf(job: Tellable, { outcome, url, random, nowMs, clockOffsetMs }: Tried): Settled {
+export function settledOf(job: Delivery, { outcome, url, random, nowMs, clockOffsetMs }: Attempt): Settled {
   const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - clockOffsetMs, random });
   const { kind: result, nextAttemptMs } = verdict;
   return { ...blank(job, nowMs), ...answerOf(outcome), url, result, nextAttemptMs };
 }
 
-export function untriedOf(job: Tellable, { nowMs, error }: { nowMs: number; error: string }): Settled {
+export function untriedOf(job: Delivery, { nowMs, error }: { nowMs: number; error: string }): Settled {
   return { ...blank(job, nowMs), tried: false, error };
 }

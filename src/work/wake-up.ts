@@ -3,17 +3,19 @@
  * remembered, so that none is lost between a claim and the sleep after it.
  */
 
-type Reason = 'nudge' | 'room' | 'stop';
+type Reason = 'nudge' | 'capacity' | 'stop';
 
-export interface Alarm {
+export interface WakeUp {
+  /** There may be work. */
   nudge(): void;
-  roomMade(): void;
+  /** There is capacity for more work. */
+  capacity(): void;
   stop(): void;
   /** Ends after `ms`, or at what is waited for; a nudge that came since the last wait for one ends it at once. */
   sleep(ms: number, reason: Reason): Promise<void>;
 }
 
-export function createAlarm(): Alarm {
+export function createWakeUp(): WakeUp {
   const sleepers = new Set<{ reason: Reason; wake(): void }>();
   let nudged = false;
   let stopped = false;
@@ -26,7 +28,7 @@ export function createAlarm(): Alarm {
       nudged = true;
       wake('nudge');
     },
-    roomMade: () => wake('room'),
+    capacity: () => wake('capacity'),
     stop: () => {
       stopped = true;
       wake('stop');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openRunningLimit } from './running-limit.ts';
+import { openRunningLimit } from './poison.ts';
 
 /** Everything that resolves without a timer has done so. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,0 +1,382 @@
+/**
+ * The engine under deliveries and webhooks: claims due rows, admits them, has them run, and records what came of them. One
+ * engine runs one kind of work (kind.ts). A bounded part of the backlog is in hand, whatever its size; polling alone is
+ * correct, a nudge or a job that is handed over directly only makes it quicker.
+ *
+ *              ┌──────────── over quota: parked, resumed when its lane has drained (back-pressure.ts)
+ *              │ ┌────────── released untried: at a stop, or when the storage was away
+ *   due ──▶ claimed ──▶ waiting ⇄ running ──▶ settling ──▶ gone
+ *              │           └── lease lost ────────────────▲
+ *              └── needs no attempt ─▶ settling           │
+ *                                 └── our code threw: crashed; three times: a dead letter, settled without an attempt
+ *
+ *   claimed    its lease is ours; not in the fair queue
+ *   waiting    in the fair queue. Its lease may be lost: somebody else runs it then
+ *   running    an attempt has it. Attempts begin while results can be recorded, before the stop, under a lease that
+ *              holds(); a row that was in a crash is marked first (poison.ts)
+ *   settling   has a result, which is kept until it is recorded (settler.ts); nothing is tried again meanwhile
+ *   gone       out of hand: recorded, put back, or lost
+ */
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import { BackPressure } from './back-pressure.ts';
+import { watchClock } from './clock-watch.ts';
+import type { Item, State, WorkKind } from './kind.ts';
+import { LEASE_MS, Leases } from './leases.ts';
+import { openPoisonGuard, type PoisonGuard } from './poison.ts';
+import type { Lease } from './rows.ts';
+import { Settler } from './settler.ts';
+import { isFreeOnly } from './take-over.ts';
+import { createWakeUp } from './wake-up.ts';
+
+const POLL_MS = 1_000;
+/** While enough or too much is in hand the database is still looked at so often, for what is behind somebody's backlog. */
+const LOOK_PAST_MS = 100;
+/** Between two claims that found little: lets rows of one moment come in one batch. */
+const CLAIM_GAP_MS = 4;
+/** What was running when the process died is tried again when everything else has had this time to flow. */
+const QUARANTINE_AFTER_MS = 15_000;
+
+export interface EngineOptions {
+  pollMs?: number | undefined;
+  /** How old the process must be before it takes rows in quarantine. */
+  quarantineAfterMs?: number | undefined;
+  /** How long an attempt of a row that was in a crash is watched. */
+  crashWatchMs?: number | undefined;
+}
+
+export interface EngineDeps extends EngineOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+export class Engine<I extends Item, R extends Lease> {
+  readonly #deps: EngineDeps;
+  readonly #kind: WorkKind<I, R>;
+  readonly #leases: Leases<I>;
+  readonly #settler: Settler<R>;
+  readonly #poison: PoisonGuard<I>;
+  readonly #backPressure: BackPressure<I>;
+  readonly #wakeUp = createWakeUp();
+  readonly #startedAt = performance.now();
+  #loops: Promise<unknown> = Promise.resolve();
+  #isStopping = false;
+  #running = 0;
+  #quarantined = 0;
+  #overQuota: string[] = [];
+  #whenIdle: (() => void)[] = [];
+
+  constructor(deps: EngineDeps, kind: WorkKind<I, R>) {
+    const { database, clock, log } = deps;
+    this.#deps = deps;
+    this.#kind = kind;
+    this.#leases = new Leases(database, clock);
+    const now = (): number => clock.now();
+    this.#settler = new Settler<R>({
+      ...{ database, log, now },
+      record: (results) => kind.record(results),
+      isFinal: (result) => kind.isFinal(result),
+      onDone: (seqs) => this.#recorded(seqs),
+      onPaused: (isPaused) => !isPaused && kind.start(),
+    });
+    this.#poison = openPoisonGuard<I>({
+      ...{ database, log, watchMs: deps.crashWatchMs },
+      isOpen: () => this.isOpen,
+      onCleared: (items) => {
+        for (const item of items) this.#leaveQuarantine(item);
+      },
+    });
+    this.#backPressure = new BackPressure<I>({
+      ...{ kind: kind.kind, queue: kind.queue, database, log, now },
+      size: () => this.size,
+      onResumed: () => this.#wakeUp.nudge(),
+    });
+  }
+
+  begin(): void {
+    this.#loops = Promise.all([this.#claimLoop(), this.#tickLoop()]);
+  }
+
+  /** Something may be due: a hint. */
+  nudge(): void {
+    this.#wakeUp.nudge();
+  }
+
+  /** Whether attempts may begin. */
+  get isOpen(): boolean {
+    return !this.#isStopping && !this.#settler.paused;
+  }
+
+  /** Results cannot be recorded at the moment. */
+  get isPaused(): boolean {
+    return this.#settler.paused;
+  }
+
+  /** Items in hand. */
+  get size(): number {
+    return this.#leases.size;
+  }
+
+  /** Items whose attempt runs. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Results not yet recorded. */
+  get unrecorded(): number {
+    return this.#settler.pending;
+  }
+
+  /** Whether the lease of an item is good for an attempt. */
+  holds(item: I): boolean {
+    return this.#leases.holds(item);
+  }
+
+  /** Extends leases that run short; false when the storage refuses, and then the next tick tries again. */
+  extendLeases(): Promise<boolean> {
+    return this.#tolerate('leases could not be extended', async () => {
+      for (const item of await this.#leases.extend()) this.#drop(item);
+    });
+  }
+
+  /** Takes items in that were claimed, or leased to this process when they were made. */
+  receive(items: readonly I[]): void {
+    for (const item of items) this.#admit(item);
+    this.#kind.start();
+  }
+
+  /**
+   * Runs an attempt of items that were taken from the queue. It settles or puts back each of them; one that it leaves running
+   * goes back untried, and when it throws those count a crash. Never rejects.
+   */
+  async run(group: readonly I[], attempt: () => Promise<void>): Promise<void> {
+    this.#running += group.length;
+    for (const item of group) this.#change(item, 'running');
+    const end = await this.#poison.watch(group);
+    try {
+      if (end) await attempt();
+    } catch (error) {
+      this.#failed(group, error as Error);
+    }
+    for (const item of group.toReversed()) if (item.state === 'running') this.putBack(item);
+    end?.();
+    this.#running -= group.length;
+    if (this.#running === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+
+  /** The item has its result; it stays in hand until that is recorded. */
+  settle(item: I, result: R): void {
+    const isQueued = item.state !== 'claimed';
+    this.#change(item, 'settling');
+    this.#settler.add(result);
+    // Parked rows of a lane whose rows are settled as they come (its destination is paused) are left to the sweeps.
+    if (isQueued) this.#backPressure.left(item.job.lane);
+  }
+
+  /** Untried, to the front of its lane. */
+  putBack(item: I): void {
+    this.#poison.unmark([item]);
+    if (this.#isStopping) this.release(item);
+    else this.#enqueue(item, { first: true });
+  }
+
+  /** Untried, to the database: it is due at once. */
+  release(item: I): void {
+    this.#settler.putBack('release', leaseOf(item));
+    this.#drop(item);
+  }
+
+  /** Parks an item for which its lane has no room any more. */
+  park(item: I): void {
+    this.#settler.putBack('park', leaseOf(item));
+    this.#backPressure.parked(item.job.lane);
+    this.#drop(item);
+  }
+
+  /**
+   * No attempt begins any more; those that run end within `graceMs`, results are recorded within `recordMs` after that, and
+   * what waits is released. Answers how many results could not be recorded.
+   */
+  async stop({ graceMs, recordMs }: { graceMs: number; recordMs: number }): Promise<number> {
+    const deadline = performance.now() + graceMs;
+    this.#isStopping = true;
+    this.#wakeUp.stop();
+    const extending = setInterval(() => void this.extendLeases(), POLL_MS);
+    for (const item of [...this.#leases.values()]) if (item.state === 'waiting') this.release(item);
+    const idle = new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    if (this.#running > 0) await within(idle, deadline);
+    // What a claim that is under way brings is released.
+    await within(this.#loops, deadline + recordMs);
+    await within(this.#settler.drained(), deadline + recordMs);
+    clearInterval(extending);
+    this.#settler.abandon();
+    return this.unrecorded;
+  }
+
+  async #claimLoop(): Promise<void> {
+    while (!this.#isStopping) {
+      const limit = this.isOpen ? this.#kind.queue.capacity(this.size) : 0;
+      let taken = 0;
+      if (limit === 0) {
+        await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');
+      } else if (
+        !(await this.#tolerate('due work could not be claimed', async () => {
+          taken = await this.#claim(limit);
+        }))
+      ) {
+        await this.#wakeUp.sleep(this.#pollMs, 'stop');
+      } else if (taken < limit) {
+        await this.#wakeUp.sleep(CLAIM_GAP_MS, 'stop');
+        await this.#wakeUp.sleep(this.#pollMs, 'nudge');
+      } else if (this.#kind.queue.isFed(this.size) && this.#overQuota.length === 0) {
+        await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');
+      }
+    }
+  }
+
+  async #claim(limit: number): Promise<number> {
+    if (this.#leases.mayHaveEnded()) for (const item of await this.#leases.extend()) this.#drop(item);
+    const { database, clock, quarantineAfterMs = QUARANTINE_AFTER_MS } = this.#deps;
+    const stillOver = this.#overQuota.filter((lane) => this.#kind.queue.resumable([lane], this.size).length === 0);
+    const claimed = await this.#kind.claim({
+      nowMs: clock.now(),
+      leaseMs: LEASE_MS,
+      limit,
+      quarantined: this.#quarantined === 0 && performance.now() - this.#startedAt >= quarantineAfterMs,
+      freeOnly: isFreeOnly(database.state()),
+      overQuota: stillOver,
+    });
+    for (const lane of stillOver) this.#backPressure.parked(lane);
+    this.#backPressure.takeOverQuota();
+    this.receive(claimed.items);
+    this.#overQuota = [...claimed.overQuota, ...this.#backPressure.takeOverQuota()];
+    return claimed.taken;
+  }
+
+  async #tickLoop(): Promise<void> {
+    const repairClock = watchClock({
+      ...{ clock: this.#deps.clock, log: this.#deps.log, kind: this.#kind.kind },
+      repair: (options) => this.#kind.repairSchedule(options),
+    });
+    while (!this.#isStopping) {
+      await this.extendLeases();
+      await this.#tolerate('the schedule could not be checked against the clock', repairClock);
+      await this.#tolerate('a tick failed', async () => this.#kind.tick());
+      if (this.isOpen) await this.#tolerate('parked work could not be resumed', () => this.#backPressure.sweep());
+      this.#kind.start();
+      await this.#wakeUp.sleep(this.#pollMs, 'stop');
+    }
+  }
+
+  get #pollMs(): number {
+    return this.#deps.pollMs ?? POLL_MS;
+  }
+
+  #admit(item: I): void {
+    const { seq, fence } = item.job;
+    const known = this.#leases.get(seq);
+    if (known) {
+      this.#adopt(known, item);
+      return;
+    }
+    this.#leases.take(item);
+    if (item.quarantined) this.#quarantined += 1;
+    const recalled = this.#settler.recall(seq);
+    const result = recalled ? { ...recalled, fence } : this.#kind.withoutAttempt(item);
+    if (result) this.settle(item, result);
+    else if (this.#isStopping) this.release(item);
+    else this.#enqueue(item, { first: item.quarantined });
+  }
+
+  /** A row in hand came back under a new fence: its lease looked expired. It is the same item. */
+  #adopt(known: I, { job: { fence }, leaseUntilMs }: I): void {
+    if (fence <= known.job.fence) return;
+    known.job.fence = fence;
+    known.leaseUntilMs = leaseUntilMs;
+    if (known.state === 'settling') this.#settler.adopt(known.job.seq, fence);
+  }
+
+  #enqueue(item: I, { first }: { first: boolean }): void {
+    const laneHasParked = this.#backPressure.hasParked(item.job.lane);
+    if (this.#kind.queue.admit(item, { first, laneHasParked })) this.#change(item, 'waiting');
+    else this.park(item);
+  }
+
+  /** Our own code threw: who is still running counts a crash. Not when the storage was away. */
+  #failed(group: readonly I[], error: Error): void {
+    const failed = group.filter((item) => item.state === 'running');
+    const isAway = error instanceof Unavailable;
+    const rows = failed.map((item) => item.job.seq);
+    if (!isAway)
+      this.#deps.log.error({ kind: this.#kind.kind, rows, error: error.stack }, 'an attempt failed in our own code');
+    for (const item of failed) {
+      if (isAway) {
+        this.release(item);
+        continue;
+      }
+      this.#settler.putBack('crashed', { ...leaseOf(item), dueMs: this.#deps.clock.now() + this.#kind.crashDelayMs });
+      this.#drop(item);
+    }
+  }
+
+  #recorded(seqs: number[]): void {
+    for (const seq of seqs) {
+      const item = this.#leases.get(seq);
+      if (item) this.#drop(item);
+    }
+    this.#kind.start();
+  }
+
+  #drop(item: I): void {
+    if (item.state === 'gone') return;
+    const from = item.state;
+    this.#change(item, 'gone');
+    this.#leases.drop(item);
+    this.#leaveQuarantine(item);
+    if (from === 'waiting' || from === 'running') this.#backPressure.left(item.job.lane);
+    if (!this.#kind.queue.isFed(this.size)) this.#wakeUp.capacity();
+  }
+
+  /** The next row in quarantine may come. */
+  #leaveQuarantine(item: I): void {
+    if (!item.quarantined) return;
+    item.quarantined = false;
+    this.#quarantined -= 1;
+    this.#wakeUp.nudge();
+  }
+
+  #change(item: I, state: State): void {
+    const from = item.state;
+    item.state = state;
+    if (from !== state) this.#kind.queue.changed(item, from);
+  }
+
+  /** Does what the next tick repairs when it fails; answers whether it went well. */
+  async #tolerate(what: string, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      const level = error instanceof Unavailable ? 'warn' : 'error';
+      this.#deps.log[level]({ kind: this.#kind.kind, error: (error as Error).message }, what);
+      return false;
+    }
+  }
+}
+
+function leaseOf({ job: { seq, fence } }: Item): Lease {
+  return { seq, fence };
+}
+
+/** Waits for the work, but not beyond a moment of performance.now(). */
+async function within(work: Promise<unknown>, deadline: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+  });
+  await Promise.race([work, end]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,81 @@
+/**
+ * What the engine needs to know of a kind of work, and what it knows of a piece of it.
+ *
+ * Deliveries and webhooks each have a fair queue of their own behind one interface. One queue for both would be more
+ * complicated than the two: deliveries share out sessions (a slot sends mail after mail to one destination, for several
+ * accounts, within a share of 500 and under pauses), webhooks share out single requests (lanes take turns, slow ones from a budget
+ * of their own). They have in common what the engine asks for here, and nothing else.
+ */
+import type { ClaimLimits, Lease } from './rows.ts';
+
+/** A claimed row with what its attempt needs. */
+export interface Job extends Lease {
+  readonly crashes: number;
+  readonly lane: string;
+}
+
+export type State = 'claimed' | 'waiting' | 'running' | 'settling' | 'gone';
+
+/** A job in the hands of this process; engine.ts has the states. */
+export interface Item<J extends Job = Job> {
+  readonly job: J;
+  state: State;
+  /** Unix ms; not later than the lease in the database. 0 when the lease was lost during an attempt. */
+  leaseUntilMs: number;
+  /** It was running in two crashes: one such item is in hand at a time. */
+  quarantined: boolean;
+}
+
+export interface LaneGrant {
+  lane: string;
+  limit: number;
+}
+
+/** Whose turn is next, and how much may wait in memory. */
+export interface FairQueue<I extends Item> {
+  /** Takes an item in, `first` at the front of its lane; false when its lane or its account is over quota. */
+  admit(item: I, options: { first: boolean; laneHasParked: boolean }): boolean;
+  /** The engine has changed the state of an item. */
+  changed(item: I, from: State): void;
+  /** How many rows may be claimed at once while `size` items are in hand; 0: none. */
+  capacity(size: number): number;
+  /** Enough waits: claims only look now and then for what is behind somebody's backlog. */
+  isFed(size: number): boolean;
+  /** How many parked rows of each lane may come back while `size` items are in hand; lanes without room are left out. */
+  resumable(lanes: readonly string[], size: number): LaneGrant[];
+}
+
+export interface ClaimRequest extends ClaimLimits {
+  /** Lanes over their quota whose rows are at the head of the queue: many of them are parked before anything is claimed. */
+  overQuota: string[];
+}
+
+export interface Claimed<I extends Item> {
+  items: I[];
+  /** Rows that were looked at; as many as asked for means that there may be more. */
+  taken: number;
+  /** Lanes of the request that still had due rows; these were parked. */
+  overQuota: string[];
+}
+
+/** `R` is the result of an attempt, as it is recorded. */
+export interface WorkKind<I extends Item, R extends Lease> {
+  /** As in the column of the table. */
+  readonly kind: string;
+  readonly queue: FairQueue<I>;
+  /** How long a row waits over which our own code failed. */
+  readonly crashDelayMs: number;
+  claim(request: ClaimRequest): Promise<Claimed<I>>;
+  /** The result of an item that ends or waits without an attempt; undefined when it is to be tried. */
+  withoutAttempt(item: I): R | undefined;
+  /** Starts what may start now: each attempt within Engine.run(). */
+  start(): void;
+  /** Records results in one transaction; answers the rows whose lease was lost, of which nothing was recorded. */
+  record(results: R[]): Promise<readonly number[]>;
+  /** Whether a result is the last word; one that is tried again need not be remembered when its lease was lost. */
+  isFinal(result: R): boolean;
+  /** Brings forward what is due later than the schedule allows, after the clock was set back; answers how many. */
+  repairSchedule(options: { isSetBack: boolean }): Promise<number>;
+  /** Every second: whatever else the kind looks after. */
+  tick(): Promise<void> | void;
+}
