@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { parseCidrs } from './net/address-guard.ts';
-import { parseS3Url, type S3Place } from './storage/blobs/s3-location.ts';
+import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
@@ -18,7 +18,7 @@ export interface RelayRoute {
 }
 
 export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
-export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Place };
+export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Location };
 
 /** A port to listen on. */
 export const port = (text: string): number => portFrom(0, text, 'a port from 0 to 65535 (0: any free one)');

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { openBlobStore, probeBlobStore } from '../roles/blob-store.ts';
-import { describeS3Place } from '../storage/blobs/s3-location.ts';
+import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import type { Check } from './doctor-local.ts';
 
@@ -11,7 +11,7 @@ export async function checkBlobs(config: Config, clock: Clock): Promise<Check[]>
   const name = 'blob storage';
   const { blobs: place } = config;
   if (place.kind === 'disk' && place.folder === undefined) return [];
-  const where = place.kind === 'disk' ? `folder ${place.folder}` : describeS3Place(place.place);
+  const where = place.kind === 'disk' ? `folder ${place.folder}` : describeS3Location(place.place);
   const directory = dataDirectory(config.dataDir, place.kind === 'disk' ? place.folder : undefined);
   const store = await openBlobStore(config, { directory, clock });
   try {

@@ -12,8 +12,8 @@ import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
-import { MARK_NAME, type MarkFault, matchMark } from '../storage/blobs/mark.ts';
-import { describeS3Place } from '../storage/blobs/s3-location.ts';
+import { MARK_NAME, type MarkMismatch, matchMark } from '../storage/blobs/mark.ts';
+import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 
@@ -58,7 +58,7 @@ export async function checkBlobStore(
   const { blobs: place } = config;
   const isS3 = place.kind === 's3';
   if (!isS3 && place.folder === undefined && config.databaseUrl === undefined) return;
-  const where = isS3 ? describeS3Place(place.place) : 'the folder for content';
+  const where = isS3 ? describeS3Location(place.place) : 'the folder for content';
   try {
     if (isS3) await probeBlobStore(blobs);
     const fault = blobs.mark && (await matchMark(database, blobs.mark));
@@ -88,7 +88,7 @@ export async function checkBlobStore(
 
 const SAME = `all nodes of a database need the same POSTRIDER_BLOB_URL, and content that was moved needs ${MARK_NAME} moved with it`;
 
-const MARK_FAULTS: Readonly<Record<MarkFault, string>> = {
+const MARK_FAULTS: Readonly<Record<MarkMismatch, string>> = {
   'store has none': `is not where the content of this database is kept (${MARK_NAME} is missing there); ${SAME}`,
   'store has another': `is not where the content of this database is kept (${MARK_NAME} there names another store); ${SAME}`,
   'database has none': `belongs to another installation (${MARK_NAME} is there, and the database does not know it); use another prefix or folder, or, when the database is a copy that takes the place of that installation, remove ${MARK_NAME} and start again`,

@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isStorageFault, storageFaultOf } from './sqlite/errors.ts';
+import { describeStorageError, isStorageError } from './sqlite/errors.ts';
 
 export interface DataDirectory {
   path: string;
@@ -114,7 +114,7 @@ export function holdDataDirectory(directory: DataDirectory): () => void {
         `another postrider is already serving ${directory.path}; stop it, or choose another POSTRIDER_DATA_DIR`,
       );
     }
-    throw isStorageFault(error) ? new Error(storageFaultOf(error, file), { cause: error }) : error;
+    throw isStorageError(error) ? new Error(describeStorageError(error, file), { cause: error }) : error;
   }
   return () => lock.close();
 }
@@ -123,6 +123,6 @@ function openLock(file: string): DatabaseSync {
   try {
     return new DatabaseSync(file, { timeout: 0 });
   } catch (error) {
-    throw isStorageFault(error) ? new Error(storageFaultOf(error, file), { cause: error }) : error;
+    throw isStorageError(error) ? new Error(describeStorageError(error, file), { cause: error }) : error;
   }
 }

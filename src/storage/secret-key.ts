@@ -14,7 +14,7 @@ import { metaOnceOperation, metaOperation } from './meta-store.ts';
 
 const CHECK_KEY = 'secret-key-check';
 
-export interface SecretKeyPlace {
+export interface SecretKeySource {
   directory: DataDirectory;
   database: Database;
   /** From POSTRIDER_SECRET_KEY. */
@@ -29,7 +29,7 @@ const checkOf = (key: Buffer): string =>
   createHmac('sha256', key).update('postrider secret key check').digest('base64');
 
 /** Throws a sentence unless the key at hand is the one that a database with this check value was sealed with. */
-export function assertSecretKeyFits(place: Omit<SecretKeyPlace, 'database'>, check: string | null): void {
+export function assertSecretKeyFits(place: Omit<SecretKeySource, 'database'>, check: string | null): void {
   if (check === null) return;
   const file = secretKeyFile(place.directory);
   const key = place.configured ?? (existsSync(file) ? readKey(file) : undefined);
@@ -40,7 +40,7 @@ export function assertSecretKeyFits(place: Omit<SecretKeyPlace, 'database'>, che
 }
 
 /** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
-export async function loadSecretKey(place: SecretKeyPlace): Promise<Buffer> {
+export async function loadSecretKey(place: SecretKeySource): Promise<Buffer> {
   const file = secretKeyFile(place.directory);
   const key = place.configured ?? (await fileKey(file, place.database));
   const check = checkOf(key);

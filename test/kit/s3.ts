@@ -14,7 +14,7 @@ import {
   objectName,
   parseS3Url,
   type S3Credentials,
-  type S3Place,
+  type S3Location,
 } from '../../src/storage/blobs/s3-location.ts';
 import { missing } from './peers.ts';
 import { SWIFT_PROGRAMS, type Swift, startSwift } from './swift.ts';
@@ -24,10 +24,10 @@ export interface S3Peer {
   kind: 'swift' | 'other';
   /** What the store said; empty for one that was not started here. */
   log(): string;
-  place: S3Place;
+  place: S3Location;
   credentials: S3Credentials;
   /** Opens the store, differently placed, signed or timed where told; closed with the peer. */
-  open(changes?: { place?: Partial<S3Place>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
+  open(changes?: { place?: Partial<S3Location>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
   /** Settings of a service that keeps its blobs there, reached at another endpoint if given. */
   environment(endpoint?: string): Record<string, string>;
   /** A signed call to the bucket, or to the object of a key; for what a test does behind the back of the store. */
@@ -54,7 +54,7 @@ export async function startLocalS3(options: { pageSize?: number } = {}): Promise
 }
 
 async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
-  const base: S3Place = swift
+  const base: S3Location = swift
     ? { endpoint: swift.endpoint, region: 'us-east-1', bucket: 'postrider', prefix: 'mail', style: 'path' }
     : parseS3Url(external!);
   const place = { ...base, prefix: [base.prefix, `test-${randomText(10)}`].filter(Boolean).join('/') };

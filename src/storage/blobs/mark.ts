@@ -26,13 +26,13 @@ export interface BlobMark {
   write(id: string): Promise<void>;
 }
 
-export type MarkFault = 'store has none' | 'store has another' | 'database has none';
+export type MarkMismatch = 'store has none' | 'store has another' | 'database has none';
 
 /**
  * Matches the two, and makes the id where neither has one; answers why they do not belong together. Rejects with Unavailable
  * when the store does not answer, and with an ordinary error when the database does not.
  */
-export async function matchMark(database: Database, mark: BlobMark): Promise<MarkFault | undefined> {
+export async function matchMark(database: Database, mark: BlobMark): Promise<MarkMismatch | undefined> {
   const idUnder = (key: string) => database.execute(metaOperation, key).catch(notOfTheStore);
   const known = await idUnder(STORE_ID_KEY);
   const found = await mark.read();

@@ -2,14 +2,14 @@
  * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has
  * deadlines, and is repeated a bounded number of times where that may help: all calls made here may be repeated safely. A
  * body that is cut is an error, never a short answer. Where the store's clock differs from ours, calls are signed with
- * the store's. Rejects with S3Trouble only.
+ * the store's. Rejects with S3Error only.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { Clock } from '../../base/clock.ts';
-import { notAnswered, refusedBy, S3Trouble } from './s3-error.ts';
-import { bucketUrl, objectName, type S3Credentials, type S3Place } from './s3-location.ts';
+import { errorFromAnswer, S3Error, unansweredError } from './s3-error.ts';
+import { bucketUrl, objectName, type S3Credentials, type S3Location } from './s3-location.ts';
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
@@ -69,7 +69,7 @@ export interface S3Client {
 }
 
 export interface S3ClientOptions {
-  place: S3Place;
+  place: S3Location;
   credentials: S3Credentials;
   clock: Clock;
   /** From the last byte of a request to the header of its answer; default 15 s. */
@@ -135,7 +135,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
       );
       got = await Promise.race([asked, overdue]);
     } catch (error) {
-      throw notAnswered(call.name, error);
+      throw unansweredError(call.name, error);
     } finally {
       clearTimeout(timer);
     }
@@ -150,7 +150,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
       const sizeBytes = length === undefined ? undefined : Number(length);
       if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
         giveUp(got);
-        throw new S3Trouble(`${call.name} was answered without a length`, { again: true });
+        throw new S3Error(`${call.name} was answered without a length`, { again: true });
       }
       const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
       const discard = (): void => giveUp(got);
@@ -158,14 +158,18 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     }
     const body = await beginning(got.body, ERROR_BYTES);
     const region = headers['x-amz-bucket-region'];
-    const trouble = refusedBy(call.name, { status: got.statusCode, body, ...(region === undefined ? {} : { region }) });
+    const trouble = errorFromAnswer(call.name, {
+      status: got.statusCode,
+      body,
+      ...(region === undefined ? {} : { region }),
+    });
     if (trouble.status === 404 && trouble.code === 'NoSuchKey') return undefined;
     if (trouble.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, trouble);
     // The answer to HEAD has no code.
     const mayBeSkew = trouble.status === 403 && /^(RequestTimeTooSkewed)?$/.test(trouble.code ?? '');
     if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
-      throw new S3Trouble(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
+      throw new S3Error(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
         status: 403,
         again: true,
       });
@@ -174,7 +178,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
   };
 
   /** The answer to HEAD does not say what is missing; a missing bucket must not look like a missing blob. */
-  const missingOf = async (call: S3Call, trouble: S3Trouble): Promise<undefined> => {
+  const missingOf = async (call: S3Call, trouble: S3Error): Promise<undefined> => {
     const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
     if (!bucket) throw trouble;
     await drained(call.name, bucket);
@@ -189,7 +193,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
           return answer && (await consume(answer));
         } catch (error) {
           const over = tried === TRIES || performance.now() - startedMs > TRY_WITHIN_MS;
-          if (!(error instanceof S3Trouble) || !error.again || over) throw error;
+          if (!(error instanceof S3Error) || !error.again || over) throw error;
           await pause(PAUSE_MS * 2 ** (tried - 1) * (0.5 + Math.random()));
         }
       }
@@ -218,7 +222,7 @@ async function beginning(body: AsyncIterable<Buffer>, maxBytes: number): Promise
   return Buffer.concat(chunks).toString('utf8', 0, maxBytes);
 }
 
-/** The body as it comes; throws S3Trouble when it is not all that was announced. */
+/** The body as it comes; throws S3Error when it is not all that was announced. */
 export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator<Buffer> {
   let bytes = 0;
   // Only what the store takes counts, not what the reader does.
@@ -233,10 +237,10 @@ export async function* wholeBody(name: string, answer: S3Answer): AsyncGenerator
       askedMs = performance.now();
     }
   } catch (error) {
-    throw notAnswered(name, error);
+    throw unansweredError(name, error);
   }
   if (answer.sizeBytes === undefined || bytes === answer.sizeBytes) return;
-  throw new S3Trouble(`${name} was cut after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
+  throw new S3Error(`${name} was cut after ${bytes} of ${answer.sizeBytes} bytes`, { again: true });
 }
 
 /** The whole answer in memory; consume of calls for objects. */
@@ -255,7 +259,7 @@ export async function textOf(name: string, answer: S3Answer): Promise<string> {
   for await (const chunk of wholeBody(name, answer)) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > MAX_TEXT_BYTES) throw new S3Trouble(`${name} was answered with too much text`, { again: false });
+    if (bytes > MAX_TEXT_BYTES) throw new S3Error(`${name} was answered with too much text`, { again: false });
   }
   return Buffer.concat(chunks).toString('utf8');
 }

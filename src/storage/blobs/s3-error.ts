@@ -10,8 +10,8 @@ import { xmlText } from './s3-xml.ts';
 const PASSING =
   /^(RequestTimeout|SlowDown|OperationAborted|InternalError|ServiceUnavailable|BadDigest|IncompleteBody)$/;
 
-export class S3Trouble extends Unavailable {
-  override name = 'S3Trouble';
+export class S3Error extends Unavailable {
+  override name = 'S3Error';
   /** Status and code of the store's answer; absent when there was none. */
   readonly status: number | undefined;
   readonly code: string | undefined;
@@ -32,13 +32,13 @@ export class S3Trouble extends Unavailable {
 }
 
 /** An answer that is no success. `body` is its beginning. */
-export function refusedBy(call: string, answer: { status: number; body: string; region?: string }): S3Trouble {
+export function errorFromAnswer(call: string, answer: { status: number; body: string; region?: string }): S3Error {
   const { status, body, region } = answer;
   const code = xmlText(body, 'Code');
   const said = xmlText(body, 'Message')?.replace(/\s+/g, ' ').slice(0, 200);
   const words = [String(status), code, said].filter((one) => one !== undefined && one !== '').join(' ');
   const elsewhere = region === undefined ? '' : ` (the bucket is in region ${region})`;
-  return new S3Trouble(`${call} was answered with ${words}${elsewhere}`, {
+  return new S3Error(`${call} was answered with ${words}${elsewhere}`, {
     status,
     ...(code === undefined ? {} : { code }),
     again: status >= 500 || status === 429 || status === 408 || PASSING.test(code ?? ''),
@@ -46,9 +46,9 @@ export function refusedBy(call: string, answer: { status: number; body: string; 
 }
 
 /** No answer, or not all of one. */
-export function notAnswered(call: string, error: unknown): S3Trouble {
-  if (error instanceof S3Trouble) return error;
+export function unansweredError(call: string, error: unknown): S3Error {
+  if (error instanceof S3Error) return error;
   const { message, code, cause } = error as Error & { code?: string };
   const reason = (cause as Error | undefined)?.message ?? message;
-  return new S3Trouble(`${call} got no answer: ${reason || code || 'the connection was lost'}`, { again: true });
+  return new S3Error(`${call} got no answer: ${reason || code || 'the connection was lost'}`, { again: true });
 }

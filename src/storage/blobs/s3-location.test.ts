@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bucketUrl, describeS3Place, objectName, parseS3Url } from './s3-location.ts';
+import { bucketUrl, describeS3Location, objectName, parseS3Url } from './s3-location.ts';
 
 test('an address says where blobs are kept', () => {
   for (const [text, url, object] of [
@@ -17,7 +17,7 @@ test('an address says where blobs are kept', () => {
     assert.equal(objectName(place, 'k'), object, text);
   }
   const place = parseS3Url('s3://mail/a?endpoint=http://minio:9000&region=home');
-  assert.equal(describeS3Place(place), 'bucket mail under a/ at http://minio:9000, region home, path style');
+  assert.equal(describeS3Location(place), 'bucket mail under a/ at http://minio:9000, region home, path style');
 });
 
 test('what is no such address is refused with what is allowed', () => {

@@ -3,7 +3,7 @@
  * written in one address. Pure. Credentials are no part of it.
  */
 
-export interface S3Place {
+export interface S3Location {
   /** Scheme, host, port and path of the service, without a slash at the end. */
   endpoint: string;
   region: string;
@@ -27,7 +27,7 @@ const PREFIX = /^(?!.*(^|\/)\.{1,2}(\/|$))[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/;
 const REGION = /^[A-Za-z0-9-]{1,64}$/;
 
 /** Reads an address; throws a sentence part that says what is allowed. */
-export function parseS3Url(text: string): S3Place {
+export function parseS3Url(text: string): S3Location {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 's3:' || url.hash || url.port) throw new Error(ALLOWED);
   if (url.username || url.password) {
@@ -50,7 +50,7 @@ export function parseS3Url(text: string): S3Place {
   const endpoint = given === undefined ? `https://s3.${region}.amazonaws.com` : readEndpoint(given);
   const style = options.get('style') ?? (given === undefined ? 'virtual' : 'path');
   if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style is path or virtual`);
-  const place: S3Place = { endpoint, region, bucket: url.hostname, prefix, style };
+  const place: S3Location = { endpoint, region, bucket: url.hostname, prefix, style };
   if (style === 'virtual' && !URL.canParse(bucketUrl(place))) {
     throw new Error(`${ALLOWED}; style=virtual needs an endpoint with a host name, not an address`);
   }
@@ -66,18 +66,18 @@ function readEndpoint(text: string): string {
 }
 
 /** The address of the bucket, without a slash at its end. */
-export function bucketUrl(place: S3Place): string {
+export function bucketUrl(place: S3Location): string {
   if (place.style === 'path') return `${place.endpoint}/${place.bucket}`;
   return place.endpoint.replace('://', `://${place.bucket}.`);
 }
 
 /** The name of the object that holds the blob of this key. */
-export function objectName(place: S3Place, key: string): string {
+export function objectName(place: S3Location, key: string): string {
   return place.prefix === '' ? key : `${place.prefix}/${key}`;
 }
 
 /** For people: where the blobs are, without anything secret. */
-export function describeS3Place(place: S3Place): string {
+export function describeS3Location(place: S3Location): string {
   const prefix = place.prefix === '' ? '' : ` under ${place.prefix}/`;
   return `bucket ${place.bucket}${prefix} at ${place.endpoint}, region ${place.region}, ${place.style} style`;
 }

@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { randomText } from '../../base/ids.ts';
 import { UNFINISHED_MS } from './blobs.ts';
 import { drained, type S3Client, textOf } from './s3-client.ts';
-import { refusedBy, S3Trouble } from './s3-error.ts';
-import { objectName, type S3Place } from './s3-location.ts';
+import { errorFromAnswer, S3Error } from './s3-error.ts';
+import { objectName, type S3Location } from './s3-location.ts';
 import { escapeXml, xmlElements, xmlText } from './s3-xml.ts';
 
 /** Also the largest object that is uploaded in one piece. Stores ask for at least 5 MB. */
@@ -28,7 +28,7 @@ export async function uploadInParts(client: S3Client, key: string, parts: AsyncI
     (answer) => textOf('CreateMultipartUpload', answer),
   );
   const uploadId = xmlText(created ?? '', 'UploadId');
-  if (!uploadId) throw new S3Trouble('CreateMultipartUpload was answered without an UploadId', { again: false });
+  if (!uploadId) throw new S3Error('CreateMultipartUpload was answered without an UploadId', { again: false });
   try {
     const etags: string[] = [];
     for await (const part of parts)
@@ -51,7 +51,7 @@ async function uploadPart(
     drained(name, one),
   );
   const etag = answer?.headers.etag;
-  if (!etag) throw new S3Trouble('UploadPart was answered without an ETag', { again: false });
+  if (!etag) throw new S3Error('UploadPart was answered without an ETag', { again: false });
   return etag;
 }
 
@@ -70,7 +70,7 @@ async function complete(
     await client.run({ name, method: 'POST', key, query, headers, body, answerMs: COMPLETE_MS }, async (answer) => {
       // The status is sent before the parts are put together: only the body tells of success.
       const text = await textOf(name, answer);
-      if (!text.includes(`<${name}Result`)) throw refusedBy(name, { status: 500, body: text });
+      if (!text.includes(`<${name}Result`)) throw errorFromAnswer(name, { status: 500, body: text });
     });
   } catch (error) {
     const stored = await client
@@ -86,7 +86,7 @@ async function abort(client: S3Client, key: string, uploadId: string): Promise<v
 }
 
 /** Aborts the uploads under the prefix that were begun over an hour ago by the store's clock; answers how many. */
-export async function abortUnfinished(client: S3Client, place: S3Place): Promise<number> {
+export async function abortUnfinished(client: S3Client, place: S3Location): Promise<number> {
   const name = 'ListMultipartUploads';
   const prefix = objectName(place, '');
   let aborted = 0;

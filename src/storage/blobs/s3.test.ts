@@ -7,7 +7,7 @@ import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { againIfPaused, runningMs } from '../../../test/kit/running-time.ts';
 import { refuse, type ScriptedRequest, type ScriptedS3, SECRET, scriptedS3 } from '../../../test/kit/scripted-s3.ts';
 import { Unavailable } from '../../base/failure.ts';
-import { S3Trouble } from './s3-error.ts';
+import { S3Error } from './s3-error.ts';
 
 type Script = (request: ScriptedRequest, response: ServerResponse) => void;
 
@@ -20,7 +20,7 @@ async function store(t: TestContext, script: Script, options?: Parameters<typeof
 const KEY = `ab/${'k'.repeat(26)}`;
 const CONTENT = randomBytes(300_000);
 const troubled = (refused: boolean, words: RegExp) => (error: Error) => {
-  assert.ok(error instanceof S3Trouble && error instanceof Unavailable, String(error));
+  assert.ok(error instanceof S3Error && error instanceof Unavailable, String(error));
   assert.equal(error.refused, refused, error.message);
   assert.match(error.message, words);
   assert.ok(!error.message.includes(SECRET) && !error.message.includes('\n'));

@@ -2,7 +2,7 @@
  * Blobs as objects of an S3-compatible store. Every write carries its digest, which the store compares before it
  * acknowledges; an acknowledged object is on stable storage there, and replaces one of the same key as a whole. Up to 16 MB
  * go up in one piece, more in parts. What cannot be read whole is an error, and a missing bucket is never a missing blob.
- * Every failure is Unavailable (S3Trouble), after bounded tries.
+ * Every failure is Unavailable (S3Error), after bounded tries.
  */
 import { Readable } from 'node:stream';
 import { sha256 } from '../../base/digest.ts';
@@ -10,7 +10,7 @@ import { assertBlobKey, asWritten, type Blobs, exactly, isBlobKey, newBlobKey, s
 import { type BytePart, openPartCutter } from './byte-parts.ts';
 import { MARK_NAME } from './mark.ts';
 import { bytesOf, drained, openS3Client, type S3Call, type S3ClientOptions, textOf, wholeBody } from './s3-client.ts';
-import { S3Trouble } from './s3-error.ts';
+import { S3Error } from './s3-error.ts';
 import { objectName } from './s3-location.ts';
 import { abortUnfinished, PART_BYTES, uploadInParts } from './s3-multipart.ts';
 import { xmlElements, xmlText } from './s3-xml.ts';
@@ -104,7 +104,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const name = 'HeadObject';
       const answer = await client.run({ name, method: 'HEAD', key }, (one) => drained(name, one));
       if (answer === undefined || answer.sizeBytes !== undefined) return answer?.sizeBytes;
-      throw new S3Trouble(`${name} was answered without a length`, { again: false });
+      throw new S3Error(`${name} was answered without a length`, { again: false });
     },
     remove: async (key) => {
       assertBlobKey(key);
@@ -125,7 +125,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     storeNowMs: async () => {
       const { nowMs } = await listPage({ 'max-keys': '1' });
-      if (nowMs === undefined) throw new S3Trouble('ListObjectsV2 was answered without a Date', { again: false });
+      if (nowMs === undefined) throw new S3Error('ListObjectsV2 was answered without a Date', { again: false });
       return nowMs;
     },
     mark: {

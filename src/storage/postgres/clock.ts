@@ -10,21 +10,21 @@ const OLD_MS = 60_000;
 
 export interface ServerClock extends Clock {
   /** The server said `serverMs` between these two points of performance.now(). */
-  told(serverMs: number, askedAtMs: number, answeredAtMs: number): void;
+  observe(serverMs: number, askedAtMs: number, answeredAtMs: number): void;
 }
 
 export function createServerClock(): ServerClock {
   let offsetMs = performance.timeOrigin;
   let tookMs = Number.POSITIVE_INFINITY;
-  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let observedAtMs = Number.NEGATIVE_INFINITY;
   return {
     now: () => Math.round(performance.now() + offsetMs),
-    told: (serverMs, askedAtMs, answeredAtMs) => {
+    observe: (serverMs, askedAtMs, answeredAtMs) => {
       const took = answeredAtMs - askedAtMs;
-      if (took > Math.max(tookMs, ROUGH_MS) && answeredAtMs - toldAtMs < OLD_MS) return;
+      if (took > Math.max(tookMs, ROUGH_MS) && answeredAtMs - observedAtMs < OLD_MS) return;
       offsetMs = serverMs - (askedAtMs + answeredAtMs) / 2;
       tookMs = took;
-      toldAtMs = answeredAtMs;
+      observedAtMs = answeredAtMs;
     },
   };
 }

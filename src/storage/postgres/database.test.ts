@@ -15,7 +15,7 @@ import { listMigrations } from '../migrate.ts';
 import { eachCall, type Operation, type Transaction } from '../operation.ts';
 import { assertCommitIsDurable } from './connection.ts';
 import { openPostgresDatabase } from './database.ts';
-import { judgeCommitFault } from './errors.ts';
+import { classifyCommitError } from './errors.ts';
 import { migratePostgres, pendingPostgres } from './migrate.ts';
 import { parsePostgresUrl } from './url.ts';
 
@@ -229,12 +229,12 @@ test('what failed before its COMMIT, or is a reading, is an outage and not unkno
 
 test('what a server or a pooler says of a COMMIT', () => {
   const judged = (code: string, severity: string): boolean | undefined =>
-    judgeCommitFault({ code, severity, message: 'as told' }).isOutcomeUnknown;
+    classifyCommitError({ code, severity, message: 'as told' }).isOutcomeUnknown;
   for (const code of ['40001', '23505', '53100', '55P03', '57014'])
     assert.equal(judged(code, 'ERROR'), undefined, code);
   for (const code of ['57P01', '57P02', '40001']) assert.equal(judged(code, 'FATAL'), true, code);
   for (const code of ['08P01', '08006', '08007', '40003']) assert.equal(judged(code, 'ERROR'), true, code);
-  assert.equal(judgeCommitFault(new Error('read ECONNRESET')).isOutcomeUnknown, true);
+  assert.equal(classifyCommitError(new Error('read ECONNRESET')).isOutcomeUnknown, true);
 });
 
 test('a server that restarts is waited for, and the process goes on', { skip: !serverIsOurs }, async (t) => {

@@ -12,8 +12,9 @@ import type { Log } from '../../base/log.ts';
 import type { Database } from '../database.ts';
 import { type Operation, runWithin, type Transaction } from '../operation.ts';
 import { createServerClock, type ServerClock } from './clock.ts';
-import { StatementFault, type TransactionMode } from './connection.ts';
+import { StatementError } from './errors.ts';
 import { PostgresPool } from './pool.ts';
+import type { TransactionMode } from './transaction.ts';
 import type { PostgresAddress } from './url.ts';
 
 const POOL_SIZE = 10;
@@ -64,8 +65,8 @@ class Operations {
       try {
         return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => runWithin(tx, op, args));
       } catch (error) {
-        if (!(error instanceof StatementFault)) throw error;
-        const { kind, reason, isKeyTaken } = error.fault;
+        if (!(error instanceof StatementError)) throw error;
+        const { kind, reason, isKeyTaken } = error.meaning;
         const isLastRun = run === RUNS_AT_MOST;
         if (kind === 'bug' || (isLastRun && isKeyTaken)) throw new Error(`${op.name}: ${reason}`, { cause: error });
         if (kind === 'unavailable' || isLastRun) throw refusalOf(op, error);
@@ -100,9 +101,9 @@ class Operations {
   }
 }
 
-/** What the callers of an operation are told when the server is away. */
+/** What the callers of an operation get when the server is away. */
 function refusalOf(op: AnyOperation, error: Error): Unavailable {
-  const isUnknown = error instanceof StatementFault && error.fault.isOutcomeUnknown === true;
+  const isUnknown = error instanceof StatementError && error.meaning.isOutcomeUnknown === true;
   return new (isUnknown ? OutcomeUnknown : Unavailable)(`${op.name}: ${error.message}`);
 }
 
@@ -133,14 +134,14 @@ class GroupQueue {
     this.#scheduled = false;
     while (this.#inFlight < GROUPS_IN_FLIGHT && this.#waiting.length > 0) {
       this.#inFlight += 1;
-      void this.#fly(this.#waiting.splice(0, GROUP_MAX)).finally(() => {
+      void this.#runGroup(this.#waiting.splice(0, GROUP_MAX)).finally(() => {
         this.#inFlight -= 1;
         this.#pump();
       });
     }
   }
 
-  async #fly(group: Waiting[]): Promise<void> {
+  async #runGroup(group: Waiting[]): Promise<void> {
     try {
       const calls = group.map((one) => one.args);
       const answers = await this.#operations.transaction('write', (tx) => this.#op.run(tx, calls));
@@ -148,7 +149,7 @@ class GroupQueue {
       return;
     } catch (error) {
       const isAway =
-        error instanceof StatementFault ? error.fault.kind === 'unavailable' : error instanceof Unavailable;
+        error instanceof StatementError ? error.meaning.kind === 'unavailable' : error instanceof Unavailable;
       if (isAway) {
         const refusal = refusalOf(this.#op, error as Error);
         for (const one of group) one.reject(refusal);
@@ -164,7 +165,7 @@ function followClock(operations: Operations, pool: PostgresPool, clock: ServerCl
   const look = async (): Promise<void> => {
     const askedAtMs = performance.now();
     const row = await operations.transaction('read', (tx) => tx.get<{ now: number }>('SELECT now_ms() AS now'));
-    if (row) clock.told(row.now, askedAtMs, performance.now());
+    if (row) clock.observe(row.now, askedAtMs, performance.now());
   };
   const timer = setInterval(() => {
     if (pool.state().ready) look().catch(() => undefined);
@@ -191,7 +192,7 @@ export async function openPostgresDatabase(options: PostgresOptions): Promise<Da
   const pool = new PostgresPool({
     ...options,
     size: options.poolSize ?? POOL_SIZE,
-    onOpen: ({ facts: { time } }) => clock.told(time.serverMs, time.askedAtMs, time.answeredAtMs),
+    onOpen: ({ facts: { time } }) => clock.observe(time.serverMs, time.askedAtMs, time.answeredAtMs),
   });
   const operations = new Operations(pool);
   const first = await pool.acquire().catch((error: unknown) => {

@@ -1,10 +1,10 @@
 /**
  * What an error of the PostgreSQL server or of the way to it means: run the transaction again, refuse for now, or a bug.
  * Only what the server itself said before a commit is ever run again; after a connection that was lost behind a COMMIT nobody
- * knows whether it happened, and the caller is told so.
+ * knows whether it happened, and the outcome is unknown.
  */
 
-export interface Fault {
+export interface ErrorMeaning {
   /**
    * again: the transaction was rolled back for what others did at the same moment, and may run once more.
    * unavailable: refuse with 503. bug: our statement is wrong.
@@ -32,7 +32,7 @@ const STALE_STATEMENT = new Set(['26000', '42P05']);
 const UNAVAILABLE = /^(08|28|3D|53|57|58|25P0[34]|25006|55P03|XX00[12])/;
 const DROP = /^(08|28|3D|57P0|58|25P0[34]|25006|XX00[12])/;
 
-function meaningOf(error: unknown): Omit<Fault, 'isServersWord'> {
+function meaningOf(error: unknown): Omit<ErrorMeaning, 'isServersWord'> {
   const { code, message, severity } = error as { code?: string; message?: string; severity?: string };
   const reason = message ?? String(error);
   if (severity === undefined || code === undefined) return { kind: 'unavailable', drop: true, reason };
@@ -46,8 +46,8 @@ function meaningOf(error: unknown): Omit<Fault, 'isServersWord'> {
   return { kind: fatal ? 'unavailable' : 'bug', drop: fatal, reason: `${reason} (${code})` };
 }
 
-/** Judges what a statement was rejected with. */
-export function judgeFault(error: unknown): Fault {
+/** Classifies what a statement was rejected with. */
+export function classifyError(error: unknown): ErrorMeaning {
   return { ...meaningOf(error), isServersWord: isServersWord(error) };
 }
 
@@ -57,23 +57,34 @@ function isServersWord(error: unknown): boolean {
 }
 
 /**
- * Judges what a COMMIT was rejected with. An error of the server says that it rolled back; what ends the session says nothing,
+ * Classifies what a COMMIT was rejected with. An error of the server says that it rolled back; what ends the session says nothing,
  * since that may have ended after the commit was written.
  */
-export function judgeCommitFault(error: unknown): Fault {
-  const fault = judgeFault(error);
-  if (fault.isServersWord && (error as { severity: string }).severity === 'ERROR') return fault;
-  return { ...fault, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
+export function classifyCommitError(error: unknown): ErrorMeaning {
+  const meaning = classifyError(error);
+  if (meaning.isServersWord && (error as { severity: string }).severity === 'ERROR') return meaning;
+  return { ...meaning, kind: 'unavailable', drop: true, isOutcomeUnknown: true };
 }
 
 /** Whether a refused connection may be granted in a moment: the server is starting, restarting or not reachable. */
 export function passesByItself(error: unknown): boolean {
   const { code, severity } = error as { code?: string; severity?: string };
-  if (severity === undefined) return !(error instanceof UnfitServer);
+  if (severity === undefined) return !(error instanceof UnsuitableServer);
   return code !== undefined && /^(57P0|53|08)/.test(code);
 }
 
 /** The server answers, but may not hold our data as it is; the message is a sentence for the operator. */
-export class UnfitServer extends Error {
-  override name = 'UnfitServer';
+export class UnsuitableServer extends Error {
+  override name = 'UnsuitableServer';
+}
+
+/** An error of a statement or of a connection, with what it means. */
+export class StatementError extends Error {
+  override name = 'StatementError';
+  readonly meaning: ErrorMeaning;
+
+  constructor(meaning: ErrorMeaning) {
+    super(meaning.reason);
+    this.meaning = meaning;
+  }
 }

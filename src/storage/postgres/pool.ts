@@ -1,18 +1,21 @@
 /**
- * A bounded number of connections to one PostgreSQL server, and whether it can be worked with. A connection that is lost
- * has the server looked at at once; when that fails, everybody is refused without waiting, and the server is tried again
- * until it answers. The process never ends for it.
+ * A bounded number of connections to one PostgreSQL server, and whether it can be worked with. The process never ends for it.
  *
- *   ready ──a connection cannot be opened──▶ not ready (with the reason) ──a trial connects──▶ ready
+ *   ready ──a connection cannot be opened──▶ not ready (with the reason): all who wait and all who come are refused at once
+ *     ▲ └──a connection is lost──▶ ready, probed at once                       │
+ *     └───────────────────────────a probe connects─────────────────────────────┘ (every PROBE_PAUSE_MS)
+ *
+ *   a connection:  opening ──▶ idle ◀──acquire, release──▶ in use ──broken──▶ closed
+ *                               └──IDLE_CLOSE_MS, broken──▶ closed
  */
 import { Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { DatabaseState } from '../database.ts';
 import { connectForOperations, type PostgresConnection } from './connection.ts';
-import { UnfitServer } from './errors.ts';
+import { UnsuitableServer } from './errors.ts';
 import { type PostgresAddress, shownAddress } from './url.ts';
 
-const TRIAL_PAUSE_MS = 250;
+const PROBE_PAUSE_MS = 250;
 /** How long a caller waits for a connection that others use. */
 const WAIT_MS = 10_000;
 /** An idle connection is closed after this, so that quiet nodes leave room to others. */
@@ -46,7 +49,7 @@ export class PostgresPool {
   #state: DatabaseState = { ready: true };
   /** On performance.now(): since when no connection was lost in use, and none refused. */
   #wholeSinceMs = performance.now();
-  #trial: Promise<void> | undefined;
+  #probing: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
   #closing = false;
 
@@ -58,7 +61,7 @@ export class PostgresPool {
     return this.#state.ready ? { ready: true, readyForMs: performance.now() - this.#wholeSinceMs } : this.#state;
   }
 
-  /** A connection for the caller alone, to be given back; rejects with Unavailable when there is none to be had. */
+  /** A connection for the caller alone, to be released; rejects with Unavailable when there is none to be had. */
   acquire(): Promise<PostgresConnection> {
     return new Promise((resolve, reject) => {
       if (this.#closing) reject(new Unavailable('the database is closed'));
@@ -82,15 +85,14 @@ export class PostgresPool {
     this.#serve();
   }
 
-  /** Closes what is idle; whoever still holds a connection gives it back to be closed. */
+  /** Closes what is idle; a connection that is in use is closed when it is released. */
   close(): void {
     this.#closing = true;
     this.#endPause?.();
     this.#refuse('the database is closed');
     for (const { connection, timer } of this.#idle.splice(0)) {
       clearTimeout(timer);
-      this.#open -= 1;
-      connection.client.end().catch(() => undefined);
+      this.#end(connection);
     }
   }
 
@@ -109,16 +111,12 @@ export class PostgresPool {
   #grow(): void {
     this.#open += 1;
     this.#opening += 1;
-    const done = (): void => {
+    const opening = connectForOperations(this.#options.address).finally(() => {
       this.#opening -= 1;
-    };
-    connectForOperations(this.#options.address).then(
-      (connection) => {
-        done();
-        this.#adopt(connection);
-      },
+    });
+    opening.then(
+      (connection) => this.#adopt(connection),
       (error: Error) => {
-        done();
         this.#open -= 1;
         this.#fail(error);
       },
@@ -128,8 +126,7 @@ export class PostgresPool {
   #adopt(connection: PostgresConnection): void {
     this.#options.onOpen(connection);
     connection.client.on('end', () => this.#lost(connection));
-    if (this.#closing) this.#drop(connection);
-    else this.#keep(connection);
+    this.#keep(connection);
     this.#serve();
   }
 
@@ -141,27 +138,31 @@ export class PostgresPool {
 
   #keep(connection: PostgresConnection): void {
     if (this.#closing) {
-      this.#open -= 1;
-      connection.client.end().catch(() => undefined);
+      this.#end(connection);
       return;
     }
     const timer = setTimeout(() => {
       this.#idle = this.#idle.filter((one) => one.connection !== connection);
-      this.#open -= 1;
-      connection.client.end().catch(() => undefined);
+      this.#end(connection);
     }, IDLE_CLOSE_MS);
     timer.unref();
     this.#idle.push({ connection, timer });
   }
 
-  #drop(connection: PostgresConnection): void {
+  /** Closes one that works. */
+  #end(connection: PostgresConnection): void {
     this.#open -= 1;
-    const wasLost = connection.broken !== undefined;
-    connection.destroy();
-    if (wasLost) this.#look();
+    connection.client.end().catch(() => undefined);
   }
 
-  /** An idle connection that ends by itself; one in use is told of by its user. */
+  /** Closes one that is lost, and finds out whether the server is. */
+  #drop(connection: PostgresConnection): void {
+    this.#open -= 1;
+    connection.destroy();
+    this.#probe();
+  }
+
+  /** An idle connection that ends by itself; one in use shows when it is released. */
   #lost(connection: PostgresConnection): void {
     const at = this.#idle.findIndex((one) => one.connection === connection);
     if (at === -1) return;
@@ -170,17 +171,17 @@ export class PostgresPool {
     this.#drop(connection);
   }
 
-  /** Refuses everybody until a trial succeeds. */
+  /** Refuses everybody until a probe connects. */
   #fail(error: Error): void {
     if (this.#closing) return;
     const where = shownAddress(this.#options.address);
     if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'the database is not ready');
-    // What everybody may read says whose trouble it is, and no more.
-    const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnfitServer;
+    // What everybody may read says where the cause is, and no more.
+    const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnsuitableServer;
     const reason = isAnswer ? 'the database cannot be used' : 'the database cannot be reached';
     this.#state = { ready: false, reason };
     this.#refuse(`${reason}: ${where}: ${error.message}`);
-    this.#look();
+    this.#probe();
   }
 
   #refuse(reason: string): void {
@@ -190,19 +191,19 @@ export class PostgresPool {
     }
   }
 
-  /** Tries the server until it answers; one trial at a time. */
-  #look(): void {
-    if (this.#closing || this.#trial) return;
-    this.#trial = this.#tryOnce().finally(() => {
-      this.#trial = undefined;
-      if (!this.#state.ready) this.#look();
+  /** Probes the server until it answers; one probe at a time. */
+  #probe(): void {
+    if (this.#closing || this.#probing) return;
+    this.#probing = this.#probeOnce().finally(() => {
+      this.#probing = undefined;
+      if (!this.#state.ready) this.#probe();
     });
   }
 
-  async #tryOnce(): Promise<void> {
+  async #probeOnce(): Promise<void> {
     if (!this.#state.ready) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, TRIAL_PAUSE_MS);
+        const timer = setTimeout(resolve, PROBE_PAUSE_MS);
         this.#endPause = () => {
           clearTimeout(timer);
           resolve();
@@ -218,7 +219,7 @@ export class PostgresPool {
         this.#wholeSinceMs = performance.now();
       }
       this.#state = { ready: true };
-      if (this.#open > this.#options.size) this.#drop(connection);
+      if (this.#open > this.#options.size) this.#end(connection);
       else this.#adopt(connection);
     } catch (error) {
       this.#fail(error as Error);

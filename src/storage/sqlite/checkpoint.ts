@@ -86,7 +86,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
 
 if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpointer) {
   const { openSqlite } = await import('./connection.ts');
-  const { storageFaultOf } = await import('./errors.ts');
+  const { describeStorageError } = await import('./errors.ts');
   const { file } = workerData as { file: string };
   const connection = openSqlite(file, { readOnly: false });
   parentPort!.on('message', () => {
@@ -94,7 +94,7 @@ if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpoi
       connection.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
       parentPort!.postMessage(true);
     } catch (error) {
-      parentPort!.postMessage(storageFaultOf(error, file));
+      parentPort!.postMessage(describeStorageError(error, file));
     }
   });
 }

@@ -4,7 +4,7 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Row, SqlValue, Transaction } from '../operation.ts';
-import { isStorageFault, storageFaultOf, writeFault } from './errors.ts';
+import { describeStorageError, describeWriteError, isStorageError } from './errors.ts';
 
 const BUSY_TIMEOUT_MS = 5_000;
 
@@ -26,13 +26,13 @@ export interface SqliteConnection extends Transaction {
  * sentence for the operator.
  */
 export function openSqlite(file: string, options: { readOnly: boolean }): SqliteConnection {
-  const fault = options.readOnly ? undefined : writeFault(file);
+  const fault = options.readOnly ? undefined : describeWriteError(file);
   if (fault !== undefined) throw new Error(fault);
   try {
     return connect(file, options);
   } catch (error) {
-    if (!isStorageFault(error)) throw error;
-    throw new Error(storageFaultOf(error, file), { cause: error });
+    if (!isStorageError(error)) throw error;
+    throw new Error(describeStorageError(error, file), { cause: error });
   }
 }
 

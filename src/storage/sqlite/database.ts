@@ -41,7 +41,7 @@ class ThreadQueue {
   readonly #onBroken: (reason: string) => void;
   readonly #writes: boolean;
   #waiting: Waiting[] = [];
-  readonly #flying: Waiting[][] = [];
+  readonly #inFlight: Waiting[][] = [];
   #scheduled = false;
   #ended: string | undefined;
   #closing = false;
@@ -77,7 +77,7 @@ class ThreadQueue {
         return;
       }
       this.#waiting.push({ op, args, resolve, reject });
-      if (this.#flying.length > 0) this.#sendNext();
+      if (this.#inFlight.length > 0) this.#sendNext();
       else if (!this.#scheduled) {
         this.#scheduled = true;
         // Requests read in the same turn of the event loop join the same group.
@@ -95,12 +95,12 @@ class ThreadQueue {
   }
 
   #sendNext(): void {
-    const underWay = this.#flying.length;
+    const underWay = this.#inFlight.length;
     if (underWay > 1 || this.#waiting.length < (underWay === 0 ? 1 : NEXT_GROUP_MIN)) return;
     const group = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
     // Arguments that cannot cross are refused alone, and nobody waits behind them.
     if (this.#send(group) !== undefined) for (const one of group) this.#sendAlone(one);
-    if (this.#flying.length > 0) return;
+    if (this.#inFlight.length > 0) return;
     if (this.#waiting.length > 0) this.#sendNext();
     else this.#drained?.();
   }
@@ -115,7 +115,7 @@ class ThreadQueue {
       ]);
       const bytes = packed.joined();
       this.#worker.postMessage({ calls, bytes } satisfies ThreadRequest, bytes === null ? [] : [bytes]);
-      this.#flying.push(group);
+      this.#inFlight.push(group);
       return undefined;
     } catch (error) {
       return error as Error;
@@ -128,14 +128,14 @@ class ThreadQueue {
   }
 
   #settle(answer: ThreadAnswer): void {
-    const done = this.#flying.shift() ?? [];
+    const done = this.#inFlight.shift() ?? [];
     const refused = 'answers' in answer ? answer.answers : [];
     const busy = refused.find((one) => 'error' in one && one.kind === 'busy');
     if (busy && 'error' in busy) this.#refuseWaiting(busy.error);
     this.#sendNext();
     if ('values' in answer) for (const [index, one] of done.entries()) one.resolve(answer.values[index]);
     else for (const [index, one] of done.entries()) this.#settleOne(one, answer.answers[index]!);
-    if (this.#flying.length === 0 && this.#waiting.length === 0) this.#drained?.();
+    if (this.#inFlight.length === 0 && this.#waiting.length === 0) this.#drained?.();
   }
 
   #settleOne(one: Waiting, answer: OperationAnswer): void {
@@ -161,7 +161,7 @@ class ThreadQueue {
   #end(reason: string): void {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;
-    for (const one of this.#flying.splice(0).flat()) {
+    for (const one of this.#inFlight.splice(0).flat()) {
       one.reject(this.#writes ? new OutcomeUnknown(reason, 'OVERLOADED') : new Unavailable(reason));
     }
     for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(reason));
@@ -170,7 +170,7 @@ class ThreadQueue {
 
   async close(): Promise<void> {
     this.#closing = true;
-    if (this.#flying.length > 0 || this.#waiting.length > 0) {
+    if (this.#inFlight.length > 0 || this.#waiting.length > 0) {
       await new Promise<void>((resolve) => {
         this.#drained = resolve;
       });

@@ -7,7 +7,7 @@ import { Unavailable } from '../../base/failure.ts';
 import type { Database } from '../database.ts';
 import { runWithin } from '../operation.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
-import { isStorageFault, storageFaultOf } from './errors.ts';
+import { describeStorageError, isStorageError } from './errors.ts';
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
@@ -17,7 +17,7 @@ function told(error: unknown, file: string): Error {
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === SQLITE_BUSY) return new Unavailable('the database is locked by another process; try again');
   if (primary === SQLITE_FULL) return new Unavailable(`the disk is full: ${message}`);
-  if (isStorageFault(error)) return new Unavailable(storageFaultOf(error, file));
+  if (isStorageError(error)) return new Unavailable(describeStorageError(error, file));
   return error as Error;
 }
 

@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openSqlite } from './connection.ts';
-import { isStorageFault, storageFaultOf } from './errors.ts';
+import { describeStorageError, isStorageError } from './errors.ts';
 
 function folderOf(t: TestContext): string {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-fault-'));
@@ -57,9 +57,9 @@ test('a file that can be read and holds something else is damaged, and the disk 
   assert.throws(
     () => connection.all('SELECT * FROM a'),
     (error: Error) => {
-      assert.ok(isStorageFault(error));
+      assert.ok(isStorageError(error));
       const said = 'is damaged, or the disk failed for a moment (database disk image is malformed); look at the disk';
-      assert.equal(storageFaultOf(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
+      assert.equal(describeStorageError(error, file).split(',').slice(0, -2).join(','), `${file} ${said}`);
       return true;
     },
   );
@@ -70,7 +70,7 @@ test('a file that can be read and holds something else is damaged, and the disk 
 
 test('an error of the disk says which step failed, and that the disk did', () => {
   const io = (errcode: number): string =>
-    storageFaultOf(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
+    describeStorageError(Object.assign(new Error('disk I/O error'), { errcode }), '/data/postrider.db');
   assert.equal(io(1034), 'the disk stopped answering: a sync failed on /data/postrider.db');
   assert.equal(io(778), 'the disk stopped answering: a write failed on /data/postrider.db');
   assert.equal(io(266), 'the disk stopped answering: a read failed on /data/postrider.db');
@@ -79,7 +79,7 @@ test('an error of the disk says which step failed, and that the disk did', () =>
 
 test('what is no fault of the storage keeps its own words', () => {
   const busy = Object.assign(new Error('database is locked'), { errcode: 5 });
-  assert.equal(isStorageFault(busy), false);
-  assert.equal(storageFaultOf(busy, '/data/postrider.db'), 'database is locked');
-  assert.equal(isStorageFault(new TypeError('a bug')), false);
+  assert.equal(isStorageError(busy), false);
+  assert.equal(describeStorageError(busy, '/data/postrider.db'), 'database is locked');
+  assert.equal(isStorageError(new TypeError('a bug')), false);
 });

@@ -33,18 +33,18 @@ const primaryCode = (error: unknown): number | undefined => {
 };
 
 /** Whether storage can no longer be trusted after this error. */
-export function isStorageFault(error: unknown): boolean {
+export function isStorageError(error: unknown): boolean {
   return [READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB].includes(primaryCode(error) ?? -1);
 }
 
 /** The sentence for such an error over this database file; SQLite's own words for any other. May read the file. */
-export function storageFaultOf(error: unknown, file: string): string {
+export function describeStorageError(error: unknown, file: string): string {
   const { message, errcode } = error as { message: string; errcode?: number };
   const primary = primaryCode(error);
   if (primary === IOERR) return stopped(`${STEPS.get(errcode ?? 0) ?? message} on ${file}`);
   if (primary === CANTOPEN || primary === READONLY) return cannotOpen(file, message);
   if (primary === CORRUPT || primary === NOTADB) {
-    const unread = readFault(file) ?? readFault(`${file}-wal`);
+    const unread = describeReadError(file) ?? describeReadError(`${file}-wal`);
     if (unread !== undefined) return stopped(unread);
     return `${file} is damaged, or the disk failed for a moment (${message}); look at the disk, start again, and restore a backup if this comes back`;
   }
@@ -54,7 +54,7 @@ export function storageFaultOf(error: unknown, file: string): string {
 const stopped = (what: string): string => `the disk stopped answering: ${what}`;
 
 /** Reads the file, within a time; undefined when it can be read, or is not there. */
-function readFault(file: string): string | undefined {
+function describeReadError(file: string): string | undefined {
   const end = performance.now() + LOOK_MS;
   const piece = Buffer.allocUnsafe(READ_BYTES);
   let handle: number | undefined;
@@ -71,7 +71,7 @@ function readFault(file: string): string | undefined {
 }
 
 /** Says why a file that is there may not be written; SQLite would open it for reading, and fail with the first change. */
-export function writeFault(file: string): string | undefined {
+export function describeWriteError(file: string): string | undefined {
   try {
     accessSync(file, constants.W_OK);
     return undefined;

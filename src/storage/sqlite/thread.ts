@@ -14,7 +14,7 @@ import { collectGarbage } from '../../base/collector.ts';
 import { UnpackedBytes } from '../codec.ts';
 import { findOperation, type Operation } from '../operation.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
-import { isStorageFault, storageFaultOf } from './errors.ts';
+import { describeStorageError, isStorageError } from './errors.ts';
 
 export interface ThreadSetup {
   file: string;
@@ -204,6 +204,6 @@ function describe(error: unknown): OperationAnswer {
   const text = message ?? String(error);
   if (primary === 5 || primary === 6) return { error: text, kind: 'busy' };
   if (primary === 13) return { error: text, kind: 'full' };
-  if (isStorageFault(error)) return { error: storageFaultOf(error, setup.file), kind: 'io' };
+  if (isStorageError(error)) return { error: describeStorageError(error, setup.file), kind: 'io' };
   return { error: stack ?? text, kind: 'bug' };
 }

@@ -1,0 +1,182 @@
+/**
+ * Transactions of one connection. They are sent without waiting where nothing has to be known first: BEGIN goes out with the first
+ * statement, and statements that an operation does not await go out with the COMMIT.
+ *
+ *   open ──COMMIT──▶ committing ──the server says COMMIT──▶ committed: resolves
+ *    │                   ├──an ERROR of the server──▶ rolled back: rejects with it
+ *    │                   └──no answer, the session's end, a pooler's word──▶ outcome unknown: rejects, and is never run again
+ *    ├──a statement fails──▶ failed: the COMMIT behind it rolls back; rejects with the first error
+ *    ├──the connection is lost──▶ nothing was committed: rejects, unless a COMMIT was sent already
+ *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or what was thrown
+ *
+ * A transaction that only reads has no outcome to be unknown. Lock and statement timeouts are set, behind a pooler with every
+ * BEGIN, since they would not pass PgBouncer as parameters of the connection. A process that stops in the middle of a transaction
+ * loses its locks to IDLE_MS.
+ */
+import type { Client, QueryResult } from 'pg';
+import type { Row, SqlValue, Transaction } from '../operation.ts';
+import { classifyCommitError, classifyError, StatementError } from './errors.ts';
+import { statementOf } from './statement.ts';
+
+const LOCK_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 20_000;
+const IDLE_MS = 10_000;
+export const SLOW_MS = 600_000;
+
+/**
+ * Every statement of ours finds few rows by an index. Plans that read and hash whole tables look cheaper now and then, where
+ * statistics are old or wrong, and are so nowhere.
+ */
+const SETTINGS = {
+  lock_timeout: LOCK_TIMEOUT_MS,
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: IDLE_MS,
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  max_parallel_workers_per_gather: 0,
+  jit: 'off',
+};
+
+export const settings = (verb: 'SET' | 'SET LOCAL', values: Record<string, string | number> = SETTINGS): string =>
+  Object.entries(values)
+    .map(([name, value]) => `; ${verb} ${name} = ${value}`)
+    .join('')
+    .slice(2);
+
+const BEGIN = {
+  write: 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+  slow: 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+  read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+};
+/** How a transaction is run: `slow` is a write that may take minutes. */
+export type TransactionMode = keyof typeof BEGIN;
+
+/** What only holds for a session has to be said again in every transaction where sessions are handed to others. */
+function beginText(mode: TransactionMode, { direct, synchronousCommit }: Session): string {
+  const parts = [BEGIN[mode]];
+  if (!direct) {
+    parts.push(settings('SET LOCAL'));
+    // What another client of a pooler left in the session must not weaken a commit.
+    if (mode !== 'read') parts.push(settings('SET LOCAL', { synchronous_commit: synchronousCommit }));
+  }
+  if (mode === 'slow') parts.push(settings('SET LOCAL', { statement_timeout: SLOW_MS }));
+  return parts.join('; ');
+}
+
+/** What a transaction needs of its connection. */
+export interface Session {
+  readonly client: Client;
+  /** No pooler in between that hands the session to others: prepared statements stay. */
+  readonly direct: boolean;
+  /** The level that the server asserted when the connection was opened. */
+  readonly synchronousCommit: string;
+  /** Set once the connection is of no use any more. */
+  readonly broken: string | undefined;
+}
+
+/** PostgreSQL has no NUL in texts; what carries one (the answer of an endpoint) keeps its length. */
+function asParameter(value: SqlValue): unknown {
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value;
+}
+
+/** Runs one transaction; rejects with StatementError, or with whatever `work` threw. Nothing is kept unless it resolves. */
+export async function transact<R>(
+  session: Session,
+  mode: TransactionMode,
+  work: (tx: Transaction) => Promise<R> | R,
+): Promise<R> {
+  const statements = new Statements(session);
+  statements.begin(mode);
+  let value: R;
+  try {
+    value = await work(statements.transaction());
+  } catch (error) {
+    statements.close();
+    await session.client.query('ROLLBACK').catch(() => undefined);
+    throw statements.firstError ?? error;
+  }
+  statements.close();
+  await commit(session, mode, statements);
+  return value;
+}
+
+async function commit(session: Session, mode: TransactionMode, statements: Statements): Promise<void> {
+  // What is lost already gets no COMMIT.
+  const wasLost = statements.firstError !== undefined || session.broken !== undefined;
+  let ended: QueryResult;
+  try {
+    corkWrites(session.client);
+    ended = await session.client.query('COMMIT');
+  } catch (error) {
+    const { firstError } = statements;
+    if (mode === 'read' || wasLost) throw firstError ?? new StatementError(classifyError(error));
+    // The COMMIT behind a statement that the server refused commits nothing, whatever became of its answer.
+    throw firstError?.meaning.isServersWord ? firstError : new StatementError(classifyCommitError(error));
+  }
+  // The COMMIT of a failed transaction rolls it back, and says so. Earlier statements were answered before it.
+  if (statements.firstError) throw statements.firstError;
+  if (ended.command !== 'COMMIT') throw new Error('the transaction was rolled back without an error');
+}
+
+/**
+ * Lets what is sent in one turn of the event loop leave in one write. The driver writes each statement by itself, and each write
+ * is a system call that wakes the server's process: a fifth of the serving thread's time while it accepts mail.
+ */
+function corkWrites({ connection: { stream } }: Client): void {
+  stream.cork();
+  process.nextTick(() => stream.uncork());
+}
+
+/** The statements of one transaction; those that follow a failed one only say that the transaction is aborted. */
+class Statements {
+  firstError: StatementError | undefined;
+  readonly #session: Session;
+  #isClosed = false;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  begin(mode: TransactionMode): void {
+    corkWrites(this.#session.client);
+    void this.#watch(this.#session.client.query(beginText(mode, this.#session)));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  transaction(): Transaction {
+    return {
+      dialect: 'postgres',
+      all: <T = Row>(sql: string, ...params: SqlValue[]) => this.#send(sql, params, ({ rows }) => rows as T[]),
+      get: <T = Row>(sql: string, ...params: SqlValue[]) =>
+        this.#send(sql, params, ({ rows }) => rows[0] as T | undefined),
+      run: (sql: string, ...params: SqlValue[]) => this.#send(sql, params, ({ rowCount }) => rowCount ?? 0),
+    };
+  }
+
+  #send<T>(sql: string, params: SqlValue[], pick: (result: QueryResult) => T): Promise<T> {
+    if (this.#isClosed) throw new Error('a statement was sent after its operation had ended');
+    const { client, direct } = this.#session;
+    const { text, name } = statementOf(sql);
+    const values = params.map(asParameter);
+    corkWrites(client);
+    // Watched as it comes, so that an error is known before the answer to a COMMIT that was sent behind it.
+    const result = this.#watch(client.query(direct && name !== undefined ? { text, name, values } : { text, values }));
+    const picked = result.then(pick);
+    picked.catch(() => undefined);
+    return picked;
+  }
+
+  /** Keeps the first error; the promise may be left alone then. */
+  #watch<T>(sent: Promise<T>): Promise<T> {
+    const watched = sent.catch((error: unknown) => {
+      this.firstError ??= new StatementError(classifyError(error));
+      throw this.firstError;
+    });
+    watched.catch(() => undefined);
+    return watched;
+  }
+}
