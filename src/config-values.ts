@@ -18,7 +18,7 @@ export interface RelayRoute {
 }
 
 export type Route = { kind: 'mx' } | { kind: 'relay'; relay: RelayRoute };
-export type BlobPlace = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; place: S3Location };
+export type BlobStoreAddress = { kind: 'disk'; folder: string | undefined } | { kind: 's3'; location: S3Location };
 
 /** A port to listen on. */
 export const port = (text: string): number => portFrom(0, text, 'a port from 0 to 65535 (0: any free one)');
@@ -118,8 +118,8 @@ export function secretKey(text: string): Buffer {
   return key;
 }
 
-export function blobPlace(text: string): BlobPlace {
-  if (text.startsWith('s3:')) return { kind: 's3', place: parseS3Url(text) };
+export function blobPlace(text: string): BlobStoreAddress {
+  if (text.startsWith('s3:')) return { kind: 's3', location: parseS3Url(text) };
   const allowed = 'file:///path (a shared directory), or s3://bucket/prefix?endpoint=https://host&region=name';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'file:' || url.host) throw new Error(allowed);

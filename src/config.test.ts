@@ -131,7 +131,7 @@ test('blobs are kept in a folder or in S3, and S3 needs its two variables', () =
   const config = readConfig({ POSTRIDER_BLOB_URL: url, ...keys, AWS_SESSION_TOKEN: 'token' });
   assert.deepEqual(config.blobs, {
     kind: 's3',
-    place: { endpoint: 'http://minio:9000', region: 'home', bucket: 'mail', prefix: 'a', style: 'path' },
+    location: { endpoint: 'http://minio:9000', region: 'home', bucket: 'mail', prefix: 'a', style: 'path' },
   });
   assert.deepEqual(
     [config.awsAccessKeyId, config.awsSecretAccessKey, config.awsSessionToken],

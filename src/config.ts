@@ -5,7 +5,7 @@
  */
 import os from 'node:os';
 import {
-  type BlobPlace,
+  type BlobStoreAddress,
   blobPlace,
   cidrs,
   dnsServers,
@@ -80,7 +80,7 @@ export const settings = {
     'PGPASSWORD',
     'password of the database as it is, where `POSTRIDER_DATABASE_URL` has none (there special characters are written as %XX)',
   ),
-  blobs: setting<BlobPlace>(
+  blobs: setting<BlobStoreAddress>(
     'BLOB_URL',
     'files in the data dir',
     'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…` with the AWS variables',

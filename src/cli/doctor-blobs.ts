@@ -9,17 +9,17 @@ import type { Check } from './doctor-local.ts';
 /** Nothing for files in the data directory, which is looked at by itself. */
 export async function checkBlobs(config: Config, clock: Clock): Promise<Check[]> {
   const name = 'blob storage';
-  const { blobs: place } = config;
-  if (place.kind === 'disk' && place.folder === undefined) return [];
-  const where = place.kind === 'disk' ? `folder ${place.folder}` : describeS3Location(place.place);
-  const directory = dataDirectory(config.dataDir, place.kind === 'disk' ? place.folder : undefined);
+  const { blobs: address } = config;
+  if (address.kind === 'disk' && address.folder === undefined) return [];
+  const where = address.kind === 'disk' ? `folder ${address.folder}` : describeS3Location(address.location);
+  const directory = dataDirectory(config.dataDir, address.kind === 'disk' ? address.folder : undefined);
   const store = await openBlobStore(config, { directory, clock });
   try {
     await probeBlobStore(store.blobs);
     return [{ name, status: 'ok', message: `${where}: takes, gives back, lists and removes` }];
   } catch (error) {
     const remedy =
-      place.kind === 'disk'
+      address.kind === 'disk'
         ? 'Mount the folder and make it writable for the user of the service.'
         : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of the key; see docs/s3.md.';
     return [{ name, status: 'fail', message: `${where}: ${(error as Error).message}`, remedy }];

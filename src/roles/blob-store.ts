@@ -37,7 +37,7 @@ export async function openBlobStore(
     secretAccessKey: awsSecretAccessKey,
     ...(sessionToken === undefined ? {} : { sessionToken }),
   };
-  const blobs = openS3Blobs({ place: config.blobs.place, credentials, clock: options.clock });
+  const blobs = openS3Blobs({ location: config.blobs.location, credentials, clock: options.clock });
   return { blobs, stop: () => blobs.close() };
 }
 
@@ -55,17 +55,17 @@ export async function checkBlobStore(
   config: Pick<Config, 'blobs' | 'databaseUrl'>,
   { blobs, database, log }: BlobStoreCheck,
 ): Promise<void> {
-  const { blobs: place } = config;
-  const isS3 = place.kind === 's3';
-  if (!isS3 && place.folder === undefined && config.databaseUrl === undefined) return;
-  const where = isS3 ? describeS3Location(place.place) : 'the folder for content';
+  const { blobs: address } = config;
+  const isS3 = address.kind === 's3';
+  if (!isS3 && address.folder === undefined && config.databaseUrl === undefined) return;
+  const where = isS3 ? describeS3Location(address.location) : 'the folder for content';
   try {
     if (isS3) await probeBlobStore(blobs);
     const fault = blobs.mark && (await matchMark(database, blobs.mark));
     if (fault) {
       const line = `POSTRIDER_BLOB_URL: ${where} ${MARK_FAULTS[fault]}`;
       // Who has not said where the content is may have small mail alone, which needs no store.
-      if (!isS3 && place.folder === undefined) log.error({}, line);
+      if (!isS3 && address.folder === undefined) log.error({}, line);
       else throw new Error(line);
     }
     if (isS3) log.info({ where }, 'content is kept in S3');

@@ -16,7 +16,7 @@ export function createWakeUps({ config, hints }: Pick<Parts, 'config' | 'hints'>
   return {
     wake: (topic) => {
       if (config.roles.includes(topic)) here[topic]?.();
-      else hints.tell(topic);
+      else hints.notify(topic);
     },
     onWake: (topic, wake) => {
       here[topic] = wake;

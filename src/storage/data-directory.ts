@@ -13,7 +13,7 @@ export interface DataDirectory {
   blobsFolder: string;
 }
 
-/** The places in a data directory; blobs are in it unless a folder of their own is configured. */
+/** The paths in a data directory; blobs are in it unless a folder of their own is configured. */
 export function dataDirectory(folder: string, blobsFolder?: string): DataDirectory {
   const absolute = path.resolve(folder);
   return {

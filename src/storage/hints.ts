@@ -4,11 +4,11 @@ import type { Running } from '../base/lifecycle.ts';
 export type HintTopic = 'delivery' | 'webhooks';
 
 export interface Hints extends Running {
-  /** Tells the other nodes. */
-  tell(topic: HintTopic): void;
-  /** Calls back when another node told, or may have told unheard. */
+  /** Notifies the other nodes. */
+  notify(topic: HintTopic): void;
+  /** Calls back when another node notified, or may have notified unheard. */
   listen(topic: HintTopic, heard: () => void): void;
 }
 
 /** For a process that has its database to itself. */
-export const noHints: Hints = { tell: () => undefined, listen: () => undefined, stop: async () => undefined };
+export const noHints: Hints = { notify: () => undefined, listen: () => undefined, stop: async () => undefined };

@@ -47,14 +47,14 @@ export function portableTables(raw: DatabaseSync): PortableTable[] {
       .map((row) => [String(row.name), Number(row.seq)]),
   );
   const ordered: string[] = [];
-  const place = (name: string): void => {
+  const add = (name: string): void => {
     if (ordered.includes(name)) return;
     for (const row of raw.prepare(`PRAGMA foreign_key_list(${name})`).all()) {
-      if (row.table !== name) place(String(row.table));
+      if (row.table !== name) add(String(row.table));
     }
     ordered.push(name);
   };
-  for (const name of names) place(name);
+  for (const name of names) add(name);
   return ordered.map((name) => {
     const columns = raw
       .prepare(`PRAGMA table_info(${name})`)

@@ -29,25 +29,25 @@ const checkOf = (key: Buffer): string =>
   createHmac('sha256', key).update('postrider secret key check').digest('base64');
 
 /** Throws a sentence unless the key at hand is the one that a database with this check value was sealed with. */
-export function assertSecretKeyFits(place: Omit<SecretKeySource, 'database'>, check: string | null): void {
+export function assertSecretKeyFits(source: Omit<SecretKeySource, 'database'>, check: string | null): void {
   if (check === null) return;
-  const file = secretKeyFile(place.directory);
-  const key = place.configured ?? (existsSync(file) ? readKey(file) : undefined);
+  const file = secretKeyFile(source.directory);
+  const key = source.configured ?? (existsSync(file) ? readKey(file) : undefined);
   if (key !== undefined && checkOf(key) === check) return;
   throw new Error(
-    `the secrets in the file were sealed with another key than ${place.configured ? 'POSTRIDER_SECRET_KEY' : file}; set POSTRIDER_SECRET_KEY to the key of the data directory it was exported from`,
+    `the secrets in the file were sealed with another key than ${source.configured ? 'POSTRIDER_SECRET_KEY' : file}; set POSTRIDER_SECRET_KEY to the key of the data directory it was exported from`,
   );
 }
 
 /** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
-export async function loadSecretKey(place: SecretKeySource): Promise<Buffer> {
-  const file = secretKeyFile(place.directory);
-  const key = place.configured ?? (await fileKey(file, place.database));
+export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
+  const file = secretKeyFile(source.directory);
+  const key = source.configured ?? (await fileKey(file, source.database));
   const check = checkOf(key);
-  const known = await place.database.execute(metaOperation, CHECK_KEY);
-  const standing = known ?? (await place.database.execute(metaOnceOperation, { key: CHECK_KEY, value: check }));
-  if (standing !== check) {
-    const named = place.configured ? 'POSTRIDER_SECRET_KEY' : file;
+  const known = await source.database.execute(metaOperation, CHECK_KEY);
+  const kept = known ?? (await source.database.execute(metaOnceOperation, { key: CHECK_KEY, value: check }));
+  if (kept !== check) {
+    const named = source.configured ? 'POSTRIDER_SECRET_KEY' : file;
     throw new Error(
       `${named} is not the key that the secrets of this database were sealed with; put the right key back, it is kept apart from backups`,
     );

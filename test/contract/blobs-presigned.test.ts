@@ -122,15 +122,15 @@ test('other bytes of the same length: refused by stores that compare the digest;
 test('buckets are addressed by host name as well', { skip }, async () => {
   if (peer.kind !== 'swift') return;
   const key = blobs.newKey();
-  const { port } = new URL(peer.place.endpoint);
-  const virtual = peer.open({ place: { style: 'virtual', endpoint: `http://${STORAGE_DOMAIN}:${port}` } });
+  const { port } = new URL(peer.location.endpoint);
+  const virtual = peer.open({ location: { style: 'virtual', endpoint: `http://${STORAGE_DOMAIN}:${port}` } });
   const { url, headers } = await virtual.presignPut({
     ...{ key, sizeBytes: CONTENT.length, contentType: TYPE, sha256, expiresInSeconds: 60, nowMs: Date.now() },
   });
   const { host, pathname, search } = new URL(url);
-  assert.equal(host, `${peer.place.bucket}.${STORAGE_DOMAIN}:${port}`);
+  assert.equal(host, `${peer.location.bucket}.${STORAGE_DOMAIN}:${port}`);
   // Nobody has to resolve the name: Swift goes by the Host header.
-  assert.equal(await put(`${peer.place.endpoint}${pathname}${search}`, { ...headers, Host: host }), 200);
+  assert.equal(await put(`${peer.location.endpoint}${pathname}${search}`, { ...headers, Host: host }), 200);
   assert.deepEqual(await blobs.get(key), CONTENT);
 });
 

@@ -50,7 +50,9 @@ async function s3Store(): Promise<Store & { peer: S3Peer }> {
     addForeign: async (name) =>
       assert.equal((await peer.call('PUT', name, { body: Buffer.from('foreign') })).status, 200),
     unfinished: async () => {
-      const text = await (await peer.call('GET', undefined, { query: `?uploads&prefix=${peer.place.prefix}/` })).text();
+      const text = await (
+        await peer.call('GET', undefined, { query: `?uploads&prefix=${peer.location.prefix}/` })
+      ).text();
       return text.split('<Upload>').length - 1;
     },
     close: () => peer.close(),

@@ -353,9 +353,9 @@ test('a hint reaches the other nodes, and not the one that gives it', async (t) 
   }
   // Every listener looks once when it begins to listen.
   await waitUntil('both to listen', () => heard.every((times) => times === 1));
-  hints[0]!.tell('webhooks');
-  hints[0]!.tell('delivery');
-  hints[0]!.tell('delivery');
+  hints[0]!.notify('webhooks');
+  hints[0]!.notify('delivery');
+  hints[0]!.notify('delivery');
   await waitUntil('the hint', () => heard[1] === 2);
   assert.deepEqual(heard, [1, 2]);
 });

@@ -15,11 +15,11 @@ test('a mail whose files are in S3 arrives whole; cut off in the middle, it is d
   skip: noLocalS3,
 }, async (t) => {
   const peer = await startLocalS3();
-  const proxy = await faultProxy(Number(new URL(peer.place.endpoint).port));
+  const proxy = await faultProxy(Number(new URL(peer.location.endpoint).port));
   const sink = await smtpSink();
   const lines: string[] = [];
   const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  const blobs = peer.open({ place: { endpoint: proxy.url } });
+  const blobs = peer.open({ location: { endpoint: proxy.url } });
   const { rsa } = await generateDkimKeys();
   const keys = [{ algorithm: 'rsa' as const, selector: 's', privateKey: createPrivateKey(rsa.privateKeyPem) }];
   let signed = true;

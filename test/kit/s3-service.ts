@@ -35,7 +35,7 @@ export async function openS3Service(): Promise<S3Service & { close(): Promise<vo
   try {
     const peer = await startLocalS3();
     closing.push(peer.close);
-    const proxy = await faultProxy(Number(new URL(peer.place.endpoint).port));
+    const proxy = await faultProxy(Number(new URL(peer.location.endpoint).port));
     closing.push(proxy.close);
     const sink = await smtpSink();
     closing.push(sink.close);

@@ -24,10 +24,10 @@ export interface S3Peer {
   kind: 'swift' | 'other';
   /** What the store said; empty for one that was not started here. */
   log(): string;
-  place: S3Location;
+  location: S3Location;
   credentials: S3Credentials;
   /** Opens the store, differently placed, signed or timed where told; closed with the peer. */
-  open(changes?: { place?: Partial<S3Location>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
+  open(changes?: { location?: Partial<S3Location>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
   /** Settings of a service that keeps its blobs there, reached at another endpoint if given. */
   environment(endpoint?: string): Record<string, string>;
   /** A signed call to the bucket, or to the object of a key; for what a test does behind the back of the store. */
@@ -57,13 +57,13 @@ async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
   const base: S3Location = swift
     ? { endpoint: swift.endpoint, region: 'us-east-1', bucket: 'postrider', prefix: 'mail', style: 'path' }
     : parseS3Url(external!);
-  const place = { ...base, prefix: [base.prefix, `test-${randomText(10)}`].filter(Boolean).join('/') };
+  const location = { ...base, prefix: [base.prefix, `test-${randomText(10)}`].filter(Boolean).join('/') };
   const credentials: S3Credentials = swift ?? credentialsFromEnvironment();
   const opened: S3Blobs[] = [];
 
   const call: S3Peer['call'] = async (method, key, { query = '', body } = {}) => {
-    const url = key === undefined ? bucketUrl(place) : `${bucketUrl(place)}/${objectName(place, key)}`;
-    const { region } = place;
+    const url = key === undefined ? bucketUrl(location) : `${bucketUrl(location)}/${objectName(location, key)}`;
+    const { region } = location;
     const signer = new AwsV4Signer({ method, url: url + query, service: 's3', region, ...credentials });
     const signed = await signer.sign();
     return fetch(signed.url, { method, headers: signed.headers, ...(body ? { body: Buffer.from(body) } : {}) });
@@ -71,7 +71,7 @@ async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
 
   const open: S3Peer['open'] = (changes = {}) => {
     const blobs = openS3Blobs({
-      place: { ...place, ...changes.place },
+      location: { ...location, ...changes.location },
       credentials: { ...credentials, ...changes.credentials },
       clock: changes.clock ?? systemClock,
     });
@@ -97,11 +97,11 @@ async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
   return {
     kind: swift ? 'swift' : 'other',
     log: () => swift?.log() ?? '',
-    ...{ place, credentials, open, call, close },
-    environment: (endpoint = place.endpoint) => {
-      const options = new URLSearchParams({ endpoint, region: place.region, style: place.style });
+    ...{ location, credentials, open, call, close },
+    environment: (endpoint = location.endpoint) => {
+      const options = new URLSearchParams({ endpoint, region: location.region, style: location.style });
       return {
-        POSTRIDER_BLOB_URL: `s3://${place.bucket}/${place.prefix}?${options}`,
+        POSTRIDER_BLOB_URL: `s3://${location.bucket}/${location.prefix}?${options}`,
         AWS_ACCESS_KEY_ID: credentials.accessKeyId,
         AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
         ...(credentials.sessionToken ? { AWS_SESSION_TOKEN: credentials.sessionToken } : {}),

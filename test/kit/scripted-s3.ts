@@ -1,5 +1,5 @@
 /**
- * An HTTP server in the place of an S3-compatible store, for answers that a real one gives only on its worst days. Each
+ * An HTTP server in place of an S3-compatible store, for answers that a real one gives only on its worst days. Each
  * request is shown to the script, which answers it; what a real store does is tested against a real one.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -42,7 +42,7 @@ export async function scriptedS3(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const blobs = openS3Blobs({
-    place: { endpoint: `http://127.0.0.1:${port}`, region: 'eu-1', bucket: 'box', prefix: 'a', style: 'path' },
+    location: { endpoint: `http://127.0.0.1:${port}`, region: 'eu-1', bucket: 'box', prefix: 'a', style: 'path' },
     credentials: { accessKeyId: 'AKIATEST', secretAccessKey: SECRET },
     clock: options.clock ?? systemClock,
     ...(options.answerMs === undefined ? {} : { answerMs: options.answerMs }),

@@ -101,7 +101,7 @@ test('nodes do not wait for hints that cannot come', { skip }, async () => {
   const log = { ...silentLog, info: (text: string) => told.push(text) } as unknown as Log;
   const hints = openPostgresHints({ address: parsePostgresUrl(temp.url!), log });
   await waitUntil('the pooler to be noticed', () => told.length > 0);
-  hints.tell('delivery');
+  hints.notify('delivery');
   await hints.stop();
   assert.match(told[0]!, /polling alone/);
 });

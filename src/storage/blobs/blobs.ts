@@ -1,12 +1,12 @@
 /**
  * What the house knows of blob storage: content too large for a database row, and uploaded files. A blob is written under a
- * random key and is on stable storage before put() or putStream() resolves; whoever reads it sees all of what one write
+ * random key and is on stable storage before put() or putStream() resolves; a reader sees all of what one write
  * wrote, or an error, never a part. The row that names it is committed afterwards; a blob that no row names is an orphan
  * and is swept later.
  *
  * A key that is made while the content is written ends with its SHA-256, and get() and read() compare: content that was
- * changed or exchanged behind our back is never taken for what was accepted. A key that is made beforehand (newKey) cannot
- * have it; whoever names such a blob in a row keeps the digest there.
+ * changed or exchanged without our knowing is never taken for what was accepted. A key that is made beforehand (newKey) cannot
+ * have it; the row that names such a blob keeps the digest.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -14,7 +14,6 @@ import { sha256 } from '../../base/digest.ts';
 import { Unavailable } from '../../base/failure.ts';
 import { randomText } from '../../base/ids.ts';
 import type { BlobMark } from './mark.ts';
-import type { BlobReader } from './reader.ts';
 
 export interface Blobs {
   /** Stores the bytes; the key is made here. Rejects with Unavailable when the storage does not take them. */
@@ -51,7 +50,7 @@ export interface Blobs {
   remove(key: string): Promise<void>;
   /** Every key with the time it was written (Unix ms by the clock of the store), in no order. */
   list(): AsyncIterable<{ key: string; writtenAtMs: number }>;
-  /** Unix ms by the clock of the store, against which `writtenAtMs` is to be judged. */
+  /** Unix ms by the clock of the store, against which `writtenAtMs` is to be compared. */
   storeNowMs(): Promise<number>;
   /** Removes what writes that never ended left behind over an hour ago by the clock of the store; answers how many. */
   removeUnfinished(): Promise<number>;
@@ -59,6 +58,14 @@ export interface Blobs {
   mark?: BlobMark;
   /** Presigned PUT of stores that take uploads directly (S3); absent on disk: bytes then come through Postrider. */
   presignPut?(options: PresignOptions): Promise<PresignedPut>;
+}
+
+/** Reads a blob into memory that the caller owns and uses again, so that a large blob costs no garbage. */
+export interface BlobReader {
+  /** Fills `into` from its start; answers less than its length only where the blob ends. One call at a time. */
+  fill(into: Buffer): Promise<number>;
+  /** Waits for a call that is in flight. */
+  close(): Promise<void>;
 }
 
 export interface PutStreamOptions {

@@ -1,6 +1,6 @@
 /**
  * Copies every blob into a file that has all rows already, and compares it with the rows: a blob that a row names and that is
- * not in the file is lost to whoever trusts the file, and is told. What is missing or damaged does not keep the rest from
+ * not in the file is lost to whoever trusts the file, and is reported. What is missing or damaged does not keep the rest from
  * being copied; what no row names is nobody's loss.
  */
 import type { DatabaseSync } from 'node:sqlite';
@@ -34,7 +34,7 @@ const NAMED = `SELECT blob_key AS key FROM email WHERE blob_key IS NOT NULL
 
 /** Whether one of the statements finds a row that names the blob; for CopyBlobs.isNamed, with the key as parameter. */
 export const NAMED_BY = ['email', 'attachment_file'].map(
-  (table) => (place: string) => `SELECT 1 AS found FROM ${table} WHERE blob_key = ${place} LIMIT 1`,
+  (table) => (parameter: string) => `SELECT 1 AS found FROM ${table} WHERE blob_key = ${parameter} LIMIT 1`,
 );
 
 /** Makes and fills the table `blob_backup`. */
@@ -62,7 +62,7 @@ export async function copyBlobs(file: DatabaseSync, { blobs, isNamed, progress }
   );
   for (const row of missing.all()) {
     const key = String(row.key);
-    // Asked for once more by its name: a listing may be behind, and content may come and go while it is read.
+    // Asked for once more by its name: a listing may be late, and content may come and go while it is read.
     if (await copy(key)) copied += 1;
     else if (await isNamed(key)) lost.push(key);
   }

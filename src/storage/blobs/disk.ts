@@ -1,5 +1,5 @@
 /**
- * Blobs as files: written beside their place, synced, renamed, and the directory synced, so that after a power cut a
+ * Blobs as files: written beside their name, synced, renamed, and the directory synced, so that after a power cut a
  * named blob is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The
  * folder may be shared by several nodes: every write has a file of its own until it is renamed.
  */
@@ -13,6 +13,7 @@ import { randomText } from '../../base/ids.ts';
 import {
   assertBlobKey,
   asWritten,
+  type BlobReader,
   type Blobs,
   exactly,
   isBlobKey,
@@ -23,7 +24,6 @@ import {
 } from './blobs.ts';
 import { gatheredPieces } from './gathered-pieces.ts';
 import { MARK_NAME } from './mark.ts';
-import type { BlobReader } from './reader.ts';
 
 const SHARD = /^[0-9A-Za-z]{2}$/;
 const PART = /^[0-9A-Za-z]{26}\.part$/;
@@ -39,7 +39,7 @@ function unlessMissing(error: NodeJS.ErrnoException): undefined {
 }
 
 export function openDiskBlobs(folder: string): Blobs {
-  const place = (key: string): string => {
+  const pathOf = (key: string): string => {
     assertBlobKey(key);
     return path.join(folder, key);
   };
@@ -70,7 +70,7 @@ export function openDiskBlobs(folder: string): Blobs {
       }
       await named;
       syncedShards.add(shard);
-      await rename(temporary, place(key)).catch(refuse);
+      await rename(temporary, pathOf(key)).catch(refuse);
       await syncFolder(path.join(folder, shard)).catch(refuse);
       return key;
     } catch (error) {
@@ -102,29 +102,29 @@ export function openDiskBlobs(folder: string): Blobs {
       });
     },
     get: async (key) => {
-      const content = await readFile(place(key)).catch(unlessMissing);
+      const content = await readFile(pathOf(key)).catch(unlessMissing);
       return content && asWritten(key, content);
     },
     read: async (key) => {
-      const file = await open(place(key), 'r').catch(unlessMissing);
+      const file = await open(pathOf(key), 'r').catch(unlessMissing);
       if (!file) return undefined;
       const source = file.createReadStream();
       const content = Readable.from(streamAsWritten(key, source), { objectMode: false });
-      // One that is given up before its first piece never gets to close the file by itself.
+      // One that is dropped before its first piece never gets to close the file by itself.
       return content.once('close', () => source.destroy());
     },
     open: async (key) => {
-      const file = await open(place(key), 'r').catch(unlessMissing);
+      const file = await open(pathOf(key), 'r').catch(unlessMissing);
       return file && fileReader(file);
     },
-    sizeOf: async (key) => (await stat(place(key)).catch(unlessMissing))?.size,
+    sizeOf: async (key) => (await stat(pathOf(key)).catch(unlessMissing))?.size,
     stampOf: async (key) => {
-      const found = await stat(place(key), { bigint: true }).catch(unlessMissing);
+      const found = await stat(pathOf(key), { bigint: true }).catch(unlessMissing);
       // The time of the last change is the system's own and cannot be set back, as that of the last write can.
       return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ');
     },
     remove: async (key) => {
-      await unlink(place(key)).catch(unlessMissing);
+      await unlink(pathOf(key)).catch(unlessMissing);
     },
     list: async function* () {
       for await (const { shard, name } of files(folder)) {

@@ -3,14 +3,7 @@
  * have streams are read through them.
  */
 import type { Readable } from 'node:stream';
-import type { Blobs } from './blobs.ts';
-
-export interface BlobReader {
-  /** Fills `into` from its start; answers less than its length only where the blob ends. One call at a time. */
-  fill(into: Buffer): Promise<number>;
-  /** Waits for a call that is under way. */
-  close(): Promise<void>;
-}
+import type { BlobReader, Blobs } from './blobs.ts';
 
 /** Undefined when the blob does not exist; rejects with Unavailable when the storage does not answer. */
 export async function openBlob(blobs: Blobs, key: string): Promise<BlobReader | undefined> {

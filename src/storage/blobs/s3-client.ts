@@ -13,7 +13,7 @@ import { bucketUrl, objectName, type S3Credentials, type S3Location } from './s3
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
-/** Bodies that go slower than this, in bytes per millisecond, are given up. */
+/** Bodies that go slower than this, in bytes per millisecond, are cut. */
 const SLOWEST_UPLOAD = 250;
 const SLOWEST_DOWNLOAD = 25;
 /** Between two pieces of an answer. */
@@ -50,7 +50,7 @@ export interface S3Answer {
   /** Length that the body must have; undefined for chunked ones, which end by themselves. */
   sizeBytes: number | undefined;
   body: AsyncIterable<Buffer>;
-  /** Gives up what is left of the body, and with it the connection; nothing when it was read to its end. */
+  /** Discards what is left of the body, and with it the connection; nothing when it was read to its end. */
   discard(): void;
   /** How long the body may be waited for, beside the time that its bytes take. */
   waitMs: number;
@@ -64,48 +64,52 @@ export interface S3Client {
   run<T>(call: S3Call, consume: (answer: S3Answer) => Promise<T>): Promise<T | undefined>;
   /** A presigned address for this call; `signedHeaders` have to be sent as they are. */
   presign(call: S3Call, options: { expiresInSeconds: number; nowMs: number }): Promise<string>;
-  /** Cuts what is under way. */
+  /** Cuts what is in flight. */
   close(): Promise<void>;
 }
 
 export interface S3ClientOptions {
-  place: S3Location;
+  location: S3Location;
   credentials: S3Credentials;
   clock: Clock;
   /** From the last byte of a request to the header of its answer; default 15 s. */
   answerMs?: number;
 }
 
-export function openS3Client(options: S3ClientOptions): S3Client {
-  const { place, credentials, clock } = options;
-  const agent = new Agent({ connect: { timeout: CONNECT_MS }, pipelining: 1, connections: 256, bodyTimeout: IDLE_MS });
+/** `nowMs` is what the store takes for the time; with `presign` the signature becomes part of the address. */
+function createSigner({ location, credentials }: S3ClientOptions) {
   /** One signing key for each day. */
   const signingKeys = new Map<string, ArrayBuffer>();
-  /** How far the store's clock is before ours. */
-  let skewMs = 0;
-
-  const sign = async (call: S3Call, nowMs: number, presign?: { expiresInSeconds: number }) => {
+  return async (call: S3Call, nowMs: number, presign?: { expiresInSeconds: number }) => {
     if (signingKeys.size > 4) signingKeys.clear();
     const url = new URL(
-      call.key === undefined ? bucketUrl(place) : `${bucketUrl(place)}/${objectName(place, call.key)}`,
+      call.key === undefined ? bucketUrl(location) : `${bucketUrl(location)}/${objectName(location, call.key)}`,
     );
     for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value);
     if (presign) url.searchParams.set('X-Amz-Expires', String(presign.expiresInSeconds));
     const headers = { ...call.headers };
     if (!presign) headers['x-amz-content-sha256'] = call.bodySha256 ?? 'UNSIGNED-PAYLOAD';
     const signer = new AwsV4Signer({
-      ...{ method: call.method, url: url.href, headers, service: 's3', region: place.region, cache: signingKeys },
+      ...{ method: call.method, url: url.href, headers, service: 's3', region: location.region, cache: signingKeys },
       ...credentials,
-      datetime: new Date(nowMs + skewMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
+      datetime: new Date(nowMs).toISOString().replace(/[:-]|\.\d{3}/g, ''),
       signQuery: presign !== undefined,
       allHeaders: presign !== undefined,
     });
     return signer.sign();
   };
+}
+
+export function openS3Client(options: S3ClientOptions): S3Client {
+  const { clock } = options;
+  const agent = new Agent({ connect: { timeout: CONNECT_MS }, pipelining: 1, connections: 256, bodyTimeout: IDLE_MS });
+  const sign = createSigner(options);
+  /** How far the store's clock is before ours. */
+  let skewMs = 0;
 
   /** One try; resolves with a success or a missing object (undefined), whose body is not read yet. */
   const tryOnce = async (call: S3Call): Promise<S3Answer | undefined> => {
-    const signed = await sign(call, clock.now());
+    const signed = await sign(call, clock.now() + skewMs);
     const sizeBytes = call.body?.length ?? 0;
     const answerMs = (call.answerMs ?? options.answerMs ?? ANSWER_MS) + sizeBytes / SLOWEST_UPLOAD;
     // Also ends what undici's own limits do not cover: a name that is not resolved, a connection that never gets free.
@@ -130,7 +134,7 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         signal: cut.signal,
       });
       asked.then(
-        (late) => cut.signal.aborted && giveUp(late),
+        (late) => cut.signal.aborted && discardBody(late),
         () => undefined,
       );
       got = await Promise.race([asked, overdue]);
@@ -139,34 +143,34 @@ export function openS3Client(options: S3ClientOptions): S3Client {
     } finally {
       clearTimeout(timer);
     }
-    return judge(call, got);
+    return answerOf(call, got);
   };
 
-  const judge = async (call: S3Call, got: Dispatcher.ResponseData): Promise<S3Answer | undefined> => {
+  const answerOf = async (call: S3Call, got: Dispatcher.ResponseData): Promise<S3Answer | undefined> => {
     const headers = got.headers as Record<string, string | undefined>;
     const storeNowMs = Date.parse(headers.date ?? '') || undefined;
     if (got.statusCode >= 200 && got.statusCode < 300) {
       const length = headers['content-length'];
       const sizeBytes = length === undefined ? undefined : Number(length);
       if (sizeBytes === undefined && call.method === 'GET' && !/chunked/i.test(headers['transfer-encoding'] ?? '')) {
-        giveUp(got);
+        discardBody(got);
         throw new S3Error(`${call.name} was answered without a length`, { again: true });
       }
       const waitMs = call.answerMs ?? options.answerMs ?? ANSWER_MS;
-      const discard = (): void => giveUp(got);
+      const discard = (): void => discardBody(got);
       return { status: got.statusCode, headers, storeNowMs, sizeBytes, body: got.body, discard, waitMs };
     }
     const body = await beginning(got.body, ERROR_BYTES);
     const region = headers['x-amz-bucket-region'];
-    const trouble = errorFromAnswer(call.name, {
+    const error = errorFromAnswer(call.name, {
       status: got.statusCode,
       body,
       ...(region === undefined ? {} : { region }),
     });
-    if (trouble.status === 404 && trouble.code === 'NoSuchKey') return undefined;
-    if (trouble.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, trouble);
+    if (error.status === 404 && error.code === 'NoSuchKey') return undefined;
+    if (error.status === 404 && call.method === 'HEAD' && call.key !== undefined) return missingOf(call, error);
     // The answer to HEAD has no code.
-    const mayBeSkew = trouble.status === 403 && /^(RequestTimeTooSkewed)?$/.test(trouble.code ?? '');
+    const mayBeSkew = error.status === 403 && /^(RequestTimeTooSkewed)?$/.test(error.code ?? '');
     if (mayBeSkew && storeNowMs !== undefined && Math.abs(storeNowMs - clock.now() - skewMs) > SKEW_MS) {
       skewMs = storeNowMs - clock.now();
       throw new S3Error(`${call.name}: the clocks differ by ${Math.round(skewMs / 1000)} s`, {
@@ -174,13 +178,13 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         again: true,
       });
     }
-    throw trouble;
+    throw error;
   };
 
   /** The answer to HEAD does not say what is missing; a missing bucket must not look like a missing blob. */
-  const missingOf = async (call: S3Call, trouble: S3Error): Promise<undefined> => {
+  const missingOf = async (call: S3Call, error: S3Error): Promise<undefined> => {
     const bucket = await tryOnce({ name: 'HeadBucket', method: 'HEAD' });
-    if (!bucket) throw trouble;
+    if (!bucket) throw error;
     await drained(call.name, bucket);
   };
 
@@ -198,12 +202,13 @@ export function openS3Client(options: S3ClientOptions): S3Client {
         }
       }
     },
-    presign: async (call, { expiresInSeconds, nowMs }) => (await sign(call, nowMs, { expiresInSeconds })).url.href,
+    presign: async (call, { expiresInSeconds, nowMs }) =>
+      (await sign(call, nowMs + skewMs, { expiresInSeconds })).url.href,
     close: () => agent.destroy(),
   };
 }
 
-function giveUp({ body }: Dispatcher.ResponseData): void {
+function discardBody({ body }: Dispatcher.ResponseData): void {
   if (!body.destroyed) body.on('error', () => undefined).destroy();
 }
 

@@ -1,6 +1,6 @@
 /**
  * What can go wrong with an S3-compatible store, and what it means: whether trying again at once may help, and whether the
- * store itself said no, which no waiting mends (a wrong bucket, key, region or right). All of it is Unavailable to those
+ * store itself said no, which waiting does not fix (a wrong bucket, key, region or right). All of it is Unavailable to those
  * who use blobs. Messages hold the store's own code and sentence, and nothing of a request.
  */
 import { Unavailable } from '../../base/failure.ts';

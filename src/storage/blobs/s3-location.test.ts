@@ -12,12 +12,12 @@ test('an address says where blobs are kept', () => {
     ['s3://mail/a?endpoint=https://x.example.com/storage/v1/s3', 'https://x.example.com/storage/v1/s3/mail', 'a/k'],
     ['s3://my_old.bucket/a?endpoint=http://[::1]:9000', 'http://[::1]:9000/my_old.bucket', 'a/k'],
   ] as const) {
-    const place = parseS3Url(text);
-    assert.equal(bucketUrl(place), url, text);
-    assert.equal(objectName(place, 'k'), object, text);
+    const location = parseS3Url(text);
+    assert.equal(bucketUrl(location), url, text);
+    assert.equal(objectName(location, 'k'), object, text);
   }
-  const place = parseS3Url('s3://mail/a?endpoint=http://minio:9000&region=home');
-  assert.equal(describeS3Location(place), 'bucket mail under a/ at http://minio:9000, region home, path style');
+  const location = parseS3Url('s3://mail/a?endpoint=http://minio:9000&region=home');
+  assert.equal(describeS3Location(location), 'bucket mail under a/ at http://minio:9000, region home, path style');
 });
 
 test('what is no such address is refused with what is allowed', () => {

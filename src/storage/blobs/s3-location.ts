@@ -50,11 +50,11 @@ export function parseS3Url(text: string): S3Location {
   const endpoint = given === undefined ? `https://s3.${region}.amazonaws.com` : readEndpoint(given);
   const style = options.get('style') ?? (given === undefined ? 'virtual' : 'path');
   if (style !== 'path' && style !== 'virtual') throw new Error(`${ALLOWED}; style is path or virtual`);
-  const place: S3Location = { endpoint, region, bucket: url.hostname, prefix, style };
-  if (style === 'virtual' && !URL.canParse(bucketUrl(place))) {
+  const location: S3Location = { endpoint, region, bucket: url.hostname, prefix, style };
+  if (style === 'virtual' && !URL.canParse(bucketUrl(location))) {
     throw new Error(`${ALLOWED}; style=virtual needs an endpoint with a host name, not an address`);
   }
-  return place;
+  return location;
 }
 
 function readEndpoint(text: string): string {
@@ -66,18 +66,18 @@ function readEndpoint(text: string): string {
 }
 
 /** The address of the bucket, without a slash at its end. */
-export function bucketUrl(place: S3Location): string {
-  if (place.style === 'path') return `${place.endpoint}/${place.bucket}`;
-  return place.endpoint.replace('://', `://${place.bucket}.`);
+export function bucketUrl(location: S3Location): string {
+  if (location.style === 'path') return `${location.endpoint}/${location.bucket}`;
+  return location.endpoint.replace('://', `://${location.bucket}.`);
 }
 
 /** The name of the object that holds the blob of this key. */
-export function objectName(place: S3Location, key: string): string {
-  return place.prefix === '' ? key : `${place.prefix}/${key}`;
+export function objectName(location: S3Location, key: string): string {
+  return location.prefix === '' ? key : `${location.prefix}/${key}`;
 }
 
 /** For people: where the blobs are, without anything secret. */
-export function describeS3Location(place: S3Location): string {
-  const prefix = place.prefix === '' ? '' : ` under ${place.prefix}/`;
-  return `bucket ${place.bucket}${prefix} at ${place.endpoint}, region ${place.region}, ${place.style} style`;
+export function describeS3Location(location: S3Location): string {
+  const prefix = location.prefix === '' ? '' : ` under ${location.prefix}/`;
+  return `bucket ${location.bucket}${prefix} at ${location.endpoint}, region ${location.region}, ${location.style} style`;
 }

@@ -86,9 +86,9 @@ async function abort(client: S3Client, key: string, uploadId: string): Promise<v
 }
 
 /** Aborts the uploads under the prefix that were begun over an hour ago by the store's clock; answers how many. */
-export async function abortUnfinished(client: S3Client, place: S3Location): Promise<number> {
+export async function abortUnfinished(client: S3Client, location: S3Location): Promise<number> {
   const name = 'ListMultipartUploads';
-  const prefix = objectName(place, '');
+  const prefix = objectName(location, '');
   let aborted = 0;
   let from: Record<string, string> = {};
   for (;;) {

@@ -9,7 +9,16 @@ import { sha256 } from '../../base/digest.ts';
 import { assertBlobKey, asWritten, type Blobs, exactly, isBlobKey, newBlobKey, streamAsWritten } from './blobs.ts';
 import { type BytePart, openPartCutter } from './byte-parts.ts';
 import { MARK_NAME } from './mark.ts';
-import { bytesOf, drained, openS3Client, type S3Call, type S3ClientOptions, textOf, wholeBody } from './s3-client.ts';
+import {
+  bytesOf,
+  drained,
+  openS3Client,
+  type S3Call,
+  type S3Client,
+  type S3ClientOptions,
+  textOf,
+  wholeBody,
+} from './s3-client.ts';
 import { S3Error } from './s3-error.ts';
 import { objectName } from './s3-location.ts';
 import { abortUnfinished, PART_BYTES, uploadInParts } from './s3-multipart.ts';
@@ -21,15 +30,15 @@ const BINARY = 'application/octet-stream';
 
 export interface S3Blobs extends Blobs {
   presignPut: NonNullable<Blobs['presignPut']>;
-  /** Cuts what is under way. */
+  /** Cuts what is in flight. */
   close(): Promise<void>;
 }
 
 export function openS3Blobs(options: S3ClientOptions): S3Blobs {
-  const { place } = options;
+  const { location } = options;
   const client = openS3Client(options);
   const cutter = openPartCutter({ partBytes: PART_BYTES, partsInMemory: PARTS_IN_MEMORY });
-  const prefix = objectName(place, '');
+  const prefix = objectName(location, '');
 
   /** Under the key, or under a new one with the digest. */
   const putObject = async (given: string | undefined, content: Uint8Array): Promise<string> => {
@@ -65,19 +74,6 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     return { name: 'GetObject', method: 'GET', key };
   };
 
-  /** One page of the listing, as the store wrote it, and its clock. */
-  const listPage = async (query: Record<string, string>): Promise<{ text: string; nowMs: number | undefined }> => {
-    const name = 'ListObjectsV2';
-    const page = await client.run(
-      { name, method: 'GET', query: { 'list-type': '2', prefix, ...query } },
-      async (answer) => ({
-        text: await textOf(name, answer),
-        nowMs: answer.storeNowMs,
-      }),
-    );
-    return page ?? { text: '', nowMs: undefined };
-  };
-
   return {
     newKey: newBlobKey,
     put: async (content) => {
@@ -96,7 +92,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       const answer = await client.run(getObject(key), async (one) => one);
       if (!answer) return undefined;
       const content = Readable.from(streamAsWritten(key, wholeBody('GetObject', answer)), { objectMode: false });
-      // One that is given up before its first piece never gets to free the connection by itself.
+      // One that is dropped before its first piece never gets to free the connection by itself.
       return content.once('close', answer.discard);
     },
     sizeOf: async (key) => {
@@ -113,7 +109,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     list: async function* () {
       for (let from: Record<string, string> | undefined = {}; from; ) {
-        const { text } = await listPage(from);
+        const { text } = await listPage(client, { prefix, ...from });
         for (const object of xmlElements(text, 'Contents')) {
           const key = (xmlText(object, 'Key') ?? '').slice(prefix.length);
           const writtenAtMs = Date.parse(xmlText(object, 'LastModified') ?? '');
@@ -124,7 +120,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
       }
     },
     storeNowMs: async () => {
-      const { nowMs } = await listPage({ 'max-keys': '1' });
+      const { nowMs } = await listPage(client, { prefix, 'max-keys': '1' });
       if (nowMs === undefined) throw new S3Error('ListObjectsV2 was answered without a Date', { again: false });
       return nowMs;
     },
@@ -137,7 +133,7 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
         await putObject(MARK_NAME, Buffer.from(`${id}\n`));
       },
     },
-    removeUnfinished: () => abortUnfinished(client, place),
+    removeUnfinished: () => abortUnfinished(client, location),
     presignPut: async ({ key, sizeBytes, contentType, sha256: digest, expiresInSeconds, nowMs }) => {
       assertBlobKey(key);
       const headers = { 'Content-Type': contentType, 'x-amz-checksum-sha256': digest.toString('base64') };
@@ -149,6 +145,19 @@ export function openS3Blobs(options: S3ClientOptions): S3Blobs {
     },
     close: () => client.close(),
   };
+}
+
+/** One page of the listing, as the store wrote it, and its clock. */
+async function listPage(
+  client: S3Client,
+  query: Record<string, string>,
+): Promise<{ text: string; nowMs: number | undefined }> {
+  const name = 'ListObjectsV2';
+  const page = await client.run({ name, method: 'GET', query: { 'list-type': '2', ...query } }, async (answer) => ({
+    text: await textOf(name, answer),
+    nowMs: answer.storeNowMs,
+  }));
+  return page ?? { text: '', nowMs: undefined };
 }
 
 async function* asSource(content: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 /**
- * The order of events on PostgreSQL is that of transaction ids, which begin anew in another cluster. A database that was
+ * The order of events on PostgreSQL is that of transaction ids, which start again in another cluster. A database that was
  * restored into one has positions that its transactions have not reached: the offset between the two is raised then, so that
- * the log goes on behind what is in it, and whoever follows it misses nothing.
+ * the log goes on behind what is in it, and followers miss nothing.
  */
 import { operation, type Transaction } from '../operation.ts';
 

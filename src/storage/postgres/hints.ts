@@ -43,7 +43,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
       });
       await client.query(`LISTEN ${CHANNEL}`);
       connection = fresh;
-      // What was told while nobody listened.
+      // What was notified while nobody listened.
       for (const topic of listeners.keys()) hear(topic);
     } catch {
       later();
@@ -59,7 +59,7 @@ export function openPostgresHints({ address, log }: { address: PostgresAddress; 
 
   void connect();
   return {
-    tell: (topic) => {
+    notify: (topic) => {
       if (stopping || pending.has(topic)) return;
       const timer = setTimeout(() => {
         pending.delete(topic);

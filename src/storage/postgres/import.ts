@@ -101,12 +101,12 @@ async function copyTable(
   const types = await columnTypes(client, name);
   const unknown = columns.filter((column) => !types.has(column));
   if (unknown.length > 0) throw new Error(`the table ${name} has no column ${unknown.join(', ')} in this database`);
-  const places = columns.map((column, i) => `$${i + 1}::${types.get(column)}[]`);
+  const parameters = columns.map((column, i) => `$${i + 1}::${types.get(column)}[]`);
   const list = columns.join(', ');
-  // Events keep their order, and the cursors of those who follow them their place.
+  // Events keep their order, and the cursors of those who follow them their position.
   const [also, from] = name === 'event' ? [', position', ', seq'] : ['', ''];
   const insert = `INSERT INTO ${name} (${list}${also}) OVERRIDING SYSTEM VALUE
-    SELECT *${from} FROM unnest(${places.join(', ')}) AS given (${list})`;
+    SELECT *${from} FROM unnest(${parameters.join(', ')}) AS given (${list})`;
   const total = file.count(name);
   let done = 0;
   let rows: unknown[][] = [];

@@ -29,7 +29,7 @@ export async function connectPatiently({
   log: Log;
 }): Promise<PostgresConnection> {
   const until = performance.now() + PATIENCE_MS;
-  for (let told = false; ; told = true) {
+  for (let isLogged = false; ; isLogged = true) {
     try {
       return await connectPostgres(address);
     } catch (error) {
@@ -37,7 +37,7 @@ export async function connectPatiently({
       if (!passesByItself(error) || performance.now() > until) {
         throw new Error(`the database ${shownAddress(address)} cannot be used: ${message}`, { cause: error });
       }
-      if (!told) log.warn({ err: message }, 'the database cannot be reached yet; trying for half a minute');
+      if (!isLogged) log.warn({ err: message }, 'the database cannot be reached yet; trying for half a minute');
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

@@ -17,7 +17,7 @@ export interface PostgresAddress {
   port: number;
   database: string;
   sslMode: SslMode;
-  /** PEM file of the authorities that the server's certificate is judged by; the system's when there is none. */
+  /** PEM file of the authorities that the server's certificate is checked against; the system's when there is none. */
   sslRootCert: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface TlsOptions {
   checkServerIdentity?: () => undefined;
 }
 
-/** How TLS judges the server; false for none. `require` encrypts for whoever answers, as libpq does. */
+/** How TLS checks the server; false for none. `require` encrypts for whoever answers, as libpq does. */
 export function tlsOptions(address: PostgresAddress): TlsOptions | false {
   if (address.sslMode === 'disable') return false;
   const options: TlsOptions = {

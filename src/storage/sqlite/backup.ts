@@ -2,7 +2,7 @@
  * Backups of the embedded storage: one SQLite file that holds the database as of one moment and, in the table `blob_backup`,
  * every blob. Made beside a running service without stopping it; written aside, synced, and put in place whole. The blobs
  * are read after the database, so that none of those it names is missed; one that was removed meanwhile belonged to content that was
- * being deleted, and one that is missing or damaged for another reason is told. The secret key and first-run.json are not in
+ * being deleted, and one that is missing or damaged for another reason is reported. The secret key and first-run.json are not in
  * it: keep `secret.key` (or POSTRIDER_SECRET_KEY) apart.
  *
  * A restored database sends what was waiting when the backup was made: mail that went out after it goes out again.

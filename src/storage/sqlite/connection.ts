@@ -26,8 +26,8 @@ export interface SqliteConnection extends Transaction {
  * sentence for the operator.
  */
 export function openSqlite(file: string, options: { readOnly: boolean }): SqliteConnection {
-  const fault = options.readOnly ? undefined : describeWriteError(file);
-  if (fault !== undefined) throw new Error(fault);
+  const reason = options.readOnly ? undefined : describeWriteError(file);
+  if (reason !== undefined) throw new Error(reason);
   try {
     return connect(file, options);
   } catch (error) {

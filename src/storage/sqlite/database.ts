@@ -98,7 +98,7 @@ class ThreadQueue {
     const underWay = this.#inFlight.length;
     if (underWay > 1 || this.#waiting.length < (underWay === 0 ? 1 : NEXT_GROUP_MIN)) return;
     const group = this.#waiting.splice(0, Math.min(GROUP_MAX, Math.max(GROUP_MIN, this.#waiting.length >> 1)));
-    // Arguments that cannot cross are refused alone, and nobody waits behind them.
+    // Arguments that cannot cross are refused alone, and nobody waits for them.
     if (this.#send(group) !== undefined) for (const one of group) this.#sendAlone(one);
     if (this.#inFlight.length > 0) return;
     if (this.#waiting.length > 0) this.#sendNext();
@@ -157,7 +157,7 @@ class ThreadQueue {
     for (const one of this.#waiting.splice(0)) one.reject(new Unavailable(`${one.op.name}: ${reason}`));
   }
 
-  /** A thread that ends unasked takes the storage with it: the process should end too, and start anew. */
+  /** A thread that ends unasked takes the storage with it: the process should end too, and start again. */
   #end(reason: string): void {
     if (!this.#closing && !this.#ended) this.#onBroken(reason);
     this.#ended ??= reason;

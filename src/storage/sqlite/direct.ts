@@ -12,7 +12,7 @@ import { describeStorageError, isStorageError } from './errors.ts';
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
-function told(error: unknown, file: string): Error {
+function translated(error: unknown, file: string): Error {
   const { errcode, message } = error as { errcode?: number; message: string };
   const primary = errcode === undefined ? undefined : errcode & 0xff;
   if (primary === SQLITE_BUSY) return new Unavailable('the database is locked by another process; try again');
@@ -28,7 +28,7 @@ export interface DirectDatabase extends Database {
 /** Opens the file, which exists and is migrated. */
 export function openDirect(file: string): DirectDatabase {
   const connection = openSqlite(file, { readOnly: false });
-  let turn: Promise<unknown> = Promise.resolve();
+  let last: Promise<unknown> = Promise.resolve();
   return {
     connection,
     dialect: 'sqlite',
@@ -41,16 +41,16 @@ export function openDirect(file: string): DirectDatabase {
           return value;
         } catch (error) {
           connection.rollback();
-          throw told(error, file);
+          throw translated(error, file);
         }
       };
-      const result = turn.then(run, run);
-      turn = result.catch(() => undefined);
+      const result = last.then(run, run);
+      last = result.catch(() => undefined);
       return result;
     },
     state: () => ({ ready: true }),
     close: async () => {
-      await turn;
+      await last;
       connection.close();
     },
   };

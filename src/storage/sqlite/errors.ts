@@ -98,12 +98,12 @@ function cannotOpen(file: string, message: string): string {
       accessSync(one, constants.R_OK | constants.W_OK);
     }
   } catch (error) {
-    const { code, path: place = folder } = error as NodeJS.ErrnoException;
+    const { code, path: where = folder } = error as NodeJS.ErrnoException;
     if (code === 'EROFS') return say('the file system is mounted read-only', `mount it for writing, ${elsewhere}`);
     if (code === 'EACCES' || code === 'EPERM')
-      return say(`this user may not write to ${place}`, `chown it to the user of the service, ${elsewhere}`);
-    if (code === 'EIO') return stopped(`EIO at ${place}`);
-    return say(`${code} at ${place}`, elsewhere.slice(3));
+      return say(`this user may not write to ${where}`, `chown it to the user of the service, ${elsewhere}`);
+    if (code === 'EIO') return stopped(`EIO at ${where}`);
+    return say(`${code} at ${where}`, elsewhere.slice(3));
   }
   return say(message, `look at the disk and at the limit of open files, ${elsewhere}`);
 }

@@ -38,7 +38,7 @@ interface Call {
   args: unknown;
 }
 
-/** What loading left behind in this thread, 4 MB each; the threads of a process not at the same moment. */
+/** What loading left in this thread, 4 MB each; the threads of a process not at the same moment. */
 const COLLECT_AFTER_MS = { write: 500, read: 700 };
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
@@ -51,9 +51,9 @@ const connection = openSqlite(setup.file, { readOnly: setup.mode === 'read' });
 let broken: string | undefined;
 
 // One group after the other, also should an operation wait for something: the next would begin within its transaction.
-let turn: Promise<void> = Promise.resolve();
+let last: Promise<void> = Promise.resolve();
 port.on('message', (message: Message) => {
-  turn = turn.then(() => handle(port, message));
+  last = last.then(() => handle(port, message));
 });
 port.postMessage('open');
 setTimeout(collectGarbage, COLLECT_AFTER_MS[setup.mode]).unref();
@@ -70,10 +70,10 @@ async function handle(port: MessagePort, message: Message): Promise<void> {
   }
   const answer = await answerTo(message);
   const busy = 'answers' in answer && answer.answers.find((one) => 'error' in one && one.kind === 'busy');
-  // Taken before the answer is told: what is sent after it did not wait for the lock.
-  const behind = busy ? waitingAt(port) : [];
+  // Taken before the answer is sent: what is sent after it did not wait for the lock.
+  const late = busy ? waitingAt(port) : [];
   port.postMessage(answer);
-  if (busy) await refuse(port, behind, busy);
+  if (busy) await refuse(port, late, busy);
 }
 
 function waitingAt(port: MessagePort): Message[] {
@@ -85,8 +85,8 @@ function waitingAt(port: MessagePort): Message[] {
 }
 
 /** Who came while the lock was waited for has waited as long; another round would double it for them. */
-async function refuse(port: MessagePort, behind: readonly Message[], busy: OperationAnswer): Promise<void> {
-  for (const message of behind) {
+async function refuse(port: MessagePort, late: readonly Message[], busy: OperationAnswer): Promise<void> {
+  for (const message of late) {
     if (typeof message === 'string') await handle(port, message);
     else port.postMessage({ answers: message.calls.map(() => busy) } satisfies ThreadAnswer);
   }
