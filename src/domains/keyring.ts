@@ -33,8 +33,8 @@ function findSending(database: Database, asked: Asked): Promise<SendingDomain | 
 }
 
 export interface SenderCheck {
-  /** At once for a domain asked for within the last moments; a refusal is asked again each time, so that it ends at once. */
-  isVerified(accountId: string, domain: string): boolean | Promise<boolean>;
+  /** From memory for a domain asked for within the last moments; a refusal is looked up each time, so that it ends at once. */
+  isVerified(accountId: string, domain: string): Promise<boolean>;
 }
 
 export function createSenderCheck(options: { database: Database; clock: Clock }): SenderCheck {
@@ -47,10 +47,8 @@ export function createSenderCheck(options: { database: Database; clock: Clock })
   });
   onDomainChange(options.database, ({ accountId }) => cache.forgetWhere((known) => known === accountId));
   return {
-    isVerified: (accountId, domain) => {
-      const known = cache.get(`${accountId} ${domain}`, { accountId, domain });
-      return known instanceof Promise ? known.then((late) => late !== undefined) : known !== undefined;
-    },
+    isVerified: async (accountId, domain) =>
+      (await cache.get(`${accountId} ${domain}`, { accountId, domain })) !== undefined,
   };
 }
 

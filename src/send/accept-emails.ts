@@ -9,15 +9,8 @@ import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
-import { type Address, domainToAscii, sameAddressKey } from '../mail/address.ts';
-import {
-  type DeliveryJob,
-  type EmailOptions,
-  type Handover,
-  RETAIN_MS,
-  type Retain,
-  type Role,
-} from '../messages/messages.ts';
+import { domainToAscii, sameAddressKey } from '../mail/address.ts';
+import { type DeliveryJob, type Handover, RETAIN_MS, type Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
@@ -29,6 +22,7 @@ import {
   type AcceptedRecipient,
   acceptOperation,
 } from './acceptance.ts';
+import type { ComposedEmail, EmailRecipient } from './composed-email.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
 /** Content up to this size stands in the database. */
@@ -57,35 +51,6 @@ export interface Accepted {
   handedOver: number;
   /** From the arrival of the request to the commit. */
   tookMs: number;
-}
-
-export interface EmailRecipient {
-  messageId: string;
-  address: Address;
-  role: Role;
-  simulateSuppressed: boolean;
-  /** The address in the form in which spellings are compared, where it is known. */
-  key?: string | undefined;
-}
-
-/** One composed mail for those recipients who get exactly these bytes. */
-export interface ComposedEmail {
-  headerFrom: string;
-  headerTo: { to: string[]; cc: string[] };
-  envelopeFrom: string;
-  subject: string;
-  headerMessageId: string;
-  tags: string[];
-  metadata: Record<string, string>;
-  options: EmailOptions;
-  /** The stored template that the mail was made of. */
-  template?: { id: string; version: number } | undefined;
-  content: Buffer;
-  /** The blob that holds the content already; `content` is empty then, and `sizeBytes` is its length. */
-  blobKey?: string;
-  /** Of the whole mail, where `options.files` are to be added to the content; otherwise its length. */
-  sizeBytes?: number;
-  recipients: EmailRecipient[];
 }
 
 export interface Intake {

@@ -8,7 +8,8 @@ import type { AcceptDependencies, AcceptEmails, Intake } from './accept-emails.t
 import type { AcceptanceResult } from './acceptance.ts';
 import type { CheckedMail } from './check.ts';
 import { composeLarge, type UploadedFile } from './compose-large.ts';
-import type { FilledMail, Sender } from './fill-in.ts';
+import type { FilledMail, FillInDependencies } from './fill-in.ts';
+import type { Sender } from './sender.ts';
 
 type Dependencies = Pick<AcceptDependencies, 'database' | 'blobs'>;
 
@@ -40,7 +41,7 @@ export interface LargeSend {
 
 /** Composes and accepts; the result says `stored: false` when the key has an answer already. */
 export async function acceptLarge(
-  dependencies: Dependencies,
+  dependencies: Dependencies & FillInDependencies,
   acceptEmails: AcceptEmails,
   { mail, sender, filled, idempotencyKey, intake }: LargeSend,
 ): Promise<Result<AcceptanceResult>> {
@@ -48,7 +49,7 @@ export async function acceptLarge(
   if (submissionId === undefined) throw new Error('a large send names no upload batch');
   const reference = { accountId: sender.account.id, mode: sender.mode, submissionId, idempotencyKey };
   return useBatch(dependencies, reference, async (batch) => {
-    const email = composeLarge(mail, sender, filled, filesOf(batch));
+    const email = composeLarge(mail, sender, { filled, files: filesOf(batch) }, dependencies);
     if (!email.ok) return email;
     const submission = { submissionId, version: batch.version };
     const result = await acceptEmails({ ...intake, emails: [email.value], submission });

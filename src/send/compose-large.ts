@@ -8,10 +8,11 @@ import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { type ComposedFrame, composeFrame } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
-import type { ComposedEmail } from './accept-emails.ts';
 import type { CheckedMail } from './check.ts';
-import { composedEmail, partsOf, sharedOf } from './compose-emails.ts';
-import type { FilledMail, Sender } from './fill-in.ts';
+import { commonOf, composedEmail, lengthBeyondComposing, mailToCompose } from './compose-emails.ts';
+import type { ComposedEmail } from './composed-email.ts';
+import { type FilledMail, type FillInDependencies, personalise } from './fill-in.ts';
+import type { Sender } from './sender.ts';
 
 /** A file that was uploaded and is stored under a key, its digest checked. */
 export interface UploadedFile {
@@ -29,9 +30,6 @@ export interface SizeIssue {
   remedy: string;
 }
 
-/** Beyond this many characters of html and text together, content cannot fit, and is not composed. */
-const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
-
 /**
  * Composes a mail around uploaded files, for its one group of recipients. EMAIL_SIZE_EXCEEDED, stating both sizes, when
  * everything but the files is larger than 2,000,000 bytes, or the whole larger than the account's approved limit or
@@ -40,21 +38,22 @@ const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 export function composeLarge(
   mail: CheckedMail,
   sender: Sender,
-  filled: FilledMail,
-  files: readonly UploadedFile[],
+  { filled, files }: { filled: FilledMail; files: readonly UploadedFile[] },
+  dependencies: FillInDependencies,
 ): Result<ComposedEmail> {
-  const group = { recipients: filled.groups[0]!, content: filled.first };
-  const length = (group.content.html?.length ?? 0) + (group.content.text?.length ?? 0);
-  if (length > MAX_RENDERED_LENGTH)
+  const recipients = filled.groups[0]!;
+  const content = personalise(filled.parts, mail, { sender, recipient: recipients[0]! }, dependencies);
+  const length = lengthBeyondComposing(content);
+  if (length !== undefined) {
     return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));
-  const shared = sharedOf(mail, sender);
-  const frame = composeFrame(
-    partsOf(mail, sender, { content: group.content, messageId: shared.messageId, attachments: files }),
-  );
+  }
+  const common = commonOf(mail, sender);
+  const { messageId } = common;
+  const frame = composeFrame(mailToCompose(mail, sender, { content, messageId, attachments: files }));
   const [tooLarge] = largeSizeIssues(frame, sender.account.approvedEmailBytes);
   if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
-  const content = Buffer.concat(frame.pieces);
-  const email = composedEmail(mail, group, { content, smtpUtf8: frame.smtpUtf8 }, shared);
+  const composed = { content: Buffer.concat(frame.pieces), smtpUtf8: frame.smtpUtf8 };
+  const email = composedEmail(mail, { recipients, content }, composed, common);
   email.sizeBytes = frame.sizeBytes;
   email.options.files = placed(frame, files);
   return ok(email);

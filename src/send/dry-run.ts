@@ -1,7 +1,7 @@
 /**
  * What a send would do, without doing it: the filled-in parts, the exact size, who is suppressed, and warnings on what would hurt
  * delivery. Whatever refuses a real send because of its form refuses the dry run too; missing variables, an
- * unverified sender and an email that is too large are told instead.
+ * unverified sender and an email that is too large become warnings.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
@@ -10,9 +10,10 @@ import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
-import { partsOf } from './compose-emails.ts';
+import { mailToCompose } from './compose-emails.ts';
 import { largeSizeIssues, type SizeIssue, type UploadedFile } from './compose-large.ts';
-import type { FilledMail, Sender } from './fill-in.ts';
+import { type FilledMail, type FillInDependencies, personalise } from './fill-in.ts';
+import type { Sender } from './sender.ts';
 
 /** Gmail shows only so much html of a message. */
 const GMAIL_CLIP_BYTES = 102 * 1024;
@@ -34,42 +35,39 @@ export interface DryRun {
   warnings: Warning[];
 }
 
+interface ShownMail {
+  filled: FilledMail;
+  /** Of its submission; undefined where it names none. */
+  files: readonly UploadedFile[] | undefined;
+  senderFailure: Failure | undefined;
+}
+
 /** Shows the mail as the first recipient would get it. */
 export async function dryRun(
-  database: Database,
+  dependencies: FillInDependencies & { database: Database },
   mail: CheckedMail,
   sender: Sender,
-  seen: {
-    filled: FilledMail;
-    senderFailure: Failure | undefined;
-    files: readonly UploadedFile[] | undefined;
-    isHttps: boolean;
-  },
+  { filled, files, senderFailure }: ShownMail,
 ): Promise<DryRun> {
-  const content = seen.filled.first;
+  const { database, unsubscribeLinks } = dependencies;
+  const content = personalise(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
-  const inline = mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
-  const frame = composeFrame(
-    partsOf<FileBySize>(mail, sender, { content, messageId, attachments: seen.files ?? inline }),
-  );
+  const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
+  const frame = composeFrame(mailToCompose<FileBySize>(mail, sender, { content, messageId, attachments }));
   const { approvedEmailBytes } = sender.account;
-  const suppressed = await suppressedAmong(database, mail, sender, seen.filled);
+  const tooLarge = files ? largeSizeIssues(frame, approvedEmailBytes) : sizeIssues(frame.sizeBytes);
   const result: DryRun = {
     subject: content.subject!,
     html: content.html ?? null,
     text: content.text ?? null,
     sizeBytes: frame.sizeBytes,
-    limitBytes: seen.files ? Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
-    suppressed,
+    limitBytes: files ? Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
+    suppressed: await suppressedAmong(database, mail, sender, filled),
     missingVariables: content.missing,
     warnings: [],
   };
-  const tooLarge = seen.files ? largeSizeIssues(frame, approvedEmailBytes) : sizeIssues(result.sizeBytes);
-  result.warnings = warningsOf(mail, sender, result, {
-    senderFailure: seen.senderFailure,
-    isHttps: seen.isHttps,
-    tooLarge,
-  });
+  const { isHttps } = unsubscribeLinks;
+  result.warnings = warningsOf(mail, sender, result, { senderFailure, isHttps, tooLarge });
   return result;
 }
 

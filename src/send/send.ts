@@ -2,7 +2,8 @@
  * The one intake: what every way to submit mail shares on the way to an accepted message.
  */
 export { createSend, type SendDependencies } from './accept.ts';
-export type { Accepted, ComposedEmail } from './accept-emails.ts';
+export type { Accepted } from './accept-emails.ts';
+export type { ComposedEmail } from './composed-email.ts';
 export { resendMessage } from './resend.ts';
 export { senderFailure } from './sender.ts';
 export { createSubmissionDigest } from './submission-digest.ts';

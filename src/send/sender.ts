@@ -8,20 +8,26 @@ import type { Address } from '../mail/address.ts';
 
 export type SendingCaller = Pick<Caller, 'account' | 'mode' | 'allowedSenders'>;
 
-/** Whether the account may send from the domain (or from one above it). */
-export type IsVerified = (accountId: string, domain: string) => boolean | Promise<boolean>;
+/** A caller at the time of its request. */
+export interface Sender extends SendingCaller {
+  /** By the clock of the mode. */
+  nowMs: number;
+  /** What that clock is ahead of the real time, which ids carry. */
+  clockOffsetMs: number;
+}
 
-/** SENDER_NOT_VERIFIED, or undefined when it may; without a promise where that is known already. */
-export function senderFailure(
+/** Whether the account may send from the domain (or from one above it). */
+export type IsVerified = (accountId: string, domain: string) => Promise<boolean>;
+
+/** SENDER_NOT_VERIFIED, or undefined when it may. */
+export async function senderFailure(
   { account, mode, allowedSenders }: SendingCaller,
   from: Address,
   isVerified: IsVerified,
-): Failure | undefined | Promise<Failure | undefined> {
+): Promise<Failure | undefined> {
   if (!maySendAs(allowedSenders, from)) return notAllowed(from, allowedSenders);
   if (mode === 'sandbox') return undefined;
-  const verified = isVerified(account.id, from.domain);
-  if (typeof verified === 'boolean') return verified ? undefined : notVerified(from.domain);
-  return verified.then((late) => (late ? undefined : notVerified(from.domain)));
+  return (await isVerified(account.id, from.domain)) ? undefined : notVerified(from.domain);
 }
 
 function notVerified(domain: string): Failure {

@@ -20,8 +20,9 @@ import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
-import { type AcceptDependencies, type ComposedEmail, createAcceptEmails, type Intake } from './accept-emails.ts';
+import { type AcceptDependencies, createAcceptEmails, type Intake } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
+import type { ComposedEmail } from './composed-email.ts';
 import { readOutcome } from './extra-headers.ts';
 import { simulatesSuppressed } from './recipients.ts';
 import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
@@ -65,9 +66,9 @@ export interface Submission {
 
 export interface Submit {
   /** Why this caller may not send from the address; undefined when it may. */
-  senderFailure(caller: Submission['caller'], from: Address): Failure | undefined | Promise<Failure | undefined>;
+  senderFailure(caller: Submission['caller'], from: Address): Promise<Failure | undefined>;
   /** What the caller's clock is ahead of the real time, in ms: the Date that a mail lacks is by that clock. */
-  clockOffsetMs(caller: Submission['caller']): number | Promise<number>;
+  clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
    * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
    * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob is the intake's from here on.
@@ -81,10 +82,10 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   const trackCopies = createTrackCopies(dependencies);
   const sandboxClock = createSandboxClock(dependencies);
 
-  const clockOffsetOf: Submit['clockOffsetMs'] = ({ account, mode }) =>
+  const clockOffsetOf: Submit['clockOffsetMs'] = async ({ account, mode }) =>
     mode === 'live' ? 0 : sandboxClock.clockOffsetMs(account.id);
 
-  const issueOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
+  const failureOf: Submit['senderFailure'] = (caller, from) => senderFailure(caller, from, isVerified);
 
   /** Undefined in place of the id when another submission took the key meanwhile. */
   const store = async (
@@ -94,8 +95,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   ): Promise<Result<{ messageId: string; json: string } | undefined>> => {
     const { caller, mail } = submission;
     const { account, mode } = caller;
-    const ahead = clockOffsetOf(caller);
-    const clockOffsetMs = typeof ahead === 'number' ? ahead : await ahead;
+    const clockOffsetMs = await clockOffsetOf(caller);
     const nowMs = submission.nowMs + clockOffsetMs;
     const email = emailOf(submission, outcome);
     const isTracked = mail.track.opens || mail.track.clicks;
@@ -137,13 +137,11 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
 
   const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
     const { from, sender } = submission.mail;
-    let late = issueOf(submission.caller, from);
-    let issue = late instanceof Promise ? await late : late;
-    if (issue === undefined && sender !== undefined && sender.address !== from.address) {
-      late = issueOf(submission.caller, sender);
-      issue = late instanceof Promise ? await late : late;
+    let unverified = await failureOf(submission.caller, from);
+    if (unverified === undefined && sender !== undefined && sender.address !== from.address) {
+      unverified = await failureOf(submission.caller, sender);
     }
-    const orders = issue ? refuse(issue) : readOrders(submission);
+    const orders = unverified ? refuse(unverified) : readOrders(submission);
     if (!orders.ok) return orders;
     const { outcome, key } = orders.value;
     if (key !== undefined) return keyed(submission, outcome, key);
@@ -154,7 +152,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 
   return {
-    senderFailure: issueOf,
+    senderFailure: failureOf,
     clockOffsetMs: clockOffsetOf,
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };

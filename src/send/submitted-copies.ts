@@ -12,7 +12,7 @@ import type { TrackingLinks } from '../engagement/engagement.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
-import type { ComposedEmail } from './accept-emails.ts';
+import type { ComposedEmail } from './composed-email.ts';
 
 /** More links are no mail to a person; each costs a signature for each recipient. */
 const MOST_LINKS = 5_000;

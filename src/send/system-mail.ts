@@ -13,7 +13,8 @@ import { type Address, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
+import { createAcceptEmails } from './accept-emails.ts';
+import type { ComposedEmail } from './composed-email.ts';
 
 /** The account of all mail of the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';

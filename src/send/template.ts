@@ -9,7 +9,7 @@ import { failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { accountVariables, settleDeclared, type TemplateSource, UNSUBSCRIBE_VARIABLE } from '../templates/templates.ts';
 import type { AppliedTemplate, CheckedMail } from './check.ts';
-import type { Sender } from './fill-in.ts';
+import type { Sender } from './sender.ts';
 
 /**
  * The mail with its template applied; NOT_FOUND when the account has no such template, INVALID_REQUEST when nobody gives a

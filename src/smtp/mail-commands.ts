@@ -2,7 +2,7 @@
  * MAIL, RCPT and DATA: who sends, to whom, and whether the content may come. Whether the credential is still in force and
  * the sender's domain verified is asked again for every mail, so that a revocation is felt in open sessions.
  */
-import { Unavailable } from '../base/failure.ts';
+import { type Failure, Unavailable } from '../base/failure.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { MAX_HOLD_SECONDS, type MailCommand, parseMail, parseRecipient } from './command.ts';
 import { type Dialogue, noteRefused, type Pending } from './dialogue.ts';
@@ -74,9 +74,7 @@ function checkSender(dialogue: Dialogue, login: Login, mail: MailCommand): Pendi
   }
   const { maxMessageBytes } = services.limits;
   if ((mail.sizeBytes ?? 0) > maxMessageBytes) return refuse(dialogue, TOO_LARGE(maxMessageBytes));
-  const failure = services.submit.senderFailure(login.caller, from);
-  const ahead = services.submit.clockOffsetMs(login.caller);
-  const proceed = (found: Awaited<typeof failure>, clockOffsetMs: number): undefined => {
+  const proceed = (found: Failure | undefined, clockOffsetMs: number): undefined => {
     if (found !== undefined) return refuse(dialogue, replyFor(found));
     // By the clock of the credential's mode, as `sendAt` is.
     const latestMs = services.clock.now() + clockOffsetMs + MAX_HOLD_SECONDS * 1000;
@@ -90,8 +88,10 @@ function checkSender(dialogue: Dialogue, login: Login, mail: MailCommand): Pendi
     dialogue.envelope = { from, smtpUtf8, hold, recipients: new Map(), refused: 0, clockOffsetMs };
     dialogue.reply('250 2.1.0 OK');
   };
-  if (!(failure instanceof Promise) && typeof ahead === 'number') return proceed(failure, ahead);
-  return Promise.all([failure, ahead]).then(([found, clockOffsetMs]) => proceed(found, clockOffsetMs));
+  const { caller } = login;
+  return Promise.all([services.submit.senderFailure(caller, from), services.submit.clockOffsetMs(caller)]).then(
+    ([found, clockOffsetMs]) => proceed(found, clockOffsetMs),
+  );
 }
 
 /** RCPT TO. A recipient that is given twice is taken once. */

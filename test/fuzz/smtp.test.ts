@@ -108,8 +108,8 @@ interface Outcome {
 async function runSession(bytes: string, random: (below: number) => number): Promise<Outcome> {
   const accepted: Outcome['accepted'] = [];
   const submit: Submit = {
-    senderFailure: () => undefined,
-    clockOffsetMs: () => 0,
+    senderFailure: async () => undefined,
+    clockOffsetMs: async () => 0,
     submit: async ({ recipients, content }) => {
       assert.ok(Buffer.isBuffer(content));
       accepted.push({ recipients: recipients.map((one) => one.address), content: content.toString('latin1') });

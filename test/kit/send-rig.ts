@@ -62,7 +62,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
     templates,
     unsubscribeLinks,
     trackingLinks,
-    isVerified: (_account, domain) => domain === 'verified.example',
+    isVerified: async (_account, domain) => domain === 'verified.example',
     ...changes,
   };
   const sender = createSend(dependencies);

@@ -78,7 +78,7 @@ export async function smtpRig() {
     handover: { hasRoom: () => true, offer: (jobs) => void accepted.push(...jobs) },
     inFlight: createInFlightKeys(),
     trackingLinks: createTrackingLinks({ secretKey: Buffer.alloc(32, 1), baseUrl: 'https://mail.test' }),
-    isVerified: (accountId, domain) => accountId === account.id && /(^|\.)verified\.example$/.test(domain),
+    isVerified: async (accountId, domain) => accountId === account.id && /(^|\.)verified\.example$/.test(domain),
   });
   const tls = openTlsIdentity({ files: undefined, folder: temp.folder, hostname: 'postrider.test', clock, log });
   const servers: SmtpServer[] = [];

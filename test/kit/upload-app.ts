@@ -56,7 +56,7 @@ export async function uploadApp(options: UploadAppOptions = {}) {
               leases.push(leaseUntilMs);
             },
           },
-          isVerified: (_account, domain) => domain === 'verified.example',
+          isVerified: async (_account, domain) => domain === 'verified.example',
           render: createRender(htmlToText),
           htmlToText,
           templates: createTemplateSource({ database, clock }),
