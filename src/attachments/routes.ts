@@ -61,7 +61,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         'LIMIT_REACHED',
       ],
       rawFirst: true,
-      intake: true,
+      acceptsMail: true,
       handle: (request: RouteRequest<Caller, unknown, unknown>) => register(options, request),
     }),
     defineRoute({
@@ -94,7 +94,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         },
       ],
       refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH'],
-      intake: true,
+      acceptsMail: true,
       handle: async (request) => {
         const length = request.headers['content-length'];
         const isChunked = request.headers['transfer-encoding'] !== undefined;

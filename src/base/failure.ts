@@ -9,7 +9,7 @@ interface CatalogueEntry {
   status: number;
   /** Reply on the SMTP submission listener for the same refusal. */
   smtp: string;
-  /** Public sentence used when the place that refuses has nothing more precise to say. */
+  /** Public sentence used where the refusal has nothing more precise to say. */
   text: string;
 }
 
@@ -152,17 +152,17 @@ export interface Failure {
   allow?: string[];
 }
 
-/** Bounds of what one refusal tells: what is wrong may be repeated as often as a body has room for it. */
+/** Bounds of one refusal: what is wrong may be repeated as often as a body has room for it. */
 export const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 2_000;
 
 /** Each issue once, however often it was met. */
 function distinct(details: Issue[]): Issue[] {
-  const told = new Set<string>();
+  const seen = new Set<string>();
   return details.filter(({ field, message, line, column }) => {
     const key = JSON.stringify([field, message, line, column]);
-    if (told.has(key)) return false;
-    told.add(key);
+    if (seen.has(key)) return false;
+    seen.add(key);
     return true;
   });
 }
@@ -174,10 +174,10 @@ const MAX_FIELD_LENGTH = 200;
 export function firstIssue([first, ...others]: readonly Issue[]): string {
   if (first === undefined) return '';
   const { field, message } = first;
-  const place = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
+  const shown = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
   const more =
     others.length === 0 ? '' : ` (and ${others.length} more fault${others.length === 1 ? '' : 's'}, see details)`;
-  return `${place === '' ? 'the body' : place} ${message}${more}`;
+  return `${shown === '' ? 'the body' : shown} ${message}${more}`;
 }
 
 /** Codes whose issues say all that there is to say; to others the text of the catalogue is added. */
@@ -217,7 +217,7 @@ export class Unavailable extends Error {
 
 /**
  * The storage was lost while it committed: nobody knows whether the write was done. To those who keep what they hold and try
- * again it is like any outage; it is never told in the words of a refusal, which say that nothing was accepted.
+ * again it is like any outage; it is never answered in the words of a refusal, which say that nothing was accepted.
  */
 export class OutcomeUnknown extends Unavailable {
   override name = 'OutcomeUnknown';
@@ -233,7 +233,7 @@ export class OutcomeUnknown extends Unavailable {
   }
 }
 
-/** What is told of it: in no word a refusal, and how to repeat it. */
+/** What a caller reads of it: in no word a refusal, and how to repeat it. */
 export function outcomeUnknown({ code }: Pick<OutcomeUnknown, 'code'>): Failure {
   return failure(code, {
     message:

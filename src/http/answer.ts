@@ -75,7 +75,7 @@ export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
 
 /**
  * What a throw becomes: an outage 503, which says that nothing was accepted, and 500 where that is not known; anything else is
- * a bug, logged with its cause and told as 500.
+ * a bug, logged with its cause and answered with 500.
  */
 export function thrownFailure(error: unknown, log: Log): Failure {
   if (error instanceof OutcomeUnknown) {

@@ -12,7 +12,7 @@ import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { refusalAnswer, thrownFailure } from './answer.ts';
 import type { BodyBudget } from './body.ts';
-import { closeServer, drain, leave, openTraffic, stopping, type Traffic } from './drain.ts';
+import { closeServer, drain, openTraffic, release, stopping, type Traffic } from './drain.ts';
 import { Exchange } from './exchange.ts';
 import { type Authenticate, createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
@@ -54,8 +54,8 @@ export interface HttpAppOptions<C extends CallerKey> {
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
   authenticate: Authenticate<C>;
-  /** Back-pressure on intake: a reason refuses routes that take on mail with OVERLOADED; the others go on. */
-  intakeClosed?: () => string | undefined;
+  /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
+  backPressure?: () => string | undefined;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
@@ -113,7 +113,7 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
 
 /**
  * Nothing came or went for a while. Whoever waits for an answer may go on; one that does not take what is written is cut off, or
- * it would hold its place among those in work, and a file, for good. Told here instead of on the server, so that Node goes on
+ * it would count as in work, and hold a file, for good. Set here instead of on the server, so that Node goes on
  * closing connections that are idle between requests.
  */
 function cutStalled(socket: Socket): void {
@@ -156,7 +156,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
     overloaded: checkLoad(traffic, limits.maxInWork),
-    intakeClosed: options.intakeClosed,
+    backPressure: options.backPressure,
   });
   const server = serverOf(limits);
   // Counted by checkForm instead: Node would drop the headers beyond its own limit without a word.
@@ -168,17 +168,17 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
         refusalAnswer({ failure: thrownFailure(error, exchange.log) }, exchange.requestId),
       );
       if (answer === undefined) return;
-      // Its handler has words for a body that broke off, and not for whose fault that is.
+      // Its handler only knows that the body broke off, not that the service is stopping.
       const isCutOff = exchange.isGivenUp && answer.status >= 400;
-      const told = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
-      metrics?.countHttp(exchange.routeName, told.status);
-      if (told.refusal !== undefined && exchange.isIntake) noteRefused(exchange, told.status, told.refusal);
-      await writeAnswer(exchange, told, traffic.draining);
+      const final = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
+      metrics?.countHttp(exchange.routeName, final.status);
+      if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
+      await writeAnswer(exchange, final, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');
       exchange.response.destroy();
     } finally {
-      leave(traffic, exchange);
+      release(traffic, exchange);
     }
   }
 
@@ -190,7 +190,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     if (malformed !== undefined) {
       exchange.mustClose = true;
       const answer = refusalAnswer(malformed, exchange.requestId);
-      void writeAnswer(exchange, answer, traffic.draining).finally(() => leave(traffic, exchange));
+      void writeAnswer(exchange, answer, traffic.draining).finally(() => release(traffic, exchange));
       return;
     }
     void answerExchange(exchange);

@@ -4,7 +4,8 @@
  * together exceed their budget. A body that is announced too large is refused before a byte of it is read.
  */
 import { catalogue, type Failure, type FailureCode, failure } from '../base/failure.ts';
-import type { Exchange, ReadFault } from './exchange.ts';
+import type { Refusal } from './answer.ts';
+import type { Exchange } from './exchange.ts';
 
 export interface BodyRules {
   /** Bytes. */
@@ -111,14 +112,14 @@ export function readBody(
   exchange: Exchange,
   rules: BodyRules,
   budget: BodyBudget,
-): Buffer | ReadFault | undefined | Promise<Buffer | ReadFault | undefined> {
+): Buffer | Refusal | undefined | Promise<Buffer | Refusal | undefined> {
   const { headers, request } = exchange;
   const length = headers['content-length'];
   if (length === undefined && headers['transfer-encoding'] === undefined) return EMPTY;
   const announcedBytes = length === undefined ? undefined : Number(length);
   if (announcedBytes === 0) return EMPTY;
   const typeFailure = wrongType(exchange, rules);
-  // An empty chunked body has no type, so only its first byte tells.
+  // An empty chunked body has no type, so only its first byte decides.
   if (typeFailure !== undefined && announcedBytes !== undefined) return { failure: typeFailure };
   if (announcedBytes !== undefined && announcedBytes > rules.maxBytes) return { failure: tooLarge(rules) };
   if (exchange.broken !== undefined) return exchange.broken;
@@ -126,7 +127,7 @@ export function readBody(
   return new Promise((resolve) => {
     const gatherer = new Gatherer();
     let over = false;
-    const settle = (outcome: Buffer | ReadFault | undefined) => {
+    const settle = (outcome: Buffer | Refusal | undefined) => {
       if (over) return;
       over = true;
       exchange.failReading = undefined;

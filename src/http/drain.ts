@@ -1,6 +1,6 @@
 /**
- * The end of the HTTP server, in two steps. While it drains its listener stays open: what was begun is answered, whoever
- * asks anew gets 503 on a connection that ends with it, and the routes that answer always still do. Then it closes:
+ * The end of the HTTP server, in two steps. While it drains its listener stays open: what was begun is answered, a new
+ * request gets 503 on a connection that ends with it, and the routes that answer always still do. Then it closes:
  * nobody is listened to any more, idle connections end at once, and what is left ends at the deadline.
  *
  * Always true: a body that does not come to its end in time is answered with 503 before its connection is cut.
@@ -34,7 +34,7 @@ export function openTraffic(budget: BodyBudget): Traffic {
 }
 
 /** The exchange is answered, or nobody is there for its answer. */
-export function leave(traffic: Traffic, exchange: Exchange): void {
+export function release(traffic: Traffic, exchange: Exchange): void {
   traffic.live.delete(exchange);
   traffic.budget.heldBytes -= exchange.heldBytes;
   exchange.heldBytes = 0;
@@ -43,7 +43,7 @@ export function leave(traffic: Traffic, exchange: Exchange): void {
   if (traffic.awaited.delete(exchange) && traffic.awaited.size === 0) traffic.onAnswered();
 }
 
-/** What requests that come while the service stops are told. */
+/** The refusal of requests that come while the service stops. */
 export function stopping(): Failure {
   return failure('OVERLOADED', {
     message: 'The service is stopping and has accepted nothing; repeat the request.',
@@ -51,7 +51,7 @@ export function stopping(): Failure {
   });
 }
 
-/** Whoever still reads a body learns that it will not be whole. */
+/** Ends bodies that are still being read, for their readers. */
 function breakOffBodies(exchanges: Iterable<Exchange>): void {
   for (const exchange of exchanges) {
     if (exchange.request.complete) continue;

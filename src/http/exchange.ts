@@ -5,22 +5,17 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Failure, Issue } from '../base/failure.ts';
+import type { Issue } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Result } from '../base/result.ts';
+import type { Refusal } from './answer.ts';
 import type { BodyParser, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_QUERY = Object.freeze({});
 const NO_ISSUES: readonly Issue[] = Object.freeze([]);
-
-/** Why reading a body ended without one. */
-export interface ReadFault {
-  failure: Failure;
-  status?: number;
-}
 
 export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   readonly request: IncomingMessage;
@@ -42,18 +37,18 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   /** Pattern of the route, for metrics; never the path. */
   routeName = 'unknown';
   /** Set while the body is being read: ends the reading with a refusal. */
-  failReading: ((issue: ReadFault) => void) | undefined = undefined;
-  /** The bytes behind the headers turned out not to be HTTP; nothing more can be read from this connection. */
-  broken: ReadFault | undefined = undefined;
-  /** The client waits for 100 Continue before it sends a body, and was not told to. */
+  failReading: ((refusal: Refusal) => void) | undefined = undefined;
+  /** The bytes after the headers turned out not to be HTTP; nothing more can be read from this connection. */
+  broken: Refusal | undefined = undefined;
+  /** The client waits for 100 Continue before it sends a body, and was not asked to. */
   waitsForContinue: boolean;
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
   counted = false;
   rollIndex = -1;
   waits = false;
-  /** Takes on mail: its refusals are logged. */
-  isIntake = false;
+  /** Its refusals are logged. */
+  acceptsMail = false;
   /** The connection must end with this answer. */
   mustClose = false;
   /** A handler consumes this body; nobody else may wait for its end. */
@@ -72,7 +67,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     this.waitsForContinue = request.headers.expect !== undefined;
   }
 
-  /** Who asks for it wants the body, so that a client which waits to be told so is told. */
+  /** Who asks for it wants the body, so a client that waits for 100 Continue gets it. */
   get stream(): Readable {
     if (this.waitsForContinue) this.response.writeContinue();
     this.waitsForContinue = false;
@@ -81,7 +76,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.request;
   }
 
-  /** Tells whoever reads the body that it will never be whole. The connection lives on: it is needed for the answer. */
+  /** Ends the body with an error for its reader. The connection lives on: it is needed for the answer. */
   breakOff(): void {
     if (this.request.listenerCount('error') > 0) this.request.emit('error', new Error('the body is not valid HTTP'));
   }
@@ -121,7 +116,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
     return this.controller.signal;
   }
 
-  /** Aborts the signal, also for whoever asks for it later. */
+  /** Aborts the signal, also where it is asked for later. */
   abort(): void {
     this.isAborted = true;
     this.controller?.abort();

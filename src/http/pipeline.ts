@@ -1,7 +1,6 @@
 /**
  * Takes a request step by step in the published order (route.ts) and runs its handler. There is one pipeline for every route, the
- * fast ones included, so that an issue is answered alike everywhere. Steps that need not wait do not: a request whose key is
- * cached and whose body came in one packet meets two promises, its body and its handler.
+ * fast ones included, so that an issue is answered alike everywhere.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Failure, failure, type Issue, invalid } from '../base/failure.ts';
@@ -12,7 +11,7 @@ import { checkBody } from './check-body.ts';
 import type { Exchange } from './exchange.ts';
 import { compileQuery, type QueryReader } from './query.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { type BodyParser, type CallerKey, NO_LIVE_POWER, type RouteDefinition, type Scope } from './route.ts';
+import { type BodyParser, type CallerKey, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
 import { createRouter, type Router } from './router.ts';
 import type { ParsedJson } from './strict-json.ts';
 import { closed, compile, type Validator } from './validate.ts';
@@ -27,15 +26,13 @@ interface Compiled<C> {
   definition: RouteDefinition<C>;
   method: RouteDefinition<C>['method'];
   path: string;
-  name: string;
-  scope: Scope;
   readQuery: QueryReader;
   validateParams: Validator | undefined;
   body: BodyRules;
   parse: BodyParser;
 }
 
-/** Who calls, or 401 and 403 of the account. May answer at once; a promise costs a turn of the queue. */
+/** Who calls, or 401 and 403 of the account. */
 export type Authenticate<C> = (headers: IncomingHttpHeaders) => Result<C> | Promise<Result<C>>;
 
 export interface PipelineOptions<C extends CallerKey> {
@@ -45,8 +42,8 @@ export interface PipelineOptions<C extends CallerKey> {
   budget: BodyBudget;
   /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
   overloaded: (exchange: Exchange) => Failure | undefined;
-  /** Why no mail may be taken on right now; asked on routes that are intake. */
-  intakeClosed?: (() => string | undefined) | undefined;
+  /** Why no mail may be accepted right now; asked on routes that accept mail. */
+  backPressure?: (() => string | undefined) | undefined;
 }
 
 function parserOf<C>({ bodyType = 'json', body: schema, bodyOptional, furtherIssues }: RouteDefinition<C>): BodyParser {
@@ -81,8 +78,6 @@ function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
     definition,
     method: definition.method,
     path: definition.path,
-    name: `${definition.method} ${definition.path}`,
-    scope: definition.scope ?? 'full',
     readQuery: definition.ownQuery ? () => ok({}) : compileQuery(definition.query),
     validateParams: definition.params === undefined ? undefined : compile(definition.params),
     body: {
@@ -118,13 +113,12 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
   const router: Router<Compiled<C>> = createRouter(options.routes.map(compileRoute));
 
   /** 401, 403 and 429; sets the caller. */
-  async function identify(exchange: Exchange, route: Compiled<C>): Promise<Failure | undefined> {
-    const pending = options.authenticate(exchange.request.headers);
-    const identified = pending instanceof Promise ? await pending : pending;
+  async function identify(exchange: Exchange, definition: RouteDefinition<C>): Promise<Failure | undefined> {
+    const identified = await options.authenticate(exchange.request.headers);
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
-    if (route.scope === 'full' && caller.scope !== 'full') return failure('FORBIDDEN');
-    if (route.definition.changesShared && caller.mode === 'sandbox') return NO_LIVE_POWER;
+    if (definition.scope !== 'send' && caller.scope !== 'full') return failure('FORBIDDEN');
+    if (definition.changesShared && caller.mode === 'sandbox') return NO_LIVE_POWER;
     exchange.caller = caller;
     if (options.rateLimiter === undefined) return undefined;
     const verdict = options.rateLimiter.take(caller.keyId, exchange.startedMs);
@@ -139,23 +133,22 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (!match.found) return refused(exchange, unrouted(match.allow));
     const { route } = match;
     const { definition } = route;
-    exchange.routeName = route.name;
+    exchange.routeName = `${definition.method} ${definition.path}`;
     exchange.params = match.params;
     exchange.waits = definition.waits === true;
-    exchange.isIntake = definition.intake === true;
+    exchange.acceptsMail = definition.acceptsMail === true;
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
     if (definition.auth === 'key') {
-      const stranger = await identify(exchange, route);
+      const stranger = await identify(exchange, definition);
       if (stranger !== undefined) return refused(exchange, stranger);
     }
-    const closed = definition.intake ? options.intakeClosed?.() : undefined;
+    const closed = definition.acceptsMail ? options.backPressure?.() : undefined;
     if (closed !== undefined) {
       return refused(exchange, failure('OVERLOADED', { message: `Nothing was accepted: ${closed}. Repeat it later.` }));
     }
-    const reading =
-      definition.bodyType === 'stream' ? exchange.rawBody : readBody(exchange, route.body, options.budget);
-    const bytes = reading instanceof Promise ? await reading : reading;
+    const bytes =
+      definition.bodyType === 'stream' ? exchange.rawBody : await readBody(exchange, route.body, options.budget);
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
@@ -166,8 +159,7 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
       if (!parsed.ok) return refused(exchange, parsed.failure);
       exchange.body = parsed.value;
     }
-    const pending = definition.handle(exchange as Parameters<typeof definition.handle>[0]);
-    const answer = pending instanceof Promise ? await pending : pending;
+    const answer = await definition.handle(exchange as Parameters<typeof definition.handle>[0]);
     return routeAnswer(answer, definition.response.status, exchange.requestId);
   };
 }

@@ -179,8 +179,8 @@ export interface RouteDefinition<
   rawFirst?: boolean;
   /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
   waits?: boolean;
-  /** Takes on mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403. */
-  intake?: boolean;
+  /** Accepts mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403. */
+  acceptsMail?: boolean;
   /** Answered also under overload and while the service stops (/health, /ready, /metrics). */
   always?: boolean;
   /** Left out of /openapi.json. */

@@ -27,7 +27,7 @@ export interface ServiceOptions {
   openapi?: () => unknown;
 }
 
-/** Fields by which proxies show themselves, whatever they are set up to tell. */
+/** Fields by which proxies show themselves, whatever they are set up to send. */
 const PROXIED = /^(?:x-forwarded(?:-.*)?|forwarded|x-real-ip|via)$/;
 
 /** Names of this machine to itself, with any port. */
@@ -56,7 +56,7 @@ async function reasonsOf(options: ServiceOptions): Promise<NotReady[]> {
   try {
     return await options.notReady();
   } catch {
-    return [{ field: 'service', message: 'its state cannot be told at the moment' }];
+    return [{ field: 'service', message: 'its state is not known at the moment' }];
   }
 }
 

@@ -2,7 +2,7 @@
  * Says where in a JSON text something is wrong. Only ever run on a text that is going to be refused, so it may be slower
  * than the check itself; it is linear all the same, and keeps no stack of its own beyond the nesting of the text.
  */
-import type { Issue } from '../base/failure.ts';
+import { type Issue, MAX_ISSUES } from '../base/failure.ts';
 
 const BACKSLASH = 0x5c;
 
@@ -30,72 +30,35 @@ export function positionIssue(text: string, at: number, message: string): Issue 
   return { field: '', message: `${message} (line ${line}, column ${column})`, line, column };
 }
 
-/** Of a key in a place; nobody names fields like that. */
+/** Of a key in a path; nobody names fields like that. */
 const MAX_KEY_LENGTH = 200;
-const MAX_PLACE_LENGTH = 1_000;
+const MAX_PATH_LENGTH = 1_000;
 
 /**
  * `field` followed by a member or an element, as refusals write it: `attachments[0].sha256`. Long keys are cut, and what lies
- * deeper than a long place is told as that place: places are made and compared by the thousand.
+ * deeper than a long path is named by that path: paths are made and compared by the thousand.
  */
 export function fieldPath(base: string, part: string | number): string {
-  if (base.length > MAX_PLACE_LENGTH) return base;
+  if (base.length > MAX_PATH_LENGTH) return base;
   if (typeof part === 'number') return `${base}[${part}]`;
   const key = part.length > MAX_KEY_LENGTH ? `${part.slice(0, MAX_KEY_LENGTH).toWellFormed()}…` : part;
   return base === '' ? key : `${base}.${key}`;
 }
 
+/** An object or list that is open at this point of a text. */
 interface Level {
-  /** Keys seen in this object; undefined for an array. */
+  /** Keys met in this object; undefined for a list. */
   keys: Set<string> | undefined;
-  /** Path of the object or array itself. */
+  /** Path of the object or list itself. */
   base: string;
   /** Path of the member or element that is being read. */
   field: string;
   index: number;
 }
 
-function enter(level: Level | undefined, object: boolean): Level {
-  const base = level === undefined ? '' : level.field;
-  return { keys: object ? new Set() : undefined, base, field: object ? base : fieldPath(base, 0), index: 0 };
-}
-
-function nextElement(level: Level | undefined): void {
-  if (level === undefined || level.keys !== undefined) return;
-  level.index += 1;
-  level.field = fieldPath(level.base, level.index);
-}
-
-/** Takes note of a key; true when its object has it already. */
-function isRepeated(level: Level, key: string): boolean {
-  level.field = fieldPath(level.base, key);
-  if (level.keys?.has(key)) return true;
-  level.keys?.add(key);
-  return false;
-}
-
-/** Every key that occurs twice in one object of a valid JSON text, at most `limit` of them. */
-export function duplicateKeys(text: string, limit: number): Issue[] {
-  const issues: Issue[] = [];
-  const levels: Level[] = [];
-  let stringStart = 0;
-  let stringEnd = 0;
-  for (let at = 0; at < text.length && issues.length < limit; at += 1) {
-    const level = levels.at(-1);
-    const char = text[at];
-    if (char === '"') {
-      stringStart = at;
-      stringEnd = closingQuote(text, at);
-      at = stringEnd;
-    } else if (char === '{' || char === '[') levels.push(enter(level, char === '{'));
-    else if (char === '}' || char === ']') levels.pop();
-    else if (char === ',') nextElement(level);
-    else if (char === ':' && level !== undefined) {
-      const key = JSON.parse(text.slice(stringStart, stringEnd + 1)) as string;
-      if (isRepeated(level, key)) issues.push({ field: level.field, message: 'is given twice' });
-    }
-  }
-  return issues;
+function openLevel(within: Level | undefined, isObject: boolean): Level {
+  const base = within?.field ?? '';
+  return { keys: isObject ? new Set() : undefined, base, field: isObject ? base : fieldPath(base, 0), index: 0 };
 }
 
 const SPACE = /[ \t\r\n]*/y;
@@ -107,7 +70,7 @@ function skip(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Reads the string that opens at `open`; ok tells whether `at` is behind its end or at its issue. */
+/** Reads the string that opens at `open`; `at` follows it, or is where it stops being one. */
 function readString(text: string, open: number): { ok: boolean; at: number } {
   for (let at = open + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
@@ -122,51 +85,66 @@ function readString(text: string, open: number): { ok: boolean; at: number } {
   return { ok: false, at: text.length };
 }
 
-/**
- * Index of the first character at which a text stops being JSON (RFC 8259), or its length when it ends too early.
- * The engine's own message often gives no position. Nesting is bounded by the scan that ran before.
- */
-export function syntaxErrorAt(text: string): number {
-  const open: ('{' | '[')[] = [];
+function readScalar(text: string, start: number): { ok: boolean; at: number } {
+  if (text[start] === '"') return readString(text, start);
+  const at = skip(WORD, text, start);
+  return { ok: at > start, at };
+}
+
+export interface Explanation {
+  /** Index of the first character at which the text stops being JSON (RFC 8259), or its length. */
+  endsAt: number;
+  /** Keys that occur twice in one object before that, at most a hundred. */
+  repeated: Issue[];
+}
+
+/** Reads a text token by token; the engine's own message often gives no position. Nesting is bounded by the scan that ran before. */
+export function explain(text: string): Explanation {
+  const levels: Level[] = [];
+  const repeated: Issue[] = [];
   let at = 0;
-  /** What may come next: a value, a value or the end of an array, a key, a key or the end of an object, or what follows a value. */
-  let want: 'value' | 'first' | 'key' | 'first key' | 'after' = 'value';
+  /** What may come next: a value, a value or the end of a list, a key, a key or the end of an object, or what follows a value. */
+  let expected: 'value' | 'first value' | 'key' | 'first key' | 'after' = 'value';
   for (;;) {
     at = skip(SPACE, text, at);
     const char = text[at] ?? '';
-    if (want === 'after') {
-      const level = open.at(-1);
-      if (level === undefined) return at;
-      if (char === ',') want = level === '{' ? 'key' : 'value';
-      else if (char === (level === '{' ? '}' : ']')) open.pop();
-      else return at;
+    const level = levels.at(-1);
+    if (expected === 'after') {
+      if (char === ',' && level !== undefined) {
+        expected = level.keys === undefined ? 'value' : 'key';
+        level.index += 1;
+        if (level.keys === undefined) level.field = fieldPath(level.base, level.index);
+      } else if (level !== undefined && char === (level.keys === undefined ? ']' : '}')) levels.pop();
+      else return { endsAt: at, repeated };
       at += 1;
-    } else if (want === 'key' || want === 'first key') {
-      if (char === '}' && want === 'first key') {
-        open.pop();
-        want = 'after';
-        at += 1;
-        continue;
-      }
+    } else if ((expected === 'first key' && char === '}') || (expected === 'first value' && char === ']')) {
+      levels.pop();
+      expected = 'after';
+      at += 1;
+    } else if (expected === 'key' || expected === 'first key') {
       const key = char === '"' ? readString(text, at) : { ok: false, at };
-      if (!key.ok) return key.at;
+      if (!key.ok) return { endsAt: key.at, repeated };
+      noteKey(level!, JSON.parse(text.slice(at, key.at)) as string, repeated);
       at = skip(SPACE, text, key.at);
-      if (text[at] !== ':') return at;
+      if (text[at] !== ':') return { endsAt: at, repeated };
       at += 1;
-      want = 'value';
+      expected = 'value';
     } else if (char === '{' || char === '[') {
-      open.push(char);
-      want = char === '{' ? 'first key' : 'first';
-      at += 1;
-    } else if (char === ']' && want === 'first') {
-      open.pop();
-      want = 'after';
+      levels.push(openLevel(level, char === '{'));
+      expected = char === '{' ? 'first key' : 'first value';
       at += 1;
     } else {
-      const value = char === '"' ? readString(text, at) : { ok: skip(WORD, text, at) > at, at: skip(WORD, text, at) };
-      if (!value.ok) return value.at;
-      at = value.at;
-      want = 'after';
+      const scalar = readScalar(text, at);
+      at = scalar.at;
+      if (!scalar.ok) return { endsAt: at, repeated };
+      expected = 'after';
     }
   }
+}
+
+function noteKey(level: Level, key: string, repeated: Issue[]): void {
+  level.field = fieldPath(level.base, key);
+  if (level.keys?.has(key) && repeated.length < MAX_ISSUES)
+    repeated.push({ field: level.field, message: 'is given twice' });
+  level.keys?.add(key);
 }

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { MAX_DEPTH, parseStrictJson } from './strict-json.ts';
-import { syntaxErrorAt } from './strict-json-explain.ts';
+import { explain } from './strict-json-explain.ts';
 
 function issues(body: string | Buffer): string[] {
   const result = parseStrictJson(Buffer.from(body as string));
@@ -120,11 +120,11 @@ test('the place of a syntax error is where the engine also stops', () => {
   );
 });
 
-/** syntaxErrorAt is only asked about broken texts; for a whole one it reaches the end with nothing left to want. */
+/** explain is only asked about broken texts; for a whole one it reaches the end with nothing left to want. */
 function isWholeJson(text: string): boolean {
   if (text.trim() === '') return false;
   // A text that is whole stays whole with a blank behind it and breaks with a bracket behind it, at that bracket.
-  return syntaxErrorAt(`${text} ]`) === text.length + 1 && syntaxErrorAt(`[${text}\n]x`) === text.length + 3;
+  return explain(`${text} ]`).endsAt === text.length + 1 && explain(`[${text}\n]x`).endsAt === text.length + 3;
 }
 
 test('sixteen hostile megabytes cost less than a second and pollute nothing', () => {

@@ -11,7 +11,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type Failure, type Issue, invalid, MAX_ISSUES } from '../base/failure.ts';
 import { ok, refuse } from '../base/result.ts';
-import { closingQuote, duplicateKeys, fieldPath, positionIssue, syntaxErrorAt } from './strict-json-explain.ts';
+import { closingQuote, explain, fieldPath, positionIssue } from './strict-json-explain.ts';
 
 /** Deepest nesting of arrays and objects. */
 export const MAX_DEPTH = 32;
@@ -115,7 +115,7 @@ function checkValue(value: unknown, walk: Walk): void {
 
 /**
  * How many members the objects of a value have together, where `checkValue` would find no issue in it; NaN where it would, or
- * might. Only for a text without \u escapes. Notes no places, which is most of the work of that walk.
+ * might. Only for a text without \u escapes. Notes no paths, which is most of the work of that walk.
  */
 function membersOf(value: unknown): number {
   if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NaN;
@@ -133,13 +133,13 @@ function membersOf(value: unknown): number {
 }
 
 function syntaxFailure(text: string): Failure {
-  const at = syntaxErrorAt(text);
+  const { endsAt: at } = explain(text);
   const message = at >= text.length ? 'ends before its JSON is complete' : 'is not valid JSON';
   return invalid([positionIssue(text, at, message)]);
 }
 
 /**
- * A refusal has the value where the text is JSON, so that what else is wrong with it can be told too; it is to be used for
+ * A refusal has the value where the text is JSON, so that what else is wrong with it can be named too; it is to be used for
  * nothing else.
  */
 export type ParsedJson = { ok: true; value: unknown } | { ok: false; failure: Failure; value?: unknown };
@@ -165,8 +165,7 @@ export function parseStrictJson(bytes: Buffer): ParsedJson {
   if (!escapes && membersOf(value) === shape.members) return ok(value);
   const walk: Walk = { members: 0, escapes, issues: [], path: [] };
   checkValue(value, walk);
-  if (walk.members !== shape.members) {
-    for (const issue of duplicateKeys(text, MAX_ISSUES)) if (walk.issues.length < MAX_ISSUES) walk.issues.push(issue);
-  }
-  return walk.issues.length === 0 ? ok(value) : { ...refuse(invalid(walk.issues)), value };
+  const repeated = walk.members === shape.members ? [] : explain(text).repeated;
+  const issues = [...walk.issues, ...repeated];
+  return issues.length === 0 ? ok(value) : { ...refuse(invalid(issues)), value };
 }

@@ -197,64 +197,64 @@ function withoutTypesOfWords(errors: readonly ErrorObject[]): ErrorObject[] {
   return errors.filter((error) => error.keyword !== 'type' || !worded.has(error.instancePath));
 }
 
-/** Where something stands in a value: keys of objects and indexes of lists. */
-type Place = (string | number)[];
+/** From a value to something in it: keys of objects and indexes of lists. */
+type Path = (string | number)[];
 
-/** The JSON pointer `/attachments/0`, its 0 told apart from a key by the value itself, with the field it leads to, if any. */
-function placeOf({ instancePath, params }: ErrorObject, root: unknown): Place {
-  const place: Place = [];
+/** The JSON pointer `/attachments/0`, its 0 known from a key by the value itself, and the field that is unknown or missing there. */
+function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
+  const path: Path = [];
   let value = root;
   for (const raw of instancePath.split('/').slice(1)) {
     const key = raw.replaceAll('~1', '/').replaceAll('~0', '~');
-    place.push(Array.isArray(value) ? Number(key) : key);
+    path.push(Array.isArray(value) ? Number(key) : key);
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
   }
   const field = params.additionalProperty ?? params.missingProperty;
-  return field === undefined ? place : [...place, String(field)];
+  return field === undefined ? path : [...path, String(field)];
 }
 
 interface Mismatch {
-  place: Place;
+  path: Path;
   issue: Issue;
-  /** Nothing is wrong with what stands in the place, but with the number of its members. */
+  /** Only the number of its members is wrong. */
   isCount: boolean;
 }
 
 const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties']);
 
 function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
-  const place = placeOf(error, root);
-  const issue = { field: place.reduce<string>(fieldPath, ''), message: sentence(error) };
-  return { place, issue, isCount: COUNTS.has(error.keyword) };
+  const path = pathOf(error, root);
+  const issue = { field: path.reduce<string>(fieldPath, ''), message: sentence(error) };
+  return { path, issue, isCount: COUNTS.has(error.keyword) };
 }
 
-/** Places, as a tree of their parts; one without branches ends there. */
-type Places = Map<string | number, Places>;
+/** Paths as a tree of their parts; one without branches ends there. */
+type Paths = Map<string | number, Paths>;
 
-/** What is left of a value without these places: members vanish, and in lists they keep their place, as undefined. */
-function without(value: unknown, places: Places | undefined, isListed: boolean): unknown {
-  if (places === undefined) return value;
-  if (places.size === 0 || typeof value !== 'object' || value === null) return undefined;
-  if (Array.isArray(value)) return value.map((element, index) => without(element, places.get(index), true));
+/** What is left of a value without what is at these paths: members vanish, but in lists they stay, as undefined. */
+function without(value: unknown, paths: Paths | undefined, isListed: boolean): unknown {
+  if (paths === undefined) return value;
+  if (paths.size === 0 || typeof value !== 'object' || value === null) return undefined;
+  if (Array.isArray(value)) return value.map((element, index) => without(element, paths.get(index), true));
   const members = Object.entries(value).map(
-    ([key, member]) => [key, without(member, places.get(key), isListed)] as const,
+    ([key, member]) => [key, without(member, paths.get(key), isListed)] as const,
   );
   return Object.fromEntries(members.filter(([, member]) => isListed || member !== undefined));
 }
 
 function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<string, unknown> | undefined {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return undefined;
-  const places: Places = new Map();
-  for (const { place, isCount } of mismatches) {
+  const paths: Paths = new Map();
+  for (const { path, isCount } of mismatches) {
     if (isCount) continue;
-    let within = places;
-    for (const part of place) {
+    let within = paths;
+    for (const part of path) {
       const next = within.get(part) ?? new Map();
       within.set(part, next);
       within = next;
     }
   }
-  return (places.size === 0 ? root : without(root, places, false)) as Record<string, unknown>;
+  return (paths.size === 0 ? root : without(root, paths, false)) as Record<string, unknown>;
 }
 
 /** Beyond so many errors of a value nobody asks what is left of it. */

@@ -209,7 +209,7 @@ test('sending again is refused where sending is', () => {
     nudge: () => {},
   });
   assert.deepEqual(
-    routes.filter((route) => route.intake).map((route) => route.path),
+    routes.filter((route) => route.acceptsMail).map((route) => route.path),
     ['/messages/:id/resend'],
   );
 });

@@ -345,7 +345,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Send the kept content again to the same recipient, as a new message',
       description:
         'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',
-      ...{ body: closed({}), bodyOptional: true, intake: true },
+      ...{ body: closed({}), bodyOptional: true, acceptsMail: true },
       refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED', 'DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       response: { status: 200, description: 'The answer of POST /send.' },
       async handle(request: Request<object>) {

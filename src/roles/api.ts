@@ -187,7 +187,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
     routes: [...routes, ...service, ...docsRoutes<Caller>(openapi)],
     authenticate: (headers) => authenticator(single(headers['x-api-key']), single(headers['x-id'])),
-    intakeClosed: () => overload.reasons()[0]?.message,
+    backPressure: () => overload.reasons()[0]?.message,
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
   return app;

@@ -89,7 +89,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       maxBodyBytes: MAX_BODY_BYTES,
       bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
       rawFirst: true,
-      intake: true,
+      acceptsMail: true,
       handle: send,
     }),
     defineRoute({
@@ -107,7 +107,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       maxBodyBytes: MAX_BODY_BYTES,
       rawFirst: true,
-      intake: true,
+      acceptsMail: true,
       handle: batch,
     }),
   ];

@@ -83,7 +83,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       },
     }),
     defineRoute({
-      ...{ method: 'POST', path: '/intake', summary: 'Takes on mail', tag: 'notes', auth: 'key', intake: true },
+      ...{ method: 'POST', path: '/intake', summary: 'Takes on mail', tag: 'notes', auth: 'key', acceptsMail: true },
       response: { status: 202 },
       handle: () => ({ ok: true, body: { taken: true } }),
     }),
