@@ -42,7 +42,7 @@ function diskStore(): Promise<Store> {
 }
 
 async function s3Store(): Promise<Store & { peer: S3Peer }> {
-  const peer = await startS3({ pageSize: 100 });
+  const peer = await startS3();
   return {
     peer,
     blobs: peer.open(),

@@ -1,6 +1,7 @@
 /** Kills and restarts for as long as asked, a node every 5 seconds and the database every 10, and until there were enough of both. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Service } from '../kit/start-service.ts';
+import { ownPostgresServer } from '../kit/temp-postgres.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type NodesReport, nodesTrial } from './nodes-trial.ts';
 
@@ -12,6 +13,7 @@ export const LEAST_KILLS = 8;
 export const LEAST_RESTARTS = 4;
 
 export function underFire(options: { seconds: number; nodes?: number }): Promise<NodesReport> {
+  ownPostgresServer();
   return nodesTrial({
     nodes: options.nodes ?? 3,
     workers: 6,

@@ -41,7 +41,7 @@ function limitedPeer(at: 'banner' | 'mail', reply: string): Peer {
 
 async function floodAndCount(t: TestContext, parts: { rig: Rig; sink: SmtpSink; refused(): number }): Promise<void> {
   const { rig, sink, refused } = parts;
-  for (let i = 0; i < MAILS; i += 1) await rig.store({ to: [`${i}@x.example`] });
+  await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
   rig.delivery.nudge();
   await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   t.diagnostic(`${sink.connections.total} connections, ${refused()} refused`);
@@ -87,7 +87,7 @@ test('a minute later one connection more is tried, and when it is refused two mi
     await sink.close();
   });
   const flood = async (): Promise<void> => {
-    for (let i = 0; i < MAILS; i += 1) await rig.store({ to: [`${i}@x.example`] });
+    await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
     rig.delivery.nudge();
     await waitUntil('all to be delivered', () => rig.rows('SELECT 1 FROM work').length === 0);
   };

@@ -32,7 +32,7 @@ async function behindMx(t: TestContext, options: SinkOptions): Promise<World> {
 }
 
 async function fill({ rig }: World, mail: Partial<RigMail> = {}): Promise<void> {
-  for (let i = 0; i < MAILS; i += 1) await rig.store({ ...mail, to: [`${i}@x.example`] });
+  await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ ...mail, to: [`${i}@x.example`] })));
   rig.delivery.nudge();
 }
 

@@ -1,11 +1,11 @@
-/** Five hundred messages, a receiver that fails three times out of ten, five kills; the long form is webhooks-under-fire.slow.test.ts. */
+/** Two hundred messages, a receiver that fails three times out of ten, one kill; the long form is webhooks-under-fire.slow.test.ts. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { webhookTrial } from './webhook-trial.ts';
 
-test('five kills: every event arrives, none is invented', { timeout: 170_000 }, async (t) => {
-  const report = await webhookTrial({ messages: 500, kills: 5 });
+test('a kill: every event arrives, none is invented', { timeout: 170_000 }, async (t) => {
+  const report = await webhookTrial({ messages: 200, kills: 1 });
   t.diagnostic(JSON.stringify(report));
-  assert.ok(report.events >= 1_000);
-  assert.ok(report.failed >= 100, 'the receiver failed');
+  assert.ok(report.events >= 400);
+  assert.ok(report.failed >= 40, 'the receiver failed');
 });

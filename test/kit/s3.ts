@@ -40,22 +40,25 @@ const external = process.env.TEST_S3_URL;
 /** False when a store can be had, else the reason for `{ skip }`; throws in CI. */
 export const noS3: string | false = external ? false : missing(...SWIFT_PROGRAMS);
 
-/** What TEST_S3_URL names, or a Swift with an empty bucket, whose listings have `pageSize` keys a page. */
-export async function startS3(options: { pageSize?: number } = {}): Promise<S3Peer> {
-  return external ? peerOf(undefined) : startLocalS3(options);
+/** What TEST_S3_URL names, or a Swift with an empty bucket. */
+export async function startS3(): Promise<S3Peer> {
+  return external ? peerOf(undefined) : startLocalS3();
 }
 
 /** False when startLocalS3() works here, else the reason for `{ skip }`; throws in CI. */
 export const noLocalS3: string | false = external === undefined ? noS3 : missing(...SWIFT_PROGRAMS);
 
 /** A Swift whatever TEST_S3_URL says: for tests that come between the service and its store. */
-export async function startLocalS3(options: { pageSize?: number } = {}): Promise<S3Peer> {
-  return peerOf(await startSwift(options));
+export async function startLocalS3(): Promise<S3Peer> {
+  return peerOf(await startSwift());
 }
+
+/** Of each peer its own, since files may share a store. */
+const newBucket = (): string => `postrider-${randomText(8).toLowerCase()}`;
 
 async function peerOf(swift: Swift | undefined): Promise<S3Peer> {
   const base: S3Location = swift
-    ? { endpoint: swift.endpoint, region: 'us-east-1', bucket: 'postrider', prefix: 'mail', style: 'path' }
+    ? { endpoint: swift.endpoint, region: 'us-east-1', bucket: newBucket(), prefix: 'mail', style: 'path' }
     : parseS3Url(external!);
   const location = { ...base, prefix: [base.prefix, `test-${randomText(10)}`].filter(Boolean).join('/') };
   const credentials: S3Credentials = swift ?? credentialsFromEnvironment();

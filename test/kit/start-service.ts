@@ -65,7 +65,10 @@ export interface Service {
   readonly api: Api;
   readonly sandboxApi: Api;
   readonly anonymous: Api;
-  /** Runs a command of the command line on the same data directory; its `--json` output parsed. */
+  /**
+   * Runs a command of the command line on the same data directory, in the process of the test, which spares the start of another;
+   * its `--json` output parsed.
+   */
   cli(...args: string[]): Promise<JsonObject>;
   /** Sends a signal and waits for the end of the process. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
@@ -194,9 +197,19 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return log;
     },
     cli: async (...args) => {
-      const done = await runCommand([...args, '--json'], { dataDir, ...(options.env ? { env: options.env } : {}) });
-      if (done.code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${done.code}: ${done.stderr}`);
-      return JSON.parse(done.stdout) as JsonObject;
+      // Loaded where it is used; most tests do without.
+      const { runCommandLine } = await import('../../src/cli/command-line.ts');
+      let [out, err] = ['', ''];
+      const code = await runCommandLine([...args, '--json'], environment(dataDir, options.env), {
+        out: (text) => {
+          out += text;
+        },
+        err: (text) => {
+          err += text;
+        },
+      });
+      if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${err}`);
+      return JSON.parse(out) as JsonObject;
     },
     kill,
     exited: () => ended,

@@ -35,6 +35,8 @@ export const SWIFT_PROGRAMS = [
 export const STORAGE_DOMAIN = 'swift.test';
 
 const BACKENDS = ['account', 'container', 'object'] as const;
+/** Keys of a page of a listing: so few that tests see several. */
+const PAGE_SIZE = 100;
 const START_TIMEOUT_MS = 60_000;
 
 /** Builds the three rings in one process (Debian's Python has Swift's modules); swift-ring-builder would take nine. */
@@ -66,7 +68,7 @@ fallocate_reserve = 0
 `;
 }
 
-function proxyConfig(folder: string, options: { port: number; secret: string; pageSize: number }): string {
+function proxyConfig(folder: string, options: { port: number; secret: string }): string {
   return `${defaults(folder, options.port)}
 [pipeline:main]
 pipeline = catch_errors gatekeeper cache listing_formats s3api tempauth slo proxy-server
@@ -80,7 +82,7 @@ user_postrider_test = ${options.secret} .admin
 use = egg:swift#s3api
 location = us-east-1
 storage_domain = ${STORAGE_DOMAIN}
-max_bucket_listing = ${options.pageSize}
+max_bucket_listing = ${PAGE_SIZE}
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = 127.0.0.1:1
@@ -104,8 +106,13 @@ pipeline = ${name}-server
 use = egg:swift#${name}
 `;
 
-/** Starts one; listings have `pageSize` keys a page. Throws with what the servers said when it does not come up. */
-export async function startSwift({ pageSize = 1000 }: { pageSize?: number } = {}): Promise<Swift> {
+/** The variable by which a run hands its Swift to the files, as JSON. */
+export const RUN_SWIFT = 'TEST_SWIFT_RUN';
+
+/** The Swift of the run, or one of its own. Throws with what the servers said when it does not come up. */
+export async function startSwift(): Promise<Swift> {
+  const given = process.env[RUN_SWIFT];
+  if (given) return { ...(JSON.parse(given) as Swift), log: () => '', close: async () => undefined };
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-swift-'));
   const at = (name: string): string => path.join(folder, name);
   const children: ChildProcess[] = [];
@@ -126,7 +133,7 @@ export async function startSwift({ pageSize = 1000 }: { pageSize?: number } = {}
       '[swift-hash]\nswift_hash_path_prefix = postrider\nswift_hash_path_suffix = test\n[storage-policy:0]\nname = one\ndefault = yes\n',
     );
     const secret = 'only-for-tests';
-    writeFileSync(at('proxy-server.conf'), proxyConfig(folder, { port: proxyPort, secret, pageSize }));
+    writeFileSync(at('proxy-server.conf'), proxyConfig(folder, { port: proxyPort, secret }));
     for (const [index, name] of BACKENDS.entries()) {
       writeFileSync(at(`${name}-server.conf`), serverConfig(folder, name, backendPorts[index]!));
     }

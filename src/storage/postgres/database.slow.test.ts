@@ -6,9 +6,11 @@ import pg from 'pg';
 import { runningMs } from '../../../test/kit/running-time.ts';
 import { countOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
 import { tempDatabase } from '../../../test/kit/temp-database.ts';
-import { postgresServer, serverIsOurs } from '../../../test/kit/temp-postgres.ts';
+import { ownPostgresServer, postgresServer, serverIsOurs } from '../../../test/kit/temp-postgres.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { Unavailable } from '../../base/failure.ts';
+
+ownPostgresServer();
 
 test('a row that somebody else holds is waited for some seconds, then the operation is refused', async (t) => {
   const { database, url, close } = await tempDatabase('postgres');

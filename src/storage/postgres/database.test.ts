@@ -6,7 +6,7 @@ import { commitCut } from '../../../test/kit/commit-cut.ts';
 import { runningMs } from '../../../test/kit/running-time.ts';
 import { countOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
 import { tempDatabase } from '../../../test/kit/temp-database.ts';
-import { serverIsOurs, tempPostgres } from '../../../test/kit/temp-postgres.ts';
+import { ownPostgresServer, serverIsOurs, tempPostgres } from '../../../test/kit/temp-postgres.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import { type Log, silentLog } from '../../base/log.ts';
@@ -18,6 +18,8 @@ import { openPostgresDatabase } from './database.ts';
 import { classifyCommitError } from './errors.ts';
 import { migratePostgres, pendingPostgres } from './migrate.ts';
 import { parsePostgresUrl } from './url.ts';
+
+ownPostgresServer();
 
 function write<A, R>(run: (tx: Transaction, args: A) => Promise<R> | R): Operation<A, R> {
   return { name: 'test.once', mode: 'write', run: eachCall(run) };

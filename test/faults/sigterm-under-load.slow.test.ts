@@ -1,0 +1,5 @@
+/** Three planned stops under load (stop-trial.ts). */
+import { test } from 'node:test';
+import { stopTrial } from './stop-trial.ts';
+
+test('three planned stops under load cost nothing', { timeout: 170_000 }, (t) => stopTrial(t, { stops: 3 }));
