@@ -8,8 +8,8 @@ import { deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { JUMP_MS, watchJumps } from '../base/clock-jump.ts';
 import type { Log } from '../base/log.ts';
-import { clampDueOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
+import { clampDueOperation } from './clock-store.ts';
 
 /** After the eighth attempt the step no longer grows. */
 const STEPS = 8;

@@ -10,10 +10,11 @@
  * - Rows set aside are called back when their lane has drained below half; newcomers have the last quarter of the window
  *   for themselves.
  */
+
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { claimOperation, DELIVERY_WORK, type DeliveryJob } from '../messages/messages.ts';
+import { DELIVERY_WORK, type DeliveryJob } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import {
   DEAD_LETTER_AFTER_CRASHES,
@@ -24,6 +25,7 @@ import {
   putBackOperation,
   resumeOperation,
 } from '../work/work.ts';
+import { claimOperation } from './claim.ts';
 import type { Settler } from './settler.ts';
 import type { Held, Window, WindowLimits } from './window.ts';
 

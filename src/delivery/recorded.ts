@@ -1,7 +1,8 @@
 /** What happens once results are recorded, live or in the sandbox: they are counted, and each has one line in the log. */
+
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import type { Settlement } from '../messages/messages.ts';
+import type { Settlement } from './settle.ts';
 
 export type ResultMetrics = Pick<
   Metrics,

@@ -3,25 +3,19 @@
  * this outcome; what was delivered may bounce late or be complained about. What the states of a message do not allow is a
  * CONFLICT and changes nothing.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import {
-  type DeliveryJob,
-  type MessageStatus,
-  playLateOperation,
-  type Settlement,
-  SIMULATED_SUPPRESSED,
-  settleOperation,
-  type TakenOne,
-  takeSandboxMessageOperation,
-} from '../messages/messages.ts';
+import { type DeliveryJob, type MessageStatus, SIMULATED_SUPPRESSED } from '../messages/messages.ts';
 import type { SandboxPlay } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { judge } from './outcome.ts';
+import { playLateOperation, type TakenOne, takeSandboxMessageOperation } from './sandbox-store.ts';
+import { type Settlement, settleOperation } from './settle.ts';
 import { failureDetail, suppressedSettlementOf } from './settlement.ts';
 import { COMPLAINT, HOST, playSandbox, replyOfPlay, SHOWN } from './to-sandbox.ts';
 

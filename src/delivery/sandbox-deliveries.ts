@@ -2,14 +2,16 @@
  * Runs the attempts of sandbox mail that come due while the account's clock is moved: each at its own time by that clock,
  * played and recorded as the worker does it.
  */
+
 import { deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { sandboxJobsOperation, settleOperation } from '../messages/messages.ts';
 import type { SandboxRunner } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { noteRecorded, type ResultMetrics } from './recorded.ts';
+import { sandboxJobsOperation } from './sandbox-store.ts';
+import { settleOperation } from './settle.ts';
 import { suppressedSettlementOf } from './settlement.ts';
 import { playSandbox } from './to-sandbox.ts';
 

@@ -9,18 +9,14 @@
  * While a destination is paused nothing of it is tried, whatever the schedule says; what is put off for it untried is
  * charged no attempt.
  */
+
 import { blockedDelayMs, deliveryDelayMs, jitter } from '../base/backoff.ts';
 import { iso } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import {
-  type AttemptRecord,
-  type DeliveryJob,
-  type SettledEvent,
-  type Settlement,
-  SUPPRESSED,
-} from '../messages/messages.ts';
+import { type DeliveryJob, SUPPRESSED } from '../messages/messages.ts';
 import { expired, type Outcome } from './outcome.ts';
+import type { AttemptRecord, SettledEvent, Settlement } from './settle.ts';
 
 /** How one attempt went, beside its outcome. */
 export interface AttemptFacts {

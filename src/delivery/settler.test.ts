@@ -1,12 +1,13 @@
 /** The settler while the storage refuses: what it keeps, and how soon it goes on. */
+
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
-import type { Settlement } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
+import type { Settlement } from './settle.ts';
 import { startSettler } from './settler.ts';
 
 const remover = { add: () => undefined };

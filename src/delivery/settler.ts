@@ -6,12 +6,13 @@
  * dead node; meanwhile the worker makes no new attempts. A final result whose lease was lost is remembered; should the
  * same work come back to this process under a new fence, the result is recorded then and nothing is sent a second time.
  */
+
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { type Settlement, type SettleResult, settleOperation } from '../messages/messages.ts';
 import type { BlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { putBackOperation } from '../work/work.ts';
+import { type Settlement, type SettleResult, settleOperation } from './settle.ts';
 
 const MAX_BATCH = 200;
 const FIRST_PAUSE_MS = 100;

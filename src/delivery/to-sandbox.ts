@@ -5,11 +5,13 @@
  *   bounced → Bounce     delayed → DeliveryDelay, at the next attempt Delivery     complained → Delivery, Complaint
  *   an SMTP reply → judged as a server's answer to RCPT, at every attempt the same
  */
+
 import { newId } from '../base/ids.ts';
 import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
-import type { DeliveryJob, Settlement } from '../messages/messages.ts';
+import type { DeliveryJob } from '../messages/messages.ts';
 import { type SandboxPlay, sandboxPlay } from '../sandbox/sandbox.ts';
 import { judge, replyText } from './outcome.ts';
+import type { Settlement } from './settle.ts';
 import { settlementOf } from './settlement.ts';
 
 export const HOST = 'mx.sandbox.invalid';

@@ -9,7 +9,7 @@ import { type EventRow, timeline } from '../events/events.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { clockOffsetOf } from '../work/work.ts';
-import { dropContent } from './delivery-store.ts';
+import { dropContents } from './content.ts';
 import {
   type EmailOptions,
   type MessageRow,
@@ -280,7 +280,7 @@ async function overtaken(tx: Transaction, key: MessageKey): Promise<Change<never
 
 async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string[]> {
   const email = await tx.get<{ retain: Retain }>('SELECT retain FROM email WHERE seq = ?', emailSeq);
-  return email?.retain === 'none' ? dropContent(tx, emailSeq) : [];
+  return email?.retain === 'none' ? [...(await dropContents(tx, [emailSeq])).values()].flat() : [];
 }
 
 /** Both times by the clock of the mode. */

@@ -1,13 +1,14 @@
 /** The list of messages: its filters, its pages, and searches that pass over much. */
+
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
+import { claimOperation } from '../delivery/claim.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { createSearches } from '../storage/searches.ts';
-import { claimOperation } from './messages.ts';
 import { messageRoutes } from './routes.ts';
 
 const clock = fakeClock(Date.now());

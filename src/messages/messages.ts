@@ -10,7 +10,7 @@ export {
   type MessageKey,
   type StoredMail,
 } from './api-store.ts';
-export { clampDueOperation } from './clock-store.ts';
+export { dropContents } from './content.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -19,15 +19,6 @@ export {
   type RetryOutcome,
   retryOperation,
 } from './control-store.ts';
-export {
-  type AttemptRecord,
-  type ClaimRequest,
-  claimOperation,
-  type SettledEvent,
-  type Settlement,
-  type SettleResult,
-  settleOperation,
-} from './delivery-store.ts';
 export {
   ContentFault,
   encodedFilesBytes,
@@ -66,13 +57,6 @@ export {
   removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';
-export {
-  type LateOutcome,
-  playLateOperation,
-  sandboxJobsOperation,
-  type TakenOne,
-  takeSandboxMessageOperation,
-} from './sandbox-store.ts';
-export { appendEngagement } from './state-machine.ts';
-export { EMAIL, type EmailRow, MESSAGE } from './tables.ts';
+export { appendEngagement, type Transition, transition, transitionMany } from './state-machine.ts';
+export { ATTEMPT, EMAIL, type EmailRow, MESSAGE } from './tables.ts';
 export { hasUnfinishedMessages } from './unfinished.ts';

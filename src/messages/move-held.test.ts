@@ -1,12 +1,14 @@
 /** A message that was parked behind a full lane and is moved: it waits for its new time, whenever there is room. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { claimOperation } from '../delivery/claim.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { putBackOperation, resumeOperation } from '../work/work.ts';
 import { moveMessageOperation } from './api-store.ts';
-import { claimOperation, DELIVERY_WORK } from './messages.ts';
+import { DELIVERY_WORK } from './messages.ts';
 
 const DAY = 86_400_000;
 

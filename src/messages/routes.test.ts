@@ -11,13 +11,15 @@ import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
+import { claimOperation } from '../delivery/claim.ts';
+import { settleOperation } from '../delivery/settle.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { createSearches } from '../storage/searches.ts';
 import { backlogOperation } from '../work/work.ts';
-import { claimOperation, DELIVERY_WORK, settleOperation } from './messages.ts';
+import { DELIVERY_WORK } from './messages.ts';
 import { messageRoutes } from './routes.ts';
 
 const clock = fakeClock(Date.now());

@@ -13,9 +13,9 @@
  * two.
  */
 import type { Mode } from '../base/mode.ts';
-import { appendEvents, type EventType } from '../events/events.ts';
+import { appendEvents, EVENT, type EventType, type NewEvent } from '../events/events.ts';
 import type { Transaction } from '../storage/operation.ts';
-import { bigintArray, textArray } from '../storage/postgres/arrays.ts';
+import { rowset, takeNumbers } from '../storage/rows.ts';
 import type { MessageStatus } from './message.ts';
 
 const FROM: Record<MessageStatus, readonly MessageStatus[]> = {
@@ -44,74 +44,62 @@ export interface Transition {
   attempts?: number;
   nextAttemptAtMs?: number | null;
   /** The event of this change; none for a repeated delay. */
-  event?: { id: string; type: EventType; detail: Record<string, unknown> };
+  event?: { id: string; type: EventType; detail: Record<string, unknown> } | null;
 }
 
 /** Applies the change and appends its event; false when the message is not in a state that allows it. */
 export async function transition(tx: Transaction, change: Transition): Promise<boolean> {
-  const allowed = FROM[change.to];
-  const row = await tx.get<{ updated_at: number }>(
-    `UPDATE message SET status = ?, updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END,
-       attempts = coalesce(?, attempts), next_attempt_at = ?, work_seq = CASE WHEN ? = 1 THEN NULL ELSE work_seq END
-     WHERE account_id = ? AND mode = ? AND id = ? AND status IN (${allowed.map((one) => `'${one}'`).join(', ')})
-     RETURNING updated_at`,
-    change.to,
-    change.atMs,
-    change.atMs,
-    change.attempts ?? null,
-    change.nextAttemptAtMs ?? null,
-    WAITING.includes(change.to) ? 0 : 1,
-    change.accountId,
-    change.mode,
-    change.messageId,
+  return (await transitionMany(tx, [change])).has(change.messageId);
+}
+
+/** For each state the states it is reached from, as pairs in SQL. */
+const ALLOWED = Object.entries(FROM)
+  .flatMap(([to, from]) => from.map((one) => `'${one}>${to}'`))
+  .join(', ');
+const WAITING_LIST = WAITING.map((one) => `'${one}'`).join(', ');
+
+/** The same for many messages, each once; answers the ids of those that were changed. */
+export async function transitionMany(tx: Transaction, changes: readonly Transition[]): Promise<ReadonlySet<string>> {
+  if (changes.length === 0) return new Set();
+  const made = rowset(
+    tx,
+    'made',
+    {
+      ...{ accountId: 'text', mode: 'text', id: 'text', status: 'text', at: 'int', attempts: 'int?' },
+      nextAttemptAt: 'int?',
+    },
+    changes.map((change) => ({
+      ...{ accountId: change.accountId, mode: change.mode, id: change.messageId, status: change.to, at: change.atMs },
+      ...{ attempts: change.attempts ?? null, nextAttemptAt: change.nextAttemptAtMs ?? null },
+    })),
   );
-  if (!row) return false;
-  if (change.event) {
-    const { accountId, mode, messageId } = change;
-    await appendEvents(tx, [{ ...change.event, accountId, mode, messageId, at: row.updated_at }]);
-  }
-  return true;
-}
-
-export interface ManyTransitions extends Pick<Transition, 'accountId' | 'mode' | 'messageId' | 'to' | 'atMs'> {
-  /** Number of attempts to record, or null to leave it. */
-  attempts: number | null;
-  nextAttemptAtMs: number | null;
-}
-
-/**
- * The same for many messages in one statement of PostgreSQL, without their events: answers at which time each was changed, by its
- * id. Messages that were in no state that allows it are missing.
- */
-export async function transitionMany(
-  tx: Transaction,
-  changes: readonly ManyTransitions[],
-): Promise<Map<string, number>> {
-  if (changes.length === 0) return new Map();
   // The lowest and the highest id say which partitions are concerned, and spare the others.
   const ids = changes.map((change) => change.messageId).sort();
-  const allowed = Object.entries(FROM).flatMap(([to, from]) => from.map((one) => `('${to}', '${one}')`));
-  const rows = await tx.all<{ id: string; updated_at: number }>(
-    `UPDATE message AS m SET status = new.status, updated_at = greatest(m.updated_at + 1, new.at),
-       attempts = coalesce(new.attempts, m.attempts), next_attempt_at = new.next_attempt_at,
-       work_seq = CASE WHEN new.status IN (${WAITING.map((one) => `'${one}'`).join(', ')}) THEN m.work_seq END
-     FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]),
-         CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS new (account_id, mode, id, status, at, attempts, next_attempt_at)
-     WHERE m.account_id = new.account_id AND m.mode = new.mode AND m.id = new.id
-       AND (new.status, m.status) IN (${allowed.join(', ')})
-       AND m.id >= ? AND m.id <= ?
-     RETURNING m.id, m.updated_at`,
-    textArray(changes.map((change) => change.accountId)),
-    textArray(changes.map((change) => change.mode)),
-    textArray(changes.map((change) => change.messageId)),
-    textArray(changes.map((change) => change.to)),
-    bigintArray(changes.map((change) => change.atMs)),
-    bigintArray(changes.map((change) => change.attempts)),
-    bigintArray(changes.map((change) => change.nextAttemptAtMs)),
-    ids[0]!,
-    ids.at(-1)!,
+  const events = changes.filter((change) => change.event);
+  const [rows, [seqs]] = await Promise.all([
+    tx.all<{ id: string; updated_at: number }>(
+      `UPDATE message SET status = made.status,
+         updated_at = CASE WHEN message.updated_at >= made.at THEN message.updated_at + 1 ELSE made.at END,
+         attempts = coalesce(made.attempts, message.attempts), next_attempt_at = made.next_attempt_at,
+         work_seq = CASE WHEN made.status IN (${WAITING_LIST}) THEN message.work_seq END
+       FROM ${made.sql}
+       WHERE message.account_id = made.account_id AND message.mode = made.mode AND message.id = made.id
+         AND (message.status || '>' || made.status) IN (${ALLOWED}) AND message.id >= ? AND message.id <= ?
+       RETURNING message.id, message.updated_at`,
+      ...[...made.params, ids[0]!, ids.at(-1)!],
+    ),
+    takeNumbers(tx, [EVENT, events.length]),
+  ]);
+  const changedAtMs = new Map(rows.map((row) => [row.id, row.updated_at]));
+  await appendEvents(
+    tx,
+    events.flatMap(({ accountId, mode, messageId, event }): NewEvent[] => {
+      const at = changedAtMs.get(messageId);
+      return event && at !== undefined ? [{ ...event, accountId, mode, messageId, at }] : [];
+    }),
+    seqs,
   );
-  return new Map(rows.map((row) => [row.id, row.updated_at]));
+  return new Set(changedAtMs.keys());
 }
 
 /** What a recipient did with a message, which changes no state. */

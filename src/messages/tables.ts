@@ -43,3 +43,12 @@ export const MESSAGE = table('message', {
   createdAt: 'int',
   updatedAt: 'int',
 });
+
+/** One try to deliver a message. */
+export const ATTEMPT = table('attempt', {
+  accountId: 'text',
+  messageId: 'text',
+  number: 'int',
+  at: 'int',
+  record: 'text',
+});

@@ -3,9 +3,10 @@
  * in the storage threads alike. Stores reach no package, since each thread would pay for it.
  */
 import '../work/store.ts';
-import '../messages/delivery-store.ts';
-import '../messages/clock-store.ts';
-import '../messages/sandbox-store.ts';
+import '../delivery/claim.ts';
+import '../delivery/settle.ts';
+import '../delivery/clock-store.ts';
+import '../delivery/sandbox-store.ts';
 import '../messages/retention-store.ts';
 import '../messages/partition-store.ts';
 import '../storage/postgres/event-order-store.ts';

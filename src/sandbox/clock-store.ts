@@ -99,8 +99,8 @@ export const takeDueOperation = operation(
     );
     const taken: TakenRow[] = [];
     for (const row of chosen) {
-      const fence = await take(tx, row, step);
-      if (fence !== undefined) taken.push({ ...row, fence });
+      const work = await take(tx, row, step);
+      if (work) taken.push({ ...row, fence: work.fence });
     }
     return taken;
   },

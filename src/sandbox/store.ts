@@ -4,8 +4,8 @@
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import { addressSpellings } from '../mail/address.ts';
-import { operation, type SqlValue } from '../storage/operation.ts';
-import { table } from '../storage/rows.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { rowset, table } from '../storage/rows.ts';
 
 const INBOX_MESSAGES = 1_000;
 export const INBOX_MS = 7 * 86_400_000;
@@ -19,6 +19,20 @@ export const SANDBOX_ITEM = table('sandbox_item', {
   outcome: 'text?',
   createdAt: 'int',
 });
+
+/** What the inbox shows from now on of messages. */
+export async function recordOutcomes(
+  tx: Transaction,
+  outcomes: readonly { accountId: string; messageId: string; outcome: string }[],
+): Promise<void> {
+  if (outcomes.length === 0) return;
+  const made = rowset(tx, 'made', { accountId: 'text', messageId: 'text', outcome: 'text' }, outcomes);
+  await tx.run(
+    `UPDATE sandbox_item SET outcome = made.outcome FROM ${made.sql}
+     WHERE sandbox_item.account_id = made.account_id AND sandbox_item.message_id = made.message_id`,
+    ...made.params,
+  );
+}
 
 export interface InboxRow {
   message_id: string;

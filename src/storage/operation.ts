@@ -49,6 +49,21 @@ export function shared(tx: Transaction): string {
   return tx.dialect === 'postgres' ? 'FOR SHARE' : '';
 }
 
+/** To end a SELECT of rows that others may be taking at this moment: takes those that are left. */
+export function skipLocked(tx: Transaction): string {
+  return tx.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : '';
+}
+
+/**
+ * The present time, in Unix ms, within a statement: a server judges by its own clock, whatever the nodes believe; `nowMs` is that of
+ * the only process of the embedded database.
+ */
+export function presentTime(tx: Transaction, nowMs: number): Fragment {
+  return tx.dialect === 'postgres'
+    ? { sql: '(SELECT now_ms())', params: [] }
+    : { sql: 'CAST(? AS BIGINT)', params: [nowMs] };
+}
+
 /** The time of the server; undefined for the embedded database. */
 export async function serverTime(tx: Transaction): Promise<number | undefined> {
   if (tx.dialect === 'sqlite') return undefined;

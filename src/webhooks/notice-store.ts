@@ -52,7 +52,7 @@ export const claimNoticesOperation = operation(
         work.subject,
       );
       if (!row || work.crashes >= queue.DEAD_LETTER_AFTER_CRASHES) {
-        await queue.finish(tx, work);
+        await queue.finish(tx, [work]);
         continue;
       }
       const { seq, fence, account_id: accountId, mode, subject: webhookId } = work;
@@ -75,6 +75,10 @@ export const claimNoticesOperation = operation(
 export const settleNoticeOperation = operation(
   'webhooks.settleNotice',
   'write',
-  (tx, { lease, againAtMs }: { lease: queue.Lease; againAtMs: number | null }) =>
-    againAtMs === null ? queue.finish(tx, lease) : queue.reschedule(tx, lease, againAtMs),
+  async (tx, { lease, againAtMs }: { lease: queue.Lease; againAtMs: number | null }): Promise<boolean> => {
+    const kept = await (againAtMs === null
+      ? queue.finish(tx, [lease])
+      : queue.reschedule(tx, [{ ...lease, dueMs: againAtMs, tried: true }]));
+    return kept.size === 1;
+  },
 );

@@ -6,6 +6,7 @@
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../events/events.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { keepStandings } from './standing.ts';
@@ -93,7 +94,7 @@ async function batchOf(
   for (const row of rows) {
     const event = events.get(row.ref);
     const target = targets.get(row.subject);
-    const job = jobOf(row, clockOffsets.get(row.account_id));
+    const job = jobOf(row, clockOffsets.get(row.seq));
     if (event && target?.enabled) jobs.push(job);
     else await endUntried(tx, { job, event, known: target !== undefined, nowMs });
   }
@@ -107,14 +108,16 @@ export const sandboxBatchOperation = operation(
   (tx, { works, nowMs }: { works: queue.Work[]; nowMs: number }) => batchOf(tx, works, nowMs),
 );
 
-/** Clocks of the accounts whose sandbox is among the rows. */
-async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<string, number>> {
-  const clockOffsets = new Map<string, number>();
-  for (const { mode, account_id: accountId } of rows) {
-    if (mode === 'sandbox' && !clockOffsets.has(accountId))
-      clockOffsets.set(accountId, await queue.clockOffsetOf(tx, { accountId, mode }));
-  }
-  return clockOffsets;
+/** What the clocks of the rows are ahead of the real time, by the rows' numbers. */
+async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<number, number>> {
+  const ofSandbox = rows.filter((row) => row.mode === 'sandbox');
+  if (ofSandbox.length === 0) return new Map();
+  const asked = rowset(tx, 'w', { seq: 'int', account_id: 'text', mode: 'text' }, ofSandbox);
+  const found = await tx.all<{ seq: number; offset: number }>(
+    `SELECT w.seq, ${queue.clockOffsetSql('w')} AS "offset" FROM ${asked.sql}`,
+    ...asked.params,
+  );
+  return new Map(found.map((row) => [row.seq, row.offset]));
 }
 
 function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
@@ -128,47 +131,42 @@ function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
     mode: row.mode,
     webhookId: row.subject,
     eventSeq: row.ref,
-    clockOffsetMs: row.mode === 'sandbox' ? clockOffsetMs : 0,
+    clockOffsetMs,
   };
-}
-
-/** Parameters of one list query: few different statement texts, so that each stays prepared. */
-const LIST_SIZES = [1, 8, 64, 256];
-
-async function readList<T>(tx: Transaction, sql: (marks: string) => string, keys: (string | number)[]): Promise<T[]> {
-  const found: T[] = [];
-  for (let at = 0; at < keys.length; ) {
-    const size = LIST_SIZES.find((one) => one >= keys.length - at) ?? 256;
-    const part = keys.slice(at, at + size);
-    const padding = new Array<null>(size - part.length).fill(null);
-    found.push(...(await tx.all<T>(sql(`?${', ?'.repeat(size - 1)}`), ...part, ...padding)));
-    at += size;
-  }
-  return found;
 }
 
 type StoredTarget = EndpointTarget & { enabled: number };
 
 async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, StoredTarget>> {
-  const rows = await readList<StoredTarget>(
+  const asked = rowset(
     tx,
-    (marks) => `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (${marks})`,
-    ids,
+    'asked',
+    { id: 'text' },
+    ids.map((id) => ({ id })),
+  );
+  const rows = await tx.all<StoredTarget>(
+    `SELECT ${TARGET}, enabled FROM webhook WHERE id IN (SELECT asked.id FROM ${asked.sql})`,
+    ...asked.params,
   );
   return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** Events as they are sent, by their numbers. */
 export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<Map<number, EventText>> {
-  const rows = await readList<EventRow>(
+  const asked = rowset(
     tx,
-    (marks) =>
-      `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject, e.tags,
-         e.metadata
-       FROM event v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
-         JOIN email e ON e.seq = m.email_seq
-       WHERE v.seq IN (${marks})`,
-    seqs,
+    'asked',
+    { seq: 'int' },
+    seqs.map((seq) => ({ seq })),
+  );
+  const rows = await tx.all<EventRow>(
+    `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject, e.tags,
+       e.metadata
+     FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
+       JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+       JOIN email e ON e.seq = m.email_seq
+     ORDER BY v.seq`,
+    ...asked.params,
   );
   return new Map(
     rows.map(({ seq, id, type, at, ...rest }) => [
@@ -190,7 +188,7 @@ interface Untried {
 /** Ends work that nobody waits for any more; a disabled endpoint keeps the record, to be retried or replayed by hand. */
 async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   const { job, event, nowMs } = untried;
-  await queue.finish(tx, job);
+  await queue.finish(tx, [job]);
   if (!event || !untried.known) return;
   const record: Settled = {
     ...job,
@@ -285,8 +283,10 @@ export const settleOperation = operation(
   'webhooks.settle',
   'write',
   async (tx, request: SettleRequest): Promise<SettleAnswer> => {
-    const held =
-      tx.dialect === 'postgres' ? await endTogether(tx, request.settled) : await endEach(tx, request.settled);
+    const held = await queue.settleLeases(tx, request.settled, ({ seq, fence, accountId, mode, ...one }) => ({
+      ...{ seq, fence, accountId, mode, tried: true },
+      againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
+    }));
     // A server takes these one behind the other, without waiting for our next word.
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
@@ -295,43 +295,3 @@ export const settleOperation = operation(
     return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
   },
 );
-
-/** Ends or moves the work of each; answers those whose lease was still held. */
-async function endEach(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
-  const held: Settled[] = [];
-  for (const settled of given) {
-    const lease = { seq: settled.seq, fence: settled.fence };
-    const isHeld =
-      settled.result === 'retry'
-        ? await queue.reschedule(tx, lease, await dueMsOf(tx, settled))
-        : await queue.finish(tx, lease);
-    if (isHeld) held.push(settled);
-  }
-  return held;
-}
-
-/** The same for all in a few statements of PostgreSQL. */
-async function endTogether(tx: Transaction, given: readonly Settled[]): Promise<Settled[]> {
-  const retries = given.filter((one) => one.result === 'retry');
-  const clockOffsetOf = await queue.clockOffsets(tx, retries);
-  const [ended, moved] = await Promise.all([
-    queue.finishMany(
-      tx,
-      given.filter((one) => one.result !== 'retry'),
-    ),
-    queue.rescheduleMany(
-      tx,
-      retries.map((one) => ({
-        seq: one.seq,
-        fence: one.fence,
-        dueMs: (one.nextAttemptMs ?? one.atMs) - clockOffsetOf(one),
-      })),
-    ),
-  ]);
-  return given.filter((one) => ended.has(one.seq) || moved.has(one.seq));
-}
-
-/** When the next attempt is due, in real time. */
-async function dueMsOf(tx: Transaction, settled: Settled): Promise<number> {
-  return (settled.nextAttemptMs ?? settled.atMs) - (await queue.clockOffsetOf(tx, settled));
-}

@@ -21,9 +21,9 @@
  * - A row that is settled starts again at none.
  */
 import type { Mode } from '../base/mode.ts';
-import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
-import { bigintArray } from '../storage/postgres/arrays.ts';
-import { freeClocks } from './clock-offset.ts';
+import { operation, presentTime, type SqlValue, skipLocked, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { clockOffsets, freeClocks, type Owner } from './clock-offset.ts';
 import { FREE, HELD, RUNNING } from './lease-states.ts';
 
 export const DEAD_LETTER_AFTER_CRASHES = 3;
@@ -67,53 +67,26 @@ export interface Claim extends ClaimLimits {
   kind: string;
 }
 
-const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
+/** The columns of Work. */
+export const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
 
-/** A statement that takes due rows and answers them with the columns of Work. */
-export interface ClaimStatement {
-  sql: string;
-  params: SqlValue[];
-}
-
-/**
- * Condition on `seq`. On a shared database the rows are locked, those that others have locked are passed over, and the
- * choice is made exactly once (as a list, not as a join that could be scanned again and lock more).
- */
-function oneOf(dialect: Transaction['dialect'], select: string): string {
-  return dialect === 'postgres' ? `seq = ANY (ARRAY(${select} FOR UPDATE SKIP LOCKED))` : `seq IN (${select})`;
-}
-
-/**
- * What to run for a claim, in order. A shared database judges by its own clock, whatever the nodes believe, and passes
- * over rows that another node is taking at this moment.
- */
-export function claimStatements(dialect: Transaction['dialect'], options: Claim): ClaimStatement[] {
-  const shared = dialect === 'postgres';
-  const take = (condition: string, limit: number): ClaimStatement => ({
-    sql: `UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
-         due = ${shared ? 'now_ms() + CAST(? AS BIGINT)' : '?'}
-       WHERE ${oneOf(
-         dialect,
-         `SELECT seq FROM work WHERE kind = ? AND held = 0
-         AND due <= ${shared ? '(SELECT now_ms())' : '?'} AND ${condition}
-         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?`,
-       )}
-       RETURNING ${CLAIMED}`,
-    params: shared
-      ? [options.leaseMs, options.kind, limit]
-      : [options.nowMs + options.leaseMs, options.kind, options.nowMs, limit],
-  });
-  const statements = [take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit)];
-  if (options.quarantined) statements.push(take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1));
-  return statements;
-}
-
-/** Takes up to `limit` due rows, oldest first. */
+/** Takes up to `limit` due rows, oldest first; those that another node is taking at this moment are passed over. */
 export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
-  const rows: Work[] = [];
-  for (const { sql, params } of claimStatements(tx.dialect, options))
-    rows.push(...(await tx.all<Work>(sql, ...params)));
-  return rows.sort((a, b) => a.seq - b.seq);
+  const now = presentTime(tx, options.nowMs);
+  const take = (condition: string, limit: number) =>
+    tx.all<Work>(
+      `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
+         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)})
+       UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
+         due = ${now.sql} + CAST(? AS BIGINT)
+       WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED}`,
+      ...[options.kind, ...now.params, limit, ...now.params, options.leaseMs],
+    );
+  const rows = await Promise.all([
+    take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
+    options.quarantined ? take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
+  ]);
+  return rows.flat().sort((a, b) => a.seq - b.seq);
 }
 
 export function isQuarantined(work: { crashes: number }): boolean {
@@ -125,36 +98,28 @@ export function wasInCrash(work: { crashes: number }): boolean {
   return work.crashes > 0;
 }
 
-interface LeaseUpdate {
-  set: string;
-  params: SqlValue[];
-  /** A further condition, beginning with AND. */
-  only?: string;
+/** In the order of their numbers, so that two who change the same rows do not wait for each other in a ring. */
+function inOrder<T extends Lease>(leases: readonly T[]): T[] {
+  return leases.toSorted((a, b) => a.seq - b.seq);
 }
 
+const LEASE = { seq: 'int', fence: 'int' } as const;
+
 /** Changes rows that are still held under these fences; answers the numbers of those that were. */
-async function update(tx: Transaction, leases: readonly Lease[], change: LeaseUpdate): Promise<Set<number>> {
-  const { set, params, only = '' } = change;
-  const changed = new Set<number>();
-  if (tx.dialect === 'postgres') {
-    if (leases.length === 0) return changed;
-    // In the order of their numbers, so that two who change the same rows do not wait for each other in a ring.
-    const sorted = leases.toSorted((a, b) => a.seq - b.seq);
-    const rows = await tx.all<{ seq: number }>(
-      `UPDATE work SET ${set} FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version)
-       WHERE work.seq = lease.number AND work.fence = lease.version ${only} RETURNING work.seq`,
-      ...params,
-      bigintArray(sorted.map((one) => one.seq)),
-      bigintArray(sorted.map((one) => one.fence)),
-    );
-    for (const { seq } of rows) changed.add(seq);
-    return changed;
-  }
-  for (const { seq, fence } of leases) {
-    const count = await tx.run(`UPDATE work SET ${set} WHERE seq = ? AND fence = ? ${only}`, ...params, seq, fence);
-    if (count === 1) changed.add(seq);
-  }
-  return changed;
+async function update(
+  tx: Transaction,
+  leases: readonly Lease[],
+  set: string,
+  ...params: SqlValue[]
+): Promise<Set<number>> {
+  if (leases.length === 0) return new Set();
+  const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
+  const rows = await tx.all<{ seq: number }>(
+    `UPDATE work SET ${set} FROM ${lease.sql}
+     WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
+    ...[...params, ...lease.params],
+  );
+  return new Set(rows.map((row) => row.seq));
 }
 
 /** Marks rows as running, or as merely leased again. Leases that were lost are passed over. */
@@ -162,76 +127,102 @@ export async function markRunning(
   tx: Transaction,
   { leases, running }: { leases: Lease[]; running: boolean },
 ): Promise<void> {
-  await update(tx, leases, { set: 'leased = ?', params: [running ? RUNNING : HELD], only: 'AND leased > 0' });
+  await update(tx, leases, 'leased = ?', running ? RUNNING : HELD);
 }
 
-/** Ends the work; false when the lease was lost to somebody else, and then nothing has changed. */
-export async function finish(tx: Transaction, lease: Lease): Promise<boolean> {
-  return (await tx.run('DELETE FROM work WHERE seq = ? AND fence = ?', lease.seq, lease.fence)) === 1;
-}
-
-/**
- * Gives the row back until `dueMs` with the attempt counted, or untried with `tried: false`; false when the lease was lost, or
- * the row given back before: whoever does not know whether his transaction was committed may run it again.
- */
-export async function reschedule(
-  tx: Transaction,
-  lease: Lease,
-  dueMs: number,
-  { tried } = { tried: true },
-): Promise<boolean> {
-  const changed = await tx.run(
-    `UPDATE work SET leased = 0, due = ? ${tried ? ', attempts = attempts + 1, crashes = 0' : ''}
-     WHERE seq = ? AND fence = ? AND leased > 0`,
-    dueMs,
-    lease.seq,
-    lease.fence,
-  );
-  return changed === 1;
-}
-
-/** Ends many on a shared database; answers the numbers of those that were still held. */
-export async function finishMany(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
+/** Ends work; answers the numbers of the rows that were still held, the others are not changed. */
+export async function finish(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
   if (leases.length === 0) return new Set();
+  const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
   const rows = await tx.all<{ seq: number }>(
-    `DELETE FROM work USING unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) AS lease (number, version)
-     WHERE work.seq = lease.number AND work.fence = lease.version RETURNING work.seq`,
-    bigintArray(leases.map((one) => one.seq)),
-    bigintArray(leases.map((one) => one.fence)),
+    `DELETE FROM work WHERE (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING work.seq`,
+    ...lease.params,
   );
   return new Set(rows.map((row) => row.seq));
 }
 
-/** Gives many back on a shared database, each until its time, tried or not; answers the numbers of those that were still held. */
-export async function rescheduleMany(
-  tx: Transaction,
-  rows: readonly (Lease & { dueMs: number; tried?: boolean })[],
-): Promise<ReadonlySet<number>> {
+/** A row that is due again, in real time. */
+export interface Rescheduled extends Lease {
+  dueMs: number;
+  /** The attempt counts; a row that was put off untried stays as it was. */
+  tried: boolean;
+}
+
+/**
+ * Gives rows back until their times; answers the numbers of those that were still held, and not given back before: whoever
+ * does not know whether his transaction was committed may run it again.
+ */
+export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {
   if (rows.length === 0) return new Set();
+  const lease = rowset(
+    tx,
+    'lease',
+    { ...LEASE, due: 'int', tried: 'int' },
+    inOrder(rows).map(({ seq, fence, dueMs, tried }) => ({ seq, fence, due: dueMs, tried: tried ? 1 : 0 })),
+  );
   const changed = await tx.all<{ seq: number }>(
-    `UPDATE work SET leased = ${FREE}, due = lease.until, attempts = attempts + lease.tried,
+    `UPDATE work SET leased = ${FREE}, due = lease.due, attempts = attempts + lease.tried,
        crashes = CASE WHEN lease.tried = 1 THEN 0 ELSE crashes END
-     FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
-       AS lease (number, version, until, tried)
-     WHERE work.seq = lease.number AND work.fence = lease.version AND work.leased > 0 RETURNING work.seq`,
-    bigintArray(rows.map((one) => one.seq)),
-    bigintArray(rows.map((one) => one.fence)),
-    bigintArray(rows.map((one) => one.dueMs)),
-    bigintArray(rows.map((one) => (one.tried === false ? 0 : 1))),
+     FROM ${lease.sql} WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
+    ...lease.params,
   );
   return new Set(changed.map((row) => row.seq));
 }
 
-/** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
-export async function release(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, { set: 'leased = 0, due = ?', params: [dueMs], only: 'AND leased > 0' });
+/** What came of a row of work. */
+export interface WorkResult extends Lease, Owner {
+  /** When it is tried again, by the clock of its mode; null ends it. */
+  againAtMs: number | null;
+  tried: boolean;
 }
 
-/** Records that handling this row failed in our own code; it is due again at `dueMs` with one more crash. */
-export async function recordCrash(tx: Transaction, lease: Lease, dueMs: number): Promise<boolean> {
-  const set = 'leased = 0, due = ?, crashes = crashes + 1';
-  const changed = await update(tx, [lease], { set, params: [dueMs], only: 'AND leased > 0' });
-  return changed.size === 1;
+/** Ends rows or gives them back; answers those of `given` whose lease was still held, in their order. */
+export async function settleLeases<T>(
+  tx: Transaction,
+  given: readonly T[],
+  resultOf: (one: T) => WorkResult,
+): Promise<T[]> {
+  const bySeq = new Map<number, { one: T; result: WorkResult }>();
+  for (const one of given) {
+    const result = resultOf(one);
+    const other = bySeq.get(result.seq)?.result;
+    if (!other || other.fence < result.fence) bySeq.set(result.seq, { one, result });
+  }
+  const results = [...bySeq.values()].map(({ result }) => result);
+  const again = results.filter((result) => result.againAtMs !== null);
+  const clockOffsetOf = await clockOffsets(tx, again);
+  const [ended, moved] = await Promise.all([
+    finish(
+      tx,
+      results.filter((result) => result.againAtMs === null),
+    ),
+    reschedule(
+      tx,
+      again.map((result) => ({ ...result, dueMs: result.againAtMs! - clockOffsetOf(result) })),
+    ),
+  ]);
+  return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));
+}
+
+/** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
+export async function release(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
+  await update(tx, leases, `leased = ${FREE}, due = ?`, dueMs);
+}
+
+/** A row over which our own code failed. */
+export interface Crashed extends Lease {
+  /** When it is due again, with one more crash. */
+  dueMs: number;
+}
+
+/** Answers the numbers of the rows that were still held. */
+export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): Promise<ReadonlySet<number>> {
+  const changed = new Set<number>();
+  for (const row of rows) {
+    for (const seq of await update(tx, [row], `leased = ${FREE}, due = ?, crashes = crashes + 1`, row.dueMs))
+      changed.add(seq);
+  }
+  return changed;
 }
 
 export interface Extension {
@@ -242,17 +233,14 @@ export interface Extension {
 
 /** Keeps leases for `leaseMs` from now; answers the numbers of the rows that were lost meanwhile. */
 export async function extend(tx: Transaction, { leases, nowMs, leaseMs }: Extension): Promise<number[]> {
-  const until =
-    tx.dialect === 'postgres'
-      ? { set: 'due = now_ms() + CAST(? AS BIGINT)', params: [leaseMs] }
-      : { set: 'due = ?', params: [nowMs + leaseMs] };
-  const kept = await update(tx, leases, { ...until, only: 'AND leased > 0' });
+  const now = presentTime(tx, nowMs);
+  const kept = await update(tx, leases, `due = ${now.sql} + CAST(? AS BIGINT)`, ...now.params, leaseMs);
   return leases.filter((lease) => !kept.has(lease.seq)).map((lease) => lease.seq);
 }
 
 /** Parks claimed rows, whose lane is over its quota: they are not claimed again until resume() frees their lane. */
-export async function park(tx: Transaction, leases: Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, { set: 'held = 1, leased = 0, due = ?', params: [dueMs], only: 'AND leased > 0' });
+export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
+  await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
 }
 
 export interface ParkedLane {
@@ -263,15 +251,12 @@ export interface ParkedLane {
 }
 
 /** Lets up to `limit` parked rows of a lane be claimed again, oldest first, all of them now; answers how many. */
-export async function resume(tx: Transaction, lane: ParkedLane): Promise<number> {
+export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
   return tx.run(
-    `UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END
-     WHERE ${oneOf(tx.dialect, 'SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?')}`,
-    lane.nowMs,
-    lane.nowMs,
-    lane.kind,
-    lane.lane,
-    lane.limit,
+    `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?
+       ${skipLocked(tx)})
+     UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END WHERE seq IN (SELECT seq FROM chosen)`,
+    ...[kind, lane, limit, nowMs, nowMs],
   );
 }
 

@@ -2,9 +2,9 @@
  * The work of one account's sandbox, in the order in which it is due: for whoever moves the account's clock and runs what
  * comes due on the way. Rows that somebody holds are left to him, and so are rows in quarantine.
  */
-import { locked, type Transaction } from '../storage/operation.ts';
+import { presentTime, skipLocked, type Transaction } from '../storage/operation.ts';
 import { HELD } from './lease-states.ts';
-import type { Lease, Work } from './rows.ts';
+import { CLAIMED, type Lease, type Work } from './rows.ts';
 
 export interface SandboxRow extends Work {
   /** Unix ms, real time. */
@@ -22,9 +22,9 @@ export interface SandboxRows {
 /** Free rows that are due until then, the first due first; parked rows are among them. */
 export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
   return tx.all<SandboxRow>(
-    `SELECT seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes, due FROM work
+    `SELECT ${CLAIMED}, due FROM work
      WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND due <= ? AND kind IN (?, ?) AND crashes < 2
-     ORDER BY due, seq LIMIT ? ${tx.dialect === 'postgres' ? `${locked(tx)} SKIP LOCKED` : ''}`,
+     ORDER BY due, seq LIMIT ? ${skipLocked(tx)}`,
     rows.accountId,
     rows.untilMs,
     ...rows.kinds,
@@ -55,19 +55,16 @@ export async function unrestOf(
   return row as Unrest;
 }
 
-/** Leases a row that is free; answers its new fence, or undefined when somebody else has it. */
+/** Leases a row that is free; answers it as it is then, or undefined when somebody else has it. */
 export async function take(
   tx: Transaction,
   lease: Lease,
   { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
-): Promise<number | undefined> {
-  const shared = tx.dialect === 'postgres';
-  const row = await tx.get<{ fence: number }>(
-    `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${shared ? 'now_ms() + CAST(? AS BIGINT)' : '?'}
-     WHERE seq = ? AND fence = ? AND leased = 0 RETURNING fence`,
-    shared ? leaseMs : nowMs + leaseMs,
-    lease.seq,
-    lease.fence,
+): Promise<Work | undefined> {
+  const now = presentTime(tx, nowMs);
+  return tx.get<Work>(
+    `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
+     WHERE seq = ? AND fence = ? AND leased = 0 RETURNING ${CLAIMED}`,
+    ...[...now.params, leaseMs, lease.seq, lease.fence],
   );
-  return row?.fence;
 }

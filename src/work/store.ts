@@ -8,7 +8,7 @@ import {
   markRunning,
   park,
   parkedLanes,
-  recordCrash,
+  recordCrashes,
   release,
   resume,
 } from './rows.ts';
@@ -33,7 +33,7 @@ export interface PutBack {
 export const putBackOperation = operation('work.putBack', 'write', async (tx, rows: PutBack): Promise<void> => {
   await park(tx, rows.park ?? [], rows.nowMs);
   await release(tx, rows.release ?? [], rows.nowMs);
-  for (const crash of rows.crashed ?? []) await recordCrash(tx, crash, crash.dueMs);
+  await recordCrashes(tx, rows.crashed ?? []);
 });
 
 export interface ResumeRequest {

@@ -16,7 +16,7 @@ import {
   markRunning,
   park,
   parkedLanes,
-  recordCrash,
+  recordCrashes,
   recoverOperation,
   release,
   reschedule,
@@ -57,11 +57,11 @@ test('parked lanes come in pages that go on where the last one ended', async (t)
   assert.equal(freed?.lane, names[0]);
   assert.equal(freed?.crashes, 0, 'having been parked is no crash');
   assert.equal(
-    await finish(tx, { seq: freed!.seq, fence: freed!.fence - 1 }),
-    false,
+    (await finish(tx, [{ seq: freed!.seq, fence: freed!.fence - 1 }])).size,
+    0,
     'an older fence finishes nothing',
   );
-  assert.equal(await finish(tx, freed!), true);
+  assert.equal((await finish(tx, [freed!])).size, 1);
 });
 
 const ROW = {
@@ -81,15 +81,15 @@ test('what was given back is not given back a second time, by whoever does not k
     (await claim(tx, { kind: 'k', nowMs, leaseMs: 10, limit: 1, quarantined: true }))[0]!;
   const row = () => tx.get('SELECT due, leased, held, attempts, crashes FROM work WHERE seq = ?', seq!);
   const first = await take(1);
-  assert.equal(await reschedule(tx, first, 100), true);
-  assert.equal(await reschedule(tx, first, 200), false);
+  assert.equal((await reschedule(tx, [{ ...first, dueMs: 100, tried: true }])).size, 1);
+  assert.equal((await reschedule(tx, [{ ...first, dueMs: 200, tried: true }])).size, 0);
   await release(tx, [first], 1);
   await park(tx, [first], 1);
-  assert.equal(await recordCrash(tx, first, 1), false);
+  assert.equal((await recordCrashes(tx, [{ ...first, dueMs: 1 }])).size, 0);
   assert.deepEqual({ ...(await row()) }, { due: 100, leased: 0, held: 0, attempts: 1, crashes: 0 });
   const second = await take(100);
-  assert.equal(await recordCrash(tx, second, 300), true);
-  assert.equal(await recordCrash(tx, second, 400), false);
+  assert.equal((await recordCrashes(tx, [{ ...second, dueMs: 300 }])).size, 1);
+  assert.equal((await recordCrashes(tx, [{ ...second, dueMs: 400 }])).size, 0);
   assert.deepEqual({ ...(await row()) }, { due: 300, leased: 0, held: 0, attempts: 1, crashes: 1 });
 });
 
@@ -115,7 +115,15 @@ test('the end of a lease counts as a crash of every row once, and then only of r
   }
   const rows = await claim(tx, { kind: 'k', nowMs: 999, leaseMs: 5, limit: 100, quarantined: true });
   await markRunning(tx, { leases: rows, running: true });
-  for (const row of rows) assert.equal(await reschedule(tx, row, 1_000), true);
+  assert.equal(
+    (
+      await reschedule(
+        tx,
+        rows.map((row) => ({ ...row, dueMs: 1_000, tried: true })),
+      )
+    ).size,
+    2,
+  );
   assert.deepEqual(await crashes(), [0, 0], 'what is settled starts again');
 });
 

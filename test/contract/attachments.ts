@@ -1,4 +1,5 @@
 /** Scenarios of attachment submissions: registering, uploading, sending, and what is kept of them. */
+
 import assert from 'node:assert/strict';
 import { type Registration, registerOperation } from '../../src/attachments/register-store.ts';
 import {
@@ -13,7 +14,8 @@ import {
   finishUploadOperation,
   uploadTargetOperation,
 } from '../../src/attachments/store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import { removeContentOperation } from '../../src/messages/retention-store.ts';
 import { acceptLargeOperation } from '../../src/send/large-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';

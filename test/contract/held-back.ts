@@ -1,7 +1,9 @@
 /** Scenarios of mail that may not leave while its account is suspended, and of bounces of addresses that are on the list already. */
+
 import assert from 'node:assert/strict';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsByEmailOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import { newAccount } from './accounts.ts';

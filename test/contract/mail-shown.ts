@@ -1,14 +1,16 @@
 /** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
+
 import assert from 'node:assert/strict';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { clampDueOperation } from '../../src/delivery/clock-store.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import {
   cancelMessageOperation,
   listMessagesOperation,
   messagesPartOperation,
   moveMessageOperation,
 } from '../../src/messages/api-store.ts';
-import { clampDueOperation } from '../../src/messages/clock-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { recoverOperation } from '../../src/work/work.ts';

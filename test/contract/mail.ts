@@ -1,6 +1,9 @@
 /** Scenarios of mail: accepting, idempotency, claiming and settling; and what other scenarios make their mail with. */
+
 import assert from 'node:assert/strict';
 import { messageCountsOperation, messageHolderOperation } from '../../src/accounts/store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/store.ts';
 import {
@@ -11,7 +14,6 @@ import {
   listMessagesOperation,
 } from '../../src/messages/api-store.ts';
 import { queueStatusOperation } from '../../src/messages/control-store.ts';
-import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { DELIVERY_WORK } from '../../src/messages/message.ts';
 import { type Acceptance, acceptOperation } from '../../src/send/acceptance.ts';

@@ -2,6 +2,7 @@
  * A database moves between its two kinds and back without losing a row, a blob or a number: from the embedded one into
  * PostgreSQL and out again, each table compared row by row, and mail accepted afterwards gets numbers never used before.
  */
+
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -10,8 +11,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { firstRun } from '../../src/accounts/accounts.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
-import { claimOperation } from '../../src/messages/messages.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../../src/storage/data-directory.ts';

@@ -1,9 +1,11 @@
 /** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
+
 import assert from 'node:assert/strict';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
 import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import {
   namedBlobsOperation,
   removeContentOperation,

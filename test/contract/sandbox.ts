@@ -1,14 +1,16 @@
 /** Scenarios of the sandbox's own time: its clock is moved step by step, work comes due on the way, outcomes are played by hand. */
+
 import assert from 'node:assert/strict';
-import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/latest-store.ts';
-import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
-import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
 import {
   playLateOperation,
   sandboxJobsOperation,
   takeSandboxMessageOperation,
-} from '../../src/messages/sandbox-store.ts';
+} from '../../src/delivery/sandbox-store.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
+import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/latest-store.ts';
+import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
+import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import {
   beginMoveOperation,
   clockOffsetOperation,

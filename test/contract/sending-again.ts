@@ -1,8 +1,10 @@
 /** Scenario of a mail with uploaded files that is sent again: its files stay until both have lost their content. */
+
 import assert from 'node:assert/strict';
 import { registerOperation } from '../../src/attachments/register-store.ts';
 import { finishUploadOperation } from '../../src/attachments/store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import { acceptLargeOperation } from '../../src/send/large-store.ts';
 import { acceptAgainOperation } from '../../src/send/resend-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';

@@ -1,14 +1,16 @@
 /** What several nodes on one PostgreSQL do at the same moment: nothing is done twice, lost, or skipped. */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test, { after, before, type TestContext } from 'node:test';
 import { firstRunOperation, patchSettingsOperation } from '../../src/accounts/store.ts';
 import { silentLog } from '../../src/base/log.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
 import { trackOperation } from '../../src/engagement/engagement-store.ts';
 import { appendEvents, type EventRow } from '../../src/events/events.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
-import { claimOperation, type Settlement, settleOperation } from '../../src/messages/delivery-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/send/acceptance.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';

@@ -1,6 +1,9 @@
 /** Scenarios of templates with their versions and layouts, and of what recipients do with a mail. */
+
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
 import {
   senderOfOperation,
   type Tracked,
@@ -8,7 +11,6 @@ import {
   unsubscribeOperation,
 } from '../../src/engagement/engagement-store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
-import { claimOperation, settleOperation } from '../../src/messages/delivery-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import {

@@ -1,10 +1,11 @@
 /** PostgreSQL by way of PgBouncer in transaction mode: everything works that works without it, hints between nodes aside. */
+
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
+import { claimOperation } from '../../src/delivery/claim.ts';
 import '../../src/roles/operations.ts';
 import type { Log } from '../../src/base/log.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { claimOperation } from '../../src/messages/delivery-store.ts';
 import { eachCall } from '../../src/storage/operation.ts';
 import { connectPostgres } from '../../src/storage/postgres/connection.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
