@@ -55,7 +55,7 @@ export function configDocument(
   table: Record<string, { name: string; shown: string; meaning: string; notYet?: true }> = settings,
 ): string {
   const rows = Object.values(table).map(
-    (one) => `| \`${one.name}\` | ${cell(one.shown)} | ${one.notYet ? '**not yet**: ' : ''}${cell(one.meaning)} |`,
+    (one) => `| \`${one.name}\` | ${cell(one.shown)} | ${one.notYet ? '**no effect yet**, planned: ' : ''}${cell(one.meaning)} |`,
   );
   return `${MADE}
 
@@ -65,7 +65,7 @@ Source: \`src/config.ts\`.
 
 Postrider is configured by environment variables alone. A wrong value stops the start with one line that names the
 variable, the value and what is allowed; a variable that looks like a setting and is none is warned about.
-One marked "not yet" is planned: it is checked, and has no effect in this version.
+One marked "no effect yet" is planned: its value is checked, the service warns at its start, and nothing goes by it.
 
 | variable | default | meaning |
 | --- | --- | --- |
