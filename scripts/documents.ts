@@ -55,7 +55,8 @@ export function configDocument(
   table: Record<string, { name: string; shown: string; meaning: string; notYet?: true }> = settings,
 ): string {
   const rows = Object.values(table).map(
-    (one) => `| \`${one.name}\` | ${cell(one.shown)} | ${one.notYet ? '**no effect yet**, planned: ' : ''}${cell(one.meaning)} |`,
+    (one) =>
+      `| \`${one.name}\` | ${cell(one.shown)} | ${one.notYet ? '**no effect yet**, planned: ' : ''}${cell(one.meaning)} |`,
   );
   return `${MADE}
 

@@ -118,7 +118,7 @@ export function secretKey(text: string): Buffer {
   return key;
 }
 
-export function blobPlace(text: string): BlobStoreAddress {
+export function blobStoreAddress(text: string): BlobStoreAddress {
   if (text.startsWith('s3:')) return { kind: 's3', location: parseS3Url(text) };
   const allowed = 'file:///path (a shared directory), or s3://bucket/prefix?endpoint=https://host&region=name';
   const url = URL.canParse(text) ? new URL(text) : undefined;

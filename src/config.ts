@@ -6,7 +6,7 @@
 import os from 'node:os';
 import {
   type BlobStoreAddress,
-  blobPlace,
+  blobStoreAddress,
   cidrs,
   dnsServers,
   domainName,
@@ -84,7 +84,7 @@ export const settings = {
     'BLOB_URL',
     'files in the data dir',
     'or `file:///path` (a shared directory), or `s3://bucket/prefix?endpoint=…&region=…` with the AWS variables',
-    blobPlace,
+    blobStoreAddress,
     () => ({ kind: 'disk', folder: undefined }),
   ),
   awsAccessKeyId: foreign('AWS_ACCESS_KEY_ID', 'key of the S3-compatible store; only read with `s3://…`'),

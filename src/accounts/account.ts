@@ -34,7 +34,7 @@ export interface Account {
   createdAt: number;
 }
 
-/** Whoever passed authentication: the account, and what its key allows. */
+/** The authenticated caller: the account, and what its key allows. */
 export interface Caller {
   account: Account;
   mode: Mode;

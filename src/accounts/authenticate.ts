@@ -17,7 +17,7 @@ import { keyIdOf } from './keys.ts';
 /** Age of what an authentication may rest on. */
 export const FRESH_MS = 700;
 const KEYS_KEPT = 10_000;
-/** Longer than any key; a longer text is judged by its beginning and is refused as every unknown key. */
+/** Longer than any key; a longer text is checked by its beginning and is refused as every unknown key. */
 const LONGEST_KEY = 256;
 
 const unauthorized = refuse(failure('UNAUTHORIZED'));
@@ -25,9 +25,9 @@ const suspended = refuse(failure('ACCOUNT_SUSPENDED'));
 
 /** What the authenticator remembers, for those who change it; called after the commit. */
 export interface KnownCallers {
-  forgetKey(keyId: string): void;
+  evictKey(keyId: string): void;
   /** All keys of the account. */
-  forgetAccount(accountId: string): void;
+  evictAccount(accountId: string): void;
 }
 
 export interface Authenticator extends KnownCallers {
@@ -46,7 +46,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     clock: options.clock,
     maxAgeMs: FRESH_MS,
     limit: KEYS_KEPT,
-    // Whoever is unknown is looked up each time: an answer from memory would be quicker than the others.
+    // An unknown key is looked up each time: an answer from memory would be quicker than the others.
     absentLimit: 0,
     read: async ({ keyId, digest }) => {
       const secretHash = Buffer.from(digest, 'base64');
@@ -57,7 +57,7 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     },
   });
 
-  const judge = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
+  const resultFor = (known: Known | undefined, accountId: string | undefined): Result<Caller> =>
     known !== undefined && known.accountId === accountId ? known.result : unauthorized;
 
   /** The refusal after the work that it costs for a key that nobody has. */
@@ -70,12 +70,12 @@ export function createAuthenticator(options: { database: Database; clock: Clock 
     const presented = apiKey === undefined ? '' : apiKey.slice(0, LONGEST_KEY);
     const digest = hash('sha256', presented, 'base64');
     const known = cache.get(digest, { keyId: keyIdOf(presented), digest });
-    if (known instanceof Promise) return known.then((late) => judge(late, accountId));
-    const result = judge(known, accountId);
+    if (known instanceof Promise) return known.then((late) => resultFor(late, accountId));
+    const result = resultFor(known, accountId);
     return result === unauthorized ? afterLookUp() : result;
   };
   return Object.assign(authenticate, {
-    forgetKey: (keyId: string) => cache.forgetWhere((known) => known.keyId === keyId),
-    forgetAccount: (accountId: string) => cache.forgetWhere((known) => known.accountId === accountId),
+    evictKey: (keyId: string) => cache.evictWhere((known) => known.keyId === keyId),
+    evictAccount: (accountId: string) => cache.evictWhere((known) => known.accountId === accountId),
   });
 }

@@ -17,7 +17,7 @@ import { newApiKey } from './keys.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
 
-export interface Making {
+export interface AccountContext {
   database: Database;
   clock: Clock;
 }
@@ -46,7 +46,7 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
   };
 }
 
-export interface KeyWish {
+export interface NewKey {
   accountId: string;
   mode: Mode;
   scope: Scope;
@@ -55,33 +55,33 @@ export interface KeyWish {
   allowedSenders?: readonly string[];
 }
 
-export function newKeyRow(wish: KeyWish, nowMs: number): { row: NewKeyRow; apiKey: string } {
-  const { keyId, apiKey, secretHash } = newApiKey(wish.mode, nowMs);
-  return { apiKey, row: { ...wish, id: keyId, secretHash, createdAt: nowMs } };
+export function newKeyRow(wanted: NewKey, nowMs: number): { row: NewKeyRow; apiKey: string } {
+  const { keyId, apiKey, secretHash } = newApiKey(wanted.mode, nowMs);
+  return { apiKey, row: { ...wanted, id: keyId, secretHash, createdAt: nowMs } };
 }
 
 /** An account with a live and a sandbox key of full scope. */
 export async function createAccount(
-  making: Making,
-  wish: { name: string; plan: Plan },
+  context: AccountContext,
+  wanted: { name: string; plan: Plan },
 ): Promise<{ account: Account; apiKey: string; sandboxApiKey: string }> {
-  const nowMs = making.clock.now();
-  const account = newAccount(wish.name, wish.plan, nowMs);
+  const nowMs = context.clock.now();
+  const account = newAccount(wanted.name, wanted.plan, nowMs);
   const live = newKeyRow({ accountId: account.id, mode: 'live', scope: 'full', name: null }, nowMs);
   const sandbox = newKeyRow({ accountId: account.id, mode: 'sandbox', scope: 'full', name: null }, nowMs);
-  await making.database.execute(createAccountOperation, { account, keys: [live.row, sandbox.row] });
+  await context.database.execute(createAccountOperation, { account, keys: [live.row, sandbox.row] });
   return { account, apiKey: live.apiKey, sandboxApiKey: sandbox.apiKey };
 }
 
 /** An API key; NOT_FOUND when there is no such account, INVALID_REQUEST for senders that are none, LIMIT_REACHED. */
 export async function createKey(
-  making: Making,
-  wish: KeyWish,
+  context: AccountContext,
+  wanted: NewKey,
 ): Promise<Result<{ keyId: string; apiKey: string; createdAt: number }>> {
-  const senders = readAllowedSenders(wish.allowedSenders ?? []);
+  const senders = readAllowedSenders(wanted.allowedSenders ?? []);
   if (!senders.ok) return senders;
-  const { row, apiKey } = newKeyRow({ ...wish, allowedSenders: senders.value }, making.clock.now());
-  const outcome = await making.database.execute(createKeyOperation, row);
+  const { row, apiKey } = newKeyRow({ ...wanted, allowedSenders: senders.value }, context.clock.now());
+  const outcome = await context.database.execute(createKeyOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
   return ok({ keyId: row.id, apiKey, createdAt: row.createdAt });
@@ -96,17 +96,17 @@ export interface CreatedCredential {
 
 /** An SMTP credential, whose user name is its id; NOT_FOUND, PLAN_NOT_ELIGIBLE, INVALID_REQUEST or LIMIT_REACHED. */
 export async function createSmtpCredential(
-  making: Making,
-  wish: { accountId: string; mode: Mode; allowedSenders?: readonly string[] },
+  context: AccountContext,
+  wanted: { accountId: string; mode: Mode; allowedSenders?: readonly string[] },
 ): Promise<Result<CreatedCredential>> {
-  const senders = readAllowedSenders(wish.allowedSenders ?? []);
+  const senders = readAllowedSenders(wanted.allowedSenders ?? []);
   if (!senders.ok) return senders;
-  const createdAt = making.clock.now();
+  const createdAt = context.clock.now();
   const id = newId('smtp', createdAt);
   const password = newPassword();
   const passwordHash = await hashPassword(password);
-  const row = { ...wish, allowedSenders: senders.value, id, username: id, passwordHash, createdAt };
-  const outcome = await making.database.execute(createCredentialOperation, row);
+  const row = { ...wanted, allowedSenders: senders.value, id, username: id, passwordHash, createdAt };
+  const outcome = await context.database.execute(createCredentialOperation, row);
   if (outcome === 'unknown-account') return refuse(failure('NOT_FOUND'));
   if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
@@ -121,20 +121,20 @@ export interface CreatedUser {
 
 /** Somebody who logs in to the portal, with a generated password; CONFLICT when the address is taken. */
 export async function createUser(
-  making: Making,
-  wish: { email: string; isOperator: boolean },
+  context: AccountContext,
+  wanted: { email: string; isOperator: boolean },
 ): Promise<Result<CreatedUser>> {
-  const createdAt = making.clock.now();
+  const createdAt = context.clock.now();
   const password = newPassword();
   const user = {
     id: newId('usr', createdAt),
-    email: wish.email.toLowerCase(),
+    email: wanted.email.toLowerCase(),
     accountId: null,
-    isOperator: wish.isOperator,
+    isOperator: wanted.isOperator,
     passwordHash: await hashPassword(password),
     createdAt,
   };
-  const outcome = await making.database.execute(createUserOperation, user);
+  const outcome = await context.database.execute(createUserOperation, user);
   if (outcome === 'email-taken') {
     return refuse(failure('CONFLICT', { message: `There is a user ${user.email} already; use user reset-password.` }));
   }
@@ -142,10 +142,10 @@ export async function createUser(
 }
 
 /** A new generated password for a user; NOT_FOUND when nobody has this address. */
-export async function resetPassword(making: Making, email: string): Promise<Result<CreatedUser>> {
+export async function resetPassword(context: AccountContext, email: string): Promise<Result<CreatedUser>> {
   const password = newPassword();
   const passwordHash = await hashPassword(password);
-  const userId = await making.database.execute(setPasswordOperation, { email: email.toLowerCase(), passwordHash });
+  const userId = await context.database.execute(setPasswordOperation, { email: email.toLowerCase(), passwordHash });
   if (userId === null) return refuse(failure('NOT_FOUND', { message: `There is no user ${email}.` }));
   return ok({ userId, email: email.toLowerCase(), password });
 }

@@ -12,7 +12,7 @@ import { newId } from '../base/ids.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
 import { metaOperation } from '../storage/meta-store.ts';
-import { type Making, newAccount, newKeyRow, newPassword } from './create.ts';
+import { type AccountContext, newAccount, newKeyRow, newPassword } from './create.ts';
 import { apiKeyHash, keyIdOf } from './keys.ts';
 import { hashPassword } from './passwords.ts';
 import { accountOperation, firstRunOperation } from './store.ts';
@@ -74,11 +74,11 @@ function readDrawn(file: string): FirstRun {
 }
 
 /** Does the first run if it was not done; the credentials to print, or undefined. */
-export async function firstRun(making: Making & { directory: DataDirectory }): Promise<FirstRun | undefined> {
-  const { database, directory } = making;
+export async function firstRun(context: AccountContext & { directory: DataDirectory }): Promise<FirstRun | undefined> {
+  const { database, directory } = context;
   if ((await database.execute(metaOperation, MARKER)) !== null) return undefined;
   const file = firstRunFile(directory);
-  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(draw(making.clock.now()), null, 2)}\n`);
+  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(draw(context.clock.now()), null, 2)}\n`);
   const drawn = readDrawn(file);
   const createdAt = Date.parse(drawn.createdAt);
   const keyRow = (apiKey: string, mode: 'live' | 'sandbox') => ({

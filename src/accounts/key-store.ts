@@ -1,4 +1,4 @@
-/** The rows of API keys. A key is revoked, never removed, so that what it did can still be told. */
+/** The rows of API keys. A key is revoked, never removed, so that what it did can still be read. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';

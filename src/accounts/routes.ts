@@ -103,8 +103,8 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       handle: async ({ caller, body }) => {
         const patched = await patchSettings(database, caller.account.id, body);
         if (!patched.ok) return patched;
-        options.callers.forgetAccount(caller.account.id);
-        options.logins.forgetAccount(caller.account.id);
+        options.callers.evictAccount(caller.account.id);
+        options.logins.evictAccount(caller.account.id);
         return shown(patched.value, caller);
       },
     }),
@@ -152,11 +152,11 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
-        const wish = { mode, scope, name, allowedSenders: senders.value };
-        const made = await createKey({ database, clock }, { ...wish, accountId: caller.account.id });
+        const wanted = { mode, scope, name, allowedSenders: senders.value };
+        const made = await createKey({ database, clock }, { ...wanted, accountId: caller.account.id });
         if (!made.ok) return made;
         const { keyId, apiKey, createdAt } = made.value;
-        return answer({ ...bodies.keyBody({ ...wish, id: keyId, createdAt }), apiKey });
+        return answer({ ...bodies.keyBody({ ...wanted, id: keyId, createdAt }), apiKey });
       },
     }),
     route({
@@ -170,7 +170,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       handle: async ({ caller, params }) => {
         const keyId = params.keyId ?? '';
         const revoked = await database.execute(revokeKeyOperation, revocationOf(caller, keyId, clock));
-        options.callers.forgetKey(keyId);
+        options.callers.evictKey(keyId);
         return revokedAnswer(revoked, 'API key');
       },
     }),
@@ -209,11 +209,11 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
-        const wish = { mode, allowedSenders: senders.value };
-        const made = await createSmtpCredential({ database, clock }, { ...wish, accountId: caller.account.id });
+        const wanted = { mode, allowedSenders: senders.value };
+        const made = await createSmtpCredential({ database, clock }, { ...wanted, accountId: caller.account.id });
         if (!made.ok) return made;
         const { smtpCredentialId: id, username, password, createdAt } = made.value;
-        return answer({ ...bodies.credentialBody({ ...wish, id, username, createdAt }), password });
+        return answer({ ...bodies.credentialBody({ ...wanted, id, username, createdAt }), password });
       },
     }),
     route({
@@ -227,7 +227,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       handle: async ({ caller, params }) => {
         const id = params.id ?? '';
         const revoked = await database.execute(revokeCredentialOperation, revocationOf(caller, id, clock));
-        logins.forgetCredential(id);
+        logins.evictCredential(id);
         return revokedAnswer(revoked, 'SMTP credential');
       },
     }),

@@ -23,9 +23,9 @@ const refused = refuse(failure('UNAUTHORIZED', { message: 'Authentication failed
 
 /** What is remembered of log-ins, for those who change it; called after the commit. */
 export interface KnownLogins {
-  forgetCredential(credentialId: string): void;
+  evictCredential(credentialId: string): void;
   /** All credentials of the account. */
-  forgetAccount(accountId: string): void;
+  evictAccount(accountId: string): void;
 }
 
 export interface SmtpAuthenticator extends KnownLogins {
@@ -87,15 +87,15 @@ export function createSmtpAuthenticator(options: { database: Database; clock: Cl
       return ok(callerOf(holder));
     },
     stillAllowed: (username) => {
-      const judge = (holder: CredentialHolder | undefined): Result<Caller> =>
+      const check = (holder: CredentialHolder | undefined): Result<Caller> =>
         eligible(holder) ? ok(callerOf(holder)) : refused;
       const holder = holders.get(username, username);
-      return holder instanceof Promise ? holder.then(judge) : judge(holder);
+      return holder instanceof Promise ? holder.then(check) : check(holder);
     },
-    forgetCredential: (credentialId) => {
+    evictCredential: (credentialId) => {
       proven.delete(credentialId);
-      holders.forgetWhere((holder) => holder.credentialId === credentialId);
+      holders.evictWhere((holder) => holder.credentialId === credentialId);
     },
-    forgetAccount: (accountId) => holders.forgetWhere((holder) => holder.account.id === accountId),
+    evictAccount: (accountId) => holders.evictWhere((holder) => holder.account.id === accountId),
   };
 }

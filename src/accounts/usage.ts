@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;
 const HEALTH_DAYS = 7;
 const COUNTED_AT_MOST = 100_000;
-/** Counted anew with each call: some milliseconds. */
+/** Counted again with each call: some milliseconds. */
 const EXACT_UP_TO = 30_000;
 const KEPT_MS = 5_000;
 const ACCOUNTS_KEPT = 1_000;
@@ -57,7 +57,7 @@ export interface UsageReader {
 export function createUsageReader(options: {
   database: Database;
   clock: Clock;
-  /** Messages up to which each call counts anew; 30,000 unless told. */
+  /** Messages up to which each call counts again; 30,000 by default. */
   exactUpTo?: number;
 }): UsageReader {
   const { database, clock } = options;

@@ -109,15 +109,15 @@ test('what was forgotten is not brought back by a read that began before', async
     read: () => new Promise((resolve) => waiting.push(resolve)),
   });
   const early = cache.get('a', null);
-  cache.forgetWhere(() => false);
+  cache.evictWhere(() => false);
   const late = cache.get('a', null);
   waiting[1]?.(2);
   assert.equal(await late, 2);
   waiting[0]?.(1);
   assert.equal(await early, 1);
   assert.equal(cache.get('a', null), 2);
-  cache.forgetWhere((value) => value === 1);
+  cache.evictWhere((value) => value === 1);
   assert.equal(cache.get('a', null), 2);
-  cache.forgetWhere((value) => value === 2);
+  cache.evictWhere((value) => value === 2);
   assert.ok(cache.get('a', null) instanceof Promise);
 });

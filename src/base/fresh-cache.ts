@@ -26,7 +26,7 @@ export interface FreshCache<A, V> {
    * Forgets every value that matches and all that is absent. Reads under way answer those who wait for them already, and
    * are neither joined nor remembered: they may have begun before the change.
    */
-  forgetWhere(matches: (value: V) => boolean): void;
+  evictWhere(matches: (value: V) => boolean): void;
 }
 
 interface Entry<V> {
@@ -86,7 +86,7 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
       absent.delete(key);
       reading.delete(key);
     },
-    forgetWhere: (matches) => {
+    evictWhere: (matches) => {
       for (const [key, entry] of known) if (matches(entry.value as V)) known.delete(key);
       absent.clear();
       reading.clear();

@@ -120,9 +120,9 @@ export async function checkDisk(config: Config): Promise<Check[]> {
   return checks;
 }
 
-function levelOf(room: { free: number; needed: number }, remedy: string): Pick<Check, 'status' | 'remedy'> {
-  if (room.free < room.needed) return { status: 'fail', remedy: `${remedy}, or use a larger disk.` };
-  if (room.free < 2 * room.needed) return { status: 'warn', remedy: `${remedy} before it runs out.` };
+function levelOf(space: { free: number; needed: number }, remedy: string): Pick<Check, 'status' | 'remedy'> {
+  if (space.free < space.needed) return { status: 'fail', remedy: `${remedy}, or use a larger disk.` };
+  if (space.free < 2 * space.needed) return { status: 'warn', remedy: `${remedy} before it runs out.` };
   return { status: 'ok' };
 }
 

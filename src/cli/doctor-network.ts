@@ -73,10 +73,10 @@ export async function checkDomains(config: Config, domains: SenderDomain[]): Pro
       domains.map(async (domain): Promise<Check> => {
         const name = `domain ${domain.domain}`;
         const records = await lookUpRecords(domain, { dns, sendingHost: config.smtpHostname });
-        const wanting = records.filter((record) => record.status !== 'verified');
-        if (wanting.length === 0) return { name, status: 'ok', message: `${domain.status}, every record is published` };
-        const told = wanting.map(({ purpose, status, name: at, note }) => note ?? `${purpose} ${status} at ${at}`);
-        const message = `${domain.status}; ${told.join(' ')}`;
+        const missing = records.filter((record) => record.status !== 'verified');
+        if (missing.length === 0) return { name, status: 'ok', message: `${domain.status}, every record is published` };
+        const notes = missing.map(({ purpose, status, name: at, note }) => note ?? `${purpose} ${status} at ${at}`);
+        const message = `${domain.status}; ${notes.join(' ')}`;
         return {
           name,
           status: 'warn',

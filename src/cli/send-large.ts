@@ -165,7 +165,7 @@ function refusalBody(answer: UploadAnswer | undefined): Record<string, unknown> 
     const body: unknown = JSON.parse(answer?.text ?? '');
     if (typeof body === 'object' && body !== null && 'error' in body) return body as Record<string, unknown>;
   } catch {
-    // Told below.
+    // The sentence below says it.
   }
   const message = `the upload was answered ${answer?.status ?? 0} by the storage: ${(answer?.text ?? '').slice(0, 300)}`;
   return { success: false, error: { code: 'UPLOAD_REFUSED', message } };

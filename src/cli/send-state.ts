@@ -54,7 +54,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Forgets sends that were never continued. */
+/** Removes the state of sends that were never continued. */
 function removeOld(folder: string, nowMs: number): void {
   for (const name of readdirSync(folder)) {
     const file = path.join(folder, name);
@@ -63,7 +63,7 @@ function removeOld(folder: string, nowMs: number): void {
   }
 }
 
-function forget(file: string): void {
+function removeState(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
@@ -71,7 +71,7 @@ function forget(file: string): void {
   }
 }
 
-/** `command` is everything that makes this send this one. Where no state can be kept, the send can only begin anew. */
+/** `command` is everything that makes this send this one. Where no state can be kept, the send can only begin again. */
 export function openSendState(environment: Environment, command: unknown, nowMs: number): SendState {
   const folder = stateFolder(environment);
   const name = createHash('sha256').update(JSON.stringify(command)).digest('hex').slice(0, 40);
@@ -81,7 +81,7 @@ export function openSendState(environment: Environment, command: unknown, nowMs:
   if (isUseful && kept.pid !== process.pid && isAlive(kept.pid)) {
     throw new CommandError(
       'IN_PROGRESS',
-      `the same send is under way in process ${kept.pid}; wait for it, or remove ${file} to send anew`,
+      `the same send is under way in process ${kept.pid}; wait for it, or remove ${file} to send it once more`,
     );
   }
   const idempotencyKey = isUseful ? kept.idempotencyKey : `send-${randomText(26)}`;
@@ -95,5 +95,5 @@ export function openSendState(environment: Environment, command: unknown, nowMs:
   } catch {
     // A folder that cannot be written costs the continuation, not the mail.
   }
-  return { idempotencyKey, isContinued: isUseful, finish: () => forget(file) };
+  return { idempotencyKey, isContinued: isUseful, finish: () => removeState(file) };
 }

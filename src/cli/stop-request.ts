@@ -1,12 +1,12 @@
 /**
  * What asks a running service to stop: SIGTERM, SIGINT, or the end of the npm that started it.
  *
- * One wish often comes as two signals: Ctrl-C reaches the whole group of a terminal, and npm passes its own on as well. So
- * what follows within a second is the same wish, and only a later signal ends the process at once.
+ * One request often comes as two signals: Ctrl-C reaches the whole group of a terminal, and npm passes its own on as well. So
+ * what follows within a second is the same request, and only a later signal ends the process at once.
  */
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
-const ONE_WISH_MS = 1_000;
+const SAME_REQUEST_MS = 1_000;
 const PARENT_LOOK_MS = 500;
 
 /** npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up: its child has to see that it is alone. */
@@ -22,7 +22,7 @@ function watchNpm(environment: Record<string, string | undefined>, gone: () => v
   timer.unref();
 }
 
-/** Resolves with the first wish to stop. */
+/** Resolves with the first request to stop. */
 export function stopRequest(environment: Record<string, string | undefined>): Promise<'stop'> {
   const { promise, resolve } = Promise.withResolvers<'stop'>();
   let firstMs: number | undefined;
@@ -30,7 +30,7 @@ export function stopRequest(environment: Record<string, string | undefined>): Pr
     const nowMs = performance.now();
     firstMs ??= nowMs;
     resolve('stop');
-    if (nowMs - firstMs < ONE_WISH_MS) return;
+    if (nowMs - firstMs < SAME_REQUEST_MS) return;
     for (const name of SIGNALS) process.off(name, onSignal);
     process.kill(process.pid, signal);
   };

@@ -45,7 +45,7 @@ export function createSenderCheck(options: { database: Database; clock: Clock })
     absentLimit: 0,
     read: async (asked) => ((await findSending(options.database, asked)) ? asked.accountId : undefined),
   });
-  onDomainChange(options.database, ({ accountId }) => cache.forgetWhere((known) => known === accountId));
+  onDomainChange(options.database, ({ accountId }) => cache.evictWhere((known) => known === accountId));
   return {
     isVerified: async (accountId, domain) =>
       (await cache.get(`${accountId} ${domain}`, { accountId, domain })) !== undefined,
@@ -100,7 +100,7 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
     },
   });
   onDomainChange(database, ({ accountId, domainId }) => {
-    cache.forgetWhere((known) => known.accountId === accountId);
+    cache.evictWhere((known) => known.accountId === accountId);
     parsed.delete(domainId);
   });
 

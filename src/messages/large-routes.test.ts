@@ -28,7 +28,7 @@ before(async () => {
       blobs,
       clock,
       searches: createSearches(),
-      judgeSender: async () => undefined,
+      checkSender: async () => undefined,
       once,
       nudge: () => {},
     });

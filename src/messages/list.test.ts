@@ -19,7 +19,7 @@ before(async () => {
     messageRoutes({
       ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },
       searches: createSearches({ partRows: 2 }),
-      judgeSender: async () => undefined,
+      checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,
       nudge: () => {},
     }),

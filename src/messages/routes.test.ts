@@ -32,7 +32,7 @@ before(async () => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
     return messageRoutes({
       ...{ database, blobs, clock, searches: createSearches() },
-      judgeSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
+      checkSender: async (_, from) => (from.includes('gone.example') ? failure('SENDER_NOT_VERIFIED') : undefined),
       once: createKeyedCalls({ database, inFlight: createInFlightKeys(), clock }),
       nudge: () => {
         nudges += 1;
@@ -206,7 +206,7 @@ test('sending again is refused where sending is', () => {
     blobs,
     clock,
     searches: createSearches(),
-    judgeSender: async () => undefined,
+    checkSender: async () => undefined,
     once: async (_, first) => (await first(null))!,
     nudge: () => {},
   });

@@ -39,7 +39,7 @@ export interface MessageRouteDeps {
   blobs: Blobs;
   clock: Clock;
   /** Whether this caller may still send from this header's address; asked before a message is sent again. */
-  judgeSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
+  checkSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
   /** Runs what accepts mail once under the Idempotency-Key it came with. */
   once: Once;
   searches: Searches;
@@ -357,7 +357,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         const sent = await deps.once(call, async (idempotency) => {
           const found = await database.execute(findMessageOperation, key);
           if (!found) return noSuchMessage;
-          const refused = await deps.judgeSender(request.caller, found.row.header_from);
+          const refused = await deps.checkSender(request.caller, found.row.header_from);
           if (refused) return refuse(refused);
           const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), idempotency });
           if (!resent?.ok) return resent;

@@ -43,9 +43,9 @@ export async function joinNodes(options: NodesOptions): Promise<Nodes> {
   let counts = new Map<string, number>();
 
   const beat = async (): Promise<void> => {
-    const told = { id, host, version, roles: roles.join(','), nowMs: clock.now(), silentMs: SILENT_MS };
+    const sign = { id, host, version, roles: roles.join(','), nowMs: clock.now(), silentMs: SILENT_MS };
     const before = living.length;
-    living = await database.execute(beatOperation, told);
+    living = await database.execute(beatOperation, sign);
     counts = new Map();
     for (const role of living.flatMap((node) => node.roles.split(','))) counts.set(role, (counts.get(role) ?? 0) + 1);
     if (living.length !== before)

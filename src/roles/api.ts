@@ -49,7 +49,7 @@ import { type Parts, ranges } from './parts.ts';
 export interface ApiOptions {
   handover: Handover | undefined;
   http: HttpClient;
-  /** Wakes whoever follows events. */
+  /** Wakes those who follow events. */
   followers: Followers;
   /** What this process remembers of log-ins over SMTP. */
   logins: KnownLogins;
@@ -60,7 +60,7 @@ export interface ApiOptions {
 }
 
 /** What addresses of this service are made with; the port is known only once it listens. */
-interface Place {
+interface LinkBase {
   secretKey: Buffer;
   readonly baseUrl: string;
 }
@@ -69,7 +69,7 @@ interface Place {
 export function apiRoutes(
   parts: Parts,
   options: ApiOptions,
-  { callers, place }: { callers: Authenticator; place: Place },
+  { callers, linkBase }: { callers: Authenticator; linkBase: LinkBase },
 ): RouteDefinition<Caller>[] {
   const { config, database, blobs, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
@@ -78,8 +78,8 @@ export function apiRoutes(
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
   const templates = createTemplateSource({ database, clock });
-  const unsubscribeLinks = createUnsubscribeLinks(place);
-  const trackingLinks = createTrackingLinks(place);
+  const unsubscribeLinks = createUnsubscribeLinks(linkBase);
+  const trackingLinks = createTrackingLinks(linkBase);
   const nudge = (): void => {
     options.nudgeDelivery();
     options.nudgeWebhooks();
@@ -106,14 +106,14 @@ export function apiRoutes(
       clock,
       templates,
       render,
-      previewUnsubscribeUrl: () => `${place.baseUrl}/unsubscribe/preview`,
+      previewUnsubscribeUrl: () => `${linkBase.baseUrl}/unsubscribe/preview`,
     }),
     ...attachmentRoutes({
       database,
       blobs,
       clock,
       inFlight,
-      urls: createUploadUrls(place),
+      urls: createUploadUrls(linkBase),
       uploadTtlSeconds: config.uploadTtlSeconds,
     }),
     ...messageRoutes({
@@ -121,7 +121,7 @@ export function apiRoutes(
       database,
       blobs,
       clock,
-      judgeSender: (caller, headerFrom) => judgeSender(senders, caller, headerFrom),
+      checkSender: (caller, headerFrom) => checkSender(senders, caller, headerFrom),
       once: createKeyedCalls({ database, inFlight, clock }),
       nudge,
     }),
@@ -174,15 +174,16 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const authenticator = createAuthenticator({ database, clock });
   let app: HttpApp | undefined;
   const portOf = (): number => (app?.server.address() as AddressInfo | null | undefined)?.port ?? config.httpPort;
-  const place: Place = {
+  const linkBase: LinkBase = {
     secretKey: parts.secretKey,
     get baseUrl() {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },
   };
-  const routes = apiRoutes(parts, options, { callers: authenticator, place });
+  const routes = apiRoutes(parts, options, { callers: authenticator, linkBase });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
-  const openapi = (): unknown => createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: place.baseUrl });
+  const openapi = (): unknown =>
+    createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
     routes: [...routes, ...service, ...docsRoutes<Caller>(openapi)],
@@ -212,7 +213,7 @@ function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
 }
 
 /** Whether the caller may still send from the address that a stored mail shows. */
-async function judgeSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
+async function checkSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
   if (caller.mode === 'sandbox' && caller.allowedSenders.length === 0) return undefined;
   const from = parseAddress(headerFrom);
   return from.ok ? senderFailure(caller, from.value, senders.isVerified) : failure('SENDER_NOT_VERIFIED');

@@ -1,6 +1,6 @@
 /**
  * What the roles of one process share: storage, secrets, resolver, counters. Opened in the order in which they build on
- * each other, closed in the reverse; whoever cannot be opened says so in a sentence and nothing stays open.
+ * each other, closed in the reverse; what cannot be opened says so in a sentence and nothing stays open.
  */
 
 import type { Clock } from '../base/clock.ts';

@@ -101,7 +101,10 @@ before(async () => {
     ...{ nudgeDelivery: () => undefined, nudgeWebhooks: () => undefined, rateShare: () => 1 },
   };
   const callers = createAuthenticator(parts);
-  routes = apiRoutes(parts, options, { callers, place: { secretKey: parts.secretKey, baseUrl: 'http://localhost' } });
+  routes = apiRoutes(parts, options, {
+    callers,
+    linkBase: { secretKey: parts.secretKey, baseUrl: 'http://localhost' },
+  });
   const app: HttpApp = createApi(parts, options);
   const { port } = await app.listen();
   const { account, apiKey, sandboxApiKey } = await createAccount(parts, { name: 'One', plan: 'enterprise' });

@@ -1,5 +1,5 @@
 /**
- * Wakes whoever does a kind of work: this process where it has that role, else the nodes that share its database. A wake-up is
+ * Wakes those who do a kind of work: this process where it has that role, else the nodes that share its database. A wake-up is
  * only a hint: polling finds the same work later. What wakes and what is woken are started in any order.
  */
 import type { HintTopic } from '../storage/hints.ts';

@@ -135,6 +135,6 @@ export function createTemplateSource({ database, clock }: { database: Database; 
       if (known instanceof Promise) return known.then((late) => late && use(late.head));
       return known && use(known.head);
     },
-    changed: (accountId) => heads.forgetWhere((known) => known.accountId === accountId),
+    changed: (accountId) => heads.evictWhere((known) => known.accountId === accountId),
   };
 }
