@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
-import { runCommand, startService } from '../kit/start-service.ts';
+import { commandHere } from '../kit/command-here.ts';
+import { environment, runCommand, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 
 test('a second serve on the same directory refuses to start', async (t) => {
@@ -64,7 +65,7 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
   const dataDir = path.join(folder, 'data');
   const { code } = await runCommand(['serve'], { dataDir, env: { POSTRIDER_MX_PORT: 'smtp' } });
   for (const [env, line] of wrong) {
-    const done = await runCommand(['serve'], { dataDir, env });
+    const done = await commandHere(['serve'], environment(dataDir, env));
     assert.deepEqual([done.code, done.stdout], [code, ''], done.stderr);
     assert.match(done.stderr, line);
     assert.equal(done.stderr.trim().split('\n').length, 1, done.stderr);

@@ -9,6 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Api, apiClient, type Credentials, type JsonObject } from './api.ts';
+import { commandHere } from './command-here.ts';
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -65,10 +66,7 @@ export interface Service {
   readonly api: Api;
   readonly sandboxApi: Api;
   readonly anonymous: Api;
-  /**
-   * Runs a command of the command line on the same data directory, in the process of the test, which spares the start of another;
-   * its `--json` output parsed.
-   */
+  /** Runs a command of the command line on the same data directory, in the process of the test; its `--json` output parsed. */
   cli(...args: string[]): Promise<JsonObject>;
   /** Sends a signal and waits for the end of the process. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
@@ -87,7 +85,8 @@ interface Serving {
   smtpsPort?: number;
 }
 
-function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
+/** Of a service on this directory, or a command. */
+export function environment(dataDir: string, env: Record<string, string> = {}): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(POSTRIDER_|NODE_TEST|NODE_OPTIONS)/.test(name));
   return {
     ...Object.fromEntries(inherited),
@@ -197,19 +196,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       return log;
     },
     cli: async (...args) => {
-      // Loaded where it is used; most tests do without.
-      const { runCommandLine } = await import('../../src/cli/command-line.ts');
-      let [out, err] = ['', ''];
-      const code = await runCommandLine([...args, '--json'], environment(dataDir, options.env), {
-        out: (text) => {
-          out += text;
-        },
-        err: (text) => {
-          err += text;
-        },
-      });
-      if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${err}`);
-      return JSON.parse(out) as JsonObject;
+      const { code, stdout, stderr } = await commandHere([...args, '--json'], environment(dataDir, options.env));
+      if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${stderr}`);
+      return JSON.parse(stdout) as JsonObject;
     },
     kill,
     exited: () => ended,
