@@ -1,7 +1,29 @@
-/** The measures of functions are right. */
+/** Functions are short, and so are their scopes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { functionSizes, longFunctions } from './size-rules.ts';
+import { productFiles } from './source-tree.ts';
+
+/** Functions that are still too long, with the lines of their scopes. No entry may be added, and no number may grow. */
+const STILL_LONG: Record<string, number> = {
+  openConnections: 123,
+  openDestinations: 144,
+  startIntake: 187,
+  openSchedule: 183,
+  startSettler: 157,
+  openSlots: 223,
+  startDelivery: 123,
+  domainRoutes: 124,
+  apiRoutes: 102,
+  warningsOf: 68,
+  createSendRoutes: 94,
+  createLanes: 123,
+};
+
+test('functions have 60 lines at most, and 120 with those inside them', () => {
+  const tooLong = longFunctions(productFiles()).filter((one) => one.scopeLines > (STILL_LONG[one.name] ?? 0));
+  assert.deepEqual(tooLong, []);
+});
 
 test('control: functions are measured with and without those inside them', () => {
   const text = [
