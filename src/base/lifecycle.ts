@@ -19,3 +19,18 @@ export async function stopAll(parts: Running[]): Promise<void> {
   }
   if (first !== undefined) throw first;
 }
+
+/**
+ * For modules that only some need: answers what `load` resolved to at the first call; a load that failed is tried again. An import()
+ * costs 20 us each time, also of what is there.
+ */
+export function loadedOnce<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined;
+  return () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+}

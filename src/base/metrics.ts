@@ -3,7 +3,7 @@
  * spends about a microsecond on the labels of each increment); they are put into its text format when someone asks.
  * Names of ours start with postrider_ and end with their unit; process_* and nodejs_* are prom-client's.
  */
-import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, type Metric, Histogram as PromHistogram, Registry } from 'prom-client';
 import type { Mode } from './mode.ts';
 
 export interface Counter {
@@ -59,7 +59,6 @@ type Labels = Record<string, string | number>;
 interface Sample {
   labels: Labels;
   value: number;
-  metricName?: string;
 }
 
 /** Registers samples of ours beside prom-client's own metrics; the registry only ever calls get(). */
@@ -123,30 +122,6 @@ function smtpCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpA
 
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const SLOW_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200];
-
-function histogram(registry: Registry, name: string, help: string, bounds: readonly number[]): Histogram {
-  const counts = new Array<number>(bounds.length + 1).fill(0);
-  let sum = 0;
-  register(registry, 'histogram', name, help, () => {
-    const samples: Sample[] = [];
-    let total = 0;
-    counts.forEach((count, index) => {
-      total += count;
-      samples.push({ metricName: `${name}_bucket`, labels: { le: bounds[index] ?? '+Inf' }, value: total });
-    });
-    samples.push({ metricName: `${name}_sum`, labels: {}, value: sum });
-    samples.push({ metricName: `${name}_count`, labels: {}, value: total });
-    return samples;
-  });
-  return {
-    observe: (seconds) => {
-      let index = 0;
-      while (index < bounds.length && seconds > bounds[index]!) index += 1;
-      counts[index]! += 1;
-      sum += seconds;
-    },
-  };
-}
 
 /** Samples that are read at each scrape, each with the labels it is given. */
 export interface LabelledValue {
@@ -219,8 +194,8 @@ export function createMetrics(): Metrics {
     ['http', 'smtp'] as const,
   );
   const { smtpSessions, smtpAuthFailures } = smtpCounters(registry);
-  const seconds = (what: string, help: string, bounds: readonly number[]) =>
-    histogram(registry, `postrider_${what}_seconds`, help, bounds);
+  const seconds = (what: string, help: string, buckets: number[]): Histogram =>
+    new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
   const acceptSeconds = seconds('accept_duration', 'From request to the answer after the commit.', FAST_BUCKETS);
   const deliverySeconds = seconds('delivery_duration', "From acceptance to the remote server's 250.", SLOW_BUCKETS);
   const attemptSeconds = seconds('attempt_duration', 'One delivery attempt.', SLOW_BUCKETS);

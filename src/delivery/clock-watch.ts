@@ -5,8 +5,7 @@
  */
 
 import { deliveryDelayMs } from '../base/backoff.ts';
-import type { Clock } from '../base/clock.ts';
-import { JUMP_MS, watchJumps } from '../base/clock-jump.ts';
+import { type Clock, JUMP_MS, watchJumps } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { clampDueOperation } from './clock-store.ts';

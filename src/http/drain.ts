@@ -6,15 +6,15 @@
  * Always true: a body that does not come to its end in time is answered with 503 before its connection is cut.
  */
 import type { Server } from 'node:http';
+import { ActiveSet } from '../base/active-set.ts';
 import { type Failure, failure } from '../base/failure.ts';
-import { Roll } from '../base/roll.ts';
 import type { BodyBudget } from './body.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What is going on, for limits, deadlines and the stop. */
 export interface Traffic {
   /** Every exchange that has no answer yet. */
-  live: Roll<Exchange>;
+  live: ActiveSet<Exchange>;
   inWork: number;
   budget: BodyBudget;
   draining: boolean;
@@ -30,7 +30,7 @@ const LAST_CALL_MS = 2_000;
 const CLOSE_MS = 2_000;
 
 export function openTraffic(budget: BodyBudget): Traffic {
-  return { live: new Roll(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
+  return { live: new ActiveSet(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
 }
 
 /** The exchange is answered, or nobody is there for its answer. */

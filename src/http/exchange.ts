@@ -45,7 +45,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
   counted = false;
-  rollIndex = -1;
+  activeIndex = -1;
   waits = false;
   /** Its refusals are logged. */
   acceptsMail = false;

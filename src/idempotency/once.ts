@@ -11,8 +11,8 @@
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
+import { jsonDigest } from '../base/digest.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
-import { jsonDigest } from '../base/json-digest.ts';
 import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';

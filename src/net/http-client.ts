@@ -7,7 +7,7 @@
  * ten thousand endpoints cost what is in use.
  */
 import type { Pool } from 'undici';
-import { loadedOnce } from '../base/loaded-once.ts';
+import { loadedOnce } from '../base/lifecycle.ts';
 import type { Cidr } from './address-guard.ts';
 import { guardedConnector, type Lookup } from './guarded-connector.ts';
 import { exchange, type HttpOutcome, type HttpPost } from './http-exchange.ts';

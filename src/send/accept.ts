@@ -10,7 +10,7 @@
 
 import { type Failure, type FailureCode, failure, type Issue } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { pause, TURN_MS, turn } from '../base/turns.ts';
+import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
@@ -89,7 +89,7 @@ export function createSend(dependencies: SendDependencies): Send {
     const { account, mode, nowMs } = sender;
     const checked = validateBody(json, validate, { settings: account.settings, mode, nowMs }, request.issues);
     if (!checked.ok) {
-      const wait = turn();
+      const wait = timeSlice();
       if (wait !== undefined) await wait;
       return refuse(withTemplateIssues(checked.failure, json.value));
     }
@@ -97,14 +97,14 @@ export function createSend(dependencies: SendDependencies): Send {
     const mail =
       checked.value.templateId === undefined ? checked : await findTemplate(checked.value, context, dependencies);
     if (!mail.ok) return mail;
-    const wait = request.isOneOfMany === true || mayTakeLong(mail.value) ? turn() : undefined;
+    const wait = request.isOneOfMany === true || mayTakeLong(mail.value) ? timeSlice() : undefined;
     // Without a wait what follows is to happen at once, before the next request asks for its turn.
     if (wait !== undefined) await wait;
     const beganMs = performance.now();
     const filled = fillIn(mail.value, sender, dependencies, { listMissing: request.dryRun === true });
     if (!filled.ok) return filled;
     // Filling in may take its 50 ms, and composing what came of it as long again.
-    if (performance.now() - beganMs > TURN_MS) await pause();
+    if (performance.now() - beganMs > SLICE_MS) await yieldToEventLoop();
     return finish(mail.value, filled.value, context);
   };
 

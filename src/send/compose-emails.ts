@@ -5,7 +5,7 @@
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type Failure, failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { pause, TURN_MS, turn } from '../base/turns.ts';
+import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import type { Address } from '../mail/address.ts';
 import { type ComposedMail, compose, type MailToCompose } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
@@ -79,7 +79,7 @@ function createFillIn(
 ): (recipient: EmailRecipient) => Promise<Result<Rendered>> {
   let usedMs = 0;
   return async (recipient) => {
-    const wait = turn();
+    const wait = timeSlice();
     if (wait !== undefined) await wait;
     if (isShared) return ok(parts);
     const beganMs = threadTimeMs();
@@ -87,7 +87,7 @@ function createFillIn(
     const tookMs = threadTimeMs() - beganMs;
     usedMs += tookMs;
     if (filled.ok && usedMs > MAX_FILLING_MS) return refuse(tooSlowInAll(groups.length));
-    if (tookMs > TURN_MS) await pause();
+    if (tookMs > SLICE_MS) await yieldToEventLoop();
     return filled;
   };
 }

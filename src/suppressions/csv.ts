@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
 import { firstIssue, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { turn } from '../base/turns.ts';
+import { timeSlice } from '../base/time-slice.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
@@ -118,7 +118,7 @@ export async function readSuppressions(
   const found = new Map<string, Suppression>();
   let passedOver = 0;
   for (const line of lines) {
-    const wait = turn();
+    const wait = timeSlice();
     if (wait) await wait;
     const one = readLine(line, columns, nowMs);
     if (typeof one === 'string') issues.push({ field: `line ${line.number}`, message: one });

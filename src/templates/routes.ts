@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, type Issue } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { pause, turn } from '../base/turns.ts';
+import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import { limitReached } from '../caps/caps.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
@@ -180,7 +180,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     wish: { templateId: string; operation: typeof createTemplateOperation },
   ): Promise<RouteAnswer> => {
     const owner = ownerOf(request);
-    await turn();
+    await timeSlice();
     const content = contentOf(request.body);
     const judged = judgeContent(content, request.body);
     if (!judged.ok) return judged;
@@ -301,7 +301,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const found = isTemplateId(templateId) ? await templates.find(ownerOf(request), templateId) : undefined;
         if (!found) return noSuchTemplate;
         if ('unusable' in found) return refuse(found.unusable);
-        await turn();
+        await timeSlice();
         const shown = preview(found, request.body.templateVariables ?? {}, depsFor(request.caller));
         return shown.ok ? answer(shown.value) : shown;
       },
@@ -317,7 +317,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['TEMPLATE_INVALID', 'NOT_FOUND'],
       response: { status: 200, schema: renderResponse },
       async handle(request: Request<RenderSourcesRequest>) {
-        await turn();
+        await timeSlice();
         const content = contentOf(request.body);
         const judged = judgeContent(content);
         if (!judged.ok) return judged;
@@ -330,7 +330,7 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
           if (layout.layoutId !== null) return refuse(REFUSALS['layout-has-layout']);
           if (!hasSlot(layout.html)) return refuse(REFUSALS['layout-without-slot']);
         }
-        await pause();
+        await yieldToEventLoop();
         const sources = layout === undefined ? ok(content) : inLayout(content, layout);
         if (!sources.ok) return sources;
         const toPreview = { ...sources.value, declared: content.variables };

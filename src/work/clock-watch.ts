@@ -4,7 +4,7 @@
  * have been set while nothing ran. Leases need no care of this: those that look too short or too long are extended anyhow.
  */
 import type { Clock } from '../base/clock.ts';
-import { JUMP_MS, watchJumps } from '../base/clock-jump.ts';
+import { JUMP_MS, watchJumps } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 
 export interface ClockWatchDeps {

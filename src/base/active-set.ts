@@ -1,35 +1,35 @@
 /**
- * A set of objects that come and go thousands of times a second. A Set grows a new table every few dozen changes, and each old one
+ * A set of objects that come and go thousands of times a second: a list in which the last one takes the slot of the one that goes. A Set grows a new table every few dozen changes, and each old one
  * still names what it held and the table after it: once one of them has been promoted by the collector, all that ever passed
  * through the set since then is kept and promoted too, until the next full collection.
  */
-export interface Enrolled {
-  /** Where it stands in its roll; -1 in none. */
-  rollIndex: number;
+export interface ActiveMember {
+  /** Its index in its set; -1 in none. */
+  activeIndex: number;
 }
 
-export class Roll<T extends Enrolled> {
+export class ActiveSet<T extends ActiveMember> {
   readonly #members: T[] = [];
 
   get size(): number {
     return this.#members.length;
   }
 
-  /** An object may stand in one roll. */
+  /** An object may be in one set. */
   add(member: T): void {
-    if (member.rollIndex !== -1) return;
-    member.rollIndex = this.#members.push(member) - 1;
+    if (member.activeIndex !== -1) return;
+    member.activeIndex = this.#members.push(member) - 1;
   }
 
   delete(member: T): boolean {
-    const index = member.rollIndex;
+    const index = member.activeIndex;
     if (index === -1) return false;
     const last = this.#members.pop()!;
     if (last !== member) {
       this.#members[index] = last;
-      last.rollIndex = index;
+      last.activeIndex = index;
     }
-    member.rollIndex = -1;
+    member.activeIndex = -1;
     return true;
   }
 

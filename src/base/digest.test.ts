@@ -1,7 +1,7 @@
 /** One digest for one JSON value, and another one for every other value. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { jsonDigest } from './json-digest.ts';
+import { jsonDigest } from './digest.ts';
 
 const digestOf = (text: string): string => Buffer.from(jsonDigest(JSON.parse(text))).toString('hex');
 

@@ -1,13 +1,13 @@
 /**
- * Turns of the event loop for long work that is made of short pieces: whoever asks between two pieces goes on at once while
- * the loop has been held for less than 20 ms, and waits for a turn of its own after that. Those who wait get theirs one after
+ * Time slices of the event loop for long work that is made of short pieces: whoever asks between two pieces goes on at once while
+ * the loop has been held for less than 20 ms, and waits for a slice of its own after that. Those who wait get theirs one after
  * the other, with whatever else came in between, so that a hundred long jobs together hold the loop no longer than one.
  */
 
 /** So long may the loop be held. */
-export const TURN_MS = 20;
+export const SLICE_MS = 20;
 
-/** When the first one asked in this turn of the loop. */
+/** When the first one asked in this round of the loop. */
 let beganMs: number | undefined;
 const waiting: (() => void)[] = [];
 
@@ -25,19 +25,19 @@ function next(): void {
 }
 
 /** Undefined where the work may go on at once. */
-export function turn(): Promise<void> | undefined {
+export function timeSlice(): Promise<void> | undefined {
   if (beganMs === undefined) begin();
-  else if (waiting.length > 0 || performance.now() - beganMs >= TURN_MS) {
+  else if (waiting.length > 0 || performance.now() - beganMs >= SLICE_MS) {
     return new Promise((resolve) => waiting.push(resolve));
   }
   return undefined;
 }
 
 /**
- * Gives the loop back in the middle of a job: to whatever else came in, and then goes on before jobs that have not begun, so that
+ * Yields the loop in the middle of a job: to whatever else came in, and then goes on before jobs that have not begun, so that
  * few are half done at a time.
  */
-export function pause(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   if (beganMs === undefined) begin();
   return new Promise((resolve) => waiting.unshift(resolve));
 }

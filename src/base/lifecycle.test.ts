@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadedOnce } from './loaded-once.ts';
+import { loadedOnce } from './lifecycle.ts';
 
 test('a load happens once, and a failed one is tried again', async () => {
   let loads = 0;

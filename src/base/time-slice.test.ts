@@ -1,7 +1,7 @@
 /** Long jobs of short pieces leave room for others, in turn. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TURN_MS, turn } from './turns.ts';
+import { SLICE_MS, timeSlice } from './time-slice.ts';
 
 const PIECE_MS = 5;
 
@@ -12,7 +12,7 @@ function hold(ms: number): void {
 
 async function job(name: string, pieces: number, done: string[]): Promise<void> {
   for (let i = 0; i < pieces; i += 1) {
-    const wait = turn();
+    const wait = timeSlice();
     if (wait) await wait;
     hold(PIECE_MS);
     done.push(name);
@@ -24,7 +24,7 @@ test('short work goes on at once', async (t) => {
   // The process may be paused in between; no time passes here.
   const now = performance.now();
   const stopped = t.mock.method(performance, 'now', () => now);
-  for (let i = 0; i < 100; i += 1) assert.equal(turn(), undefined);
+  for (let i = 0; i < 100; i += 1) assert.equal(timeSlice(), undefined);
   stopped.mock.restore();
   await new Promise((resolve) => setImmediate(resolve));
 });
@@ -41,7 +41,7 @@ test('many long jobs together hold the loop no longer than one, and go on in tur
   const names = ['a', 'b', 'c', 'd', 'e'];
   await Promise.all(names.map((name) => job(name, 8, done)));
   isOver = true;
-  const turns = (names.length * 8 * PIECE_MS) / TURN_MS;
+  const turns = (names.length * 8 * PIECE_MS) / SLICE_MS;
   assert.ok(others >= turns - 1, `others had ${others} turns of about ${turns}`);
   const finished = names.map((name) => done.lastIndexOf(name));
   assert.ok(Math.min(...finished) >= 12, `none was done long before the others: ${done.join('')}`);
