@@ -2,15 +2,14 @@
  * Removes what is past its time: content, whole weeks of a shared database, messages with their events, idempotency records,
  * the sandbox's old inbox, the log of webhooks. Each function answers how much it removed.
  */
+import { type ExpiredRecord, removeExpiredOperation } from '../idempotency/idempotency.ts';
 import {
   dropOldestWeekOperation,
-  type IdempotencyPlace,
   makePartitionsOperation,
   RETAIN_MS,
   type Retain,
   removeContentOperation,
   removeEmailsOperation,
-  removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
 } from '../messages/messages.ts';
@@ -51,9 +50,9 @@ export function removeEmails(round: Round, beforeMs: number): Promise<number> {
 }
 
 export function removeIdempotency(round: Round, beforeMs: number): Promise<number> {
-  return removeInBatches<IdempotencyPlace | null>(round, null, async (after) => {
+  return removeInBatches<ExpiredRecord | null>(round, null, async (after) => {
     const batch = { beforeMs, limit: BATCH, after };
-    const { count, next } = await round.database.execute(removeIdempotencyOperation, batch);
+    const { count, next } = await round.database.execute(removeExpiredOperation, batch);
     return { count, next: next ?? undefined };
   });
 }

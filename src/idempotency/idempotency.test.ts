@@ -1,12 +1,13 @@
 /** Idempotency keys: one message whatever is repeated, and nothing kept of what was refused. */
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, settle, testAccount } from '../../test/kit/send-rig.ts';
 import { Unavailable } from '../base/failure.ts';
-import { removeIdempotencyOperation } from '../messages/messages.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import type { Database } from '../storage/database.ts';
 import { createInFlightKeys, readKey } from './idempotency.ts';
+import { removeExpiredOperation } from './store.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -114,7 +115,7 @@ test('keys live 24 hours, and as long as a message of theirs is still to be trie
   const again = dataOf(await rig.send(GOOD, { key: 'time' }));
   assert.notEqual(again.messageId, first.messageId, 'after 24 h the key is free');
   assert.equal(dataOf(await rig.send(GOOD, { key: 'time' })).messageId, again.messageId, 'and taken again');
-  await rig.database.execute(removeIdempotencyOperation, { beforeMs: rig.clock.now(), limit: 1000, after: null });
+  await rig.database.execute(removeExpiredOperation, { beforeMs: rig.clock.now(), limit: 1000, after: null });
   const kept = await rowsOf<{ key: string }>(rig, 'SELECT key FROM idempotency');
   assert.ok(
     kept.some((row) => row.key === 'scheduled'),

@@ -10,5 +10,13 @@ export {
   once,
   readKey,
 } from './once.ts';
-export { IDEMPOTENCY, type IdempotencyRecord, keysInUse, keyText } from './record-store.ts';
-export { type IdempotencyKey, keepAnswerOperation, type StoredAnswer } from './store.ts';
+export {
+  type ExpiredRecord,
+  IDEMPOTENCY,
+  type IdempotencyKey,
+  type IdempotencyRecord,
+  keepAnswerOperation,
+  keysInUse,
+  keyText,
+  removeExpiredOperation,
+} from './store.ts';

@@ -17,8 +17,7 @@ import type { Mode } from '../base/mode.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import type { Database } from '../storage/database.ts';
-import type { IdempotencyRecord } from './record-store.ts';
-import { type IdempotencyKey, type StoredAnswer, storedAnswerOperation } from './store.ts';
+import { type IdempotencyKey, type IdempotencyRecord, type StoredAnswer, storedAnswerOperation } from './store.ts';
 
 export const KEY_LIFETIME_MS = 86_400_000;
 

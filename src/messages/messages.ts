@@ -47,16 +47,14 @@ export {
   PARTITION_MS,
 } from './partition-store.ts';
 export {
-  type IdempotencyPlace,
   namedBlobsOperation,
   type Removed,
   removeContentOperation,
   removeEmailsOperation,
-  removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';
 export { appendEngagement, type Transition, transition, transitionMany } from './state-machine.ts';
 export { ATTEMPT, EMAIL, type EmailRow, MESSAGE } from './tables.ts';
-export { hasUnfinishedMessages } from './unfinished.ts';
+export { hasUnfinishedMessages, lastExpiryOf } from './unfinished.ts';

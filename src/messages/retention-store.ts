@@ -5,7 +5,6 @@
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { UNFINISHED } from './message.ts';
-import { hasUnfinishedMessages } from './unfinished.ts';
 
 export interface RetentionBatch {
   /** Unix ms; what counts from before it is removed. */
@@ -101,63 +100,6 @@ async function removeEmail(tx: Transaction, seq: number): Promise<void> {
   }
   await tx.run('DELETE FROM email WHERE seq = ?', seq);
 }
-
-/** Where a record stands in the order of their expiry. */
-export interface IdempotencyPlace {
-  expires_at: number;
-  account_id: string;
-  mode: Mode;
-  endpoint: string;
-  key: string;
-}
-
-export interface IdempotencyBatch extends RetentionBatch {
-  /** The last record that was looked at; null for the first batch. */
-  after: IdempotencyPlace | null;
-}
-
-const BEFORE_ALL: IdempotencyPlace = { expires_at: 0, account_id: '', mode: 'live', endpoint: '', key: '' };
-
-/**
- * Idempotency records whose time is over and whose messages are settled; others are passed over. `next` is where to go
- * on, or null at the end.
- */
-export const removeIdempotencyOperation = operation(
-  'messages.removeIdempotency',
-  'write',
-  async (tx, batch: IdempotencyBatch): Promise<{ count: number; next: IdempotencyPlace | null }> => {
-    const { expires_at, account_id, mode, endpoint, key } = batch.after ?? BEFORE_ALL;
-    const rows = await tx.all<IdempotencyPlace & { body: string }>(
-      `SELECT expires_at, account_id, mode, endpoint, key, body FROM idempotency
-       WHERE expires_at <= ? AND (expires_at, account_id, mode, endpoint, key) > (?, ?, ?, ?, ?)
-       ORDER BY expires_at, account_id, mode, endpoint, key LIMIT ?`,
-      batch.beforeMs,
-      expires_at,
-      account_id,
-      mode,
-      endpoint,
-      key,
-      batch.limit,
-    );
-    let count = 0;
-    for (const row of rows) {
-      if (await hasUnfinishedMessages(tx, { accountId: row.account_id, mode: row.mode, body: row.body })) continue;
-      count += await tx.run(
-        // The key may have been used anew at this moment.
-        'DELETE FROM idempotency WHERE account_id = ? AND mode = ? AND endpoint = ? AND key = ? AND expires_at <= ?',
-        row.account_id,
-        row.mode,
-        row.endpoint,
-        row.key,
-        batch.beforeMs,
-      );
-    }
-    const last = rows.length < batch.limit ? undefined : rows.at(-1);
-    if (!last) return { count, next: null };
-    const { body: _, ...next } = last;
-    return { count, next };
-  },
-);
 
 /** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */
 export const removeSandboxItemsOperation = operation(

@@ -29,6 +29,19 @@ function messagesOf(body: string): { id: string }[] {
   );
 }
 
+/** When the last of the messages expires, in Unix ms; 0 where there is none. */
+export async function lastExpiryOf(
+  tx: Transaction,
+  { accountId, mode, messageIds }: { accountId: string; mode: Mode; messageIds: readonly string[] },
+): Promise<number> {
+  const row = await tx.get<{ expires_at: number | null }>(
+    `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
+       AND id IN (${messageIds.map(() => '?').join(', ')})`,
+    ...[accountId, mode, ...messageIds],
+  );
+  return row?.expires_at ?? 0;
+}
+
 export async function hasUnfinishedMessages(tx: Transaction, { accountId, mode, body }: KeptAnswer): Promise<boolean> {
   const named = rowset(tx, 'named', { id: 'text' }, messagesOf(body));
   const found = await tx.get(

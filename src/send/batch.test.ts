@@ -1,4 +1,5 @@
 /** POST /send/batch, and both calls as the HTTP surface makes them. */
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
@@ -10,9 +11,8 @@ import { ok, refuse } from '../base/result.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
-import { keepAnswerOperation } from '../idempotency/store.ts';
+import { keepAnswerOperation, removeExpiredOperation } from '../idempotency/store.ts';
 import { cancelMessageOperation, moveMessageOperation } from '../messages/api-store.ts';
-import { removeIdempotencyOperation } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import type { Send } from './accept.ts';
 import { acceptOperation } from './acceptance.ts';
@@ -188,7 +188,7 @@ test('the answer of a batch is kept until the last of its messages is settled, a
     ];
     const prune = async (): Promise<string[]> => {
       const { database, clock } = own;
-      await database.execute(removeIdempotencyOperation, { beforeMs: clock.now(), limit: 1000, after: null });
+      await database.execute(removeExpiredOperation, { beforeMs: clock.now(), limit: 1000, after: null });
       const kept = await rowsOf<{ key: string }>(own, "SELECT key FROM idempotency WHERE endpoint = '/send/batch'");
       return kept.map((row) => row.key);
     };

@@ -5,12 +5,12 @@ import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
 import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
+import { removeExpiredOperation } from '../../src/idempotency/store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import {
   namedBlobsOperation,
   removeContentOperation,
   removeEmailsOperation,
-  removeIdempotencyOperation,
   removeSandboxItemsOperation,
   removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
@@ -50,8 +50,8 @@ export const emails: Scenario = async (stage) => {
   await stage.act(removeContentOperation, { ...content, beforeMs: stage.nowMs, limit: 10 });
   assert.equal((await stage.act(removeContentOperation, { ...content, limit: 1 })).count, 1);
   assert.equal((await stage.act(removeContentOperation, { ...content, limit: 10 })).count, 1);
-  const some = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: null });
-  const rest = await stage.act(removeIdempotencyOperation, { beforeMs, limit: 2, after: some.next });
+  const some = await stage.act(removeExpiredOperation, { beforeMs, limit: 2, after: null });
+  const rest = await stage.act(removeExpiredOperation, { beforeMs, limit: 2, after: some.next });
   assert.equal(some.count + rest.count, 2);
   await stage.act(removeEmailsOperation, { beforeMs: stage.nowMs - 1, limit: 2, afterSeq: 0 });
   const part = await stage.act(removeEmailsOperation, { beforeMs, limit: 2, afterSeq: 0 });
