@@ -15,7 +15,7 @@ import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
-import { judgeSources } from '../templates/templates.ts';
+import { validateSources } from '../templates/templates.ts';
 import { type AcceptDependencies, createAcceptEmails, type Intake } from './accept-emails.ts';
 import { acceptLarge, uploadedFiles } from './accept-large.ts';
 import type { AcceptanceResult } from './acceptance.ts';
@@ -210,7 +210,7 @@ function withTemplateIssues(refusal: Failure, value: unknown): Failure {
     const text = given[name];
     return typeof text === 'string' && !named.has(name) ? text : null;
   };
-  const sources = judgeSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
+  const sources = validateSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
   if (sources.ok) return refusal;
   return failure(refusal.code, { details: [...refusal.details, ...sources.failure.details] });
 }

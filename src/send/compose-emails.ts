@@ -20,7 +20,7 @@ import type { Sender } from './sender.ts';
 /** Html and text with more characters together are refused by their length, without being composed first. */
 const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
 
-/** Work of filling in the copies of one mail, of all recipients together; one alone has 50 ms (templates/time-limit.ts). */
+/** Work of filling in the copies of one mail, of all recipients together; one alone has 50 ms (templates/budget.ts). */
 const MAX_FILLING_MS = 2_000;
 
 /** What copies may have together in memory; those that are larger than their share of it go to their blobs one by one. */

@@ -1,8 +1,7 @@
 /** Sentences for what went wrong while a template was parsed or filled in, with the place in its source where there is one. */
 import { LiquidError } from 'liquidjs';
 import type { Issue } from '../base/failure.ts';
-import { MAX_OUTPUT_LENGTH, OverLimit, TooMuchText } from './budget.ts';
-import { RENDER_LIMIT_EXCEEDED, RENDER_LIMIT_MS } from './time-limit.ts';
+import { MAX_OUTPUT_LENGTH, OverLimit, RENDER_LIMIT_EXCEEDED, RENDER_LIMIT_MS, TooMuchText } from './budget.ts';
 
 const TOO_MUCH_TEXT = `makes too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 

@@ -17,13 +17,12 @@ import {
   TypeGuards,
   toValue,
 } from 'liquidjs';
-import { boundFilters } from './bound-filters.ts';
 import { type Budget, checkItems } from './budget.ts';
 import { type MailContext, noteWithoutValue } from './context.ts';
-import { boundOperators } from './operators.ts';
+import { boundFilters } from './filters.ts';
+import { boundOperators, boundRanges } from './operators.ts';
 import { type Kind, MailOutput, type Ranged } from './output.ts';
 import { registerOwnFilters } from './own-filters.ts';
-import { boundRanges } from './range.ts';
 import { escapeWithin, printable } from './value.ts';
 
 /** Tags that would read other templates, or write to the values given. */

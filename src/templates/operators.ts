@@ -1,10 +1,19 @@
 /**
- * Liquid's operators within the budget of a rendering. Comparing lists item by item yields, and drive.ts charges it; what is done
+ * Liquid's operators and ranges within the budget of a rendering. Comparing lists item by item yields, and each step is charged (render.ts); what is done
  * by native code (texts compared or searched, lists made into text to be compared by size) is charged here by its length, and
  * refused where it may take too long. An operator of Liquid that has no row here does not parse.
  */
-import { type Context, defaultOperators, type Operators } from 'liquidjs';
-import { type Budget, OverLimit } from './budget.ts';
+import {
+  type Context,
+  defaultOperators,
+  evalTokenValue,
+  type Operators,
+  type RangeToken,
+  Tokenizer,
+  TokenKind,
+  TypeGuards,
+} from 'liquidjs';
+import { type Budget, checkItems, OverLimit } from './budget.ts';
 import type { MailContext } from './context.ts';
 import { measureText } from './value.ts';
 
@@ -60,4 +69,36 @@ export function boundOperators(): Operators {
     if (CHARGES.has(name)) operators[name] = charge === undefined ? operator : charged(operator as Comparison, charge);
   }
   return operators as Operators;
+}
+
+type Read = (this: Tokenizer) => unknown;
+
+/** The end of a range: a number, or text that is one; anything else is none. */
+function endOf(value: unknown): number {
+  return typeof value === 'number' || typeof value === 'string' ? Math.trunc(Number(value)) : Number.NaN;
+}
+
+function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknown, number[], unknown> {
+  const low = endOf(yield evalTokenValue(lhs, context));
+  const high = endOf(yield evalTokenValue(rhs, context));
+  const count = high - low + 1;
+  if (!(count > 0)) return [];
+  checkItems(count, 'makes a range of');
+  (context as MailContext).report?.budget.make(count);
+  return Array.from({ length: count }, (_, index) => low + index);
+}
+
+/**
+ * Has every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's own are made by a loop that ends
+ * when the end is reached, which beyond 2^53 it never is, and its ends may be lists, of which it makes text first.
+ */
+export function boundRanges(): void {
+  const prototype = Tokenizer.prototype as unknown as { readGroupOrRange: Read };
+  const read = prototype.readGroupOrRange;
+  prototype.readGroupOrRange = function (this: Tokenizer): unknown {
+    const token = read.call(this) as RangeToken | undefined;
+    if (token === undefined || !TypeGuards.isRangeToken(token)) return token;
+    const initial = { evaluate: (context: Context) => evaluate(token, context) };
+    return Object.assign(token, { kind: TokenKind.FilteredValue, filters: [], initial });
+  };
 }

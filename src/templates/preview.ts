@@ -4,13 +4,12 @@
  */
 import { failure, firstIssue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { accountVariables } from './account-variables.ts';
-import { settleDeclared } from './declared.ts';
-import { filledSubjectIssue } from './judge.ts';
 import type { Sources } from './layout.ts';
 import { UNSUBSCRIBE_VARIABLE } from './output.ts';
 import type { ParsedParts, Rendered, ToRender } from './render.ts';
 import type { DeclaredVariable } from './template.ts';
+import { filledSubjectIssue } from './validate.ts';
+import { accountVariables, settleDeclared } from './variables.ts';
 
 export interface Preview {
   subject: string | null;

@@ -7,7 +7,6 @@ import { type Failure, failure, firstIssue, type Issue, invalid } from '../base/
 import { ok, type Result, refuse } from '../base/result.ts';
 import { Budget } from './budget.ts';
 import { MailContext, type Report } from './context.ts';
-import { drive } from './drive.ts';
 import { parseIssue } from './issue.ts';
 import { isTemplate, liquidFor, type MailTemplate, parseTemplate } from './parse.ts';
 
@@ -150,6 +149,48 @@ function fillTemplate(template: MailTemplate, values: ToRender, report: Report):
   const liquid = liquidFor(template.kind);
   const context = new MailContext(liquid, { variables: values.variables, globals: values.accountVariables }, report);
   return drive(liquid.renderer.renderTemplates(template.templates, context), report.budget) as string;
+}
+
+type Steps = Generator<unknown, unknown, unknown>;
+
+function isSteps(value: unknown): value is Steps {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as Steps).next === 'function' &&
+    typeof (value as Steps).throw === 'function'
+  );
+}
+
+/**
+ * Runs what Liquid renders with. Tags, expressions, operators and all filters that look into the items of a list are generators
+ * that yield at each piece of their work, nested in each other. Each step is charged to the budget of the rendering, which asks
+ * the clock, so that no loop of a template or of a filter goes on behind its back. Liquid's own runner would go to the end.
+ *
+ * Answers the value that the steps come to; anything else is its own value. Throws what they throw, and what the budget does.
+ */
+function drive(value: unknown, budget: Budget): unknown {
+  if (!isSteps(value)) return value;
+  let given: unknown;
+  let failed = false;
+  for (;;) {
+    budget.step();
+    const state: IteratorResult<unknown> = failed ? value.throw(given) : value.next(given);
+    failed = false;
+    given = state.value;
+    if (!isSteps(given)) {
+      if (state.done) return given;
+      continue;
+    }
+    if (state.done) return drive(given, budget);
+    try {
+      given = drive(given, budget);
+    } catch (error) {
+      // Whoever waits for it may have something to say about it: where in the source it happened.
+      given = error;
+      failed = true;
+    }
+  }
 }
 
 function templateMessage(issues: readonly Issue[]): string {

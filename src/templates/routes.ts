@@ -27,7 +27,6 @@ import {
   templateSchema,
   versionSchema,
 } from './bodies.ts';
-import { contentIssues, emptyIssues, judgeContent, judgeSources, nameIssues } from './judge.ts';
 import { hasSlot, inLayout } from './layout.ts';
 import { preview } from './preview.ts';
 import type { Rendered, ToRender } from './render.ts';
@@ -46,6 +45,7 @@ import {
   type Written,
 } from './store.ts';
 import { isTemplateId, type Template, type TemplateContent, templateBody, versionBody } from './template.ts';
+import { contentIssues, emptyIssues, nameIssues, validateContent, validateSources } from './validate.ts';
 
 export interface TemplateRouteDeps {
   database: Database;
@@ -144,13 +144,13 @@ function readRoutes({ database }: TemplateRouteDeps): RouteDefinition<Caller>[] 
 }
 
 /** Whether a template with its layout is still within the limits; nothing when it has none. */
-async function judgeWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
+async function validateWithin(deps: TemplateRouteDeps, owner: ReturnType<typeof ownerOf>, content: TemplateContent) {
   if (content.layoutId === null) return ok(undefined);
   const layout = await deps.database.execute(findTemplateOperation, { ...owner, templateId: content.layoutId });
   // One that is not there is refused where the template is written.
   if (!layout) return ok(undefined);
   const within = inLayout(content, layout);
-  return within.ok ? judgeSources(within.value, 'within this layout') : within;
+  return within.ok ? validateSources(within.value, 'within this layout') : within;
 }
 
 function writtenAnswer(deps: TemplateRouteDeps, accountId: string, written: Written): RouteAnswer {
@@ -182,9 +182,9 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     const owner = ownerOf(request);
     await timeSlice();
     const content = contentOf(request.body);
-    const judged = judgeContent(content, request.body);
-    if (!judged.ok) return judged;
-    const within = await judgeWithin(deps, owner, content);
+    const valid = validateContent(content, request.body);
+    if (!valid.ok) return valid;
+    const within = await validateWithin(deps, owner, content);
     if (!within.ok) return within;
     const { templateId } = wish;
     const made = { ...owner, templateId, name: request.body.name, content, nowMs: clock.now() };
@@ -319,8 +319,8 @@ function previewRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       async handle(request: Request<RenderSourcesRequest>) {
         await timeSlice();
         const content = contentOf(request.body);
-        const judged = judgeContent(content);
-        if (!judged.ok) return judged;
+        const valid = validateContent(content);
+        if (!valid.ok) return valid;
         const { layoutId } = content;
         let layout: Template | undefined;
         if (layoutId !== null) {

@@ -184,7 +184,7 @@ async function findToChange(tx: Transaction, key: TemplateKey): Promise<Template
 }
 
 /** What speaks against the layout of this content, or against this content in a layout that others use. */
-async function judgeLayout(
+async function checkLayout(
   tx: Transaction,
   key: TemplateKey,
   content: TemplateContent,
@@ -233,7 +233,7 @@ export const createTemplateOperation = operation(
     const count = ['SELECT count(*) AS n FROM template WHERE account_id = ?', accountId] as const;
     const reached = await capReached(tx, { accountId, cap: 'templates', count });
     if (reached) return reached;
-    const refused = await judgeLayout(tx, made, made.content);
+    const refused = await checkLayout(tx, made, made.content);
     if (refused) return { refused };
     await tx.run(
       `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at)
@@ -254,7 +254,7 @@ export const createTemplateOperation = operation(
 
 async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Written> {
   if (await isNameTaken(tx, changed, changed.name)) return { refused: 'name-taken' };
-  const refused = await judgeLayout(tx, changed, changed.content);
+  const refused = await checkLayout(tx, changed, changed.content);
   if (refused) return { refused };
   const { templateId: id, accountId, name, content, nowMs } = changed;
   const row = (await tx.get<{ version: number }>(

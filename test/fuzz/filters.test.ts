@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { defaultOperators, Liquid } from 'liquidjs';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { ASK_EVERY, Budget } from '../../src/templates/budget.ts';
-import { FILTERS } from '../../src/templates/filter-table.ts';
+import { FILTERS } from '../../src/templates/filters.ts';
 import { boundOperators } from '../../src/templates/operators.ts';
 import { createRender, threadTimeMs } from '../../src/templates/templates.ts';
 

@@ -1,7 +1,8 @@
 /**
- * Variables that a template declares: judged when it is saved (names, doubles, defaults of the declared type) and settled
- * with the values of a send. A value of another type is refused; a default stands in where none is given; a required
- * one without a value is missing whatever `missingVariables` says; any other may be without a value and prints nothing.
+ * The variables of templates: those that an account gives to all of them, and those that a template declares. Declarations are
+ * checked when the template is saved (names, doubles, defaults of the declared type) and settled with the values of a send. A
+ * value of another type is refused; a default stands in where none is given; a required one without a value is missing
+ * whatever `missingVariables` says; any other may be without a value and prints nothing.
  */
 import type { Issue } from '../base/failure.ts';
 import type { DeclaredVariable, VariableType } from './template.ts';
@@ -101,4 +102,12 @@ export function settleDeclared(
     else optional.add(one.name);
   }
   return { variables, optional, missing, issues };
+}
+
+/** Exist before the account has set them. The unsubscribe link is each recipient's own and made with the mail. */
+const ALWAYS: Readonly<Record<string, string>> = { company_address_html: '', report_abuse_email_html: '' };
+
+/** A new object with the account's variables, to which the caller may add. */
+export function accountVariables(own: Readonly<Record<string, string>>): Record<string, string> {
+  return { ...ALWAYS, ...own };
 }

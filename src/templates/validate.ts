@@ -1,14 +1,14 @@
 /**
- * Judges what somebody wants to save as a template: that there is something to send, that the subject may become a header,
- * that every part parses, and that variables are declared as they have to be. All issues are told at once.
+ * Validates what somebody wants to save as a template: that there is something to send, that the subject may become a header,
+ * that every part parses, and that variables are declared as they have to be. All issues are answered at once.
  */
 import { failure, firstIssue, type Issue, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
-import { type Declaration, declarationIssues } from './declared.ts';
 import type { Sources } from './layout.ts';
 import { isTemplate, parseUnremembered } from './parse.ts';
 import { type DeclaredVariable, isTemplateId } from './template.ts';
+import { type Declaration, declarationIssues } from './variables.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
 
@@ -16,7 +16,7 @@ const MAX_SUBJECT_LENGTH = 998;
  * `named` is what is to be saved, a preview has no name. INVALID_REQUEST with every issue of form and every part that does not
  * parse, or TEMPLATE_INVALID where only parts do not parse.
  */
-export function judgeContent(
+export function validateContent(
   content: Sources & { variables: readonly DeclaredVariable[] },
   named?: { name: string },
 ): Result<undefined> {
@@ -25,7 +25,7 @@ export function judgeContent(
     ...(named ? emptyIssues(content) : []),
     ...formIssues(content),
   ];
-  if (issues.length === 0) return judgeSources(content, 'as a template');
+  if (issues.length === 0) return validateSources(content, 'as a template');
   return refuse(invalid([...issues, ...sourceIssues(content)]));
 }
 
@@ -42,7 +42,7 @@ export function emptyIssues({ html, text }: Pick<Sources, 'html' | 'text'>): Iss
 }
 
 /** TEMPLATE_INVALID with the place of the first error of each part; `as` ends the sentence. */
-export function judgeSources(sources: Sources, as: string): Result<undefined> {
+export function validateSources(sources: Sources, as: string): Result<undefined> {
   const issues = sourceIssues(sources);
   if (issues.length === 0) return ok(undefined);
   const names = issues.map((issue) => issue.field).join(', ');
