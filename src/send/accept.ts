@@ -210,7 +210,10 @@ function withTemplateIssues(refusal: Failure, value: unknown): Failure {
     const text = given[name];
     return typeof text === 'string' && !named.has(name) ? text : null;
   };
-  const sources = validateSources({ subject: part('subject'), html: part('html'), text: part('text') }, 'as a template');
+  const sources = validateSources(
+    { subject: part('subject'), html: part('html'), text: part('text') },
+    'as a template',
+  );
   if (sources.ok) return refusal;
   return failure(refusal.code, { details: [...refusal.details, ...sources.failure.details] });
 }
