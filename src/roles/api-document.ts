@@ -6,7 +6,8 @@ import { VERSION } from '../config.ts';
 import { eventSchema } from '../events/event-schema.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import type { OpenapiOptions } from '../http/openapi.ts';
-import { EVENT_EXAMPLES, EXAMPLES } from './api-examples.ts';
+import { EVENT_EXAMPLES } from './api-event-examples.ts';
+import { EXAMPLES } from './api-examples.ts';
 
 const SUMMARIES: Record<EventType, string> = {
   Send: 'A message was accepted',

@@ -36,7 +36,7 @@ import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { senderFailure } from '../send/send.ts';
-import { createSearches } from '../storage/searches.ts';
+import { createSearches, type Searches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
@@ -65,25 +65,40 @@ interface LinkBase {
   readonly baseUrl: string;
 }
 
+export interface RouteSetup {
+  parts: Parts;
+  options: ApiOptions;
+  callers: Authenticator;
+  linkBase: LinkBase;
+}
+
+/** With what several nouns use. */
+interface RouteContext extends RouteSetup {
+  searches: Searches;
+  /** Wakes delivery and webhooks. */
+  nudge(): void;
+}
+
 /** Every route with a key, the uploads, and the pages of recipients. */
-export function apiRoutes(
-  parts: Parts,
-  options: ApiOptions,
-  { callers, linkBase }: { callers: Authenticator; linkBase: LinkBase },
-): RouteDefinition<Caller>[] {
-  const { config, database, blobs, clock, secretKey, dns } = parts;
-  const allow = ranges(config.webhookAllow);
+export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
+  const { nudgeDelivery, nudgeWebhooks } = setup.options;
+  const nudge = (): void => {
+    nudgeDelivery();
+    nudgeWebhooks();
+  };
+  const context: RouteContext = { ...setup, searches: createSearches(), nudge };
+  return [...mailRoutes(context), ...logRoutes(context), ...sandboxTools(context), ...settingRoutes(context)];
+}
+
+/** Sending, and what belongs to a mail: pages of its recipients, templates, uploads. */
+function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext): RouteDefinition<Caller>[] {
+  const { config, database, blobs, clock } = parts;
   const inFlight = createInFlightKeys();
-  const searches = createSearches();
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
   const templates = createTemplateSource({ database, clock });
   const unsubscribeLinks = createUnsubscribeLinks(linkBase);
   const trackingLinks = createTrackingLinks(linkBase);
-  const nudge = (): void => {
-    options.nudgeDelivery();
-    options.nudgeWebhooks();
-  };
   return [
     ...createSendRoutes({
       database,
@@ -125,6 +140,14 @@ export function apiRoutes(
       once: createKeyedCalls({ database, inFlight, clock }),
       nudge,
     }),
+  ];
+}
+
+/** The log of events, by calls, streams and webhooks. */
+function logRoutes({ parts, options, callers, searches }: RouteContext): RouteDefinition<Caller>[] {
+  const { config, database, clock, secretKey, dns } = parts;
+  const allow = ranges(config.webhookAllow);
+  return [
     ...eventRoutes({
       searches,
       database,
@@ -141,14 +164,12 @@ export function apiRoutes(
       checkUrl: (url) => checkUrl(url, { lookup: dns.lookupHost, allow }),
       nudge: options.nudgeWebhooks,
     }),
-    ...domainRoutes({
-      database,
-      clock,
-      freshDns: () => openDns({ servers: config.dnsServers }),
-      secretKey,
-      sendingHost: config.smtpHostname,
-    }),
-    ...suppressionRoutes({ database, clock, searches }),
+  ];
+}
+
+function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<Caller>[] {
+  const { database, blobs, clock, secretKey } = parts;
+  return [
     ...sandboxRoutes({
       ...{ database, blobs, clock, followers: options.followers },
       waits: createConcurrencyLimiter('inboxWaits', options.rateShare),
@@ -164,6 +185,21 @@ export function apiRoutes(
       ],
       nudge,
     }),
+  ];
+}
+
+/** What an account has set up. */
+function settingRoutes({ parts, options, callers, searches }: RouteContext): RouteDefinition<Caller>[] {
+  const { config, database, clock, secretKey } = parts;
+  return [
+    ...domainRoutes({
+      database,
+      clock,
+      freshDns: () => openDns({ servers: config.dnsServers }),
+      secretKey,
+      sendingHost: config.smtpHostname,
+    }),
+    ...suppressionRoutes({ database, clock, searches }),
     ...accountRoutes({ database, clock, callers, logins: options.logins }),
     ...approvalRoutes({ database, clock }),
   ];
@@ -180,7 +216,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },
   };
-  const routes = apiRoutes(parts, options, { callers: authenticator, linkBase });
+  const routes = apiRoutes({ parts, options, callers: authenticator, linkBase });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
@@ -212,7 +248,7 @@ function stateOf({ config, metrics, overload }: Parts): ServiceOptions {
   };
 }
 
-/** Whether the caller may still send from the address that a stored mail shows. */
+/** Why the caller may not send from the address that a stored mail shows, if so. */
 async function checkSender(senders: SenderCheck, caller: Caller, headerFrom: string): Promise<Failure | undefined> {
   if (caller.mode === 'sandbox' && caller.allowedSenders.length === 0) return undefined;
   const from = parseAddress(headerFrom);

@@ -101,7 +101,9 @@ before(async () => {
     ...{ nudgeDelivery: () => undefined, nudgeWebhooks: () => undefined, rateShare: () => 1 },
   };
   const callers = createAuthenticator(parts);
-  routes = apiRoutes(parts, options, {
+  routes = apiRoutes({
+    parts,
+    options,
     callers,
     linkBase: { secretKey: parts.secretKey, baseUrl: 'http://localhost' },
   });
