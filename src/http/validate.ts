@@ -47,6 +47,24 @@ const ajv = new Ajv({
 // Annotations of OpenAPI, which validate nothing.
 ajv.addVocabulary(['example']);
 
+/**
+ * Ajv counts the code points of every text it bounds, 2 µs of a usual send. A text never has more of them than UTF-16 units, and at
+ * least half as many: nearly always its length decides.
+ */
+function boundLength(keyword: string, isWithin: (text: string, limit: number) => boolean): void {
+  const compile = (limit: number) => (text: string) => isWithin(text, limit);
+  ajv.removeKeyword(keyword);
+  ajv.addKeyword({ keyword, type: 'string', schemaType: 'number', compile });
+}
+boundLength(
+  'maxLength',
+  (text, limit) => text.length <= limit || (text.length <= 2 * limit && [...text].length <= limit),
+);
+boundLength(
+  'minLength',
+  (text, limit) => text.length >= 2 * limit || (text.length >= limit && [...text].length >= limit),
+);
+
 /** An object of exactly these fields: any other is refused and named. */
 export function closed<P extends TProperties>(properties: P, options: Record<string, unknown> = {}): TObject<P> {
   return Type.Object(properties, { additionalProperties: false, ...options });
@@ -124,7 +142,7 @@ function plural(count: number, noun: string): string {
 function sentence(error: ErrorObject): string {
   const params = error.params as Record<string, unknown>;
   const schema = (error.parentSchema ?? {}) as Schema;
-  const limit = Number(params.limit);
+  const limit = Number(error.schema);
   switch (error.keyword) {
     case 'type':
       return `must be ${typeNames(params.type)}`;
