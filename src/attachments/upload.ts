@@ -10,6 +10,7 @@ import { type Failure, failure, invalid } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type LeastRate, receive, UPLOAD_RATE, UploadError, type UploadErrorReason, UploadReader } from './receive.ts';
 import { finishUploadOperation, uploadTargetOperation } from './store.ts';
@@ -83,9 +84,8 @@ export function createUpload(dependencies: UploadDependencies): Upload {
     const blobStamp = (await blobs.stampOf?.(blobKey)) ?? null;
     const uploaded = { submissionId, number: file.number, blobKey, blobStamp };
     const finished = await database.execute(finishUploadOperation, uploaded);
-    // What cannot be removed now is an orphan, and is swept later.
     const unnamed = finished.taken ? finished.replaced : blobKey;
-    if (unnamed !== null) blobs.remove(unnamed).catch(() => undefined);
+    dropBlobs(blobs, [unnamed]);
     return finished.taken ? ok(undefined) : refuse(notOpen('was sent while the file was uploaded'));
   };
 }

@@ -19,6 +19,7 @@ import {
   type StoredMail,
 } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation } from './acceptance.ts';
 import { acceptAgainOperation } from './resend-store.ts';
@@ -69,11 +70,11 @@ export async function resendMessage(
     ? await deps.database.execute(acceptAgainOperation, { acceptance, of: { accountId, mode, messageId } })
     : await deps.database.execute(acceptOperation, acceptance);
   if (!accepted?.stored) {
-    if (email.blobKey !== null) deps.blobs.remove(email.blobKey).catch(() => undefined);
+    dropBlobs(deps.blobs, [email.blobKey]);
     return accepted ? undefined : refuse(noLongerKept());
   }
   // A blob that stays is an orphan and is swept later; the message is accepted all the same.
-  for (const blobKey of accepted.unkeptBlobKeys) deps.blobs.remove(blobKey).catch(() => undefined);
+  dropBlobs(deps.blobs, accepted.unkeptBlobKeys);
   return ok(accepted.answer);
 }
 

@@ -4,6 +4,7 @@
  * account has not verified and orders in the header that make no sense. Nothing is stored before the one transaction, and a
  * blob that ends up unnamed is removed.
  */
+
 import { setTimeout } from 'node:timers/promises';
 import { type Failure, type Issue, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
@@ -20,6 +21,7 @@ import { type Address, sameAddressKey } from '../mail/address.ts';
 import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
 import { type AcceptDependencies, createAcceptEmails, type Intake } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import type { ComposedEmail } from './composed-email.ts';
@@ -160,7 +162,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
         return await judge(submission);
       } finally {
         const { content, isTaken } = submission;
-        if (!isTaken && !Buffer.isBuffer(content)) blobs.remove(content.blobKey).catch(() => undefined);
+        if (!isTaken && !Buffer.isBuffer(content)) dropBlobs(blobs, [content.blobKey]);
       }
     },
   };

@@ -9,7 +9,7 @@ import type { Blobs } from './blobs.ts';
 const REMOVERS = 8;
 const MAX_WAITING = 20_000;
 
-/** Lets go of what was stored for mail that is not taken after all. Not awaited; what stays is swept. */
+/** Removes what nothing names after all. Not awaited; a blob that stays is an orphan, and is swept later. */
 export function dropBlobs(blobs: Pick<Blobs, 'remove'>, keys: readonly (string | null)[]): void {
   for (const key of keys) if (key !== null) blobs.remove(key).catch(() => undefined);
 }
