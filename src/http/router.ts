@@ -35,13 +35,13 @@ function decode(segment: string): string | undefined {
 
 /** The parameters of a path under a pattern, or undefined when it is another path. */
 function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
-  const params = Object.create(null) as Record<string, string>;
-  for (let index = 0; index < pattern.length; index += 1) {
-    const expected = pattern[index]!;
+  let params = NO_PARAMS;
+  for (const [index, expected] of pattern.entries()) {
     const segment = segments[index]!;
     if (expected.startsWith(':')) {
       const value = segment === '' ? undefined : decode(segment);
       if (value === undefined) return undefined;
+      if (params === NO_PARAMS) params = Object.create(null) as Record<string, string>;
       params[expected.slice(1)] = value;
     } else if (expected !== segment) return undefined;
   }
@@ -76,41 +76,20 @@ function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
   return [...patterns.values()].sort(bySpecificity);
 }
 
-function pick<R>(pattern: Pattern<R>, method: string): R | undefined {
-  return pattern.byMethod.get(method) ?? (method === 'HEAD' ? pattern.byMethod.get('GET') : undefined);
-}
-
-function allowed(patterns: readonly Pattern<unknown>[]): string[] {
-  const methods = new Set(patterns.flatMap((pattern) => [...pattern.byMethod.keys()]));
-  if (methods.has('GET')) methods.add('HEAD');
-  return [...methods].sort();
-}
-
 /** A router over these routes; throws when two of them answer the same call. */
 export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> {
-  const patterns = group(routes);
-  const fixed = new Map<string, Pattern<R>>();
-  const withParams = new Map<number, Pattern<R>[]>();
-  for (const pattern of patterns) {
-    const length = pattern.segments.length;
-    if (!pattern.segments.some((segment) => segment.startsWith(':'))) fixed.set(pattern.segments.join('/'), pattern);
-    else withParams.set(length, [...(withParams.get(length) ?? []), pattern]);
-  }
+  const byLength = Map.groupBy(group(routes), ({ segments }) => segments.length);
   return (method, path) => {
-    const exact = fixed.get(path);
-    if (exact !== undefined) {
-      const route = pick(exact, method);
-      if (route !== undefined) return { found: true, route, params: NO_PARAMS };
-    }
     const segments = path.split('/');
-    const candidates: Pattern<R>[] = exact === undefined ? [] : [exact];
-    for (const pattern of withParams.get(segments.length) ?? []) {
+    const allow = new Set<string>();
+    for (const pattern of byLength.get(segments.length) ?? []) {
       const params = matchSegments(pattern.segments, segments);
       if (params === undefined) continue;
-      const route = pick(pattern, method);
+      const route = pattern.byMethod.get(method) ?? (method === 'HEAD' ? pattern.byMethod.get('GET') : undefined);
       if (route !== undefined) return { found: true, route, params };
-      candidates.push(pattern);
+      for (const other of pattern.byMethod.keys()) allow.add(other);
     }
-    return { found: false, allow: allowed(candidates) };
+    if (allow.has('GET')) allow.add('HEAD');
+    return { found: false, allow: [...allow].sort() };
   };
 }
