@@ -4,9 +4,9 @@
  * manifest that some email could carry is never refused.
  */
 import { type Failure, failure } from '../base/failure.ts';
-import type { FileBySize, MailFrame } from '../mail/compose/compose.ts';
+import type { FileBySize, MailBySize } from '../mail/compose/compose.ts';
+import { composedSizeBytes } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
-import { composedSizeBytes } from '../mail/compose/size.ts';
 
 /**
  * No address that may be sent from or to is shorter: a domain has two labels at least, each of one character. No Message-ID
@@ -15,7 +15,7 @@ import { composedSizeBytes } from '../mail/compose/size.ts';
 const SHORTEST = { name: '', address: 'a@b.c', local: 'a', domain: 'b.c' };
 const MESSAGE_ID = newMessageId(SHORTEST.domain, Date.UTC(2026, 0));
 
-function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailFrame {
+function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailBySize {
   return {
     from: SHORTEST,
     to: [SHORTEST],

@@ -109,7 +109,7 @@ export function sameAddressKey(address: Address | string): string {
 
 /**
  * The forms in which an address may stand that was kept as it was typed, whatever form is asked for: its domain in A-labels and
- * in Unicode, its local part as it is, in lower case, and in quotes. Case of ASCII letters is left to whoever compares.
+ * in Unicode, its local part as it is, in lower case, and in quotes. Case of ASCII letters is left to the caller that compares.
  */
 export function addressSpellings(address: string): string[] {
   const text = address.trim().normalize('NFC');
@@ -231,7 +231,7 @@ function parseName(text: string): { name: string } | { reason: string } {
   return { name: name.trim() };
 }
 
-/** An address of ASCII letters without any quoting, which needs no further judgement; undefined for all others. */
+/** An address of ASCII letters without any quoting, which needs no further check; undefined for all others. */
 function plainAddress(text: string, name: string): Address | undefined {
   if (text.length >= MAX_ADDRESS_BYTES || !PLAIN_ADDRESS.test(text)) return undefined;
   if (text.includes('--') && /xn--/i.test(text)) return undefined;

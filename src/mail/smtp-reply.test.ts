@@ -5,8 +5,8 @@ import { parseReply, replyClass, SmtpReplyParser } from './smtp-reply.ts';
 const feed = (text: string, parser = new SmtpReplyParser()) => parser.feed(Buffer.from(text, 'latin1'));
 
 test('single and multi-line replies, pipelined', () => {
-  const { replies, fault } = feed('250 2.1.0 Ok\r\n250-mx.example.com\r\n250-SIZE 1000\r\n250 HELP\r\n354\r\n');
-  assert.equal(fault, undefined);
+  const { replies, error } = feed('250 2.1.0 Ok\r\n250-mx.example.com\r\n250-SIZE 1000\r\n250 HELP\r\n354\r\n');
+  assert.equal(error, undefined);
   assert.deepEqual(replies, [
     { code: 250, enhanced: '2.1.0', text: '2.1.0 Ok', lines: ['2.1.0 Ok'] },
     { code: 250, text: 'mx.example.com SIZE 1000 HELP', lines: ['mx.example.com', 'SIZE 1000', 'HELP'] },
@@ -69,19 +69,19 @@ test('refuses what is no reply, and stays refused', () => {
     '250-a\r\n251 b\r\n',
   ]) {
     const parser = new SmtpReplyParser();
-    assert.ok(feed(text, parser).fault, JSON.stringify(text));
-    assert.ok(feed('250 ok\r\n', parser).fault);
+    assert.ok(feed(text, parser).error, JSON.stringify(text));
+    assert.ok(feed('250 ok\r\n', parser).error);
     assert.deepEqual(feed('250 ok\r\n', parser).replies, []);
   }
 });
 
 test('refuses replies without end, in lines and in bytes', () => {
-  assert.match(feed('250-x\r\n'.repeat(600)).fault ?? '', /512 lines/);
-  assert.match(feed(`250 ${'x'.repeat(70_000)}`).fault ?? '', /bytes/);
-  assert.match(feed(`250-${'x'.repeat(600)}\r\n`.repeat(120)).fault ?? '', /bytes/);
+  assert.match(feed('250-x\r\n'.repeat(600)).error ?? '', /512 lines/);
+  assert.match(feed(`250 ${'x'.repeat(70_000)}`).error ?? '', /bytes/);
+  assert.match(feed(`250-${'x'.repeat(600)}\r\n`.repeat(120)).error ?? '', /bytes/);
   // The bounds are for one reply, not for a connection.
   const parser = new SmtpReplyParser();
-  for (let i = 0; i < 3000; i += 1) assert.equal(feed(`250 ${'x'.repeat(100)}\r\n`, parser).fault, undefined);
+  for (let i = 0; i < 3000; i += 1) assert.equal(feed(`250 ${'x'.repeat(100)}\r\n`, parser).error, undefined);
 });
 
 test('classes, and stored replies', () => {

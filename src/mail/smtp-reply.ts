@@ -16,10 +16,10 @@ export interface SmtpReply {
 
 export type ReplyClass = 'positive' | 'intermediate' | 'transient' | 'permanent';
 
-/** What the reply parser answers to a chunk: the replies it completed, and the fault after which the connection is useless. */
+/** What the reply parser answers to a chunk: the replies it completed, and the error after which the connection is useless. */
 export interface ParsedReplies {
   replies: SmtpReply[];
-  fault?: string;
+  error?: string;
 }
 
 const MAX_LINES = 512;
@@ -62,17 +62,17 @@ function buildReply(code: number, lines: string[]): SmtpReply {
 /** Parses one whole reply given as text, for example a stored or a simulated one; undefined when it is none. */
 export function parseReply(text: string): SmtpReply | undefined {
   const parser = new SmtpReplyParser();
-  const { replies, fault } = parser.feed(Buffer.from(`${text.replace(/[\r\n]+$/, '')}\r\n`, 'utf8'));
-  return fault === undefined && replies.length === 1 && !parser.hasPending() ? replies[0] : undefined;
+  const { replies, error } = parser.feed(Buffer.from(`${text.replace(/[\r\n]+$/, '')}\r\n`, 'utf8'));
+  return error === undefined && replies.length === 1 && !parser.hasPending() ? replies[0] : undefined;
 }
 
-/** Takes the bytes of one connection. After a fault it takes nothing more. */
+/** Takes the bytes of one connection. After an error it takes nothing more. */
 export class SmtpReplyParser {
   #pending: Buffer = Buffer.alloc(0);
   #code = 0;
   #lines: string[] = [];
   #bytes = 0;
-  #fault: string | undefined;
+  #error: string | undefined;
 
   /** Whether part of a reply has been read. Before STARTTLS it must be false: what came in plaintext is not to be trusted. */
   hasPending(): boolean {
@@ -81,7 +81,7 @@ export class SmtpReplyParser {
 
   feed(chunk: Uint8Array): ParsedReplies {
     const replies: SmtpReply[] = [];
-    if (this.#fault !== undefined) return { replies, fault: this.#fault };
+    if (this.#error !== undefined) return { replies, error: this.#error };
     const arrived = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const data = this.#pending.length === 0 ? arrived : Buffer.concat([this.#pending, arrived]);
     // What is pending was searched before: a line that comes in byte by byte must not be searched from its start each time.
@@ -91,14 +91,14 @@ export class SmtpReplyParser {
       const end = data.indexOf(LF, searchFrom);
       if (end < 0) break;
       const reply = this.#takeLine(data.subarray(start, end > start && data[end - 1] === CR ? end - 1 : end));
-      if (this.#fault !== undefined) return { replies, fault: this.#fault };
+      if (this.#error !== undefined) return { replies, error: this.#error };
       if (reply !== undefined) replies.push(reply);
       start = end + 1;
       searchFrom = start;
     }
     if (this.#bytes + data.length - start > MAX_BYTES) {
-      this.#fault = `reply of more than ${MAX_BYTES} bytes`;
-      return { replies, fault: this.#fault };
+      this.#error = `reply of more than ${MAX_BYTES} bytes`;
+      return { replies, error: this.#error };
     }
     this.#pending = start === data.length ? Buffer.alloc(0) : Buffer.from(data.subarray(start));
     return { replies };
@@ -107,18 +107,18 @@ export class SmtpReplyParser {
   #takeLine(line: Buffer): SmtpReply | undefined {
     this.#bytes += line.length + 2;
     if (this.#bytes > MAX_BYTES || this.#lines.length >= MAX_LINES) {
-      this.#fault = `reply of more than ${MAX_LINES} lines or ${MAX_BYTES} bytes`;
+      this.#error = `reply of more than ${MAX_LINES} lines or ${MAX_BYTES} bytes`;
       return undefined;
     }
     const raw = line.toString('utf8');
     const match = /^([2-5]\d\d)(?:([ \t-])(.*))?$/s.exec(raw);
     if (match === null) {
-      this.#fault = `not an SMTP reply: ${raw.slice(0, 100).replace(UNPRINTABLE, ' ').toWellFormed()}`;
+      this.#error = `not an SMTP reply: ${raw.slice(0, 100).replace(UNPRINTABLE, ' ').toWellFormed()}`;
       return undefined;
     }
     const code = Number(match[1]);
     if (this.#lines.length > 0 && code !== this.#code) {
-      this.#fault = `reply whose lines have different codes (${this.#code} and ${code})`;
+      this.#error = `reply whose lines have different codes (${this.#code} and ${code})`;
       return undefined;
     }
     this.#code = code;

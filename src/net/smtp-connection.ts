@@ -98,9 +98,9 @@ class Connection implements SmtpConnection {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    const { replies, fault } = this.#parser.feed(chunk);
+    const { replies, error } = this.#parser.feed(chunk);
     for (const reply of replies) this.#takeReply(reply);
-    if (fault !== undefined) this.breakOff('EPROTOCOL', `the peer broke the protocol: ${fault}`);
+    if (error !== undefined) this.breakOff('EPROTOCOL', `the peer broke the protocol: ${error}`);
   };
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     const { cause, message } = describe(error);

@@ -6,7 +6,7 @@
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { failure } from '../base/failure.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
-import { type ComposedFrame, composeFrame } from '../mail/compose/compose.ts';
+import { composeSkeleton, type MessageSkeleton } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
 import type { CheckedMail } from './check.ts';
 import { commonOf, composedEmail, lengthBeyondComposing, mailToCompose } from './compose-emails.ts';
@@ -49,32 +49,32 @@ export function composeLarge(
   }
   const common = commonOf(mail, sender);
   const { messageId } = common;
-  const frame = composeFrame(mailToCompose(mail, sender, { content, messageId, attachments: files }));
-  const [tooLarge] = largeSizeIssues(frame, sender.account.approvedEmailBytes);
+  const skeleton = composeSkeleton(mailToCompose(mail, sender, { content, messageId, attachments: files }));
+  const [tooLarge] = largeSizeIssues(skeleton, sender.account.approvedEmailBytes);
   if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
-  const composed = { content: Buffer.concat(frame.pieces), smtpUtf8: frame.smtpUtf8 };
+  const composed = { content: Buffer.concat(skeleton.pieces), smtpUtf8: skeleton.smtpUtf8 };
   const email = composedEmail(mail, { recipients, content }, composed, common);
-  email.sizeBytes = frame.sizeBytes;
-  email.options.files = placed(frame, files);
+  email.sizeBytes = skeleton.sizeBytes;
+  email.options.files = placed(skeleton, files);
   return ok(email);
 }
 
-function placed(frame: { pieces: Buffer[]; order: number[] }, files: readonly UploadedFile[]): EmailFile[] {
+function placed(skeleton: { pieces: Buffer[]; order: number[] }, files: readonly UploadedFile[]): EmailFile[] {
   let at = 0;
-  return frame.order.map((number, index) => {
-    at += frame.pieces[index]!.length;
+  return skeleton.order.map((number, index) => {
+    at += skeleton.pieces[index]!.length;
     const { blobKey, sizeBytes, sha256 } = files[number]!;
     return { at, blobKey, sizeBytes, sha256 };
   });
 }
 
 /** Which of its two limits a mail exceeds: that of everything but the files first, then that of the whole. */
-export function largeSizeIssues(frame: ComposedFrame, approvedEmailBytes: number): SizeIssue[] {
-  const contentBytes = frame.pieces.reduce((sum, piece) => sum + piece.length, 0);
+export function largeSizeIssues(skeleton: MessageSkeleton, approvedEmailBytes: number): SizeIssue[] {
+  const contentBytes = skeleton.pieces.reduce((sum, piece) => sum + piece.length, 0);
   const issues: SizeIssue[] = [];
   if (contentBytes > STANDARD_EMAIL_BYTES) issues.push(contentTooLarge(contentBytes));
-  if (frame.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES))
-    issues.push(wholeTooLarge(frame.sizeBytes, approvedEmailBytes));
+  if (skeleton.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES))
+    issues.push(wholeTooLarge(skeleton.sizeBytes, approvedEmailBytes));
   return issues;
 }
 

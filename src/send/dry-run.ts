@@ -5,7 +5,7 @@
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import type { Failure } from '../base/failure.ts';
-import { composeFrame, type FileBySize } from '../mail/compose/compose.ts';
+import { composeSkeleton, type FileBySize } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
@@ -53,14 +53,14 @@ export async function dryRun(
   const content = personalise(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
   const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
-  const frame = composeFrame(mailToCompose<FileBySize>(mail, sender, { content, messageId, attachments }));
+  const skeleton = composeSkeleton(mailToCompose<FileBySize>(mail, sender, { content, messageId, attachments }));
   const { approvedEmailBytes } = sender.account;
-  const tooLarge = files ? largeSizeIssues(frame, approvedEmailBytes) : sizeIssues(frame.sizeBytes);
+  const tooLarge = files ? largeSizeIssues(skeleton, approvedEmailBytes) : sizeIssues(skeleton.sizeBytes);
   const result: DryRun = {
     subject: content.subject!,
     html: content.html ?? null,
     text: content.text ?? null,
-    sizeBytes: frame.sizeBytes,
+    sizeBytes: skeleton.sizeBytes,
     limitBytes: files ? Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES) : STANDARD_EMAIL_BYTES,
     suppressed: await suppressedAmong(database, mail, sender, filled),
     missingVariables: content.missing,

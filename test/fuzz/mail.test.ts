@@ -6,11 +6,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../../src/mail/address.ts';
-import { compose } from '../../src/mail/compose/compose.ts';
+import { compose, composedSizeBytes } from '../../src/mail/compose/compose.ts';
 import { isContentType, refusedFileType } from '../../src/mail/compose/content-type.ts';
 import { prepareDkim } from '../../src/mail/compose/dkim-sign.ts';
 import { hasForbiddenControl } from '../../src/mail/compose/header.ts';
-import { composedSizeBytes } from '../../src/mail/compose/size.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
 import { runningMs } from '../kit/running-time.ts';
@@ -105,14 +104,14 @@ test('the reply parser answers any bytes in any pieces, the same however they ar
       const whole = new SmtpReplyParser().feed(input);
       const parser = new SmtpReplyParser();
       const replies = [];
-      let fault: string | undefined;
+      let error: string | undefined;
       for (let i = 0; i < input.length; i += size) {
         const part = parser.feed(input.subarray(i, i + size));
         replies.push(...part.replies);
-        fault = part.fault;
+        error = part.error;
       }
       assert.deepEqual(replies, whole.replies);
-      assert.equal(fault, whole.fault);
+      assert.equal(error, whole.error);
     }),
     { numRuns: 3000 },
   );

@@ -3,7 +3,7 @@
  * way of its own.
  */
 import { createHash } from 'node:crypto';
-import { composeFrame, type MailFrame } from '../../src/mail/compose/compose.ts';
+import { composeSkeleton, type MailBySize } from '../../src/mail/compose/compose.ts';
 import type { EmailFile } from '../../src/messages/messages.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 
@@ -16,7 +16,7 @@ export interface LargeMail {
   whole(): Buffer;
 }
 
-export const LARGE_PARTS: Omit<MailFrame, 'attachments'> = {
+export const LARGE_PARTS: Omit<MailBySize, 'attachments'> = {
   from: { name: 'Shop', address: 'orders@shop.example', local: 'orders', domain: 'shop.example' },
   to: [{ name: '', address: 'a@x.example', local: 'a', domain: 'x.example' }],
   cc: [],
@@ -38,7 +38,7 @@ export function base64Text(bytes: Uint8Array): string {
 export async function largeMail(
   blobs: Blobs,
   files: readonly { name?: string; contentType?: string; contentId?: string; bytes: Buffer }[],
-  parts: Partial<MailFrame> = {},
+  parts: Partial<MailBySize> = {},
 ): Promise<LargeMail> {
   const attachments = files.map(({ name, contentType, contentId, bytes }, index) => ({
     name: name ?? `file${index}.bin`,
@@ -46,7 +46,7 @@ export async function largeMail(
     sizeBytes: bytes.length,
     ...(contentId === undefined ? {} : { contentId }),
   }));
-  const { pieces, order, sizeBytes } = composeFrame({ ...LARGE_PARTS, ...parts, attachments });
+  const { pieces, order, sizeBytes } = composeSkeleton({ ...LARGE_PARTS, ...parts, attachments });
   const placed: EmailFile[] = [];
   let at = 0;
   for (const [index, number] of order.entries()) {

@@ -5,8 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import PostalMime from 'postal-mime';
 import { parseAddress } from '../address.ts';
-import { compose, composeFrame, type FileToCompose, type MailToCompose } from './compose.ts';
-import { composedSizeBytes } from './size.ts';
+import { compose, composedSizeBytes, composeSkeleton, type FileToCompose, type MailToCompose } from './compose.ts';
 
 const ICS = Buffer.from(
   'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//shop//EN\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:1@shop.example\r\nDTSTAMP:20261120T094400Z\r\nDTSTART:20261121T090000Z\r\nSUMMARY:Übergabe\r\nORGANIZER:mailto:shop@example.com\r\nATTENDEE:mailto:ann@example.org\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n',
@@ -103,7 +102,7 @@ test('only one, only with a method, and not where the file is inline or stored e
   assert.equal(counted([invitation('text/calendar; x=method')]), 1);
   assert.equal(counted([invitation('text/calendar; method=REQUEST', { contentId: 'c' })]), 1);
   const { content: _, ...bySize } = { ...invitation('text/calendar; method=REQUEST'), sizeBytes: ICS.length };
-  assert.deepEqual(composeFrame({ ...mailWith([]), attachments: [bySize] }).order, [0]);
+  assert.deepEqual(composeSkeleton({ ...mailWith([]), attachments: [bySize] }).order, [0]);
 });
 
 test('its size is computed exactly, without reading the file', () => {

@@ -5,9 +5,8 @@ import fc from 'fast-check';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime from 'postal-mime';
 import { type Address, parseAddress } from '../address.ts';
-import { compose, composeFrame, type MailToCompose } from './compose.ts';
-import { base64SizeBytes, composedSizeBytes } from './size.ts';
-import { writeBase64 } from './transfer-encoding.ts';
+import { compose, composedSizeBytes, composeSkeleton, type MailToCompose } from './compose.ts';
+import { base64SizeBytes, writeBase64 } from './transfer-encoding.ts';
 
 function address(text: string): Address {
   const result = parseAddress(text);
@@ -279,7 +278,7 @@ test('a frame with its files put in is the composed message, but for its random 
     { name: 'empty', contentType: 'text/plain', content: Buffer.alloc(0) },
   ];
   const input = mail({ text: 't', html: '<p>h</p>', attachments });
-  const frame = composeFrame({
+  const frame = composeSkeleton({
     ...input,
     attachments: attachments.map(({ content, ...file }) => ({ ...file, sizeBytes: content.length })),
   });

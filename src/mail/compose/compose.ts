@@ -68,7 +68,7 @@ export interface MailToCompose extends MailWithoutFiles {
   attachments: readonly FileToCompose[];
 }
 
-export interface MailFrame extends MailWithoutFiles {
+export interface MailBySize extends MailWithoutFiles {
   attachments: readonly FileBySize[];
 }
 
@@ -81,7 +81,7 @@ export interface ComposedMail {
 }
 
 /** A message with holes: file `order[i]` goes in Base64 lines (`writeBase64`) between `pieces[i]` and `pieces[i + 1]`. */
-export interface ComposedFrame {
+export interface MessageSkeleton {
   pieces: Buffer[];
   /** Indexes into `attachments`, one for each hole. */
   order: number[];
@@ -283,8 +283,8 @@ export function compose(mail: MailToCompose): ComposedMail {
   return { content, sizeBytes, smtpUtf8 };
 }
 
-/** The message around files that are not in memory; see `ComposedFrame`. */
-export function composeFrame(mail: MailFrame): ComposedFrame {
+/** The message around files that are not in memory; see `MessageSkeleton`. */
+export function composeSkeleton(mail: MailBySize): MessageSkeleton {
   const { header, headerBytes, body, sizeBytes, smtpUtf8 } = assemble(mail, mail.attachments);
   const order: number[] = [];
   const groups: (string | Uint8Array)[][] = [[]];
@@ -302,4 +302,9 @@ export function composeFrame(mail: MailFrame): ComposedFrame {
     return piece;
   });
   return { pieces, order, sizeBytes, smtpUtf8 };
+}
+
+/** Size in bytes of the mail that `compose` writes for the same input, attachments known by their size only; reads no file. */
+export function composedSizeBytes(mail: MailBySize): number {
+  return composeSkeleton(mail).sizeBytes;
 }

@@ -108,7 +108,7 @@ export function isContentType(text: string): boolean {
   return text.length <= 255 && CONTENT_TYPE.test(text);
 }
 
-/** The content type without the parameter `name`, in any of the forms of RFC 2231, for whoever writes one of his own. */
+/** The content type without the parameter `name`, in any of the forms of RFC 2231, for a caller that writes its own. */
 export function withoutName(contentType: string): string {
   if (!/name/i.test(contentType)) return contentType;
   return contentType.replace(PARAMETERS, (parameter) => (/^ *; *name[*=]/i.test(parameter) ? '' : parameter));

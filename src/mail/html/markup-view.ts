@@ -19,7 +19,7 @@ export interface MarkupView {
   encode(text: string): Buffer;
 }
 
-/** Names of ASCII, which browsers take for windows-1252: bytes beyond it are of a charset that is not told. */
+/** Names of ASCII, which browsers take for windows-1252: bytes beyond it are of a charset that is not named. */
 const ASCII_NAMES = new Set([
   '',
   'us-ascii',
@@ -31,7 +31,7 @@ const ASCII_NAMES = new Set([
 ]);
 const BEYOND_ASCII = /[^\x00-\x7f]/;
 
-/** The view of bytes in this charset (a name in any case; empty when none is told); undefined when they cannot be read. */
+/** The view of bytes in this charset (a name in any case; empty when none is named); undefined when they cannot be read. */
 export function viewMarkup(bytes: Buffer, charset: string): MarkupView | undefined {
   const name = charset.trim().toLowerCase();
   if (ASCII_NAMES.has(name)) {

@@ -1,6 +1,6 @@
 /**
  * The body of one MIME leaf as what it says and as it is written (RFC 2045 §6), so that pieces of what it says can be replaced. Of
- * 7bit, 8bit, binary and quoted-printable only the places that change are written anew; Base64 is, as a whole. A body whose
+ * 7bit, 8bit, binary and quoted-printable only the places that change are written again; Base64 is, as a whole. A body whose
  * lines would become longer than mail may have (RFC 5321 §4.5.3.1.6) gets another encoding, and says which.
  *
  * Bodies in an encoding that is not known, or in Base64 that does not read for certain, are refused.

@@ -1,7 +1,7 @@
 /**
  * Address fields as they stand in received mail (RFC 5322 §3.4), which may hold what `address.ts` does not take from people:
- * comments, groups, encoded-words, route addresses. Takes them apart without judging the addresses; text that has no such
- * structure is a fault. Time is linear in the text.
+ * comments, groups, encoded-words, route addresses. Takes them apart without checking the addresses; text that has no such
+ * structure is refused. Time is linear in the text.
  */
 import { decodeWords } from './encoded-words.ts';
 
@@ -14,7 +14,7 @@ export type MailboxItem =
       encoded: boolean;
       /** Whether the name has an @ outside of quotes, which makes it look like the address. */
       bareAt: boolean;
-      /** The address, as written; not judged. */
+      /** The address, as written; not checked. */
       spec: string;
       /** Comments as a person reads them. */
       comments: string[];
@@ -95,7 +95,7 @@ export function mailboxItems(text: string): MailboxItems {
   let draft = emptyDraft();
   let inGroup = false;
   let straySemicolon = false;
-  const fault = (reason: string): MailboxItems => ({ ok: false, reason });
+  const refuse = (reason: string): MailboxItems => ({ ok: false, reason });
   const finish = (): void => {
     const mailbox = mailboxOf(draft);
     if (mailbox) items.push(mailbox);
@@ -108,7 +108,8 @@ export function mailboxItems(text: string): MailboxItems {
     const special = found ? found.index : text.length;
     if (special > at) {
       const words = text.slice(at, special);
-      if (draft.spec !== undefined && words.trim() !== '') return fault('has text behind an address in angle brackets');
+      if (draft.spec !== undefined && words.trim() !== '')
+        return refuse('has text behind an address in angle brackets');
       draft.phrase += words;
       draft.bareAt ||= words.includes('@');
       at = special;
@@ -117,25 +118,25 @@ export function mailboxItems(text: string): MailboxItems {
     const c = text[at]!;
     if (c === '"' || c === '(' || c === '[') {
       const end = behindClosed(text, at);
-      if (end < 0) return fault(`has a ${c} that is not closed`);
+      if (end < 0) return refuse(`has a ${c} that is not closed`);
       if (c === '(') {
         draft.comments.push(decodeWords(unescaped(text.slice(at + 1, end - 1))).trim());
         // RFC 5322 §3.2.2: a comment counts as white space.
         draft.phrase += ' ';
-      } else if (draft.spec !== undefined) return fault('has text behind an address in angle brackets');
+      } else if (draft.spec !== undefined) return refuse('has text behind an address in angle brackets');
       else draft.phrase += text.slice(at, end);
       at = end;
     } else if (c === '<') {
-      if (draft.spec !== undefined) return fault('has two addresses without a comma between them');
+      if (draft.spec !== undefined) return refuse('has two addresses without a comma between them');
       const end = closingBracket(text, at);
-      if (end < 0) return fault('has a < without the > that closes it');
+      if (end < 0) return refuse('has a < without the > that closes it');
       draft.spec = text.slice(at + 1, end);
       at = end + 1;
     } else if (c === ',') {
       finish();
       at += 1;
     } else if (c === ':') {
-      if (inGroup || draft.spec !== undefined) return fault('has a colon where none may stand');
+      if (inGroup || draft.spec !== undefined) return refuse('has a colon where none may stand');
       items.push({ kind: 'group', name: phraseText(draft.phrase) });
       draft = emptyDraft();
       inGroup = true;
@@ -146,7 +147,7 @@ export function mailboxItems(text: string): MailboxItems {
       else straySemicolon = true;
       inGroup = false;
       at += 1;
-    } else return fault(`has the character ${c} where it may not stand`);
+    } else return refuse(`has the character ${c} where it may not stand`);
   }
   finish();
   if (inGroup) items.push({ kind: 'groupEnd' });

@@ -84,9 +84,9 @@ test('a boundary that ends like a closing delimiter, and one that is used twice'
 
 test('it stops at what is too deep or too much', () => {
   const nest = 'Content-Type: message/rfc822\r\n\r\n';
-  assert.equal(walkThrough(nest.repeat(10)).fault, undefined);
-  assert.equal(walkThrough(nest.repeat(11), { depth: 10, parts: 100 }).fault, 'depth');
+  assert.equal(walkThrough(nest.repeat(10)).exceeded, undefined);
+  assert.equal(walkThrough(nest.repeat(11), { depth: 10, parts: 100 }).exceeded, 'depth');
   const many = (count: number) => `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n'.repeat(count)}`;
-  assert.equal(walkThrough(many(10)).fault, undefined);
-  assert.equal(walkThrough(many(11)).fault, 'parts');
+  assert.equal(walkThrough(many(10)).exceeded, undefined);
+  assert.equal(walkThrough(many(11)).exceeded, 'parts');
 });

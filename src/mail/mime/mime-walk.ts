@@ -7,7 +7,7 @@
  *   delimiter of a multipart that is open ──▶ everything inside it ends, header of its next part
  *   closing delimiter ──▶ that multipart ends too, its epilogue is nobody's
  *
- * Stops, with a fault, at what is nested deeper or has more parts than allowed.
+ * Stops at what is nested deeper or has more parts than allowed.
  */
 import { parameterisedValue, parameterValue } from './content-type-field.ts';
 
@@ -32,7 +32,7 @@ export interface MimeLimits {
   /** Multiparts and messages inside each other. */
   depth: number;
   parts: number;
-  /** Which types hold a message that is walked into where it is not encoded; message/rfc822 alone unless told. */
+  /** Which types hold a message that is walked into where it is not encoded; message/rfc822 alone by default. */
   nests?(type: string): boolean;
 }
 
@@ -130,7 +130,8 @@ class OpenEntities {
 
 export class MimeWalk {
   readonly entities: Entity[] = [];
-  fault: 'depth' | 'parts' | undefined;
+  /** The limit that the message goes beyond. */
+  exceeded: 'depth' | 'parts' | undefined;
   readonly #limits: MimeLimits;
   readonly #open = new OpenEntities();
   /** The entity whose header or leaf body is being read; none in preambles and epilogues. */
@@ -174,7 +175,7 @@ export class MimeWalk {
   }
 
   #enter(parent: Entity | undefined, headerStart: number): void {
-    if (this.entities.length > this.#limits.parts) this.fault = 'parts';
+    if (this.entities.length > this.#limits.parts) this.exceeded = 'parts';
     const type = parent?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
     const [bodyStart, bodyEnd] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
     const fields = { kind: 'leaf', type, typed: false, encoding: '', boundary: undefined } as const;
@@ -201,7 +202,7 @@ export class MimeWalk {
     } else if (nests(entity.type) && isIdentity(entity.encoding)) entity.kind = 'message';
     if (entity.kind === 'leaf') return;
     this.#open.push(entity);
-    if (this.#open.depth > this.#limits.depth) this.fault = 'depth';
+    if (this.#open.depth > this.#limits.depth) this.exceeded = 'depth';
     if (entity.kind === 'message') this.#enter(entity, bodyStart);
   }
 
@@ -228,11 +229,11 @@ export class MimeWalk {
   }
 }
 
-/** The structure of a whole message, read as Latin-1; up to the place of a fault, if there is one. */
+/** The structure of a whole message, read as Latin-1; up to where it exceeds a limit. */
 export function walkThrough(text: string, limits: MimeLimits): MimeWalk {
   const walk = new MimeWalk(limits);
   walk.begin(0);
-  for (let at = 0; at < text.length && walk.fault === undefined; ) {
+  for (let at = 0; at < text.length && walk.exceeded === undefined; ) {
     const lineEnd = text.indexOf('\r\n', at);
     const end = lineEnd < 0 ? text.length : lineEnd;
     const next = lineEnd < 0 ? text.length : lineEnd + 2;

@@ -119,7 +119,7 @@ function convertEntity(entity: Entity, content: Buffer, needs: SevenBitNeeds): B
 /** Re-encodes a message for a remote that lacks what `needs` says. */
 export function toSevenBit(content: Buffer, needs: SevenBitNeeds): SevenBitResult {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
-  if (walk.fault !== undefined)
+  if (walk.exceeded !== undefined)
     return refused('5.6.3', 'the MIME parts are nested too deep or are too many to re-encode');
   const pieces: Buffer[] = [];
   const between = (from: number, to: number): void => {

@@ -43,7 +43,7 @@ function nameText(name: string): string {
   return SPECIAL.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }
 
-/** Judges the value, unfolded and decoded from its bytes. */
+/** Checks the value, unfolded and decoded from its bytes. */
 export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): FromResult {
   const refused: Refuse = (text) => ({ ok: false, refusal: senderRefused(`the ${field} field ${text}`) });
   const bare = parseAddress(value);

@@ -1,9 +1,9 @@
 /**
- * The header of submitted mail: judged, read, and edited by cutting and appending only, so that every field that stays keeps
+ * The header of submitted mail: checked, read, and edited by cutting and appending only, so that every field that stays keeps
  * its place, its folding and its bytes.
  *
  * Taken out with their folded lines: Bcc, Resent-Bcc, Return-Path, Authentication-Results in our own name (RFC 8601 §5), and the
- * orders to the service (submitted-orders.ts). Other Authentication-Results and the Resent- fields stay: they claim nothing of us. Put in
+ * control fields of the service (submitted-controls.ts). Other Authentication-Results and the Resent- fields stay: they claim nothing of us. Put in
  * behind the last field: the Date and the Message-ID that are missing or empty (RFC 6409 §8.2, §8.3).
  *
  * Refused: lines that are no field; white space before the colon, which is obsolete syntax (RFC 5322 §4.5) that no mailer may write
@@ -16,11 +16,11 @@ import { formatDate, newMessageId } from '../compose/header.ts';
 import { decodeWords, headerText } from './encoded-words.ts';
 import { fieldValue, type HeaderField, headerFields, writtenName } from './header-fields.ts';
 import { mailboxItems } from './mailbox-list.ts';
+import { type ControlField, type ControlHeaders, isControl, readControls } from './submitted-controls.ts';
 import { readFrom } from './submitted-from.ts';
-import { isOrder, type OrderField, readOrders, type SubmittedOrders } from './submitted-orders.ts';
 import { excessive, malformed, quote, type SubmissionRefusal, senderRefused } from './submitted-refusal.ts';
 
-export interface HeaderSummary extends SubmittedOrders {
+export interface HeaderSummary extends ControlHeaders {
   from: Address;
   /** Of the Sender field, which mail programs show beside From. */
   sender: Address | undefined;
@@ -99,7 +99,7 @@ function noField(text: string, field: HeaderField): SubmissionRefusal {
 /** What is collected while the fields are gone through. */
 interface Found {
   single: Map<string, HeaderField>;
-  orders: OrderField[];
+  controls: ControlField[];
   removed: HeaderField[];
   received: number;
 }
@@ -122,7 +122,7 @@ function isInNameOf(hostname: string, value: string): boolean {
   return id !== undefined && id.toLowerCase() === hostname.toLowerCase();
 }
 
-/** The Sender field (RFC 5322 §3.6.2): one mailbox, judged as From is. An empty one is none. */
+/** The Sender field (RFC 5322 §3.6.2): one mailbox, checked as From is. An empty one is none. */
 function readSender(
   value: string | undefined,
 ): { ok: true; sender: Address | undefined } | { ok: false; refusal: SubmissionRefusal } {
@@ -135,23 +135,23 @@ function readSender(
 
 /** Sorts the fields; a refusal when one of them may not stand there. */
 function sortFields(text: string, fields: readonly HeaderField[], hostname: string): Found | SubmissionRefusal {
-  const found: Found = { single: new Map(), orders: [], removed: [], received: 0 };
+  const found: Found = { single: new Map(), controls: [], removed: [], received: 0 };
   for (const field of fields) {
     const { name } = field;
     if (name === '' || field.start + name.length < field.colon) return noField(text, field);
     if (AT_MOST_ONE.has(name)) {
       if (found.single.has(name)) {
         const shown = writtenName(text, field);
-        const fault = `the header has more than one ${shown} field (line ${lineNumber(text, field.start)}); send one`;
-        return name === 'from' || name === 'sender' ? senderRefused(fault) : malformed(fault);
+        const issue = `the header has more than one ${shown} field (line ${lineNumber(text, field.start)}); send one`;
+        return name === 'from' || name === 'sender' ? senderRefused(issue) : malformed(issue);
       }
       found.single.set(name, field);
     } else if (name === 'received') found.received += 1;
     else if (REMOVED.has(name) || (name === 'authentication-results' && isInNameOf(hostname, textOf(text, field))))
       found.removed.push(field);
-    else if (isOrder(name)) {
+    else if (isControl(name)) {
       found.removed.push(field);
-      found.orders.push({ name: writtenName(text, field), value: textOf(text, field) });
+      found.controls.push({ name: writtenName(text, field), value: textOf(text, field) });
     }
   }
   if (found.received > MAX_RECEIVED) {
@@ -206,7 +206,7 @@ function edit(header: Buffer, removed: readonly HeaderField[], added: string): B
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** Judges the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
+/** Checks and edits the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
 export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
   const ascii = isAscii(header);
   if (!ascii && !isUtf8(header)) return { ok: false, refusal: notUtf8(header, text) };
@@ -233,7 +233,7 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
   if (!from.ok) return from;
   const sender = readSender(value('sender'));
   if (!sender.ok) return sender;
-  const read = readOrders(found.orders);
+  const read = readControls(found.controls);
   if (!read.ok) return read;
 
   let added = '';
@@ -253,10 +253,10 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
     added += `Message-ID: ${headerMessageId}\r\n`;
   } else headerMessageId = messageIdOf(value('message-id')!);
 
-  if (removed.length > found.orders.length) removed.sort((a, b) => a.start - b.start);
+  if (removed.length > found.controls.length) removed.sort((a, b) => a.start - b.start);
   const edited = removed.length === 0 && added === '' ? undefined : edit(header, removed, added);
   const summary: HeaderSummary = {
-    ...read.orders,
+    ...read.controls,
     from: from.from.address,
     sender: sender.sender,
     fromText: from.from.text,

@@ -1,5 +1,5 @@
 /**
- * Mail as it comes in over SMTP submission: judged and edited while it streams, never rebuilt. Header order, folding, MIME
+ * Mail as it comes in over SMTP submission: checked and edited while it streams, never rebuilt. Header order, folding, MIME
  * structure and body bytes stay as submitted; the edits of the header are those of submitted-header.ts. Received and
  * DKIM-Signature are added at delivery. Memory is bounded by the header's cap; time is linear in the bytes.
  *
@@ -9,7 +9,7 @@
  *   a From that shows another sender than the one that is checked, or none                    550 5.7.1
  *   MIME parts nested deeper than 100, more than 1,000 parts or fields, over 100 Received     554 5.6.0
  *   a header over 262,144 bytes; a mail over `maxBytes` as submitted, with all it holds       552 5.3.4
- * Too many bytes are the fault that is told whatever else is wrong.
+ * Too many bytes are the reason that is given, whatever else is wrong.
  *
  * A header that ends with the mail is a mail without a body (RFC 5322 §3.5); it gets the empty line. One that ends within a
  * line is refused.
@@ -41,7 +41,7 @@ export interface SubmissionReader {
   /**
    * Bytes between DATA and the dot, dots already unstuffed, with the CRLF before the dot, split anywhere. Edited content goes to
    * the sink as it comes (the header block once it is complete), uncopied: the memory of a chunk may not be used again.
-   * After a fault nothing more goes to the sink; bytes are only counted.
+   * Once it is refused nothing more goes to the sink; bytes are only counted.
    */
   write(chunk: Buffer): void;
   /** The mail, or why it is refused. */
@@ -139,7 +139,7 @@ class Reader implements SubmissionReader {
   }
 
   /**
-   * Judges the lines of `text` that end in it and keeps the rest. In the header it stops behind the empty line and answers the
+   * Checks the lines of `text` that end in it and keeps the rest. In the header it stops behind the empty line and answers the
    * index there; otherwise -1.
    */
   #scan(text: string, from: number): number {
@@ -170,8 +170,8 @@ class Reader implements SubmissionReader {
       } else if (walk.wants(text, at)) {
         // Where the parts stand is not asked for here.
         walk.line(text.slice(at, end), 0, 0);
-        if (walk.fault !== undefined) {
-          this.#refuseStructure(walk.fault, lines);
+        if (walk.exceeded !== undefined) {
+          this.#refuseStructure(walk.exceeded, lines);
           return -1;
         }
       }
@@ -194,8 +194,8 @@ class Reader implements SubmissionReader {
     this.#refusal = malformed(text);
   }
 
-  #refuseStructure(fault: 'depth' | 'parts', line: number): void {
-    const what = fault === 'depth' ? `are nested deeper than ${MAX_DEPTH}` : `are more than ${MAX_PARTS}`;
+  #refuseStructure(exceeded: 'depth' | 'parts', line: number): void {
+    const what = exceeded === 'depth' ? `are nested deeper than ${MAX_DEPTH}` : `are more than ${MAX_PARTS}`;
     this.#refusal = excessive(`the MIME parts ${what} (line ${line}); send them flat, or as one file`);
   }
 
@@ -230,7 +230,7 @@ class Reader implements SubmissionReader {
     }
   }
 
-  /** Judges the fields; what they are after the edits, or undefined when the mail is refused. */
+  /** Checks the fields; what they are after the edits, or undefined when the mail is refused. */
   #takeHeader(fields: Buffer, text: string): Buffer | undefined {
     const header = readSubmittedHeader(fields, text, this.#options);
     if (!header.ok) {

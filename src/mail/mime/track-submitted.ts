@@ -45,7 +45,7 @@ const SEALED = new Set([
 export function readTrackableMail(content: Buffer, { links }: { links: boolean }): TrackableMail | undefined {
   const walk = walkThrough(content.toString('latin1'), LIMITS);
   const entities = walk.entities.filter((entity) => !isInsideMessage(entity));
-  if (walk.fault !== undefined || entities.some(({ type }) => SEALED.has(type))) return undefined;
+  if (walk.exceeded !== undefined || entities.some(({ type }) => SEALED.has(type))) return undefined;
   const parts = entities.flatMap((entity) => htmlPartOf(content, entity, links) ?? []);
   if (parts.length === 0) return undefined;
   return {

@@ -1,5 +1,5 @@
 /**
- * Header fields of submitted mail that are orders to the service and do not leave with it: tags, metadata, tracking, the
+ * Control fields of submitted mail: those that say what the service is to do and do not leave with it: tags, metadata, tracking, the
  * idempotency key and the sandbox's outcome. The same bounds as for the fields of POST /send; a value that breaks them
  * refuses the mail and says how it must be written, because what is dropped in silence is missed too late.
  *
@@ -7,14 +7,14 @@
  *   X-Postrider-Metadata-Order: 17             the name as written behind the prefix; at most 20
  *   X-Postrider-Track: opens, clicks           or one of them, or none
  *   Idempotency-Key: 1 to 255 printable ASCII characters
- *   X-Sandbox-Outcome: judged by the sandbox's own rules, not here
+ *   X-Sandbox-Outcome: checked by the sandbox's own rules, not here
  */
 
 import { hasForbiddenControl } from '../compose/header.ts';
 import { decodeWords } from './encoded-words.ts';
 import { malformed, quote, type SubmissionRefusal } from './submitted-refusal.ts';
 
-export interface SubmittedOrders {
+export interface ControlHeaders {
   tags: string[];
   metadata: Record<string, string>;
   track: { opens: boolean; clicks: boolean };
@@ -22,8 +22,8 @@ export interface SubmittedOrders {
   sandboxOutcome: string | undefined;
 }
 
-/** An order as it stands in the mail. */
-export interface OrderField {
+/** A control field as it stands in the mail. */
+export interface ControlField {
   /** As written. */
   name: string;
   /** Unfolded and decoded from its bytes. */
@@ -40,8 +40,8 @@ const METADATA = 'x-postrider-metadata-';
 
 const OTHERS = new Set(['idempotency-key', 'x-sandbox-outcome']);
 
-/** Whether the field is an order, by its name in lower case; fields of ours with unknown names are, and mean nothing. */
-export function isOrder(name: string): boolean {
+/** Whether the field is a control field, by its name in lower case; fields of ours with unknown names are, and mean nothing. */
+export function isControl(name: string): boolean {
   return name.startsWith('x-postrider-') || OTHERS.has(name);
 }
 
@@ -71,7 +71,7 @@ function readTags(value: string, reading: Reading): string | undefined {
   return reading.tags.length > MAX_TAGS ? `X-Postrider-Tag holds more than ${MAX_TAGS} tags` : undefined;
 }
 
-function readMetadata(field: OrderField, reading: Reading): string | undefined {
+function readMetadata(field: ControlField, reading: Reading): string | undefined {
   const name = field.name.slice(METADATA.length);
   const shown = quote(field.name);
   if (name === '' || name.length > MAX_METADATA_NAME_LENGTH) {
@@ -100,7 +100,7 @@ function readTrack(value: string, reading: Reading): string | undefined {
   return undefined;
 }
 
-function readOne(field: OrderField, reading: Reading): string | undefined {
+function readOne(field: ControlField, reading: Reading): string | undefined {
   const lower = field.name.toLowerCase();
   if (lower === 'x-postrider-tag') return readTags(field.value, reading);
   if (lower === 'x-postrider-track') return readTrack(field.value, reading);
@@ -116,12 +116,12 @@ function readOne(field: OrderField, reading: Reading): string | undefined {
   return undefined;
 }
 
-const NONE: readonly OrderField[] = [];
+const NONE: readonly ControlField[] = [];
 
-/** Reads the orders of one mail, in the order of its header. */
-export function readOrders(
-  fields: readonly OrderField[] = NONE,
-): { ok: true; orders: SubmittedOrders } | { ok: false; refusal: SubmissionRefusal } {
+/** Reads the control fields of one mail, in the order of its header. */
+export function readControls(
+  fields: readonly ControlField[] = NONE,
+): { ok: true; controls: ControlHeaders } | { ok: false; refusal: SubmissionRefusal } {
   const reading: Reading = {
     tags: [],
     metadata: [],
@@ -131,13 +131,16 @@ export function readOrders(
     sandboxOutcome: undefined,
   };
   for (const field of fields) {
-    const fault = readOne(field, reading);
-    if (fault !== undefined) return { ok: false, refusal: malformed(fault) };
+    const issue = readOne(field, reading);
+    if (issue !== undefined) return { ok: false, refusal: malformed(issue) };
   }
   const track = {
     opens: reading.track?.includes('opens') ?? false,
     clicks: reading.track?.includes('clicks') ?? false,
   };
   const { tags, metadata, idempotencyKey, sandboxOutcome } = reading;
-  return { ok: true, orders: { tags, metadata: Object.fromEntries(metadata), track, idempotencyKey, sandboxOutcome } };
+  return {
+    ok: true,
+    controls: { tags, metadata: Object.fromEntries(metadata), track, idempotencyKey, sandboxOutcome },
+  };
 }
