@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { Unavailable } from '../../src/base/failure.ts';
 import type { SigningKeys } from '../../src/delivery/delivery.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { againIfPaused } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -62,12 +63,7 @@ test('keys that cannot be read delay the message and are no crash of it', async 
 });
 
 test('rows whose holder died three times are parked without another attempt', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t);
   const [id] = await rig.store({ to: ['a@x.example'], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 3');
   rig.clock.advance(1000);
@@ -104,12 +100,11 @@ test('suspects are attempted one at a time and cleared', async (t) => {
 });
 
 test('a suspect is tried under a mark, and one that is tried for long without harm makes room for the next', async (t) => {
-  const sink = await smtpSink({ script: { dot: { silent: true } } });
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { crashWatchMs: 100, stopGraceMs: 50 } });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(
+    t,
+    { script: { dot: { silent: true } } },
+    { deps: { crashWatchMs: 100, stopGraceMs: 50 } },
+  );
   for (let i = 0; i < 2; i += 1) await rig.store({ to: [`${i}@x.example`], sendAtMs: rig.clock.now() + 1000 });
   rig.tamper('UPDATE work SET crashes = 2');
   // Each state in its order, however short it is.
@@ -132,12 +127,7 @@ test('a suspect is tried under a mark, and one that is tried for long without ha
 });
 
 test('a young process takes no suspects; the rest flows', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { quarantineAfterMs: 60_000 } });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, {}, { deps: { quarantineAfterMs: 60_000 } });
   const sendAtMs = rig.clock.now() + 1000;
   const [suspect] = await rig.store({ to: ['a@x.example'], sendAtMs });
   rig.tamper('UPDATE work SET crashes = 2');
@@ -182,12 +172,7 @@ async function hangOnce(t: TestContext): Promise<void> {
 }
 
 test('a server that never answers the dot is cut at the deadline, and its slot is free', async (t) => {
-  const sink = await smtpSink({ script: { dot: [{ silent: true }] } });
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { attemptDeadlineMs: 100 } });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, { script: { dot: [{ silent: true }] } }, { deps: { attemptDeadlineMs: 100 } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   await waitUntil('no attempt to run', () => rig.delivery.state().trying === 0);

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deliveryRig } from '../kit/delivery-rig.ts';
 import { heldDots } from '../kit/held-dots.ts';
-import { smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const DAY = 86_400_000;
@@ -25,12 +24,7 @@ test('three days forward: leases of attempts under way are kept, nothing is sent
 });
 
 test('three days forward: a deferred mail past its lifetime is tried before it expires', async (t) => {
-  const sink = await smtpSink({ script: { rcpt: ['451 4.3.0 not now'] } });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, { script: { rcpt: ['451 4.3.0 not now'] } });
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: DAY });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   rig.clock.advance(3 * DAY);
@@ -38,12 +32,7 @@ test('three days forward: a deferred mail past its lifetime is tried before it e
 });
 
 test('a day back: what is deferred is tried within its step, not a day later; what a user scheduled stays', async (t) => {
-  const sink = await smtpSink({ script: { rcpt: ['451 4.3.0 not now'] } });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, { script: { rcpt: ['451 4.3.0 not now'] } });
   const [deferred] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(deferred!) === 'delayed');
   const sendAtMs = rig.clock.now() + 2 * DAY;
@@ -73,12 +62,7 @@ test('a row that comes back under a new fence while its attempt runs is the same
 });
 
 test('a day back: what was set aside or crashed while it was never tried does not wait a day either', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, {}, { idle: true });
   const [crashed] = await rig.store({ to: ['a@x.example'] });
   const [aside] = await rig.store({ to: ['b@x.example'] });
   const sendAtMs = rig.clock.now() - 2 * DAY;

@@ -4,6 +4,7 @@ import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -62,12 +63,7 @@ test('single mails of other tenants go out at once while one tenant has a backlo
 });
 
 test('rows that were set aside before a restart are found again', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, {}, { idle: true });
   for (let i = 0; i < 30; i += 1) await rig.store({ to: [`${i}@x.example`] });
   rig.tamper('UPDATE work SET held = 1');
   await rig.restart();

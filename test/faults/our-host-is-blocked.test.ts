@@ -8,6 +8,7 @@ import { parseCidrs } from '../../src/net/address-guard.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
 import { fakeDns } from '../kit/fake-dns.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
@@ -15,12 +16,7 @@ const LISTED = '554 5.7.1 Service unavailable; Client host [203.0.113.7] blocked
 const MINUTE = 60_000;
 
 async function rigWithSink(t: TestContext, script: SinkOptions['script']): Promise<{ rig: Rig; sink: SmtpSink }> {
-  const sink = await smtpSink({ ...(script && { script }) });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, { ...(script && { script }) });
   return { rig, sink };
 }
 

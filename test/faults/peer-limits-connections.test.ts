@@ -1,9 +1,10 @@
 /** A peer that serves three connections and refuses each one more; what it saw is what counts. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
+import type { Rig } from '../kit/delivery-rig.ts';
 import { mxRig } from '../kit/mx-rig.ts';
-import { type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
+import type { SinkOptions, SmtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const LIMIT = 3;
@@ -60,12 +61,7 @@ const refusals: [at: 'banner' | 'mail', reply: string][] = [
 for (const [at, reply] of refusals) {
   test(`a relay that says "${reply}" at ${at}: few refusals from a cold start, none charged`, async (t) => {
     const peer = limitedPeer(at, reply);
-    const sink = await smtpSink(peer.options);
-    const rig = await deliveryRig({ relayPort: sink.port });
-    t.after(async () => {
-      await rig.close();
-      await sink.close();
-    });
+    const { sink, rig } = await relayRig(t, peer.options);
     await floodAndCount(t, { rig, sink, refused: peer.refused });
   });
 
@@ -80,12 +76,7 @@ for (const [at, reply] of refusals) {
 
 test('a minute later one connection more is tried, and when it is refused two minutes pass before the next', async (t) => {
   const peer = limitedPeer('banner', '421 4.7.0 too many connections');
-  const sink = await smtpSink(peer.options);
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, peer.options);
   const flood = async (): Promise<void> => {
     await Promise.all(Array.from({ length: MAILS }, (_, i) => rig.store({ to: [`${i}@x.example`] })));
     rig.delivery.nudge();

@@ -1,9 +1,10 @@
 /** A peer that says we send too fast: one pause for all that waits, one probe at its end. Counted at the peer. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { deliveryRig, type Rig, type RigMail } from '../kit/delivery-rig.ts';
+import type { Rig, RigMail } from '../kit/delivery-rig.ts';
 import { mxRig } from '../kit/mx-rig.ts';
-import { type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
+import type { SinkOptions, SmtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const MAILS = 400;
@@ -15,12 +16,7 @@ interface World {
 }
 
 async function behindRelay(t: TestContext, options: SinkOptions): Promise<World> {
-  const sink = await smtpSink(options);
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, options);
   return { rig, sink };
 }
 

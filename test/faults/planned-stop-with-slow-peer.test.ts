@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deliveryRig } from '../kit/delivery-rig.ts';
 import { heldDots } from '../kit/held-dots.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { runningMs } from '../kit/running-time.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -26,12 +27,7 @@ test('a stop waits for the answer to a final dot that was sent, records it, and 
 });
 
 test('a stop cuts a peer that does not answer before the dot, and the message is untried', async (t) => {
-  const sink = await smtpSink({ script: { rcpt: [{ silent: true }] } });
-  const rig = await deliveryRig({ relayPort: sink.port, deps: { stopGraceMs: 100 } });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, { script: { rcpt: [{ silent: true }] } }, { deps: { stopGraceMs: 100 } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the RCPT', () => sink.commands.some((line) => line.startsWith('RCPT')));
   await rig.delivery.stop();
@@ -103,12 +99,7 @@ test('a stop cuts transactions before their dot early, and gives those behind it
 });
 
 test('a stop while a connection is being opened gives the message back at once', async (t) => {
-  const sink = await smtpSink({ script: { banner: [{ silent: true }] } });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, { script: { banner: [{ silent: true }] } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the connection', () => sink.connections.total === 1);
   const start = runningMs();

@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { extendOperation } from '../../src/work/work.ts';
-import { deliveryRig } from '../kit/delivery-rig.ts';
-import { smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 test('451 for ever: tried at the published times, one DeliveryDelay, one Bounce expired at the end, then never again', async (t) => {
-  const sink = await smtpSink({ script: { rcpt: '451 4.3.0 not now' } });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t, { script: { rcpt: '451 4.3.0 not now' } });
   const start = rig.clock.now();
   const [id] = await rig.send({ to: ['a@x.example'], lifetimeMs: 24 * HOUR });
   const expected = [1, 5, 15, 30, 60, 120, 240, 360, 360].map((minutes) => minutes * MINUTE);
@@ -52,12 +46,7 @@ test('451 for ever: tried at the published times, one DeliveryDelay, one Bounce 
 });
 
 test('greylisting: 451 first, then one copy, from the same sender', async (t) => {
-  const sink = await smtpSink({ script: { rcpt: ['451 4.7.1 Greylisted, try again in 60 seconds'] } });
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, { script: { rcpt: ['451 4.7.1 Greylisted, try again in 60 seconds'] } });
   const [id] = await rig.send({ to: ['a@x.example'] });
   await waitUntil('the delay', () => rig.status(id!) === 'delayed');
   assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.category, 'greylisted');

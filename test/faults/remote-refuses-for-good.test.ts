@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deliveryRig } from '../kit/delivery-rig.ts';
-import { type SinkStage, smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
+import type { SinkStage } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 // At the banner and at EHLO a 5xx is about our host: our-host-is-blocked.test.ts.
 for (const stage of ['mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
   test(`a 5xx at ${stage} bounces at once with the code kept, and is not tried again`, async (t) => {
-    const sink = await smtpSink({ script: { [stage]: '554 5.7.0 no' } });
-    const rig = await deliveryRig({ relayPort: sink.port });
-    t.after(async () => {
-      await rig.close();
-      await sink.close();
-    });
+    const { rig } = await relayRig(t, { script: { [stage]: '554 5.7.0 no' } });
     const [id] = await rig.send({ to: ['a@x.example'] });
     await waitUntil('the bounce', () => rig.status(id!) === 'bounced');
     const { bounce } = rig.events(id!).at(-1)!.detail;
@@ -25,12 +20,7 @@ for (const stage of ['mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
 
 for (const stage of ['banner', 'ehlo', 'mail', 'rcpt', 'data', 'dot'] as SinkStage[]) {
   test(`421 at ${stage} never bounces`, async (t) => {
-    const sink = await smtpSink({ script: { [stage]: { reply: '421 4.3.2 shutting down', drop: true } } });
-    const rig = await deliveryRig({ relayPort: sink.port });
-    t.after(async () => {
-      await rig.close();
-      await sink.close();
-    });
+    const { rig } = await relayRig(t, { script: { [stage]: { reply: '421 4.3.2 shutting down', drop: true } } });
     const [id] = await rig.send({ to: ['a@x.example'] });
     await waitUntil('the delay', () => rig.status(id!) === 'delayed');
     assert.equal(rig.events(id!)[1]!.detail.deliveryDelay!.smtpCode, 421);

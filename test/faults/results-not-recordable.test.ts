@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Unavailable } from '../../src/base/failure.ts';
 import type { Database } from '../../src/storage/database.ts';
-import { deliveryRig } from '../kit/delivery-rig.ts';
-import { smtpSink } from '../kit/smtp-sink.ts';
+import { relayRig } from '../kit/relay-rig.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 /** A database of which one operation can be made to refuse. */
@@ -17,12 +16,7 @@ function refusing(database: () => Database, refuse: { operation: string | undefi
 }
 
 test('while results cannot be recorded nothing more is sent, and what was sent is recorded later, not sent again', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [first] = await rig.send({ to: ['1@x.example'] });
@@ -46,12 +40,7 @@ test('while results cannot be recorded nothing more is sent, and what was sent i
 });
 
 test('a lease that was lost while the result could not be recorded does not lead to a second copy from this process', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, {}, { idle: true });
   const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [id] = await rig.send({ to: ['1@x.example'] });
@@ -64,12 +53,7 @@ test('a lease that was lost while the result could not be recorded does not lead
 });
 
 test('a result that our own code refuses to record does not hold up the others', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig } = await relayRig(t);
   const [bad] = await rig.store({ to: ['bad@x.example'], sendAtMs: rig.clock.now() + 1000 });
   // A state from which there is no way to delivered, with work that says otherwise.
   rig.tamper("UPDATE message SET status = 'suppressed'");
@@ -86,12 +70,7 @@ test('a result that our own code refuses to record does not hold up the others',
 });
 
 test('rows of a full lane that could not be parked are parked later, and count no crash', async (t) => {
-  const sink = await smtpSink();
-  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { sink, rig } = await relayRig(t, {}, { idle: true });
   const ids: string[] = [];
   for (let i = 0; i < 12; i += 1) ids.push(...(await rig.store({ to: [`${i}@x.example`] })));
   const refuse = { operation: 'work.putBack' as string | undefined, error: new Unavailable('disk is full') };
