@@ -1,7 +1,7 @@
 /**
  * Everything that must be green before a change lands, one step after the other: types, format and lint, dead code,
  * generated documents, tests (the house rules are among them). Runs all steps even when one fails, shows what each took,
- * and fails at the end. `--without-tests` leaves the tests to whoever ran them already.
+ * and fails at the end. `--without-tests` leaves the tests to those who ran them already.
  */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';

@@ -17,7 +17,7 @@ function refusing(database: () => Database, refuse: { operation: string | undefi
 
 test('while results cannot be recorded nothing more is sent, and what was sent is recorded later, not sent again', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
-  const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
+  const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [first] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);
@@ -41,7 +41,7 @@ test('while results cannot be recorded nothing more is sent, and what was sent i
 
 test('a lease that was lost while the result could not be recorded does not lead to a second copy from this process', async (t) => {
   const { sink, rig } = await relayRig(t, {}, { idle: true });
-  const refuse = { operation: 'messages.settle' as string | undefined, error: new Unavailable('disk is full') };
+  const refuse = { operation: 'delivery.settle' as string | undefined, error: new Unavailable('disk is full') };
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [id] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);

@@ -58,7 +58,7 @@ function isSchema(file: string): boolean {
 
 const roomOf = (file: string): string => (isRoutes(file) && folderOf(file) !== 'http' ? 'routes' : folderOf(file));
 
-function judge(from: string, to: string, typeOnly: boolean): string | undefined {
+function check(from: string, to: string, typeOnly: boolean): string | undefined {
   if (!to.startsWith('src/')) return `${from} imports ${to}: product code imports nothing outside src`;
   const fromFolder = folderOf(from);
   const toFolder = folderOf(to);
@@ -94,7 +94,7 @@ export function importFaults(files: SourceFile[]): string[] {
   for (const file of files) {
     for (const { specifier, target, typeOnly } of importsOf(file)) {
       if (target !== undefined) {
-        const fault = judge(file.path, target, typeOnly);
+        const fault = check(file.path, target, typeOnly);
         if (fault) faults.push(fault);
       } else if (folderOf(file.path) === 'mail' && IO_MODULES.test(specifier)) {
         faults.push(`${file.path} imports ${specifier}: src/mail is formats only, without I/O`);

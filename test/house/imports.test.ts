@@ -6,7 +6,7 @@ import { importsOf, productFiles } from './source-tree.ts';
 
 test('every import of the product points down and goes through a door', () => {
   const files = productFiles();
-  assert.ok(files.length > 10, 'there is something to judge');
+  assert.ok(files.length > 10, 'there is something to check');
   assert.deepEqual(importFaults(files), []);
 });
 

@@ -1,4 +1,4 @@
-/** Every setting does something, or is known to do nothing, so that whoever sets it is told. */
+/** Every setting does something, or is known to do nothing, so that a user who sets it is warned. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { NOT_YET, settings } from '../../src/config.ts';

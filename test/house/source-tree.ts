@@ -1,5 +1,5 @@
 /**
- * What the house tests know of the tree: which files there are, and what each imports. Reads the disk; judges nothing.
+ * What the house tests know of the tree: which files there are, and what each imports. Reads the disk; checks nothing.
  */
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * A small client of the HTTP API for tests: sends what it is told, follows nothing, hides nothing. Every answer comes
+ * A small client of the HTTP API for tests: sends what it is given, follows nothing, hides nothing. Every answer comes
  * back with its status, headers and parsed body; a connection that breaks rejects, as it would for any client.
  */
 import { Agent, request as httpRequest } from 'node:http';
@@ -13,7 +13,7 @@ export interface Answer<T = JsonObject> {
 }
 
 /** JSON as tests look at it: they name what they expect, and a missing member is undefined. */
-// biome-ignore lint/suspicious/noExplicitAny: an answer is what is being judged, so no type is assumed for it
+// biome-ignore lint/suspicious/noExplicitAny: an answer is what is being tested, so no type is assumed for it
 export type JsonObject = Record<string, any>;
 
 export interface Call {

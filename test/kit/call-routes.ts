@@ -14,7 +14,7 @@ export interface Called {
   status: number;
   headers: Headers;
   /** The parsed JSON, or the text of any other content. */
-  // biome-ignore lint/suspicious/noExplicitAny: an answer is what is being judged, so no type is assumed for it
+  // biome-ignore lint/suspicious/noExplicitAny: an answer is what is being tested, so no type is assumed for it
   body: any;
 }
 

@@ -18,7 +18,7 @@ export interface ClusterOptions {
   env?: Record<string, string>;
   /** Settings of one node on top of those of all. */
   envOf?(index: number, env: Record<string, string>): Promise<Record<string, string>>;
-  /** How many of the nodes, from the first, the balanced client calls; all unless told. */
+  /** How many of the nodes, from the first, the balanced client calls; all by default. */
   reachable?: number;
   /** Program and arguments in front of a node's, such as a network namespace. */
   wrapperOf?(index: number): string[];
@@ -71,7 +71,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         ...(nodes[0] ? { joins: nodes[0].dataDir } : {}),
         ...(wrapper ? { wrapper } : {}),
       });
-      // In the order of their numbers, whoever is up first.
+      // In the order of their numbers, whichever is up first.
       nodes[index] = node;
       return node;
     };

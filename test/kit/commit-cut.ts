@@ -1,6 +1,6 @@
 /**
  * Stands between a client and PostgreSQL, and loses the answer of a COMMIT: the server commits, and the connection ends before
- * it is told. What every failover does to some transaction, done to the one that is meant.
+ * it is asked. What every failover does to some transaction, done to the one that is meant.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';
 

@@ -1,5 +1,5 @@
 /**
- * A delivery with everything around it but the intake: a real database, blobs on disk, and a sink as relay unless told
+ * A delivery with everything around it but the intake: a real database, blobs on disk, and a sink as relay unless asked
  * otherwise. Mail is stored by the real transaction of the intake, and handed over or left to be claimed.
  */
 import path from 'node:path';

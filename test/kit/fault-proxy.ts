@@ -1,5 +1,5 @@
 /**
- * A TCP proxy on loopback that stands between a client and an HTTP server and misbehaves as told: the network and the
+ * A TCP proxy on loopback that stands between a client and an HTTP server and misbehaves as asked: the network and the
  * server's worst days, while the server itself stays whole. Faults hold from the next request on, also on open connections.
  */
 import net, { type AddressInfo, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * Ports for servers that have to be told theirs. They lie below those that the system itself gives out, so that it cannot
+ * Ports for servers that have to be given theirs. They lie below those that the system itself gives out, so that it cannot
  * give them to somebody else before the server is up, which with many tests at once it does.
  */
 import { randomInt } from 'node:crypto';

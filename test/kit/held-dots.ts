@@ -1,4 +1,4 @@
-/** A receiving server that answers no final dot until it is told to, and a delivery in front of it; closed with the test. */
+/** A receiving server that answers no final dot until it is released, and a delivery in front of it; closed with the test. */
 import type { TestContext } from 'node:test';
 import { deliveryRig, type Rig } from './delivery-rig.ts';
 import { type SmtpSink, smtpSink } from './smtp-sink.ts';

@@ -31,11 +31,11 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
   const base = { tag: 'notes', auth: 'key', body: noteSchema, maxBodyBytes: 2_000, response: respond } as const;
   return [
     defineRoute({
-      ...{ ...base, method: 'POST', path: '/parsed', summary: 'Judged by the shell' },
+      ...{ ...base, method: 'POST', path: '/parsed', summary: 'Validated by the shell' },
       handle: (request) => ({ ok: true, body: { name: request.body.name } }),
     }),
     defineRoute({
-      ...{ ...base, method: 'POST', path: '/raw-first', summary: 'Judged by its handler', rawFirst: true },
+      ...{ ...base, method: 'POST', path: '/raw-first', summary: 'Validated by its handler', rawFirst: true },
       handle(request) {
         const parsed = request.parse();
         return parsed.ok ? { ok: true, body: { name: parsed.value.name } } : parsed;

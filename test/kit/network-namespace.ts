@@ -1,6 +1,6 @@
 /**
  * A host of our own: a network namespace joined to this machine by a pair of virtual links, with servers of this machine's
- * loopback made reachable through forwarders. The link can be cut and mended; what is under way then gets no answer and no
+ * loopback made reachable through forwarders. The link can be cut and restored; what is under way then gets no answer and no
  * reset, as with a pulled cable. Needs the rights of root; everything is removed by close().
  */
 import { execFileSync } from 'node:child_process';
@@ -13,7 +13,7 @@ export interface NetworkNamespace {
   wrapper: string[];
   /** Makes a port of this machine's loopback reachable from there; answers host and port. */
   forward(port: number): Promise<{ host: string; port: number }>;
-  /** Cuts one forwarder: its connections go silent and no new one is answered, until it is mended. */
+  /** Cuts one forwarder: its connections go silent and no new one is answered, until it is restored. */
   silence(port: number, silent: boolean): void;
   /** Takes the link down, or up again. */
   link(state: 'down' | 'up'): void;

@@ -1,6 +1,6 @@
 /**
  * A clock that stands still while this process does: on a shared machine a process may be paused for seconds, and the wall
- * clock then judges the machine instead of the code. Time passes by turns of the event loop; of a longer gap between two of
+ * clock then measures the machine instead of the code. Time passes by turns of the event loop; of a longer gap between two of
  * them counts what the process spent on processors, so that code which holds up the loop is measured in full.
  */
 

@@ -26,7 +26,7 @@ export interface S3Peer {
   log(): string;
   location: S3Location;
   credentials: S3Credentials;
-  /** Opens the store, differently placed, signed or timed where told; closed with the peer. */
+  /** Opens the store, differently placed, signed or timed where asked; closed with the peer. */
   open(changes?: { location?: Partial<S3Location>; credentials?: Partial<S3Credentials>; clock?: Clock }): S3Blobs;
   /** Settings of a service that keeps its blobs there, reached at another endpoint if given. */
   environment(endpoint?: string): Record<string, string>;

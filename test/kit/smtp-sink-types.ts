@@ -1,4 +1,4 @@
-/** The words of the SMTP sink: what it is told to do and what it saw. */
+/** The words of the SMTP sink: what it does and what it saw. */
 import type { TestCertificate } from './test-certificate.ts';
 
 export type SinkStage =

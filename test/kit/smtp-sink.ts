@@ -1,5 +1,5 @@
 /**
- * A real SMTP server on loopback that does what a script says at every stage, and judges its client strictly: bare CR, bare
+ * A real SMTP server on loopback that does what a script says at every stage, and checks its client strictly: bare CR, bare
  * LF, NUL, over-long command lines and undotted lines are recorded as violations. Without a script it takes everything.
  */
 import net, { type Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * A client that says exactly what it is told, byte for byte, and gives back what it hears line by line. It has no manners
+ * A client that says exactly what it is given, byte for byte, and gives back what it hears line by line. It has no manners
  * and knows no SMTP but STARTTLS.
  */
 import net from 'node:net';

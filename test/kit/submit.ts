@@ -59,7 +59,7 @@ export function corpus(): { name: string; content: Buffer }[] {
     .map((name) => ({ name, content: readFileSync(new URL(name, folder)) }));
 }
 
-/** The edits told once more, in another way than the reader makes them: line by line, on text. */
+/** The edits once more, in another way than the reader makes them: line by line, on text. */
 export function expectedEdit(mail: Buffer): RegExp {
   const text = mail.toString('latin1');
   const end = text.indexOf('\r\n\r\n');

@@ -31,7 +31,7 @@ export interface Put {
   method?: string;
   /** The body; pieces are sent one by one, chunked. A Buffer goes with its Content-Length. */
   body?: Buffer | AsyncIterable<Uint8Array>;
-  /** Sends Expect: 100-continue and the body only when told to. */
+  /** Sends Expect: 100-continue and the body only when asked to. */
   waitForContinue?: boolean;
 }
 

@@ -51,7 +51,7 @@ export interface WorldOptions {
   deps?: Partial<WebhookDeps>;
 }
 
-/** A world of its own; `onClose` is told what to call at the end, in reverse order. */
+/** A world of its own; `onClose` takes what to call at the end, in reverse order. */
 export async function webhookWorld(
   onClose: (close: () => Promise<void>) => void,
   options: WorldOptions = {},
