@@ -21,8 +21,8 @@ export {
   decideApprovalOperation,
 } from './approval-store.ts';
 export { type Authenticator, createAuthenticator, type KnownCallers } from './authenticate.ts';
-export { contactsOperation } from './contact-store.ts';
 export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
+export { contactsOperation } from './credential-store.ts';
 export { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
 export { revokeKeyOperation } from './key-store.ts';
 export { createSmtpAuthenticator, type KnownLogins, type SmtpAuthenticator } from './smtp-authenticate.ts';

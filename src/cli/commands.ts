@@ -88,7 +88,7 @@ const STORAGE: Section = {
       usage: 'migrate',
       summary: 'make the database or bring it up to date',
       examples: ['migrate'],
-      load: async () => (await import('./migrate.ts')).migrateDatabase,
+      load: async () => (await import('./store.ts')).migrateDatabase,
     },
     {
       usage: 'backup [file]',

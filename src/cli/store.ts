@@ -13,10 +13,11 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type DataDirectory, dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { listMigrations, migrateSqlite } from '../storage/migrate.ts';
+import { shownAddress } from '../storage/postgres/url.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
 import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
 import { openDirect } from '../storage/sqlite/direct.ts';
-import { CommandError } from './command.ts';
+import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
 
 export interface CommandStore {
   directory: DataDirectory;
@@ -105,6 +106,14 @@ export async function migrate(config: Config, nowMs: number): Promise<string[]> 
   } finally {
     connection.close();
   }
+}
+
+/** `postrider migrate`: makes the database if there is none and brings it up to date. */
+export async function migrateDatabase({ config, clock }: CommandCall): Promise<CommandOutcome> {
+  const applied = await migrate(config, clock.now());
+  const database = config.databaseUrl ? shownAddress(config.databaseUrl) : dataDirectory(config.dataDir).databaseFile;
+  const text = applied.length > 0 ? `applied ${applied.join(', ')}` : 'the database is up to date';
+  return { data: { database, applied }, text };
 }
 
 /** How many migrations wait; negative when the database is of a newer version. */

@@ -15,7 +15,6 @@ import '../accounts/store.ts';
 import '../accounts/key-store.ts';
 import '../accounts/approval-store.ts';
 import '../accounts/credential-store.ts';
-import '../accounts/contact-store.ts';
 import '../webhooks/store.ts';
 import '../webhooks/work-store.ts';
 import '../webhooks/log-store.ts';

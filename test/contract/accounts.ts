@@ -8,8 +8,8 @@ import {
   askApprovalOperation,
   decideApprovalOperation,
 } from '../../src/accounts/approval-store.ts';
-import { contactsOperation } from '../../src/accounts/contact-store.ts';
 import {
+  contactsOperation,
   createCredentialOperation,
   createUserOperation,
   credentialsOperation,
