@@ -7,6 +7,7 @@ export {
   hashBody,
   type InFlightKeys,
   KEY_LIFETIME_MS,
+  type KeyedCalls,
   once,
   readKey,
 } from './once.ts';

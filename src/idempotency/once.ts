@@ -129,6 +129,9 @@ export interface KeyedCall {
   status: number;
 }
 
+/** See `createKeyedCalls`. */
+export type KeyedCalls = ReturnType<typeof createKeyedCalls>;
+
 /**
  * For calls beside /send: runs `first` once under the key that the call came with, if any. `first` gets the record to store
  * with what it accepts, and answers undefined when its transaction found one.

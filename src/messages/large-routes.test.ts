@@ -8,13 +8,14 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { LARGE_PARTS, type LargeMail, largeMail } from '../../test/kit/large-mail.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import type { KeyedCalls } from '../idempotency/idempotency.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
 import { createSearches } from '../storage/searches.ts';
-import { messageRoutes, type Once } from './routes.ts';
+import { messageRoutes } from './routes.ts';
 
-const once: Once = async (_, first) => (await first(null))!;
+const once: KeyedCalls = async (_, first) => (await first(null))!;
 const accountId = 'acc_large';
 const clock = fakeClock(Date.now());
 let app: FeatureApp;

@@ -80,6 +80,9 @@ export interface MessageRow {
   expires_at: number;
 }
 
+/** Content up to this size stands in the database; larger content is a blob. */
+export const INLINE_BYTES = 64 * 1024;
+
 const UNFINISHED_STATUSES: readonly MessageStatus[] = ['scheduled', 'queued', 'sending', 'delayed'];
 /** The same as a list within a statement. */
 export const UNFINISHED = `(${UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ')})`;

@@ -31,6 +31,7 @@ export {
   type EmailFile,
   type EmailOptions,
   type Handover,
+  INLINE_BYTES,
   isUnfinished,
   type MessageRow,
   type MessageStatus,

@@ -8,13 +8,13 @@ import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Failure, failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { ok, refuse } from '../base/result.ts';
 import { eventSchema } from '../events/event-schema.ts';
 import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
-import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import type { KeyedCalls } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -41,24 +41,11 @@ export interface MessageRouteDeps {
   /** Whether this caller may still send from this header's address; asked before a message is sent again. */
   checkSender(caller: Caller, headerFrom: string): Promise<Failure | undefined>;
   /** Runs what accepts mail once under the Idempotency-Key it came with. */
-  once: Once;
+  once: KeyedCalls;
   searches: Searches;
   /** Tells delivery and webhooks that there is new work. */
   nudge(): void;
 }
-
-/** The answer of a call that may be repeated with its key; `replayed` is that of an earlier one. */
-type OnceAnswer = Result<{ status: number; json: string; replayed: boolean }>;
-
-export type Once = (
-  call: Pick<MessageKey, 'accountId' | 'mode'> & {
-    endpoint: string;
-    keys: readonly string[];
-    body: string;
-    status: number;
-  },
-  first: (record: IdempotencyRecord | null) => Promise<OnceAnswer | undefined>,
-) => Promise<OnceAnswer>;
 
 type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
 

@@ -1,6 +1,6 @@
 /**
- * The end of every intake, over HTTP and SMTP alike: composed mail goes to stable storage in one transaction, and then, where
- * there is room, straight to the delivery without being read back. Nothing is accepted when this rejects.
+ * The last step of every way to send, over HTTP and SMTP alike: composed emails go to stable storage in one transaction, and then,
+ * where there is room, straight to the delivery without being read back. Nothing is accepted when this rejects.
  *
  *   blob (large content) → transaction with lease → hand-over
  */
@@ -9,8 +9,8 @@ import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
-import { domainToAscii, sameAddressKey } from '../mail/address.ts';
-import { type DeliveryJob, type Handover, RETAIN_MS, type Retain } from '../messages/messages.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import { type DeliveryJob, type Handover, INLINE_BYTES, RETAIN_MS, type Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
@@ -21,12 +21,11 @@ import {
   type AcceptedEmail,
   type AcceptedRecipient,
   acceptOperation,
+  laneOf,
 } from './acceptance.ts';
 import type { ComposedEmail, EmailRecipient } from './composed-email.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
 
-/** Content up to this size stands in the database. */
-const INLINE_BYTES = 64 * 1024;
 const LEASE_MS = 60_000;
 
 export interface AcceptDependencies {
@@ -43,7 +42,7 @@ export interface AcceptDependencies {
 export interface Accepted {
   accountId: string;
   mode: Mode;
-  source: Intake['source'];
+  source: EmailsToAccept['source'];
   recipients: AcceptanceResult['recipients'];
   /** Of the HTTP request; mail from SMTP has none. */
   requestId: string | undefined;
@@ -53,7 +52,8 @@ export interface Accepted {
   tookMs: number;
 }
 
-export interface Intake {
+/** Emails composed from one mail, and what holds for all of them. */
+export interface EmailsToAccept {
   accountId: string;
   mode: Mode;
   source: 'http' | 'smtp';
@@ -75,22 +75,22 @@ export interface Intake {
 }
 
 /** Stores and hands over; rejects with Unavailable when the storage does not take it. See AcceptanceResult. */
-export type AcceptEmails = (intake: Intake) => Promise<AcceptanceResult | LargeAcceptanceResult>;
+export type AcceptEmails = (given: EmailsToAccept) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
   const { database, blobs, handover, clock, onAccepted } = dependencies;
-  return async (intake) => {
-    const blobKeys = hasLargeContent(intake.emails) ? await putLargeContent(blobs, intake.emails) : NO_BLOBS;
+  return async (given) => {
+    const blobKeys = hasLargeContent(given.emails) ? await putLargeContent(blobs, given.emails) : NO_BLOBS;
     // What came before may have taken longer than a lease lasts: files were looked at, content was stored. But not from the
     // commit on: that may be long ago, for a process that stood still since.
     const leaseUntilMs = clock.now() + LEASE_MS;
-    const acceptance = acceptanceOf(intake, { blobKeys, leaseUntilMs }, handover);
+    const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs }, handover);
     // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
-    const result = await accept(database, intake, acceptance);
+    const result = await accept(database, given, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
-    if (result.leased.length > 0) handover?.offer(jobsOf(intake, acceptance, result), leaseUntilMs);
+    if (result.leased.length > 0) handover?.offer(jobsOf(given, acceptance, result), leaseUntilMs);
     if (result.stored) {
-      const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = intake;
+      const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = given;
       const { recipients, leased } = result;
       const tookMs = clock.now() + clockOffsetMs - nowMs;
       onAccepted?.({ accountId, mode, source, requestId, recipients, handedOver: leased.length, tookMs });
@@ -101,7 +101,7 @@ export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmai
 
 function accept(
   database: Database,
-  { accountId, mode, nowMs, clockOffsetMs, submission }: Intake,
+  { accountId, mode, nowMs, clockOffsetMs, submission }: EmailsToAccept,
   acceptance: Acceptance,
 ): Promise<AcceptanceResult> {
   if (submission === undefined) return database.execute(acceptOperation, acceptance);
@@ -126,36 +126,36 @@ function putLargeContent(blobs: Blobs, emails: ComposedEmail[]): Promise<(string
 }
 
 function acceptanceOf(
-  intake: Intake,
+  given: EmailsToAccept,
   { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
   handover: Handover | undefined,
 ): Acceptance {
-  const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = intake;
+  const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = given;
   const startMs = sendAtMs ?? nowMs;
   let jobs = 0;
   let bytes = 0;
-  for (const email of intake.emails) {
+  for (const email of given.emails) {
     jobs += email.recipients.length;
     bytes += email.content.length;
   }
   return {
     accountId,
     mode,
-    source: intake.source,
+    source: given.source,
     nowMs,
     clockOffsetMs,
-    emails: intake.emails.map((email, index) => acceptedEmail(intake, email, blobKeys[index] ?? null)),
+    emails: given.emails.map((email, index) => acceptedEmail(given, email, blobKeys[index] ?? null)),
     retain,
     contentUntilMs: startMs - clockOffsetMs + RETAIN_MS[retain],
     sendAtMs,
-    expiresAtMs: startMs + intake.expiresAfterSeconds * 1000,
-    from: intake.from,
-    idempotency: intake.idempotency && { ...intake.idempotency, expiresAtMs: nowMs - clockOffsetMs + KEY_LIFETIME_MS },
+    expiresAtMs: startMs + given.expiresAfterSeconds * 1000,
+    from: given.from,
+    idempotency: given.idempotency && { ...given.idempotency, expiresAtMs: nowMs - clockOffsetMs + KEY_LIFETIME_MS },
     leaseUntilMs: sendAtMs === null && handover?.hasRoom(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
   };
 }
 
-function acceptedEmail(intake: Intake, email: ComposedEmail, blobKey: string | null): AcceptedEmail {
+function acceptedEmail(given: EmailsToAccept, email: ComposedEmail, blobKey: string | null): AcceptedEmail {
   return {
     headerFrom: email.headerFrom,
     headerTo: JSON.stringify(email.headerTo),
@@ -170,21 +170,20 @@ function acceptedEmail(intake: Intake, email: ComposedEmail, blobKey: string | n
     sizeBytes: email.sizeBytes ?? email.content.length,
     content: blobKey === null ? email.content : null,
     blobKey,
-    recipients: email.recipients.map((recipient) => acceptedRecipient(intake, recipient)),
+    recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient)),
   };
 }
 
-function acceptedRecipient(intake: Intake, recipient: EmailRecipient): AcceptedRecipient {
+function acceptedRecipient(given: EmailsToAccept, recipient: EmailRecipient): AcceptedRecipient {
   const { address } = recipient;
-  const place = intake.mode === 'sandbox' ? 'sandbox' : (domainToAscii(address.domain) ?? address.domain);
   return {
     messageId: recipient.messageId,
-    sendEventId: newId('evt', intake.nowMs),
-    rejectEventId: newId('evt', intake.nowMs),
+    sendEventId: newId('evt', given.nowMs),
+    rejectEventId: newId('evt', given.nowMs),
     email: address.address,
     suppressionKey: recipient.key ?? sameAddressKey(address),
     role: recipient.role,
-    lane: `${intake.accountId}/${place}`,
+    lane: laneOf(given, address.domain),
     simulateSuppressed: recipient.simulateSuppressed,
   };
 }
@@ -198,11 +197,11 @@ function withoutNeighbours(content: Buffer): Buffer {
 }
 
 /** What the claims would read back from the database, from what is in memory. */
-function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult): DeliveryJob[] {
+function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: AcceptanceResult): DeliveryJob[] {
   const jobs: DeliveryJob[] = [];
   let next = 0;
   for (const [index, email] of acceptance.emails.entries()) {
-    const source = intake.emails[index]!;
+    const source = given.emails[index]!;
     const content = source.blobKey === undefined ? withoutNeighbours(source.content) : null;
     for (const recipient of email.recipients) {
       const lease = result.leased[next];
@@ -214,13 +213,13 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         attempts: 0,
         crashes: 0,
         lane: recipient.lane,
-        accountId: intake.accountId,
-        mode: intake.mode,
+        accountId: given.accountId,
+        mode: given.mode,
         messageId: recipient.messageId,
         recipient: recipient.email,
         status: 'queued',
-        createdAt: intake.nowMs,
-        clockOffsetMs: intake.clockOffsetMs,
+        createdAt: given.nowMs,
+        clockOffsetMs: given.clockOffsetMs,
         expiresAt: acceptance.expiresAtMs,
         emailSeq: lease.emailSeq,
         envelopeFrom: email.envelopeFrom,
@@ -228,8 +227,8 @@ function jobsOf(intake: Intake, acceptance: Acceptance, result: AcceptanceResult
         headerMessageId: email.headerMessageId,
         sizeBytes: email.sizeBytes,
         options: source.options,
-        retain: intake.retain,
-        source: intake.source,
+        retain: given.retain,
+        source: given.source,
         content,
         blobKey: email.blobKey,
       });

@@ -4,7 +4,7 @@
  */
 import { type CompleteBatch, useBatch } from '../attachments/attachments.ts';
 import { ok, type Result } from '../base/result.ts';
-import type { AcceptDependencies, AcceptEmails, Intake } from './accept-emails.ts';
+import type { AcceptDependencies, AcceptEmails, EmailsToAccept } from './accept-emails.ts';
 import type { AcceptanceResult } from './acceptance.ts';
 import type { CheckedMail } from './check.ts';
 import { composeLarge, type UploadedFile } from './compose-large.ts';
@@ -35,15 +35,15 @@ export interface LargeSend {
   sender: Sender;
   filled: FilledMail;
   idempotencyKey: string | undefined;
-  /** All of the intake but what comes of the batch. */
-  intake: Omit<Intake, 'emails' | 'submission'>;
+  /** What holds beside what comes of the batch. */
+  common: Omit<EmailsToAccept, 'emails' | 'submission'>;
 }
 
 /** Composes and accepts; the result says `stored: false` when the key has an answer already. */
 export async function acceptLarge(
   dependencies: Dependencies & FillInDependencies,
   acceptEmails: AcceptEmails,
-  { mail, sender, filled, idempotencyKey, intake }: LargeSend,
+  { mail, sender, filled, idempotencyKey, common }: LargeSend,
 ): Promise<Result<AcceptanceResult>> {
   const submissionId = mail.attachmentSubmissionId;
   if (submissionId === undefined) throw new Error('a large send names no upload batch');
@@ -52,7 +52,7 @@ export async function acceptLarge(
     const email = composeLarge(mail, sender, { filled, files: filesOf(batch) }, dependencies);
     if (!email.ok) return email;
     const submission = { submissionId, version: batch.version };
-    const result = await acceptEmails({ ...intake, emails: [email.value], submission });
+    const result = await acceptEmails({ ...common, emails: [email.value], submission });
     return 'isSubmissionLost' in result && result.isSubmissionLost ? undefined : ok(result);
   });
 }

@@ -16,7 +16,7 @@ import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { validateSources } from '../templates/templates.ts';
-import { type AcceptDependencies, createAcceptEmails, type Intake } from './accept-emails.ts';
+import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
 import { acceptLarge, uploadedFiles } from './accept-large.ts';
 import type { AcceptanceResult } from './acceptance.ts';
 import type { CheckedMail } from './check.ts';
@@ -57,7 +57,7 @@ interface SendContext {
   request: SendRequest;
   sender: Sender;
   /** What is stored of the answer; null without a key. */
-  record: Intake['idempotency'];
+  record: EmailsToAccept['idempotency'];
 }
 
 /** Codes that a request refused with them may get past by being repeated as it is. */
@@ -146,15 +146,15 @@ function createFinish(dependencies: SendDependencies) {
       return ok({ status: 200, json, replayed: false });
     }
     if (unverified !== undefined) return refuse(unverified);
-    const intake = intakeOf(mail, { request, sender, record });
+    const common = commonOf(mail, { request, sender, record });
     if (mail.attachmentSubmissionId !== undefined) {
-      const large = { mail, sender, filled, idempotencyKey, intake };
+      const large = { mail, sender, filled, idempotencyKey, common };
       const accepted = await acceptLarge(dependencies, acceptEmails, large);
       return accepted.ok ? answerOf(accepted.value) : accepted;
     }
     const emails = await composeEmails(mail, sender, filled, dependencies);
     if (!emails.ok) return emails;
-    return answerOf(await acceptEmails({ ...intake, emails: emails.value }));
+    return answerOf(await acceptEmails({ ...common, emails: emails.value }));
   };
 }
 
@@ -185,7 +185,7 @@ function mayTakeLong({ html = '', text = '', subject, render, template }: Checke
   );
 }
 
-function intakeOf(mail: CheckedMail, { request, sender, record }: SendContext): Omit<Intake, 'emails'> {
+function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): Omit<EmailsToAccept, 'emails'> {
   return {
     accountId: sender.account.id,
     mode: sender.mode,

@@ -12,6 +12,7 @@ import {
   keysInUse,
   keyText,
 } from '../idempotency/idempotency.ts';
+import { domainToAscii } from '../mail/address.ts';
 import {
   DELIVERY_WORK,
   EMAIL,
@@ -121,6 +122,11 @@ export const acceptOperation = batch('send.accept', 'write', acceptMany, { codec
 /** Stores one send within the transaction of another operation. */
 export async function acceptWithin(tx: Transaction, call: Acceptance): Promise<AcceptanceResult> {
   return (await acceptMany(tx, [call]))[0]!;
+}
+
+/** What takes turns in the queue: the account's mail towards one domain, or that in its sandbox. */
+export function laneOf({ accountId, mode }: { accountId: string; mode: Mode }, domain: string): string {
+  return `${accountId}/${mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain)}`;
 }
 
 /** When it was accepted; the sandbox of an account may have another time. */

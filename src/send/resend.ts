@@ -1,17 +1,18 @@
 /**
  * Sends a kept message again, once it is settled: a new message with an id of its own, from the stored content, to the same
  * recipient. Mail that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
- * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are judged anew.
+ * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are looked up again.
  */
 import { type Failure, failure } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { ok, type Result, refuse } from '../base/result.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
-import { domainToAscii, sameAddressKey } from '../mail/address.ts';
+import { sameAddressKey } from '../mail/address.ts';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 import {
   type EmailOptions,
   findMailOperation,
+  INLINE_BYTES,
   isUnfinished,
   type MessageKey,
   type MessageStatus,
@@ -21,11 +22,8 @@ import {
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
-import { type Acceptance, type AcceptedEmail, acceptOperation } from './acceptance.ts';
+import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
 import { acceptAgainOperation } from './resend-store.ts';
-
-/** Content above this size lives in a blob. */
-const INLINE_BYTES = 64 * 1024;
 
 export interface Resend extends MessageKey {
   /** By the clock of the mode, and what that is ahead of the real time. */
@@ -104,7 +102,6 @@ async function emailOf(
   const grownBytes = content.length - stored.length;
   const blobKey = content.length > INLINE_BYTES ? await blobs.put(content) : null;
   const domain = mail.recipient.slice(mail.recipient.lastIndexOf('@') + 1);
-  const place = resend.mode === 'sandbox' ? 'sandbox' : (domainToAscii(domain) ?? domain);
   return {
     headerFrom: mail.header_from,
     headerTo: mail.header_to,
@@ -127,7 +124,7 @@ async function emailOf(
         email: mail.recipient,
         suppressionKey: sameAddressKey(mail.recipient),
         role: mail.role,
-        lane: `${resend.accountId}/${place}`,
+        lane: laneOf(resend, domain),
         // The sandbox plays the same outcome again.
         simulateSuppressed: resend.mode === 'sandbox' && mail.status === 'suppressed',
       },

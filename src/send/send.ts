@@ -1,5 +1,5 @@
 /**
- * The one intake: what every way to submit mail shares on the way to an accepted message.
+ * What every way to send mail shares on the way from a request to accepted messages.
  */
 export { createSend, type SendDependencies } from './accept.ts';
 export type { Accepted } from './accept-emails.ts';

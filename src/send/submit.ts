@@ -1,7 +1,7 @@
 /**
  * Submitted mail from its last byte to accepted messages: what every transport of finished mail shares. The mail is stored as it
  * was submitted, and the envelope alone says who gets it; each recipient is a message of its own. Refuses senders that the
- * account has not verified and orders in the header that make no sense. Nothing is stored before the one transaction, and a
+ * account has not verified and control headers that make no sense. Nothing is stored before the one transaction, and a
  * blob that ends up unnamed is removed.
  */
 
@@ -22,7 +22,7 @@ import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
-import { type AcceptDependencies, createAcceptEmails, type Intake } from './accept-emails.ts';
+import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
 import type { ComposedEmail } from './composed-email.ts';
 import { readOutcome } from './extra-headers.ts';
@@ -73,7 +73,7 @@ export interface Submit {
   clockOffsetMs(caller: Submission['caller']): Promise<number>;
   /**
    * The first recipient's message id once the mail is on stable storage; that of the first submission when the mail repeats
-   * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob is the intake's from here on.
+   * one by its Idempotency-Key. Rejects with Unavailable when storage fails. A blob belongs to the submission from here on.
    */
   submit(submission: Submission): Promise<Result<{ messageId: string }>>;
 }
@@ -93,7 +93,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   const store = async (
     submission: Pending,
     outcome: string | undefined,
-    record: Intake['idempotency'],
+    record: EmailsToAccept['idempotency'],
   ): Promise<Result<{ messageId: string; json: string } | undefined>> => {
     const { caller, mail } = submission;
     const { account, mode } = caller;
@@ -102,13 +102,13 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const email = emailOf(submission, outcome);
     const isTracked = mail.track.opens || mail.track.clicks;
     const emails = isTracked
-      ? await trackCopies(email, { accountId: account.id, mode, wish: mail.track })
+      ? await trackCopies(email, { accountId: account.id, mode, wanted: mail.track })
       : ok([email]);
     if (!emails.ok) return emails;
     submission.isTaken = emails.value[0] === email;
     const sendAtMs = releaseOf(submission, nowMs);
     const result = await acceptEmails({
-      ...intakeOf(submission, record),
+      ...commonOf(submission, record),
       emails: emails.value,
       sendAtMs,
       nowMs,
@@ -137,15 +137,15 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     return answer.ok ? ok({ messageId: firstMessageId(answer.value.json) }) : answer;
   };
 
-  const judge = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
+  const accept = async (submission: Pending): Promise<Result<{ messageId: string }>> => {
     const { from, sender } = submission.mail;
     let unverified = await failureOf(submission.caller, from);
     if (unverified === undefined && sender !== undefined && sender.address !== from.address) {
       unverified = await failureOf(submission.caller, sender);
     }
-    const orders = unverified ? refuse(unverified) : readOrders(submission);
-    if (!orders.ok) return orders;
-    const { outcome, key } = orders.value;
+    const control = unverified ? refuse(unverified) : readControlHeaders(submission);
+    if (!control.ok) return control;
+    const { outcome, key } = control.value;
     if (key !== undefined) return keyed(submission, outcome, key);
     const stored = await store(submission, outcome, null);
     if (!stored.ok) return stored;
@@ -159,7 +159,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     submit: async (given) => {
       const submission: Pending = { ...given, isTaken: false };
       try {
-        return await judge(submission);
+        return await accept(submission);
       } finally {
         const { content, isTaken } = submission;
         if (!isTaken && !Buffer.isBuffer(content)) dropBlobs(blobs, [content.blobKey]);
@@ -168,7 +168,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
   };
 }
 
-/** A submission whose blob is removed in the end, unless the intake took it: from then on a row may name it. */
+/** A submission whose blob is removed in the end, unless an email to accept names it: from then on a row may name it too. */
 interface Pending extends Submission {
   isTaken: boolean;
 }
@@ -179,8 +179,11 @@ function firstMessageId(json: string): string {
   return (JSON.parse(json) as { data: { messageId: string } }).data.messageId;
 }
 
-/** What the header asks of us. X-Sandbox-Outcome is without meaning in live mail, and dropped. */
-function readOrders({ caller, mail }: Submission): Result<{ outcome: string | undefined; key: string | undefined }> {
+/** What the control headers ask for. X-Sandbox-Outcome is without meaning in live mail, and dropped. */
+function readControlHeaders({
+  caller,
+  mail,
+}: Submission): Result<{ outcome: string | undefined; key: string | undefined }> {
   const issues: Issue[] = [];
   const given = caller.mode === 'sandbox' ? mail.sandboxOutcome : undefined;
   const outcome = given === undefined ? undefined : readOutcome(given, 'X-Sandbox-Outcome', issues);
@@ -198,22 +201,22 @@ function releaseOf({ hold }: Submission, nowMs: number): number | null {
 }
 
 /**
- * Envelope, orders and content: the same mail to others, from another sender, with other tags or to be released otherwise is
+ * Envelope, control headers and content: the same mail to others, from another sender, with other tags or to be released otherwise is
  * another submission.
  */
 function hashOf(submission: Submission): Uint8Array {
   const { tags, metadata, track, sandboxOutcome } = submission.mail;
   const recipients = submission.recipients.map(sameAddressKey).sort();
-  const orders = [tags, Object.entries(metadata), track, sandboxOutcome];
+  const control = [tags, Object.entries(metadata), track, sandboxOutcome];
   const held = submission.hold === undefined ? [] : [submission.hold];
-  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, orders, ...held]);
+  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, control, ...held]);
   return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
 }
 
-function intakeOf(
+function commonOf(
   submission: Submission,
-  idempotency: Intake['idempotency'],
-): Omit<Intake, 'emails' | 'nowMs' | 'clockOffsetMs' | 'sendAtMs'> {
+  idempotency: EmailsToAccept['idempotency'],
+): Omit<EmailsToAccept, 'emails' | 'nowMs' | 'clockOffsetMs' | 'sendAtMs'> {
   const { caller, mail } = submission;
   const { account, mode } = caller;
   return {

@@ -15,17 +15,17 @@ import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { ComposedEmail } from './composed-email.ts';
 
 /** More links are no mail to a person; each costs a signature for each recipient. */
-const MOST_LINKS = 5_000;
-/** Submissions whose mail is held whole at the same moment. */
-const HELD_AT_ONCE = 4;
-/** Copied between two turns of the event loop. */
-const BYTES_PER_TURN = 1_000_000;
+const MAX_LINKS = 5_000;
+/** Submissions whose mail is whole in memory at the same moment. */
+const IN_MEMORY_AT_ONCE = 4;
+/** Copied before other work gets the event loop. */
+const BYTES_PER_SLICE = 1_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
 export interface Tracked {
   accountId: string;
   mode: Mode;
-  wish: { opens: boolean; clicks: boolean };
+  wanted: { opens: boolean; clicks: boolean };
 }
 
 export interface CopiesDependencies {
@@ -41,12 +41,12 @@ export type TrackCopies = (email: ComposedEmail, tracked: Tracked) => Promise<Re
 
 export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies {
   const { blobs } = dependencies;
-  const held = createSemaphore(HELD_AT_ONCE);
+  const inMemory = createSemaphore(IN_MEMORY_AT_ONCE);
 
   return async (email, tracked) => {
     const { blobKey } = email;
     if (blobKey === undefined) return copiesOf(email, email.content, tracked, dependencies);
-    return held.run(async () => {
+    return inMemory.run(async () => {
       const content = await blobs.get(blobKey);
       if (content === undefined) throw new Unavailable(`blob storage: ${blobKey} is gone though it was just written`);
       return copiesOf(email, content, tracked, dependencies);
@@ -60,9 +60,9 @@ async function copiesOf(
   tracked: Tracked,
   dependencies: CopiesDependencies,
 ): Promise<Result<ComposedEmail[]>> {
-  const mail = readTrackableMail(content, { links: tracked.wish.clicks });
+  const mail = readTrackableMail(content, { links: tracked.wanted.clicks });
   if (mail === undefined) return ok([email]);
-  if (mail.links > MOST_LINKS) return refuse(tooManyLinks(mail.links));
+  if (mail.links > MAX_LINKS) return refuse(tooManyLinks(mail.links));
   const stored: string[] = [];
   try {
     const copies = await makeCopies(email, { content, mail, tracked, stored }, dependencies);
@@ -74,7 +74,7 @@ async function copiesOf(
   }
 }
 
-interface Work {
+interface CopyWork {
   content: Buffer;
   mail: TrackableMail;
   tracked: Tracked;
@@ -84,15 +84,15 @@ interface Work {
 
 async function makeCopies(
   email: ComposedEmail,
-  { content, mail, tracked, stored }: Work,
+  { content, mail, tracked, stored }: CopyWork,
   { blobs, trackingLinks }: CopiesDependencies,
 ): Promise<Result<ComposedEmail[]>> {
-  const { accountId, mode, wish } = tracked;
+  const { accountId, mode, wanted } = tracked;
   const emails: ComposedEmail[] = [];
-  let sinceTurn = 0;
+  let sinceYield = 0;
   for (const recipient of email.recipients) {
     const { messageId } = recipient;
-    const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wish));
+    const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wanted));
     // The same for every recipient: no link was of a kind that is tracked.
     if (copy === content) return ok([email]);
     const own = { ...email, recipients: [recipient], sizeBytes: copy.length };
@@ -102,15 +102,15 @@ async function makeCopies(
       stored.push(blobKey);
       emails.push({ ...own, content: NO_BYTES, blobKey });
     }
-    sinceTurn += copy.length;
-    if (sinceTurn < BYTES_PER_TURN) continue;
-    sinceTurn = 0;
+    sinceYield += copy.length;
+    if (sinceYield < BYTES_PER_SLICE) continue;
+    sinceYield = 0;
     await setImmediate();
   }
   return ok(emails);
 }
 
 function tooManyLinks(count: number): ReturnType<typeof failure> {
-  const message = `tracks clicks in mail of at most ${MOST_LINKS} links, and this one has ${count}; leave clicks out`;
+  const message = `tracks clicks in mail of at most ${MAX_LINKS} links, and this one has ${count}; leave clicks out`;
   return invalid([{ field: 'X-Postrider-Track', message }]);
 }

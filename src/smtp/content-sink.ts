@@ -5,11 +5,10 @@
  * finish() reject with its error, and what still comes is thrown away.
  */
 import { ByteQueue } from '../base/byte-queue.ts';
+import { INLINE_BYTES } from '../messages/messages.ts';
 import { createSubmissionDigest, type SubmittedContent } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 
-/** As much as the intake keeps in the database. */
-const INLINE_BYTES = 64 * 1024;
 /** What may wait for the blob storage before the client is paused. */
 const WAITING_BYTES = 256 * 1024;
 /** Pieces from this size on go to the blob storage as they are; smaller ones are copied into buffers of the other size. */

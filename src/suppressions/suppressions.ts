@@ -3,11 +3,11 @@
  * case, kept per mode, looked up and extended inside the transactions of other
  * stages: of a send, of a delivery, of a recipient who unsubscribes.
  */
-export { type ListedAddress, suppressedUntil } from './lookup.ts';
 export {
   findSuppression,
   findSuppressionOperation,
   importOperation,
+  type ListedAddress,
   type ListOf,
   SUPPRESSION_REASONS,
   type Suppression,
@@ -15,6 +15,7 @@ export {
   type SuppressionPage,
   suppress,
   suppressedAmongOperation,
+  suppressedUntil,
   suppressionsByEmailOperation,
   suppressionsOperation,
   suppressionsPartOperation,

@@ -188,7 +188,8 @@ class Reader {
 
 /** The address of a link as the text shows it; empty for places within the html. */
 function linkAddress(href: string): string {
-  const address = href.replace(/\s+/g, '');
+  // As browsers read it: a space within stays, and stands for %20.
+  const address = href.trim().replace(/[\t\r\n]+/g, '');
   return address.startsWith('#') ? '' : address.replace(/^mailto:/i, '');
 }
 
