@@ -4,10 +4,11 @@
  *
  * A client that is slow for its own reasons is given up: when nothing comes for a while, and when it falls behind a least rate.
  * Only the time in which we wait for the client counts, not that of the storage. However many uploads are under way, few write
- * at the same time, and each holds no more than the socket hands over at once; a client that brings nothing holds no permit.
+ * at the same time, and each holds little; a client that brings nothing holds no permit.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { discardSoon } from '../base/collector.ts';
 import type { Semaphore } from '../base/semaphore.ts';
 
 /** Why an upload ended without its bytes. */
@@ -35,11 +36,17 @@ export interface LeastRate {
 /** 29 MB within 10 minutes: below the limit of 15 minutes that every request has. */
 export const UPLOAD_RATE: LeastRate = { stallMs: 30_000, graceMs: 30_000, bytesPerSecond: 50_000 };
 
+/** What one upload may hold in memory. */
+const WAITING_BYTES = 256 * 1024;
+
 /** A body that is read piece by piece, for as long as its client keeps to the least rate. Listens from the moment it is made. */
 export class UploadReader {
   readonly #body: Readable;
   readonly #rate: LeastRate;
   #state: 'open' | 'ended' | 'broken';
+  /** What came and was not asked for. The body flows as long as this is little: stopping it for each piece costs half the rate. */
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
   #arrivedBytes = 0;
   /** How long the client was waited for. */
   #waitedMs = 0;
@@ -49,38 +56,39 @@ export class UploadReader {
     this.#body = body;
     this.#rate = rate;
     this.#state = body.destroyed && !body.readableEnded ? 'broken' : 'open';
-    body
-      .on('readable', this.#onReadable)
-      .on('end', this.#onEnd)
-      .on('error', this.#onBroken)
-      .on('close', this.#onBroken);
+    body.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onBroken).on('close', this.#onBroken);
   }
 
   /** The next piece, or undefined at the end. Rejects with UploadError. One call at a time. */
   async next(): Promise<Buffer | undefined> {
-    while (this.#state !== 'ended') {
-      if (this.#state === 'broken') throw new UploadError('broken-off');
-      const piece: Buffer | null = this.#body.read();
-      if (piece !== null) {
-        this.#arrivedBytes += piece.length;
+    while (this.#state !== 'broken') {
+      const piece = this.#waiting.shift();
+      if (piece !== undefined) {
+        this.#waitingBytes -= piece.length;
+        if (this.#waitingBytes < WAITING_BYTES / 2) this.#body.resume();
         return piece;
       }
+      if (this.#state === 'ended') return undefined;
       await this.#waitForChange();
     }
-    return undefined;
+    throw new UploadError('broken-off');
   }
 
   /** The rest of the body stays where it is. */
   close(): void {
-    const body = this.#body;
-    body
-      .off('readable', this.#onReadable)
-      .off('end', this.#onEnd)
-      .off('error', this.#onBroken)
-      .off('close', this.#onBroken);
+    const body = this.#body.pause();
+    this.#waiting = [];
+    body.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onBroken).off('close', this.#onBroken);
   }
 
-  #onReadable = (): void => this.#wake();
+  #onData = (piece: Buffer): void => {
+    this.#arrivedBytes += piece.length;
+    discardSoon(piece.length);
+    this.#waitingBytes += piece.length;
+    this.#waiting.push(piece);
+    if (this.#waitingBytes >= WAITING_BYTES) this.#body.pause();
+    this.#wake();
+  };
 
   #onEnd = (): void => {
     this.#state = 'ended';
