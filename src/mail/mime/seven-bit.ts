@@ -10,10 +10,9 @@
  * With `eightBit` the result holds no byte above 0x7F, no line over 998, no bare CR or LF, no NUL: whatever the input was.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { encodeBase64, isSevenBit } from '../compose/transfer-encoding.ts';
+import { encodeBase64, encodeTextBytes, isSevenBit } from '../compose/transfer-encoding.ts';
 import { fieldValue, headerFields, writtenName } from './header-fields.ts';
 import { type Entity, isIdentity, walkThrough } from './mime-walk.ts';
-import { type ConvertedBody, convertBody } from './seven-bit-body.ts';
 import { downgradeField } from './seven-bit-header.ts';
 
 export interface SevenBitNeeds {
@@ -86,6 +85,76 @@ function mimeFields(entity: Entity, header: Buffer, body: Buffer): string {
   const version = /(?:^|\r\n)mime-version[ \t]*:/i.test(text) ? '' : 'MIME-Version: 1.0\r\n';
   if (entity.typed) return version;
   return `${version}Content-Type: text/plain; charset=${isUtf8(body) ? 'utf-8' : 'unknown-8bit'}\r\n`;
+}
+
+interface ConvertedBody {
+  body: Buffer;
+  /** The encoding to be named in the header; undefined leaves the header as it is. */
+  encoding: string | undefined;
+}
+
+const MAX_QP_COLUMNS = 75;
+
+/**
+ * Types of `message` other than rfc822 may not be encoded (RFC 2045 §6.4), but those of internationalised mail may (RFC 6532
+ * §3.7, RFC 6533 §4).
+ */
+function mayBeEncoded(type: string): boolean {
+  return !type.startsWith('message/') || type.startsWith('message/global');
+}
+
+function isText(type: string): boolean {
+  return type.startsWith('text/') || type === 'message/global-headers' || type === 'message/global-delivery-status';
+}
+
+function hasBareLineEnds(body: Buffer): boolean {
+  return /\r(?!\n)|(?<!\r)\n/.test(body.toString('latin1'));
+}
+
+/** Escapes the raw bytes in what says it is quoted-printable; they stood for themselves. Lines that had none stay. */
+function repairQuotedPrintable(body: Buffer): Buffer {
+  const lines = body.toString('latin1').split('\r\n');
+  const fixed = lines.map((line) => {
+    if (!/[^\x00-\x7f]/.test(line)) return line;
+    let out = '';
+    let column = 0;
+    for (const unit of line.match(/=[0-9A-Fa-f]{2}|./gs) ?? []) {
+      const code = unit.charCodeAt(0);
+      const text = code < 0x80 ? unit : `=${code.toString(16).toUpperCase()}`;
+      const softBreakAtEnd = text === '=';
+      if (column + text.length > MAX_QP_COLUMNS && !softBreakAtEnd) {
+        out += '=\r\n';
+        column = 0;
+      }
+      out += text;
+      column += text.length;
+    }
+    return out;
+  });
+  return Buffer.from(fixed.join('\r\n'), 'latin1');
+}
+
+/** Bytes outside of its alphabet are no part of Base64 (RFC 2045 §6.8). */
+function repairBase64(body: Buffer): Buffer {
+  return Buffer.from(body.toString('latin1').replace(/[^\x00-\x7f]+/g, ''), 'latin1');
+}
+
+/**
+ * The body of a leaf in ASCII and the encoding that then belongs to it (RFC 2045 §6), or why it has no such form: text in
+ * quoted-printable where that can be read, everything else in Base64. A body that is clean already stays as it is.
+ */
+function convertBody(entity: Entity, body: Buffer): ConvertedBody | { text: string } {
+  const { encoding, type } = entity;
+  if (isIdentity(encoding)) {
+    if (isSevenBit(body)) return { body, encoding: encoding === '8bit' || encoding === 'binary' ? '7bit' : undefined };
+    if (!mayBeEncoded(type)) return { text: `a part of type ${type} holds 8-bit bytes and may not be encoded` };
+    const encoded = isText(type) && !hasBareLineEnds(body) ? encodeTextBytes(body) : encodeBase64(body);
+    return { body: encoded.data, encoding: encoded.encoding };
+  }
+  if (isAscii(body)) return { body, encoding: undefined };
+  if (encoding === 'quoted-printable') return { body: repairQuotedPrintable(body), encoding: undefined };
+  if (encoding === 'base64') return { body: repairBase64(body), encoding: undefined };
+  return { text: `a part is encoded as ${encoding.slice(0, 40)} and holds 8-bit bytes` };
 }
 
 /** What becomes of the body of a leaf. */
