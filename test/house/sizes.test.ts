@@ -14,7 +14,6 @@ const STILL_LONG: Record<string, number> = {
   openSlots: 223,
   startDelivery: 123,
   domainRoutes: 124,
-  apiRoutes: 102,
   warningsOf: 68,
   createSendRoutes: 94,
   createLanes: 123,

@@ -6,11 +6,11 @@ import { insteadOf, privateWords } from './word-rules.ts';
 
 /** How often each word still stands in src without tests. A number may only go down; a word that is not here is gone. */
 const IN_CODE: Record<string, number> = {
-  judge: 115,
-  whoever: 47,
-  anew: 8,
+  judge: 104,
+  whoever: 45,
+  anew: 7,
   mend: 5,
-  told: 54,
+  told: 50,
   stretch: 30,
   suspect: 2,
   blame: 8,
@@ -21,10 +21,10 @@ const IN_CODE: Record<string, number> = {
 };
 /** The same in README, ARCHITECTURE, CONTRIBUTING and docs without the record of decisions. */
 const IN_DOCUMENTS: Record<string, number> = {
-  judge: 7,
+  judge: 4,
   whoever: 4,
-  anew: 2,
-  told: 10,
+  anew: 1,
+  told: 6,
   stretch: 1,
   blame: 2,
 };

@@ -5,6 +5,7 @@ import { globSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { RUN_SERVER } from '../kit/temp-postgres.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const servers = globSync('/usr/lib/postgresql/*/bin/initdb').map((file) => path.resolve(file, '../..'));
@@ -18,9 +19,10 @@ function absent(): string | false {
 for (const programs of servers.length > 0 ? servers : ['none']) {
   test(`every operation on PostgreSQL ${path.basename(programs)}`, { skip: absent(), timeout: 300_000 }, async () => {
     const suites = ['operations', 'several-nodes', 'portable'].map((name) => `test/contract/${name}.test.ts`);
-    const env = { ...process.env, TEST_PG_PROGRAMS: programs };
-    delete (env as Record<string, string | undefined>).NODE_TEST_CONTEXT;
-    const run = promisify(execFile)(process.execPath, ['--test', ...suites], { cwd: root, env, maxBuffer: 1e8 });
+    const { NODE_TEST_CONTEXT: _, [RUN_SERVER]: __, ...env } = process.env;
+    const run = promisify(execFile)(process.execPath, ['--test', ...suites], {
+      ...{ cwd: root, env: { ...env, TEST_PG_PROGRAMS: programs }, maxBuffer: 1e8 },
+    });
     const { stdout } = await run.catch((error: { stdout: string }) => assert.fail(error.stdout.slice(-4_000)));
     assert.match(stdout, /fail 0/);
     assert.ok(Number(/pass (\d+)/.exec(stdout)?.[1]) > 20, stdout.slice(-500));
