@@ -119,15 +119,18 @@ export async function takeNumbers(
   ...wanted: [table: { readonly name: string }, count: number][]
 ): Promise<number[][]> {
   const all = wanted.reduce((sum, [, count]) => sum + count, 0);
+  if (all === 0) return wanted.map(() => []);
   if (tx.dialect === 'postgres') {
-    const rows =
-      all === 0
-        ? []
-        : await tx.all<{ seq: number }>('SELECT time_seq() AS seq FROM generate_series(1, CAST(? AS INTEGER))', all);
+    // As one text: a row for each costs the driver twice as much as all the rest of them.
+    const row = await tx.get<{ numbers: string | null }>(
+      "SELECT string_agg(CAST(time_seq() AS TEXT), ',') AS numbers FROM generate_series(1, CAST(? AS INTEGER))",
+      all,
+    );
+    const numbers = row!.numbers!.split(',').map(Number);
     let used = 0;
     return wanted.map(([, count]) => {
       used += count;
-      return rows.slice(used - count, used).map(({ seq }) => seq);
+      return numbers.slice(used - count, used);
     });
   }
   const lists: number[][] = [];
