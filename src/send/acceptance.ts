@@ -50,6 +50,8 @@ const OF_ACCEPTANCE = ['seq', 'accountId', 'mode', 'source', 'createdAt', 'retai
 
 /** `headerTo` is JSON of what the header shows, `{"to":[…],"cc":[…]}`; `options` JSON of EmailOptions. */
 export interface AcceptedEmail extends Omit<EmailRow, (typeof OF_ACCEPTANCE)[number]> {
+  content: Uint8Array | null;
+  blobKey: string | null;
   recipients: AcceptedRecipient[];
 }
 

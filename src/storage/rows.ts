@@ -10,10 +10,12 @@ import { bigintArray, bytesArray, textArray } from './postgres/arrays.ts';
 export type Columns = Readonly<Record<string, ColumnType>>;
 
 type Value<T> = T extends 'int' | 'int?' ? number : T extends 'text' | 'text?' ? string : Uint8Array;
-type Field<T> = T extends `${string}?` ? Value<T> | null : Value<T>;
+type MayBeNull<T> = T extends `${string}?` ? true : false;
 
-/** The row of a table, or of a list of rows, with these columns. */
-export type RowOf<C extends Columns> = { [N in keyof C]: Field<C[N]> };
+/** The row of a table, or of a list of rows, with these columns; what may be null may be left out. */
+export type RowOf<C extends Columns> = {
+  [N in keyof C as MayBeNull<C[N]> extends true ? never : N]: Value<C[N]>;
+} & { [N in keyof C as MayBeNull<C[N]> extends true ? N : never]?: Value<C[N]> | null | undefined };
 
 export interface Table<C extends Columns> {
   readonly name: string;
@@ -77,7 +79,7 @@ export function insertMany<C extends Columns>(
       const values: SqlValue[] = [];
       for (let at = done; at < done + step; at += 1) {
         const row = rows[at] as Readonly<Record<string, SqlValue>>;
-        for (const name of names) values.push(row[name]!);
+        for (const name of names) values.push(row[name] ?? null);
       }
       tx.run(conflict === '' ? inserts.sqlite[index]! : `${inserts.sqlite[index]} ${conflict}`, ...values);
     }
@@ -106,7 +108,7 @@ export function rowset<const C extends Columns>(
   const picked = names.map((field, index) => `value ->> ${index} AS ${columnName(field)}`).join(', ');
   return {
     sql: `(SELECT ${picked} FROM json_each(?)) AS ${name}`,
-    params: [JSON.stringify(rows.map((row) => names.map((field) => row[field])))],
+    params: [JSON.stringify(rows.map((row) => names.map((field) => (row as Record<string, unknown>)[field])))],
   };
 }
 
@@ -166,7 +168,7 @@ function arraysOf(columns: Columns): string {
 
 function arrayValues<C extends Columns>(columns: C, rows: readonly RowOf<C>[]): Uint8Array[] {
   return Object.entries(columns).map(([name, type]) => {
-    const values = rows.map((row) => row[name] as never);
+    const values = rows.map((row) => ((row as Record<string, unknown>)[name] ?? null) as never);
     const base = baseType(type);
     return base === 'int' ? bigintArray(values) : base === 'text' ? textArray(values) : bytesArray(values);
   });
