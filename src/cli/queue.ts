@@ -25,12 +25,16 @@ const sending = (id: string): CommandError =>
 export async function retry(call: CommandCall): Promise<CommandOutcome> {
   const [messageId = ''] = call.args;
   const notQueued = notFound(`there is no message ${messageId} in the queue`);
-  const outcome = await withStore(call, async ({ database, clock }) => {
+  const { outcome, clientAddress } = await withStore(call, async ({ database, clock }) => {
     const message = await database.execute(findQueuedOperation, messageId);
     if (!message) throw notQueued;
-    return database.execute(retryOperation, { ...message, nowMs: clock.now() });
+    const outcome = await database.execute(retryOperation, { ...message, nowMs: clock.now() });
+    return { outcome, clientAddress: message.clientAddress };
   });
-  if (outcome.retried) return { data: { messageId, status: outcome.status }, text: `${messageId} is due now` };
+  if (outcome.retried) {
+    const from = clientAddress === null ? '' : `; it was handed in by ${clientAddress}`;
+    return { data: { messageId, status: outcome.status }, text: `${messageId} is due now${from}` };
+  }
   throw outcome.reason === 'sending' ? sending(messageId) : notQueued;
 }
 

@@ -44,6 +44,8 @@ export interface QueuedMessage {
   accountId: string;
   mode: Mode;
   messageId: string;
+  /** Of the client that handed the mail in; null where it is not known. */
+  clientAddress: string | null;
 }
 
 /** The waiting message with this id, of whatever account; null when nothing of it is in the queue. */
@@ -52,8 +54,9 @@ export const findQueuedOperation = operation(
   'read',
   async (tx, messageId: string): Promise<QueuedMessage | null> => {
     const row = await tx.get<QueuedMessage>(
-      `SELECT seq AS "workSeq", account_id AS "accountId", mode, subject AS "messageId" FROM work
-       WHERE kind = ? AND subject = ?`,
+      `SELECT w.seq AS "workSeq", w.account_id AS "accountId", w.mode, w.subject AS "messageId",
+         e.client_address AS "clientAddress"
+       FROM work w LEFT JOIN email e ON e.seq = w.ref WHERE w.kind = ? AND w.subject = ?`,
       DELIVERY_WORK,
       messageId,
     );

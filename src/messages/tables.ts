@@ -23,6 +23,7 @@ export const EMAIL = table('email', {
   createdAt: 'int',
   retain: 'text',
   contentUntil: 'int?',
+  clientAddress: 'text?',
 });
 export type EmailRow = TableRow<typeof EMAIL>;
 

@@ -59,6 +59,8 @@ export interface EmailsToAccept {
   source: 'http' | 'smtp';
   /** Of the HTTP request, for the log. */
   requestId?: string | undefined;
+  /** Of the HTTP or SMTP client that hands the mail in; none of the service's own. */
+  clientAddress?: string | undefined;
   /** With sendAtMs by the clock of the mode. */
   nowMs: number;
   /** What that clock is ahead of the real time. */
@@ -170,6 +172,7 @@ function acceptedEmail(given: EmailsToAccept, email: ComposedEmail, blobKey: str
     sizeBytes: email.sizeBytes ?? email.content.length,
     content: blobKey === null ? email.content : null,
     blobKey,
+    clientAddress: given.clientAddress,
     recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient)),
   };
 }

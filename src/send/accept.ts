@@ -36,6 +36,7 @@ export interface SendDependencies extends AcceptDependencies, FillInDependencies
 export interface SendRequest {
   caller: SendingCaller;
   requestId?: string | undefined;
+  clientAddress?: string | undefined;
   /** The JSON value of the body. */
   read(): ParsedJson;
   /** The key with the endpoint it was given to, and what an earlier version compared bodies by. */
@@ -191,6 +192,7 @@ function commonOf(mail: CheckedMail, { request, sender, record }: SendContext): 
     mode: sender.mode,
     source: 'http',
     requestId: request.requestId,
+    clientAddress: request.clientAddress,
     nowMs: sender.nowMs,
     clockOffsetMs: sender.clockOffsetMs,
     from: mail.fromText,

@@ -27,6 +27,7 @@ const BATCH_ENDPOINT = '/send/batch';
 export interface BatchRequest {
   caller: SendingCaller;
   requestId?: string;
+  clientAddress?: string;
   parse(): Result<{ messages: unknown[] }>;
   idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
   log: Log;
@@ -109,11 +110,12 @@ function submissionIdOf(message: unknown): string | undefined {
 }
 
 async function runOne(send: Send, request: BatchRequest, message: unknown, index: number): Promise<ItemResult> {
-  const { caller, requestId, idempotency } = request;
+  const { caller, requestId, clientAddress, idempotency } = request;
   try {
     const result = await send.send({
       caller,
       requestId,
+      clientAddress,
       read: () => ok(message),
       isOneOfMany: true,
       ...(idempotency !== undefined && {

@@ -11,6 +11,7 @@ import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { compile } from '../http/validate.ts';
 import { keepAnswerOperation } from '../idempotency/store.ts';
+import { findQueuedOperation } from '../messages/messages.ts';
 import { dryRunResponse } from './request.ts';
 import { createSendRoutes } from './routes.ts';
 
@@ -83,6 +84,8 @@ test('202 with the answer of the contract, and its replay', async () => {
     totalRecipients: 1,
     recipients: [{ email: 'a@example.com', role: 'to', status: 'queued', messageId }],
   });
+  const queued = await rig.database.execute(findQueuedOperation, messageId);
+  assert.match(queued!.clientAddress!, /127\.0\.0\.1$/);
   const second = await post('/send', good, { 'Idempotency-Key': 'http' });
   assert.deepEqual([second.status, second.text, second.headers['idempotent-replayed']], [202, first.text, 'true']);
 });

@@ -18,6 +18,11 @@ import {
 
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
+/** Who sends, and from where. */
+function senderOf({ caller, requestId, remoteAddress: clientAddress }: RouteRequest<Caller>) {
+  return { caller, requestId, clientAddress };
+}
+
 export function createSendRoutes(dependencies: SendDependencies): RouteDefinition<Caller>[] {
   const sender = createSend(dependencies);
 
@@ -25,8 +30,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
     const read = readKey(request.headerValues('idempotency-key'));
     const key = read.ok ? read.value : undefined;
     const result = await sender.send({
-      caller: request.caller,
-      requestId: request.requestId,
+      ...senderOf(request),
       read: () => request.json(),
       idempotency: key === undefined ? undefined : { endpoint: '/send', key, bytes: () => request.rawBody },
       // A key's answer is none to a dry run, also where the query is at fault.
@@ -44,8 +48,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       return refuse(invalid([...key.failure.details, ...(body.ok ? [] : body.failure.details)]));
     }
     const result = await sendBatch(sender, dependencies, {
-      caller: request.caller,
-      requestId: request.requestId,
+      ...senderOf(request),
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
       log: request.log,
       ...(key.value !== undefined && {

@@ -62,6 +62,7 @@ export interface Submission {
   content: SubmittedContent;
   /** What two submissions with one Idempotency-Key must have in common; only asked for when the mail has a key. */
   digest(): Uint8Array;
+  clientAddress?: string | undefined;
   /** Name and address of the submitter for the Received field. */
   receivedFrom: string;
 }
@@ -223,6 +224,7 @@ function commonOf(
     accountId: account.id,
     mode,
     source: 'smtp',
+    clientAddress: submission.clientAddress,
     from: mail.fromText,
     retain: account.settings.retainContent,
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,

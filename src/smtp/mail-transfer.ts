@@ -88,6 +88,7 @@ async function submit(
     mail: read.mail,
     content,
     digest,
+    clientAddress: address,
     receivedFrom: `${helo.slice(0, LONGEST_NAME)} (${addressLiteral(address)})`,
   });
   if (!result.ok) return { line: replyFor(result.failure), accepted: false };

@@ -22,7 +22,8 @@ const HOUR = 3_600_000;
 export const changing: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const at = { accountId, mode: 'live', nowMs: stage.nowMs + 10 } as const;
-  const later = acceptance(stage, { accountId, change: { sendAtMs: stage.nowMs + HOUR } });
+  const change = { sendAtMs: stage.nowMs + HOUR };
+  const later = acceptance(stage, { accountId, change, email: { clientAddress: '192.0.2.7' } });
   await stage.act(acceptOperation, later);
   const laterId = idsOf(later)[0]!;
   const now = acceptance(stage, { accountId });
@@ -31,6 +32,7 @@ export const changing: Scenario = async (stage) => {
   await stage.act(moveMessageOperation, { ...at, messageId: idsOf(now)[0]!, sendAtMs: stage.nowMs + 2 * HOUR });
   await stage.act(moveMessageOperation, { ...at, messageId: 'msg_none', sendAtMs: 1 });
   const queued = await stage.act(findQueuedOperation, laterId);
+  assert.equal(queued!.clientAddress, '192.0.2.7');
   await stage.act(findQueuedOperation, 'msg_none');
   await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
   await stage.act(retryOperation, { ...queued!, workSeq: queued!.workSeq + 1_000_000, nowMs: stage.nowMs });
