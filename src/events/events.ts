@@ -12,5 +12,5 @@ export {
 } from './event.ts';
 export { createFollowers, type Followers } from './follow.ts';
 export { latestPlacesOperation } from './latest-store.ts';
-export { type EventPlace, readEventsOperation, timeline } from './read-store.ts';
+export { type EventPlace, logOrder, readEventsOperation, timeline } from './read-store.ts';
 export { forgetStretchesOperation, noteStretchOperation, rangesOfTime, type SeqRange } from './stretch-store.ts';

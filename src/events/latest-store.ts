@@ -1,8 +1,8 @@
 /** Where the log ends for somebody who follows it: for many accounts at once, so that all who wait cost one look. */
 import type { Mode } from '../base/mode.ts';
 import { operation } from '../storage/operation.ts';
-import { textArray } from '../storage/postgres/arrays.ts';
-import { type EventPlace, SETTLED } from './read-store.ts';
+import { rowset } from '../storage/rows.ts';
+import { type EventPlace, logOrder } from './read-store.ts';
 
 export interface LogOwner {
   accountId: string;
@@ -35,28 +35,20 @@ export const latestPlacesOperation = operation(
   'events.latest',
   'read',
   async (tx, owners: LogOwner[]): Promise<EventPlace[]> => {
-    if (tx.dialect === 'postgres') {
-      const rows = await tx.all<{ position: number | null; seq: number | null }>(
-        `SELECT last.position, last.seq
-         FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[])) WITH ORDINALITY AS owner (account_id, mode, place)
-           LEFT JOIN LATERAL (SELECT v.position, v.seq FROM event v
-             WHERE v.account_id = owner.account_id AND v.mode = owner.mode AND ${SETTLED}
-             ORDER BY v.position DESC, v.seq DESC LIMIT 1) AS last ON TRUE
-         ORDER BY owner.place`,
-        textArray(owners.map((one) => one.accountId)),
-        textArray(owners.map((one) => one.mode)),
-      );
-      return rows.map(({ position, seq }) => (position === null || seq === null ? BEGINNING : { position, seq }));
-    }
-    const places: EventPlace[] = [];
-    for (const { accountId, mode } of owners) {
-      const row = await tx.get<{ seq: number }>(
-        'SELECT seq FROM event WHERE account_id = ? AND mode = ? ORDER BY seq DESC LIMIT 1',
-        accountId,
-        mode,
-      );
-      places.push(row ? { position: row.seq, seq: row.seq } : BEGINNING);
-    }
-    return places;
+    const log = logOrder(tx);
+    const last = (column: string): string =>
+      `(SELECT ${column} FROM event v WHERE v.account_id = owner.account_id AND v.mode = owner.mode AND ${log.settled}
+         ORDER BY ${log.order('DESC')} LIMIT 1)`;
+    const owner = rowset(
+      tx,
+      'owner',
+      { number: 'int', accountId: 'text', mode: 'text' },
+      owners.map((one, number) => ({ number, ...one })),
+    );
+    const rows = await tx.all<{ position: number | null; seq: number | null }>(
+      `SELECT ${last(log.position)} AS position, ${last('v.seq')} AS seq FROM ${owner.sql} ORDER BY owner.number`,
+      ...owner.params,
+    );
+    return rows.map(({ position, seq }) => (position === null || seq === null ? BEGINNING : { position, seq }));
   },
 );

@@ -7,7 +7,7 @@
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { addressSpellings } from '../mail/address.ts';
-import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { EventRow, EventType } from './event.ts';
 import { rangesOfTime, type SeqRange } from './stretch-store.ts';
 
@@ -35,15 +35,44 @@ export interface EventPage {
   through?: EventPlace | null;
 }
 
+/** Of an event `v`: where it lies in the log, whether all events before it are there, and how places are compared and ordered. */
+interface LogOrder {
+  position: string;
+  settled: string;
+  order(direction: 'ASC' | 'DESC'): string;
+  /** A condition that the event lies on this side of a place. */
+  beside(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
+}
+
+/** In the embedded database events are numbered in the order of their commits; on a server that of transactions counts first. */
+export function logOrder({ dialect }: Transaction): LogOrder {
+  if (dialect === 'postgres') {
+    return {
+      position: 'v.position',
+      settled: SETTLED,
+      order: (direction) => `v.position ${direction}, v.seq ${direction}`,
+      beside: (compare, { position, seq }) => ({
+        ...{ sql: `(v.position, v.seq) ${compare} (?, ?)`, params: [position, seq] },
+      }),
+    };
+  }
+  return {
+    position: 'v.seq',
+    settled: '1 = 1',
+    order: (direction) => `v.seq ${direction}`,
+    beside: (compare, { seq }) => ({ sql: `v.seq ${compare} ?`, params: [seq] }),
+  };
+}
+
 /** The columns of EventRow from these rows of `event`. */
-const joined = (dialect: Transaction['dialect'], events: string): string =>
-  `SELECT ${dialect === 'postgres' ? 'v.position' : 'v.seq AS position'}, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject,
+const joined = (log: LogOrder, events: string): string =>
+  `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject,
      e.tags, e.metadata
    FROM ${events} v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      JOIN email e ON e.seq = m.email_seq`;
 
 /** Below the oldest transaction that is still under way, whose events may lie before others that are there already. */
-export const SETTLED =
+const SETTLED =
   'v.position < (SELECT xid_offset FROM event_order WHERE id = 1) + CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)';
 
 /** Types that every mail has an event of. */
@@ -51,6 +80,7 @@ const EVERYDAY: readonly EventType[] = ['Send', 'Delivery'];
 const EVERYDAY_LIST = EVERYDAY.map((type) => `'${type}'`).join(', ');
 
 async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]> {
+  const log = logOrder(tx);
   const conditions = ['v.account_id = ?', 'v.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
   const add = (condition: string, value: SqlValue): void => {
@@ -58,16 +88,16 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     conditions.push(condition);
     params.push(value);
   };
-  const [beyond, upTo] = page.order === 'asc' ? ['>', '<='] : ['<', '>='];
-  const bound = (compare: string, place: EventPlace | null | undefined): void => {
-    if (place && tx.dialect === 'postgres') {
-      conditions.push(`(v.position, v.seq) ${compare} (?, ?)`);
-      params.push(place.position, place.seq);
-    } else if (place) add(`v.seq ${compare} ?`, place.seq);
+  const [beyond, upTo] = page.order === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
+  const bound = (compare: '<' | '<=' | '>' | '>=', place: EventPlace | null | undefined): void => {
+    if (!place) return;
+    const beside = log.beside(compare, place);
+    conditions.push(beside.sql);
+    params.push(...beside.params);
   };
   bound(beyond, page.after);
   bound(upTo, page.through);
-  if (page.order === 'asc' && tx.dialect === 'postgres') conditions.push(SETTLED);
+  if (page.order === 'asc') conditions.push(log.settled);
   add('v.message_id = ?', page.messageId);
   add('v.type = ?', page.eventType);
   // Names the index of rare events.
@@ -83,11 +113,10 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     );
     params.push(...spellings);
   }
-  const order = page.order === 'asc' ? 'ASC' : 'DESC';
-  const place = tx.dialect === 'postgres' ? `v.position ${order}, v.seq ${order}` : `v.seq ${order}`;
+  const place = log.order(page.order === 'asc' ? 'ASC' : 'DESC');
   // The page is chosen before anything is joined: every event has its message and email.
   const chosen = choose(await rangesOf(tx, page), { conditions, params, place, limit: page.limit });
-  return tx.all<EventRow>(`${joined(tx.dialect, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
+  return tx.all<EventRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
 }
 
 interface Choice {
@@ -130,18 +159,15 @@ export const eventsPartOperation = operation(
   'read',
   async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<EventPlace | null> => {
     const { accountId, mode, after } = page;
-    const isShared = tx.dialect === 'postgres';
-    const key = isShared ? '(v.position, v.seq)' : 'v.seq';
-    const direction = page.order === 'asc' ? 'ASC' : 'DESC';
-    const places = isShared ? `v.position ${direction}, v.seq ${direction}` : `v.seq ${direction}`;
-    const bound = after === null ? '' : `AND ${key} ${page.order === 'asc' ? '>' : '<'} ${isShared ? '(?, ?)' : '?'}`;
+    const log = logOrder(tx);
+    const beside = after === null ? { sql: '1 = 1', params: [] } : log.beside(page.order === 'asc' ? '>' : '<', after);
     // What is still to come before a place must not be passed over by whoever follows the log.
-    const settled = isShared && page.order === 'asc' ? `AND ${SETTLED}` : '';
-    const from = after === null ? [] : isShared ? [after.position, after.seq] : [after.seq];
+    const settled = page.order === 'asc' ? log.settled : '1 = 1';
     const found = await tx.get<EventPlace>(
-      `SELECT ${isShared ? 'v.position' : 'v.seq AS position'}, v.seq FROM event v
-       WHERE v.account_id = ? AND v.mode = ? ${bound} ${settled} ORDER BY ${places} LIMIT 1 OFFSET ?`,
-      ...[accountId, mode, ...from, rows - 1],
+      `SELECT ${log.position} AS position, v.seq FROM event v
+       WHERE v.account_id = ? AND v.mode = ? AND ${beside.sql} AND ${settled}
+       ORDER BY ${log.order(page.order === 'asc' ? 'ASC' : 'DESC')} LIMIT 1 OFFSET ?`,
+      ...[accountId, mode, ...beside.params, rows - 1],
     );
     return found ?? null;
   },
@@ -153,7 +179,7 @@ export async function timeline(
   message: { accountId: string; mode: Mode; messageId: string },
 ): Promise<EventRow[]> {
   return tx.all<EventRow>(
-    `${joined(tx.dialect, 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
+    `${joined(logOrder(tx), 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
     message.messageId,
     message.accountId,
     message.mode,

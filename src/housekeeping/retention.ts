@@ -10,9 +10,9 @@ import {
   type Retain,
   removeContentOperation,
   removeEmailsOperation,
-  removeSandboxItemsOperation,
-  removeWebhookDeliveriesOperation,
 } from '../messages/messages.ts';
+import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
+import { removeWebhookDeliveriesOperation } from '../webhooks/webhooks.ts';
 import { BATCH, type Round, removeInBatches, removeUntilShort } from './round.ts';
 
 const DAY_MS = 86_400_000;

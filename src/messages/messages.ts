@@ -52,8 +52,6 @@ export {
   type Removed,
   removeContentOperation,
   removeEmailsOperation,
-  removeSandboxItemsOperation,
-  removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';
 export { appendEngagement, type Transition, transition, transitionMany } from './state-machine.ts';

@@ -101,47 +101,6 @@ async function removeEmail(tx: Transaction, seq: number): Promise<void> {
   await tx.run('DELETE FROM email WHERE seq = ?', seq);
 }
 
-/** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */
-export const removeSandboxItemsOperation = operation(
-  'messages.removeSandboxItems',
-  'write',
-  async (tx, batch: RetentionBatch & { perAccount: number }): Promise<number> => {
-    let removed = await tx.run(
-      `DELETE FROM sandbox_item WHERE (account_id, message_id) IN
-         (SELECT account_id, message_id FROM sandbox_item WHERE created_at <= ? LIMIT ?)`,
-      batch.beforeMs,
-      batch.limit,
-    );
-    const crowded = await tx.all<{ account_id: string; n: number }>(
-      'SELECT account_id, count(*) AS n FROM sandbox_item GROUP BY account_id HAVING count(*) > ? LIMIT 100',
-      batch.perAccount,
-    );
-    for (const { account_id, n } of crowded) {
-      removed += await tx.run(
-        `DELETE FROM sandbox_item WHERE account_id = ? AND message_id IN
-           (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY created_at, message_id LIMIT ?)`,
-        account_id,
-        account_id,
-        Math.min(n - batch.perAccount, batch.limit),
-      );
-    }
-    return removed;
-  },
-);
-
-/** The log of webhook deliveries; those that are still to be made stay. */
-export const removeWebhookDeliveriesOperation = operation(
-  'messages.removeWebhookDeliveries',
-  'write',
-  (tx, batch: RetentionBatch): Promise<number> | number =>
-    tx.run(
-      `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN
-         (SELECT webhook_id, id FROM webhook_delivery WHERE status <> 'pending' AND updated_at <= ? LIMIT ?)`,
-      batch.beforeMs,
-      batch.limit,
-    ),
-);
-
 async function namesOf(tx: Transaction, keys: string[]): Promise<string[]> {
   if (keys.length === 0) return [];
   const places = keys.map(() => '?').join(', ');

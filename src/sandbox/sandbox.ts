@@ -10,4 +10,4 @@ export {
   type SandboxPlay,
   sandboxPlay,
 } from './outcomes.ts';
-export { recordOutcomes, SANDBOX_ITEM } from './store.ts';
+export { recordOutcomes, removeSandboxItemsOperation, SANDBOX_ITEM } from './store.ts';

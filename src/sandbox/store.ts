@@ -105,3 +105,31 @@ export const findInboxOperation = operation(
 export const clearInboxOperation = operation('sandbox.clear', 'write', (tx, accountId: string) =>
   tx.run('DELETE FROM sandbox_item WHERE account_id = ?', accountId),
 );
+
+/** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */
+export const removeSandboxItemsOperation = operation(
+  'sandbox.removeItems',
+  'write',
+  async (tx, batch: { beforeMs: number; limit: number; perAccount: number }): Promise<number> => {
+    let removed = await tx.run(
+      `DELETE FROM sandbox_item WHERE (account_id, message_id) IN
+         (SELECT account_id, message_id FROM sandbox_item WHERE created_at <= ? LIMIT ?)`,
+      batch.beforeMs,
+      batch.limit,
+    );
+    const crowded = await tx.all<{ account_id: string; n: number }>(
+      'SELECT account_id, count(*) AS n FROM sandbox_item GROUP BY account_id HAVING count(*) > ? LIMIT 100',
+      batch.perAccount,
+    );
+    for (const { account_id, n } of crowded) {
+      removed += await tx.run(
+        `DELETE FROM sandbox_item WHERE account_id = ? AND message_id IN
+           (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY created_at, message_id LIMIT ?)`,
+        account_id,
+        account_id,
+        Math.min(n - batch.perAccount, batch.limit),
+      );
+    }
+    return removed;
+  },
+);

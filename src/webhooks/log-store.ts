@@ -94,3 +94,16 @@ async function hasten(
     retry.delivery.event_seq,
   );
 }
+
+/** The log of webhook deliveries; those that are still to be made stay. */
+export const removeWebhookDeliveriesOperation = operation(
+  'webhooks.removeDeliveries',
+  'write',
+  (tx, batch: { beforeMs: number; limit: number }): Promise<number> | number =>
+    tx.run(
+      `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN
+         (SELECT webhook_id, id FROM webhook_delivery WHERE status <> 'pending' AND updated_at <= ? LIMIT ?)`,
+      batch.beforeMs,
+      batch.limit,
+    ),
+);

@@ -4,7 +4,14 @@
  * endpoint's lane as room allows, so that a long replay stands in nobody's way.
  */
 import type { Mode } from '../base/mode.ts';
-import { type EventPlace, type EventType, rangesOfTime, type SeqRange, WEBHOOK_WORK } from '../events/events.ts';
+import {
+  type EventPlace,
+  type EventType,
+  logOrder,
+  rangesOfTime,
+  type SeqRange,
+  WEBHOOK_WORK,
+} from '../events/events.ts';
 import { operation } from '../storage/operation.ts';
 import { enqueue } from '../work/work.ts';
 
@@ -41,19 +48,13 @@ export const chooseForReplayOperation = operation(
   'read',
   async (tx, part: ReplayStretch): Promise<ReplayChoice> => {
     const after = part.after ?? { position: -1, seq: -1 };
-    const [columns, beyond] =
-      tx.dialect === 'postgres'
-        ? ['position, seq', '(position, seq) > (?, ?) ORDER BY position, seq']
-        : ['seq AS position, seq', 'seq > ? ORDER BY seq'];
+    const log = logOrder(tx);
+    const beyond = log.beside('>', after);
     const rows = await tx.all<EventPlace & { type: EventType; at: number }>(
-      `SELECT ${columns}, type, at FROM event
-       WHERE account_id = ? AND mode = ? AND seq >= ? AND seq <= ? AND ${beyond} LIMIT ?`,
-      part.accountId,
-      part.mode,
-      part.range.from,
-      part.range.to,
-      ...(tx.dialect === 'postgres' ? [after.position, after.seq] : [after.seq]),
-      part.scan,
+      `SELECT ${log.position} AS position, v.seq, v.type, v.at FROM event v
+       WHERE v.account_id = ? AND v.mode = ? AND v.seq >= ? AND v.seq <= ? AND ${beyond.sql}
+       ORDER BY ${log.order('ASC')} LIMIT ?`,
+      ...[part.accountId, part.mode, part.range.from, part.range.to, ...beyond.params, part.scan],
     );
     const wanted = new Set(part.eventTypes);
     const chosen = rows.filter(({ at, type }) => at >= part.sinceMs && at <= part.untilMs && wanted.has(type));

@@ -11,12 +11,11 @@ import {
   namedBlobsOperation,
   removeContentOperation,
   removeEmailsOperation,
-  removeSandboxItemsOperation,
-  removeWebhookDeliveriesOperation,
   stillNamedBlobsOperation,
 } from '../../src/messages/retention-store.ts';
-import { listInboxOperation } from '../../src/sandbox/store.ts';
+import { listInboxOperation, removeSandboxItemsOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { removeWebhookDeliveriesOperation } from '../../src/webhooks/log-store.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import * as webhookWork from '../../src/webhooks/work-store.ts';
 import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
