@@ -51,7 +51,7 @@ await Promise.all(
   Array.from({ length: IN_FLIGHT }, async () => {
     while (sent < messages) {
       sent += 1;
-      const free = rig.delivery.hasRoom(1, content.length);
+      const free = rig.delivery.hasCapacity(1, content.length);
       await (free ? rig.send : rig.store)({ to: [`user${sent}@x${sent % LANES}.example`], content });
       peak = Math.max(peak, rig.delivery.state().window);
     }

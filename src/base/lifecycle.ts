@@ -34,3 +34,13 @@ export function loadedOnce<T>(load: () => Promise<T>): () => Promise<T> {
     return loading;
   };
 }
+
+/** Waits for the work, but not beyond a moment of performance.now(). */
+export async function within(work: Promise<unknown>, deadline: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+  });
+  await Promise.race([work, end]);
+  clearTimeout(timer);
+}

@@ -64,7 +64,7 @@ function unsendable(message: string): Prepared {
   return { ok: false, evidence: { stage: 'data', cause: 'ECONTENT', message } };
 }
 
-/** What is shown as From was judged when it was accepted; here only its domain counts. */
+/** What is shown as From was classified when it was accepted; here only its domain counts. */
 function fromDomain(job: DeliveryJob): string {
   const from = parseAddress(job.headerFrom);
   return from.ok ? from.value.domain : job.headerFrom.slice(job.headerFrom.lastIndexOf('@') + 1).replace(/>\s*$/, '');

@@ -14,17 +14,33 @@
 import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
 import type { Prepared } from './attempt.ts';
 import { receivedField } from './attempt.ts';
-import { type Connections, hasShareLeft, isFit, type Line, type Opened, type Wanted } from './connections.ts';
+import {
+  type Connections,
+  hasShareLeft,
+  isFit,
+  type Opened,
+  type PooledSession,
+  type SessionNeed,
+} from './connections.ts';
 import type { Signal } from './destinations.ts';
+import type { Held } from './held.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { StreamedContent } from './large.ts';
-import { type Evidence, judge } from './outcome.ts';
-import { type Clocked, dialogueOf, goesOn, judgePass, learn, type Pass, type RecipientOutcome, weigh } from './pass.ts';
+import { classify, type Evidence } from './outcome.ts';
+import {
+  type Clocked,
+  classifyPass,
+  dialogueOf,
+  goesOn,
+  learn,
+  type Pass,
+  type RecipientOutcome,
+  weigh,
+} from './pass.ts';
 import { RELAY } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
 import { type Sending, sendFitting } from './seven-bit.ts';
-import { asCrowded, later, returnCrowded, signalOfDoor, signalOfPass } from './signal.ts';
-import type { Held } from './window.ts';
+import { asConnectionLimit, later, putBackRefused, signalOfDoor, signalOfPass } from './signal.ts';
 
 /** Exchangers that are given the mail in one attempt. */
 const MAX_SESSIONS = 3;
@@ -33,16 +49,16 @@ const MAX_BEFORE_NEXT_MS = 900_000;
 
 export interface Transmission {
   /** The session to go on with, if it is still good. */
-  line: Line | undefined;
+  pooled: PooledSession | undefined;
   results: RecipientOutcome[];
   /** What the peer said of itself, for all that waits for it. */
   signal: Signal;
 }
 
-export interface Transmitting {
+export interface TransmitOptions {
   group: Held[];
   destination: string;
-  line: Line | undefined;
+  pooled: PooledSession | undefined;
   prepared: Prepared;
   connections: Connections;
   hosts: HostMemory;
@@ -53,7 +69,7 @@ export interface Transmitting {
   /** Whether a transaction may begin on a session that was just opened. */
   mayBegin(): boolean;
   /** Called as soon as a session is used, so that a deadline can cut it. */
-  onLine(line: Line): void;
+  onSession(pooled: PooledSession): void;
   /** Told of the recipients that are done while others go on to the next exchanger. */
   onDone(results: RecipientOutcome[]): void;
   /** The peer has taken an envelope: it is not one of those that fall silent. */
@@ -70,28 +86,31 @@ const EMPTY = { host: null, address: null, tls: null, tlsFallback: null, dialogu
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
 /** All are put back, and the session is as it was. */
-export function nothingSent({ group }: Pick<Transmitting, 'group'>, line: Line | undefined): Transmission {
+export function nothingSent(
+  { group }: Pick<TransmitOptions, 'group'>,
+  pooled: PooledSession | undefined,
+): Transmission {
   const results = group.map((held) => ({ held, kind: 'again' as const }));
-  return { line, results, signal: { kind: 'nothing' } };
+  return { pooled, results, signal: { kind: 'nothing' } };
 }
 
 /** The email itself cannot be sent. */
-function unprepared(options: Transmitting, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
-  const outcome = judge({ ...evidence, relay: options.destination === RELAY });
+function unprepared(options: TransmitOptions, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
+  const outcome = classify({ ...evidence, relay: options.destination === RELAY });
   const facts = { ...EMPTY, ...clocked };
-  const results = options.group.map((held) => ({ held, kind: 'judged' as const, outcome, facts }));
-  return { line: options.line, results, signal: { kind: 'nothing' } };
+  const results = options.group.map((held) => ({ held, kind: 'classified' as const, outcome, facts }));
+  return { pooled: options.pooled, results, signal: { kind: 'nothing' } };
 }
 
-function notOpened(options: Transmitting, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
-  const outcome = judge(opened.evidence);
+function notOpened(options: TransmitOptions, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
+  const outcome = classify(opened.evidence);
   const cancelled = opened.evidence.cause === 'ECANCELLED';
   const signal = signalOfDoor(opened, outcome, options.connections.count(options.destination));
   const facts = { ...opened.facts, ...clocked };
   const results = options.group.map(
-    (held): RecipientOutcome => (cancelled ? { held, kind: 'again' } : { held, kind: 'judged', outcome, facts }),
+    (held): RecipientOutcome => (cancelled ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts }),
   );
-  return { line: undefined, results: returnCrowded(signal, results), signal };
+  return { pooled: undefined, results: putBackRefused(signal, results), signal };
 }
 
 /** Streamed content with its head; read from the beginning each time it is sent. */
@@ -105,7 +124,10 @@ function behind(head: Buffer, content: StreamedContent, onRead: () => void): Smt
   };
 }
 
-function sendingOf({ group, hostname, holds, onEnvelope }: Transmitting, prepared: Prepared & { ok: true }): Sending {
+function sendingOf(
+  { group, hostname, holds, onEnvelope }: TransmitOptions,
+  prepared: Prepared & { ok: true },
+): Sending {
   const { job } = group[0]!;
   const received = receivedField(job, hostname);
   const head = Buffer.from(`${received}${prepared.signatures}`, 'latin1');
@@ -131,83 +153,86 @@ function sendingTo(group: readonly Held[], sending: Sending): Sending {
 }
 
 /** The session that the slot brought along, where it will do. */
-function reusable({ line, connections }: Transmitting, wanted: Wanted): Line | undefined {
-  if (!line) return undefined;
-  if (line.session.usable && hasShareLeft(line) && isFit(line, wanted)) return line;
-  void connections.release(line);
+function reusable({ pooled, connections }: TransmitOptions, need: SessionNeed): PooledSession | undefined {
+  if (!pooled) return undefined;
+  if (pooled.session.usable && hasShareLeft(pooled) && isFit(pooled, need)) return pooled;
+  void connections.release(pooled);
   return undefined;
 }
 
 /** Hosts at which one of these messages failed after its final dot. */
-function avoidedBy({ group, hosts }: Transmitting): ReadonlySet<string> {
+function avoidedBy({ group, hosts }: TransmitOptions): ReadonlySet<string> {
   const retried = group.filter((held) => held.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
   return new Set(retried.flatMap((held) => hosts.dotFailedAt(held.job.messageId) ?? []));
 }
 
 interface Next {
-  line: Line;
-  wanted: Wanted;
+  pooled: PooledSession;
+  need: SessionNeed;
   going: readonly Held[];
   sessions: number;
   durationMs: number;
 }
 
 /** A session with an exchanger behind this one, for those who go on, where there is one to be had. */
-async function nextExchanger({ destination, connections }: Transmitting, next: Next): Promise<Line | undefined> {
-  const { line, wanted, going, sessions, durationMs } = next;
-  if (going.length === 0 || line.rest.length === 0) return undefined;
+async function nextExchanger(
+  { destination, connections }: TransmitOptions,
+  next: Next,
+): Promise<PooledSession | undefined> {
+  const { pooled, need, going, sessions, durationMs } = next;
+  if (going.length === 0 || pooled.rest.length === 0) return undefined;
   if (sessions === MAX_SESSIONS || durationMs > MAX_BEFORE_NEXT_MS) return undefined;
-  const opened = await connections.open(destination, wanted, line.rest);
-  return opened.ok ? opened.line : undefined;
+  const opened = await connections.open(destination, need, pooled.rest);
+  return opened.ok ? opened.pooled : undefined;
 }
 
 /**
  * Exchanger after exchanger, until all recipients have an outcome that stands: those that one took or refused for good are done, the
  * others go on. Never rejects because of a peer.
  */
-export async function transmit(options: Transmitting): Promise<Transmission> {
+export async function transmit(options: TransmitOptions): Promise<Transmission> {
   const { group, destination, prepared, connections } = options;
   const elapsed = stopwatch(options.now);
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
   const sending = sendingOf(options, prepared);
-  const wanted: Wanted = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options) };
+  const need: SessionNeed = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options) };
 
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;
   let earlier: AttemptFacts['dialogue'] = [];
   let signal: Signal = { kind: 'nothing' };
-  let line = reusable(options, wanted) ?? connections.take(destination, wanted);
+  let pooled = reusable(options, need) ?? connections.take(destination, need);
   for (let sessions = 1; ; sessions += 1) {
-    if (!line) {
-      const opened = await connections.open(destination, wanted);
+    if (!pooled) {
+      const opened = await connections.open(destination, need);
       if (!opened.ok) return notOpened(options, opened, elapsed());
-      line = opened.line;
+      pooled = opened.pooled;
     }
     // Later passes are held back at the dot: what an exchanger took is recorded in any case.
-    if (sessions === 1 && !options.mayBegin()) return nothingSent(options, line);
-    options.onLine(line);
-    const reused = line.used > 0;
-    line.used += 1;
-    const sent = await sendFitting(line.session, pending === group ? sending : sendingTo(pending, sending));
-    const pass: Pass = { line, sent, reused, earlier, clocked: elapsed() };
+    if (sessions === 1 && !options.mayBegin()) return nothingSent(options, pooled);
+    options.onSession(pooled);
+    const reused = pooled.used > 0;
+    pooled.used += 1;
+    const sent = await sendFitting(pooled.session, pending === group ? sending : sendingTo(pending, sending));
+    const pass: Pass = { pooled, sent, reused, earlier, clocked: elapsed() };
     learn(options.hosts, pass, pending);
-    const judged = judgePass({ group: pending, destination }, pass);
-    const said = asCrowded(signalOfPass(pass, judged), pass, connections);
+    const classified = classifyPass({ group: pending, destination }, pass);
+    const said = asConnectionLimit(signalOfPass(pass, classified), pass, connections);
     signal = later(signal, said);
-    const results = returnCrowded(said, judged);
+    const results = putBackRefused(said, classified);
     for (const result of results) outcomes.set(result.held, weigh(outcomes.get(result.held), result));
     const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
     if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));
-    const next = await nextExchanger(options, { line, wanted, sessions, going, durationMs: pass.clocked.durationMs });
+    const next = await nextExchanger(options, { pooled, need, sessions, going, durationMs: pass.clocked.durationMs });
     if (!next) {
-      const good = line.session.usable && !line.spare ? line : undefined;
-      if (!good) void connections.release(line);
-      return { line: good, results: [...outcomes.values()], signal };
+      const good = pooled.session.usable && !pooled.spare ? pooled : undefined;
+      if (!good) void connections.release(pooled);
+      return { pooled: good, results: [...outcomes.values()], signal };
     }
     earlier = dialogueOf(pass);
     pending = going;
-    void connections.release(line);
-    line = next;
+    void connections.release(pooled);
+    pooled = next;
   }
 }

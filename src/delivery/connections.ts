@@ -18,7 +18,7 @@ const MAX_MESSAGES_PER_MX_SESSION = 100;
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
 
-export interface Line {
+export interface PooledSession {
   session: SmtpSession;
   destination: string;
   /** Exchangers that come after this one. */
@@ -32,14 +32,14 @@ export interface Line {
 }
 
 /** What a message asks of the session it goes over. */
-export interface Wanted {
+export interface SessionNeed {
   tls: TlsNeed;
   /** Hosts that come after all others. */
   avoid: ReadonlySet<string>;
 }
 
 export type Opened =
-  | { ok: true; line: Line }
+  | { ok: true; pooled: PooledSession }
   | {
       ok: false;
       evidence: Evidence;
@@ -50,12 +50,12 @@ export type Opened =
 
 export interface Connections {
   /** An idle session with this destination. */
-  take(destination: string, wanted: Wanted): Line | undefined;
+  take(destination: string, need: SessionNeed): PooledSession | undefined;
   /** Looks the destination up and opens a session; or tries only the candidates given. */
-  open(destination: string, wanted: Wanted, candidates?: Candidate[]): Promise<Opened>;
+  open(destination: string, need: SessionNeed, candidates?: Candidate[]): Promise<Opened>;
   /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
-  release(line: Line): Promise<void>;
-  destroy(line: Line): void;
+  release(pooled: PooledSession): Promise<void>;
+  destroy(pooled: PooledSession): void;
   /** Open sessions with a destination, idle ones included. */
   count(destination: string): number;
   readonly total: number;
@@ -80,6 +80,8 @@ export interface ConnectionOptions {
   isStalled(destination: string): boolean;
 }
 
+const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
+
 function evidenceOf(error: SmtpError, relay: boolean): Evidence {
   const { stage, reply, cause, local, message } = error;
   return {
@@ -94,26 +96,30 @@ function evidenceOf(error: SmtpError, relay: boolean): Evidence {
 
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
-  const idle = new Map<string, Line[]>();
+  const idle = new Map<string, PooledSession[]>();
   const counts = new Map<string, number>();
-  const lines = new Set<Line>();
+  const all = new Set<PooledSession>();
   const opening = new AbortController();
 
-  const adopt = (session: SmtpSession, destination: string, { rest, spare }: Pick<Line, 'rest' | 'spare'>): Line => {
-    const line: Line = { session, destination, rest, spare, used: 0, idleSince: 0 };
-    lines.add(line);
+  const adopt = (
+    session: SmtpSession,
+    destination: string,
+    { rest, spare }: Pick<PooledSession, 'rest' | 'spare'>,
+  ): PooledSession => {
+    const pooled: PooledSession = { session, destination, rest, spare, used: 0, idleSince: 0 };
+    all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
     session.onClose(() => {
-      lines.delete(line);
+      all.delete(pooled);
       const left = (counts.get(destination) ?? 1) - 1;
       if (left === 0) counts.delete(destination);
       else counts.set(destination, left);
       const waiting = idle.get(destination);
-      const at = waiting?.indexOf(line) ?? -1;
+      const at = waiting?.indexOf(pooled) ?? -1;
       if (waiting && at !== -1) waiting.splice(at, 1);
       if (waiting?.length === 0) idle.delete(destination);
     });
-    return line;
+    return pooled;
   };
 
   const timeoutsFor = (destination: string): NonNullable<OpenSmtpOptions['timeouts']> => {
@@ -130,95 +136,92 @@ export function openConnections(options: ConnectionOptions): Connections {
   };
 
   return {
-    take: (destination, wanted) => {
+    take: (destination, need) => {
       const waiting = idle.get(destination);
-      const at = waiting?.findLastIndex((line) => isFit(line, wanted)) ?? -1;
+      const at = waiting?.findLastIndex((pooled) => isFit(pooled, need)) ?? -1;
       if (!waiting || at === -1) return undefined;
-      const [line] = waiting.splice(at, 1);
+      const [pooled] = waiting.splice(at, 1);
       if (waiting.length === 0) idle.delete(destination);
-      return line;
+      return pooled;
     },
-    open: async (destination, wanted, only) => {
+    open: async (destination, need, only) => {
       const relay = destination === RELAY;
-      const none = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
       let candidates = only;
       if (!candidates) {
-        const goesLast = (host: string): boolean => wanted.avoid.has(host) || hosts.goesLast(host);
+        const goesLast = (host: string): boolean => need.avoid.has(host) || hosts.goesLast(host);
         const resolved = await resolveRoute(options.routing, destination, goesLast);
-        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: none, forNeed: false };
+        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: NO_FACTS, forNeed: false };
         candidates = resolved.candidates;
       }
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
       for (const [index, candidate] of candidates.entries()) {
         if (opening.signal.aborted) break;
-        const opened = await openOne(candidate, destination, wanted.tls);
+        const opened = await openOne(candidate, destination, need.tls);
         if (opened.ok) {
           const rest = candidates.slice(index + 1);
-          return { ok: true, line: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
+          return { ok: true, pooled: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
         }
         const { error } = opened;
-        forNeed ||= wanted.tls !== false && (error.stage === 'starttls' || error.stage === 'tls');
-        const facts = {
-          host: candidate.host,
-          address: error.remoteAddress ?? null,
-          tls: error.tlsVersion ?? null,
-          tlsFallback: null,
-          dialogue: error.dialogue,
-        };
+        forNeed ||= need.tls !== false && (error.stage === 'starttls' || error.stage === 'tls');
+        const facts = factsOf(candidate, error);
         // An exchanger that may recover weighs more than one that refuses for good.
         const permanent = (error.reply?.code ?? error.local?.code ?? 0) >= 500;
         if (!failure || !permanent) failure = { evidence: evidenceOf(error, relay), facts };
       }
       const cancelled = { stage: 'connect' as const, cause: 'ECANCELLED', message: 'the attempt was cancelled', relay };
-      const reason = failure && !opening.signal.aborted ? failure : { evidence: cancelled, facts: none };
+      const reason = failure && !opening.signal.aborted ? failure : { evidence: cancelled, facts: NO_FACTS };
       return { ok: false, ...reason, forNeed };
     },
-    release: async (line) => {
-      if (!line.session.usable) return;
-      if (line.spare || !hasShareLeft(line) || opening.signal.aborted) {
-        await line.session.quit();
+    release: async (pooled) => {
+      if (!pooled.session.usable) return;
+      if (pooled.spare || !hasShareLeft(pooled) || opening.signal.aborted) {
+        await pooled.session.quit();
         return;
       }
-      line.idleSince = performance.now();
-      const waiting = idle.get(line.destination);
-      if (waiting) waiting.push(line);
-      else idle.set(line.destination, [line]);
+      pooled.idleSince = performance.now();
+      const waiting = idle.get(pooled.destination);
+      if (waiting) waiting.push(pooled);
+      else idle.set(pooled.destination, [pooled]);
     },
-    destroy: (line) => line.session.destroy(),
+    destroy: (pooled) => pooled.session.destroy(),
     count: (destination) => counts.get(destination) ?? 0,
     get total() {
-      return lines.size;
+      return all.size;
     },
     sweep: () => {
       const before = performance.now() - IDLE_MS;
       for (const [destination, waiting] of idle) {
-        const stale = waiting.filter((line) => line.idleSince < before);
+        const stale = waiting.filter((pooled) => pooled.idleSince < before);
         if (stale.length === 0) continue;
-        const fresh = waiting.filter((line) => line.idleSince >= before);
+        const fresh = waiting.filter((pooled) => pooled.idleSince >= before);
         if (fresh.length === 0) idle.delete(destination);
         else idle.set(destination, fresh);
-        for (const line of stale) void line.session.quit();
+        for (const pooled of stale) void pooled.session.quit();
       }
     },
     cancelOpening: () => opening.abort(),
     cutBeforeDots: () => {
-      for (const line of [...lines]) line.session.cutBeforeDot();
+      for (const pooled of [...all]) pooled.session.cutBeforeDot();
     },
     destroyAll: () => {
-      for (const line of [...lines]) line.session.destroy();
+      for (const pooled of [...all]) pooled.session.destroy();
     },
     quitAll: async () => {
       const all = [...idle.values()].flat();
       idle.clear();
-      await Promise.all(all.map((line) => line.session.quit()));
+      await Promise.all(all.map((pooled) => pooled.session.quit()));
     },
   };
 }
 
+function factsOf({ host }: Candidate, { remoteAddress, tlsVersion, dialogue }: SmtpError) {
+  return { host, address: remoteAddress ?? null, tls: tlsVersion ?? null, tlsFallback: null, dialogue };
+}
+
 /** Whether a message may go over this session. */
-export function isFit(line: Line, wanted: Wanted): boolean {
-  return satisfies(line.session, wanted.tls) && !wanted.avoid.has(line.session.remoteHost);
+export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
+  return satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
 }
 
 /** Whether a failed opening says something about the host, and not about what was asked of it. */
@@ -228,6 +231,6 @@ function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
 }
 
 /** Whether a session has messages left before it is closed. */
-export function hasShareLeft(line: Line): boolean {
-  return line.used < (line.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
+export function hasShareLeft(pooled: PooledSession): boolean {
+  return pooled.used < (pooled.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
 }

@@ -3,7 +3,6 @@
  * server's answer means, `schedule.ts` whose turn it is, `worker.ts` how it all runs.
  */
 export type { KeysFor, SigningKeys } from './attempt.ts';
-export { DELIVERY_LEASE_MS } from './intake.ts';
 export type { Routing } from './route.ts';
 export { createPlayByHand, type PlayByHand } from './sandbox-by-hand.ts';
 export { createSandboxDeliveries } from './sandbox-deliveries.ts';

@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
 import { type Destination, MX_CONNECTIONS, openDestinations, type Signal } from './destinations.ts';
-import { judge } from './outcome.ts';
+import { classify } from './outcome.ts';
 
 const MINUTE = 60_000;
 const reply = { code: 421, enhanced: '4.7.0', text: '4.7.0 later', lines: ['4.7.0 later'] };
-const refusal = { outcome: judge({ stage: 'mail', reply, relay: false }), host: 'mx.x.example' };
+const refusal = { outcome: classify({ stage: 'mail', reply, relay: false }), host: 'mx.x.example' };
 const wait = (ms?: number): Signal => ({ kind: 'wait', request: { ms }, refusal });
 
 function setUp() {
@@ -143,13 +143,13 @@ test('a clock that is put back does not make a pause longer', () => {
 test('the connections that a peer keeps are the limit for a minute; then one more is tried, and success lifts it', () => {
   const { clock, one, hear, allowed } = setUp();
   hear(answer);
-  hear({ kind: 'crowded', served: 3 });
+  hear({ kind: 'connection-limit', observed: 3 });
   for (let i = 0; i < 100; i += 1) hear(answer);
   assert.equal(allowed(), 3);
   clock.advance(MINUTE);
   hear(answer);
   assert.equal(allowed(), 4);
-  hear({ kind: 'crowded', served: 3 });
+  hear({ kind: 'connection-limit', observed: 3 });
   clock.advance(2 * MINUTE - 1);
   assert.equal(allowed(), 3, 'refused again: two minutes');
   clock.advance(1);
@@ -171,7 +171,10 @@ test('a peer that falls silent is paused, and has a shorter deadline until it an
   clock.advance(MINUTE);
   hear(answer);
   assert.ok(!destinations.isStalled('x.example'));
-  assert.ok(!hear({ kind: 'stalled', refusal }, clock.now() - 5), 'others were served meanwhile: it was that message');
+  assert.ok(
+    !hear({ kind: 'stalled', refusal }, clock.now() - 5),
+    'others were observed meanwhile: it was that message',
+  );
 });
 
 test('what is idle is forgotten, pauses are not', () => {

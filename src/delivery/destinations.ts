@@ -2,7 +2,7 @@
  * How much each destination lets us do: a limit on connections, or nothing for a while. Everything that a peer says about
  * itself rather than about a message changes one of these states, and nothing else decides whether a connection may be opened:
  *
- *              an envelope was answered            a connection more was refused, others are served
+ *              an envelope was answered            a connection more was refused, others are observed
  *   probing ───────────────────────────▶ open ───────────────────────────────────────▶ limited
  *   (one slot)                            ▲ │ ◀─────── one connection more was taken ────── │
  *     ▲  │                                │ │                                               │
@@ -54,8 +54,8 @@ export type Signal =
   | { kind: 'nothing' }
   /** It answered an envelope; `took` when it accepted somebody in it. */
   | { kind: 'answered'; took: boolean }
-  /** It refused one more connection while it served `served` of ours. */
-  | { kind: 'crowded'; served: number }
+  /** It refused one more connection while it observed `observed` of ours. */
+  | { kind: 'connection-limit'; observed: number }
   /** No session could be opened. */
   | { kind: 'unreachable' }
   /** It fell silent in the middle of an envelope. */
@@ -186,12 +186,12 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
   };
 
-  const crowded = (destination: Destination, served: number): void => {
+  const limited = (destination: Destination, observed: number): void => {
     const { learned } = destination;
     const now = clock.now();
     const isNew = !learned || now >= learned.untilMs;
     const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
-    const limit = Math.max(1, served);
+    const limit = Math.max(1, observed);
     destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
     destination.limit = limit;
   };
@@ -213,8 +213,8 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
       case 'answered':
         answered(destination, signal.took, startedMs);
         return false;
-      case 'crowded':
-        crowded(destination, signal.served);
+      case 'connection-limit':
+        limited(destination, signal.observed);
         return false;
       case 'unreachable':
         destination.answeredMs = Number.NEGATIVE_INFINITY;

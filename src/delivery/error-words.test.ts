@@ -5,7 +5,7 @@ import { createServer, type Socket } from 'node:net';
 import { after, test } from 'node:test';
 import { openSmtpSession } from '../net/smtp-client.ts';
 import { errorSentence } from './error-words.ts';
-import { judge } from './outcome.ts';
+import { classify } from './outcome.ts';
 
 const rows: [cause: string, message: string, sentence: RegExp][] = [
   [
@@ -80,7 +80,7 @@ test('what our own client says of an error stays as it is', () => {
 
 test('an outcome shows the sentence, not the words of OpenSSL', () => {
   const [cause, message] = rows[0]!;
-  const outcome = judge({ stage: 'tls', cause, message, relay: false });
+  const outcome = classify({ stage: 'tls', cause, message, relay: false });
   assert.equal(outcome.reply, errorSentence({ cause, message }));
 });
 

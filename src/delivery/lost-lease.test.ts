@@ -122,7 +122,7 @@ test('mail that is handed over when its lease has ended is not sent by this work
     rig.clock.advance(THREE_LEASES_MS);
     takeOver(rig);
   };
-  const [id] = await rig.send({ to: ['a@x.example'], beforeHandover: stands });
+  const [id] = await rig.send({ to: ['a@x.example'], beforeDispatch: stands });
   await waitUntil('the message to be left alone', () => rig.delivery.state().window === 0);
   assert.equal(sink.accepted, 0);
   giveBack(rig);

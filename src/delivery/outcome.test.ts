@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
-import { type Category, judge, type Outcome, type Owner } from './outcome.ts';
+import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
 import { explanations } from './outcome-words.ts';
 import { matchReply, replyRules } from './reply-rules.ts';
 
@@ -55,7 +55,7 @@ for (const { stage, category, owner, suppress, source, reply: text } of samples)
   test(`${stage}, ${source}: ${text.replaceAll('\r\n', ' / ').slice(0, 100)}`, () => {
     const reply = parseReply(text);
     assert.ok(reply, 'the line is a reply');
-    const outcome = judge({ stage, reply, relay: false });
+    const outcome = classify({ stage, reply, relay: false });
     const isOurs = category === 'blocked' || category === 'our-side' || stage === 'starttls';
     const kind = reply.code >= 500 && !isOurs ? 'permanent' : 'temporary';
     assert.deepEqual(
@@ -92,11 +92,11 @@ test('words about the sender, our host, a list or a policy veto a suppression wh
     for (const said of words) {
       const reply = parseReply(`${code} User unknown: ${said}`);
       assert.ok(reply);
-      assert.equal(judge({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
+      assert.equal(classify({ stage: 'rcpt', reply, relay: false }).suppress, false, `${code} ${said}`);
     }
     const control = parseReply(`${code} User unknown`);
     assert.ok(control);
-    assert.equal(judge({ stage: 'rcpt', reply: control, relay: false }).suppress, true, code);
+    assert.equal(classify({ stage: 'rcpt', reply: control, relay: false }).suppress, true, code);
   }
 });
 
@@ -105,7 +105,7 @@ test('every 5xx at the banner and to EHLO is a refusal of our own host: tried ag
     for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {
       const reply = parseReply(text);
       assert.ok(reply);
-      const { kind, category, owner, suppress } = judge({ stage, reply, relay: false });
+      const { kind, category, owner, suppress } = classify({ stage, reply, relay: false });
       assert.deepEqual(
         [kind, category, owner, suppress],
         ['temporary', 'blocked', 'our-side', false],
@@ -130,7 +130,7 @@ test('no reply at any stage but RCPT and the DNS suppresses, whatever it says', 
     'reset',
     'connect',
   ] as const) {
-    assert.equal(judge({ stage, reply, relay: false }).suppress, false, stage);
+    assert.equal(classify({ stage, reply, relay: false }).suppress, false, stage);
   }
 });
 
@@ -139,7 +139,7 @@ test('421 and every other 4xx is temporary at every stage', () => {
     for (const text of ['421 5.1.1 bye', '450 no', '499 5.7.1 odd']) {
       const reply = parseReply(text);
       assert.ok(reply);
-      assert.equal(judge({ stage, reply, relay: false }).kind, 'temporary', `${stage} ${text}`);
+      assert.equal(classify({ stage, reply, relay: false }).kind, 'temporary', `${stage} ${text}`);
     }
   }
 });
@@ -147,7 +147,7 @@ test('421 and every other 4xx is temporary at every stage', () => {
 test('what is no reply is temporary', () => {
   for (const cause of ['ECONNREFUSED', 'ETIMEDOUT', 'ECONNRESET', 'EPROTOCOL', 'ESERVFAIL', 'anything', undefined]) {
     for (const stage of ['dns', 'connect', 'banner', 'tls', 'mail', 'dot'] as const) {
-      const outcome = judge({ stage, relay: false, message: 'm', ...(cause === undefined ? {} : { cause }) });
+      const outcome = classify({ stage, relay: false, message: 'm', ...(cause === undefined ? {} : { cause }) });
       assert.equal(outcome.kind, 'temporary');
       assert.equal(outcome.smtpCode, null);
       assert.equal(outcome.reply, 'm');
@@ -158,10 +158,10 @@ test('what is no reply is temporary', () => {
 test('trouble at our own relay is ours: authentication it wants or refuses never bounces', () => {
   const reply = parseReply('530 5.7.0 Authentication required');
   assert.ok(reply);
-  const outcome = judge({ stage: 'mail', reply, relay: true });
+  const outcome = classify({ stage: 'mail', reply, relay: true });
   assert.deepEqual([outcome.kind, outcome.category, outcome.owner], ['temporary', 'our-side', 'our-side']);
   const local = { code: 538, enhanced: '5.7.11', text: 'no TLS' };
-  assert.equal(judge({ stage: 'auth', local, relay: true }).kind, 'temporary');
+  assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
 
 test('refusals of our own', () => {
@@ -178,7 +178,7 @@ test('refusals of our own', () => {
     ['data', 554, '5.4.6', 'permanent', 'policy', false],
   ];
   for (const [stage, code, enhanced, kind, category, suppress] of rows) {
-    const outcome = judge({ stage, local: { code, enhanced, text: 't' }, relay: false });
+    const outcome = classify({ stage, local: { code, enhanced, text: 't' }, relay: false });
     assert.deepEqual([outcome.kind, outcome.category, outcome.suppress], [kind, category, suppress], enhanced);
     if (suppress) assert.equal(outcome.suppressDays, 7);
   }
@@ -190,7 +190,7 @@ test('exchangers with addresses that are not public are our own refusal, and it 
     enhanced: '5.4.4',
     text: 'the mail exchangers of a.example have addresses that are not public',
   };
-  const outcome = judge({ stage: 'dns', local, relay: false });
+  const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'our-side');
   assert.match(outcome.advice, /POSTRIDER_MX_ALLOW/);
   assert.doesNotMatch(outcome.advice, /SPF/);

@@ -70,7 +70,7 @@ interface Meaning {
 /** How long a domain that does not exist, or takes no mail, keeps its addresses suppressed. */
 const DOMAIN_SUPPRESSED_DAYS = 7;
 
-function judgeReply(evidence: Evidence, reply: SmtpReply): Outcome {
+function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   const { stage, relay } = evidence;
   const fields = { smtpCode: reply.code, enhancedCode: reply.enhanced ?? null, reply: replyText(reply) };
   if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'our-side' }, fields);
@@ -106,7 +106,7 @@ const localMeanings: readonly { enhanced: string; code?: number; meaning: Meanin
   { enhanced: '5.4.4', meaning: { category: 'domain-not-found', owner: 'remote' } },
 ];
 
-function judgeLocal(evidence: Evidence, local: LocalRefusal): Outcome {
+function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   const { code, enhanced } = local;
   const fields = { smtpCode: code, enhancedCode: enhanced, reply: local.text };
   if (evidence.cause === SENDER_UNVERIFIED) {
@@ -122,7 +122,7 @@ function judgeLocal(evidence: Evidence, local: LocalRefusal): Outcome {
   return outcome('permanent', category === 'refused' ? { category: 'our-side' } : { category, owner }, fields);
 }
 
-function judgeError(evidence: Evidence): Outcome {
+function classifyError(evidence: Evidence): Outcome {
   const { stage, relay, cause } = evidence;
   const fields = { smtpCode: null, enhancedCode: null, reply: errorSentence(evidence) };
   if (cause === 'ECONTENT' || cause === 'EDEADLINE' || cause === 'ECANCELLED') {
@@ -154,8 +154,8 @@ export function replyText(reply: SmtpReply): string {
   return `${reply.code} ${reply.text}`;
 }
 
-/** Judges one recipient's attempt. */
-export function judge(evidence: Evidence): Outcome {
+/** Classifies one recipient's attempt. */
+export function classify(evidence: Evidence): Outcome {
   const { reply, local } = evidence;
   if (evidence.accepted === true) {
     return outcome(
@@ -164,10 +164,10 @@ export function judge(evidence: Evidence): Outcome {
       { smtpCode: reply?.code ?? null, enhancedCode: reply?.enhanced ?? null, reply: reply ? replyText(reply) : null },
     );
   }
-  if (local) return judgeLocal(evidence, local);
+  if (local) return classifyLocal(evidence, local);
   // A 2xx or 3xx that refuses is a peer that lost its way: unknown, hence temporary.
-  if (reply && reply.code >= 400) return judgeReply(evidence, reply);
-  return judgeError(reply ? { ...evidence, message: `unexpected reply: ${replyText(reply)}` } : evidence);
+  if (reply && reply.code >= 400) return classifyReply(evidence, reply);
+  return classifyError(reply ? { ...evidence, message: `unexpected reply: ${replyText(reply)}` } : evidence);
 }
 
 /** What becomes of a temporary outcome when the lifetime of the message has ended; the last reply stays. */

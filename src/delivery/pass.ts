@@ -3,17 +3,17 @@
  * and what is remembered of the host.
  */
 import type { RecipientResult, SendResult } from '../net/smtp-client.ts';
-import type { Line } from './connections.ts';
+import type { PooledSession } from './connections.ts';
+import type { Held } from './held.ts';
 import type { HostMemory } from './host-memory.ts';
-import { judge, type Outcome } from './outcome.ts';
+import { classify, type Outcome } from './outcome.ts';
 import { RELAY } from './route.ts';
 import type { AttemptFacts } from './settlement.ts';
-import type { Held } from './window.ts';
 
 const MAX_RETURNS = 3;
 
 export type RecipientOutcome = { held: Held } & (
-  | { kind: 'judged'; outcome: Outcome; facts: AttemptFacts }
+  | { kind: 'classified'; outcome: Outcome; facts: AttemptFacts }
   | { kind: 'again' }
 );
 
@@ -38,7 +38,7 @@ function isTooMany(result: RecipientResult, sent: SendResult): boolean {
 
 /** What one session made of the recipients that were sent over it. */
 export interface Pass {
-  line: Line;
+  pooled: PooledSession;
   sent: SendResult;
   reused: boolean;
   /** What was said on earlier sessions of the same attempt. */
@@ -47,18 +47,18 @@ export interface Pass {
 }
 
 /** All that was said in this attempt so far. */
-export function dialogueOf({ line, sent, reused, earlier }: Pass): AttemptFacts['dialogue'] {
+export function dialogueOf({ pooled, sent, reused, earlier }: Pass): AttemptFacts['dialogue'] {
   if (earlier.length === 0 && reused) return sent.dialogue;
-  return [...earlier, ...(reused ? [] : line.session.opening), ...sent.dialogue];
+  return [...earlier, ...(reused ? [] : pooled.session.opening), ...sent.dialogue];
 }
 
 /** The outcome of each recipient, in their order. */
-export function judgePass(
+export function classifyPass(
   { group, destination }: { group: readonly Held[]; destination: string },
   pass: Pass,
 ): RecipientOutcome[] {
   const { sent, reused } = pass;
-  const { session } = pass.line;
+  const { session } = pass.pooled;
   const facts: AttemptFacts = {
     ...pass.clocked,
     host: session.remoteHost,
@@ -72,8 +72,8 @@ export function judgePass(
     const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
     const again = isTooMany(result, sent) || (reused && isSilentClose(result));
     if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
-    const outcome = judge({ ...result, relay: destination === RELAY });
-    return { held, kind: 'judged', outcome, facts };
+    const outcome = classify({ ...result, relay: destination === RELAY });
+    return { held, kind: 'classified', outcome, facts };
   });
 }
 
@@ -90,13 +90,13 @@ export function goesOn(one: RecipientOutcome, result: RecipientResult): boolean 
 
 /** The later word counts, unless an exchanger refuses for good where a better one may still take the mail. */
 export function weigh(before: RecipientOutcome | undefined, now: RecipientOutcome): RecipientOutcome {
-  if (before?.kind !== 'judged' || now.kind !== 'judged' || now.outcome.kind !== 'permanent') return now;
+  if (before?.kind !== 'classified' || now.kind !== 'classified' || now.outcome.kind !== 'permanent') return now;
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
 }
 
 /** What is to be remembered of a host after a pass. */
-export function learn(hosts: HostMemory, { line, sent, reused }: Pass, group: readonly Held[]): void {
-  const { session } = line;
+export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly Held[]): void {
+  const { session } = pooled;
   if (reused && sent.recipients.every(isSilentClose)) return;
   if (sent.recipients.some((one) => one.accepted)) hosts.worked(session.remoteHost);
   else if (sent.recipients.some((one) => isHostFault(one))) hosts.failed(session.remoteHost);

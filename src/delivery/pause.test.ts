@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { SmtpStage } from '../net/smtp-types.ts';
-import { judge } from './outcome.ts';
+import { classify } from './outcome.ts';
 import { pauseAskedFor, speaksOfConnections, waitHintMs } from './pause.ts';
 
 const SECOND = 1_000;
@@ -58,14 +58,14 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
 for (const [stage, line, asked] of rows) {
   test(`${stage}: ${line} → ${asked}`, () => {
     const evidence = { stage, reply: replyOf(line), relay: false };
-    const request = pauseAskedFor(evidence, judge(evidence));
+    const request = pauseAskedFor(evidence, classify(evidence));
     assert.equal(request === undefined ? 'none' : (request.ms ?? 'ladder'), asked);
   });
 }
 
 test('what is no reply pauses nothing', () => {
   const evidence = { stage: 'connect' as const, cause: 'ECONNREFUSED', relay: false };
-  assert.equal(pauseAskedFor(evidence, judge(evidence)), undefined);
+  assert.equal(pauseAskedFor(evidence, classify(evidence)), undefined);
 });
 
 const hints: [text: string, ms: number | undefined][] = [

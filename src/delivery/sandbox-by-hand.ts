@@ -13,7 +13,7 @@ import { type DeliveryJob, type MessageStatus, SIMULATED_SUPPRESSED } from '../m
 import type { SandboxPlay } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { judge } from './outcome.ts';
+import { classify } from './outcome.ts';
 import { playLateOperation, type TakenOne, takeSandboxMessageOperation } from './sandbox-store.ts';
 import { type Settlement, settleOperation } from './settle.ts';
 import { failureDetail, suppressedSettlementOf } from './settlement.ts';
@@ -99,7 +99,7 @@ function lateOutcome(play: SandboxPlay, nowMs: number) {
     return { to: 'complained' as const, event, sandboxOutcome: SHOWN.complained };
   }
   const reply = replyOfPlay(play);
-  const outcome = { ...judge({ stage: 'rcpt', reply, relay: false }), suppress: false };
+  const outcome = { ...classify({ stage: 'rcpt', reply, relay: false }), suppress: false };
   if (outcome.kind !== 'permanent' || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
   const event = { id, type: 'Bounce' as const, detail: { bounce: failureDetail(outcome, { host: HOST }) } };
   return { to: 'bounced' as const, event, sandboxOutcome: SHOWN.bounced };

@@ -4,14 +4,14 @@ import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
 import { type Destinations, MX_CONNECTIONS, openDestinations } from './destinations.ts';
-import { openSchedule, type Schedule, type Slot } from './schedule.ts';
-import type { Held } from './window.ts';
+import type { Held } from './held.ts';
+import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;
 
 function open(): { schedule: Schedule; destinations: Destinations } {
   const destinations = openDestinations({ clock: fakeClock(), log: silentLog, limitsOf: () => MX_CONNECTIONS });
-  return { destinations, schedule: openSchedule({ destinations, slots: SLOTS }) };
+  return { destinations, schedule: new Schedule({ destinations, slots: SLOTS }) };
 }
 
 /** The destination has answered before. */
@@ -56,14 +56,14 @@ test('an account with a hundred domains leaves slots to the others, and several 
   const quick = allOf(schedule);
   assert.equal(first.length + quick.length, SLOTS * 0.8);
   assert.ok(quick.every(({ destination }) => destination.key.startsWith('quick')));
-  assert.ok(schedule.isCrowded(first[0]!), 'its other domains alternate with those that have a slot');
+  assert.ok(schedule.shouldYield(first[0]!), 'its other domains alternate with those that have a slot');
   list('acc_b');
   const second = allOf(schedule);
   assert.ok(second.length > 0 && second.every(({ owner }) => owner === 'acc_b'));
   schedule.add(mailFor('acc_c', 'good.example'));
   const slot = schedule.open();
   assert.equal(slot?.destination.key, 'good.example');
-  assert.ok(!schedule.isCrowded(slot!), 'whose account has its share');
+  assert.ok(!schedule.shouldYield(slot!), 'whose account has its share');
   for (const one of [...first, ...quick, ...second]) schedule.close(one);
   assert.ok(
     allOf(schedule).some(({ owner }) => owner === 'acc_b'),
@@ -89,7 +89,7 @@ test('one destination has as many slots as its limit, and accounts alternate at 
   assert.equal(slots.length, MX_CONNECTIONS.initial);
   const order = [1, 2, 3, 4].map(() => {
     const [held] = schedule.next(slots[0]!, () => true)!;
-    held!.state = 'trying';
+    held!.state = 'running';
     return held!.job.lane.slice(0, 5);
   });
   assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);

@@ -10,7 +10,7 @@
  * domains that stall do not delay its mail to one that is quick.
  */
 import type { Destination, Destinations } from './destinations.ts';
-import { accountOfLane, type Held } from './window.ts';
+import { accountOfLane, type Held } from './held.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
 const MAX_GROUP = 50;
@@ -66,35 +66,6 @@ export interface DestinationLoad {
   active: number;
 }
 
-export interface Schedule {
-  /** Puts a waiting job at the end of its lane, or with `first` at its front. */
-  add(held: Held, options?: { first: boolean }): void;
-  /** A job stopped waiting in another way than by next(). */
-  forget(held: Held): void;
-  /** A slot for a destination that has waiting jobs and lets one more run. */
-  open(): Slot | undefined;
-  /** The slot has its session: more may be opened beside it. */
-  opened(slot: Slot): void;
-  /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
-  close(slot: Slot, options?: { rests: boolean }): void;
-  /** Lets all destinations ask again, those that rest too. */
-  wake(): void;
-  /** What the destination lets us do has changed. */
-  changed(destination: Destination): void;
-  /**
-   * What to send next over this slot: recipients of one email, at most 50; the caller marks them as trying. Lanes whose
-   * first job may not start now are passed over, and so are its fellows that may not.
-   */
-  next(slot: Slot, mayStart: (held: Held) => boolean): Held[] | undefined;
-  /** Everybody who waits for the destination, at most so many. */
-  waitingAt(destination: Destination, limit?: number): Held[];
-  /** The destinations with the most waiting jobs and slots, at most so many. */
-  busiest(most: number): DestinationLoad[];
-  readonly active: number;
-  /** Somebody wants a slot and gets none: this one should end after its message. */
-  isCrowded(slot: Slot): boolean;
-}
-
 export interface ScheduleOptions {
   destinations: Destinations;
   /** Slots of the whole process. */
@@ -128,186 +99,218 @@ function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[]
   return group;
 }
 
-export function openSchedule({ destinations, slots }: ScheduleOptions): Schedule {
-  const queues = new Map<string, Queue>();
-  /** By class and owner, in the order in which they are asked. */
-  const rows = new Map<string, Row>();
-  const shares = new Map<string, Share>();
-  const resting = new Set<Queue>();
-  let active = 0;
+function rowKey(owner: string, proven: boolean): string {
+  return `${proven ? '+' : '-'}${owner}`;
+}
 
-  const rowKey = (owner: string, proven: boolean): string => `${proven ? '+' : '-'}${owner}`;
+export class Schedule {
+  readonly #destinations: Destinations;
+  readonly #slots: number;
+  readonly #queues = new Map<string, Queue>();
+  /** By class and owner, in the order in which they are asked. */
+  readonly #rows = new Map<string, Row>();
+  readonly #shares = new Map<string, Share>();
+  /** Destinations of which nothing may start now. */
+  readonly #resting = new Set<Queue>();
+  #active = 0;
+
+  constructor({ destinations, slots }: ScheduleOptions) {
+    this.#destinations = destinations;
+    this.#slots = slots;
+  }
+
+  /** Slots that run. */
+  get active(): number {
+    return this.#active;
+  }
+
+  /** Puts a waiting job at the end of its lane, or with `first` at its front. */
+  add(held: Held, { first } = { first: false }): void {
+    const queue = this.#queueOf(held.destination);
+    queue.waiting += 1;
+    let lane = queue.lanes.get(held.job.lane);
+    if (!lane) {
+      lane = { name: held.job.lane, queue: [], head: 0 };
+      queue.lanes.set(lane.name, lane);
+      queue.ring.push(lane);
+    }
+    if (!first) lane.queue.push(held);
+    else if (lane.head > 0) {
+      lane.head -= 1;
+      lane.queue[lane.head] = held;
+    } else lane.queue.unshift(held);
+    if (!first) this.#resting.delete(queue);
+    this.#want(queue);
+  }
+
+  /** A job stopped waiting in another way than by next(). */
+  forget(held: Held): void {
+    const queue = this.#queueOf(held.destination);
+    queue.waiting -= 1;
+    this.#forgetIfEmpty(queue);
+  }
+
+  /** A slot for a destination that has waiting jobs and lets one more run. */
+  open(): Slot | undefined {
+    if (this.#active >= this.#slots) return undefined;
+    for (const [key, row] of this.#rows) {
+      const { owner, proven } = row;
+      if (!this.#hasShare(owner, proven)) continue;
+      const queue = this.#takeFrom(row);
+      this.#rows.delete(key);
+      // To the end of the rows.
+      if (row.queues.length > 0) this.#rows.set(key, row);
+      if (!queue) continue;
+      const { destination } = queue;
+      this.#count(owner, proven, 1);
+      this.#destinations.began(destination);
+      this.#want(queue);
+      return { queue, destination, owner, proven, opening: true };
+    }
+    return undefined;
+  }
+
+  /** The slot has its session: more may be opened beside it. */
+  opened(slot: Slot): void {
+    if (!slot.opening) return;
+    slot.opening = false;
+    slot.destination.opening -= 1;
+    this.#want(slot.queue);
+  }
+
+  /** Ends a slot; with `rests` the destination asks for no other one until wake(), since nothing of it may start now. */
+  close(slot: Slot, { rests } = { rests: false }): void {
+    this.opened(slot);
+    slot.destination.active -= 1;
+    this.#count(slot.owner, slot.proven, -1);
+    if (rests) this.#resting.add(slot.queue);
+    else this.#want(slot.queue);
+    this.#forgetIfEmpty(slot.queue);
+  }
+
+  /** Somebody wants a slot and gets none: this one should end after its message. */
+  shouldYield({ owner }: Slot): boolean {
+    if (this.#active >= this.#slots) return this.#rows.size > 0;
+    return [true, false].some((proven) => this.#rows.has(rowKey(owner, proven)) && !this.#hasShare(owner, proven));
+  }
+
+  /** Lets all destinations ask again, those that rest too. */
+  wake(): void {
+    this.#resting.clear();
+    for (const queue of this.#queues.values()) this.#want(queue);
+  }
+
+  /** What the destination lets us do has changed. */
+  changed({ key }: Destination): void {
+    const queue = this.#queues.get(key);
+    if (queue) this.#want(queue);
+  }
+
+  /**
+   * What to send next over this slot: recipients of one email, at most 50, which the caller has run at once. Lanes whose first
+   * job may not start now are passed over, and so are its fellows that may not.
+   */
+  next(slot: Slot, mayStart: (held: Held) => boolean): Held[] | undefined {
+    const { queue } = slot;
+    if (!slot.proven && this.#destinations.isProven(queue.destination.key)) {
+      slot.proven = true;
+      this.#shares.get(slot.owner)!.unproven -= 1;
+    }
+    for (let lanes = queue.ring.length; lanes > 0; lanes -= 1) {
+      const lane = queue.ring.shift()!;
+      const first = peek(lane);
+      if (!first) {
+        queue.lanes.delete(lane.name);
+        continue;
+      }
+      queue.ring.push(lane);
+      if (!mayStart(first)) continue;
+      if (lane.head > 512) {
+        lane.queue = lane.queue.slice(lane.head);
+        lane.head = 0;
+      }
+      const group = sameTransaction(first, mayStart);
+      queue.waiting -= group.length;
+      return group;
+    }
+    return undefined;
+  }
+
+  /** Everybody who waits for the destination, at most so many. */
+  waitingAt({ key }: Destination, limit = Number.POSITIVE_INFINITY): Held[] {
+    const found = new Set<Held>();
+    for (const lane of this.#queues.get(key)?.ring ?? []) {
+      for (let i = lane.head; i < lane.queue.length && found.size < limit; i += 1) {
+        const held = lane.queue[i]!;
+        if (held.state === 'waiting') found.add(held);
+      }
+    }
+    return [...found];
+  }
+
+  /** The destinations with the most waiting jobs and slots, at most so many. */
+  busiest(most: number): DestinationLoad[] {
+    return [...this.#queues.values()]
+      .map(({ destination: { key, active }, waiting }) => ({ key, waiting, active }))
+      .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
+      .slice(0, most);
+  }
 
   /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
-  const want = (queue: Queue): void => {
-    if (queue.waiting === 0 || resting.has(queue)) return;
-    const proven = destinations.isProven(queue.destination.key);
+  #want(queue: Queue): void {
+    if (queue.waiting === 0 || this.#resting.has(queue)) return;
+    const proven = this.#destinations.isProven(queue.destination.key);
     // Mail of another account may have come since: it must not wait for the first one's share.
     const alone = queue.ring.length === 1 && queue.row?.owner !== SHARED;
     const owner = alone ? accountOfLane(queue.ring[0]!.name) : SHARED;
     if (queue.row?.owner === owner && queue.row.proven === proven) return;
     const key = rowKey(owner, proven);
-    let row = rows.get(key);
+    let row = this.#rows.get(key);
     if (!row) {
       row = { owner, proven, queues: [] };
-      rows.set(key, row);
+      this.#rows.set(key, row);
     }
     row.queues.push(queue);
     queue.row = row;
-  };
+  }
 
-  const hasShare = (owner: string, proven: boolean): boolean => {
-    const { held, unproven } = shares.get(owner) ?? { held: 0, unproven: 0 };
-    const most = ACCOUNT_PART * (slots - active + held);
+  #hasShare(owner: string, proven: boolean): boolean {
+    const { held, unproven } = this.#shares.get(owner) ?? { held: 0, unproven: 0 };
+    const most = ACCOUNT_PART * (this.#slots - this.#active + held);
     return held < most && (proven || unproven < UNPROVEN_PART * most);
-  };
+  }
 
   /** The next of a row that can take a slot; one that cannot leaves the row until something about it changes. */
-  const takeFrom = (row: Row): Queue | undefined => {
+  #takeFrom(row: Row): Queue | undefined {
     for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
       if (queue.row !== row) continue;
       queue.row = undefined;
-      if (queue.waiting > 0 && destinations.mayOpen(queue.destination)) return queue;
+      if (queue.waiting > 0 && this.#destinations.mayOpen(queue.destination)) return queue;
     }
     return undefined;
-  };
+  }
 
-  const queueOf = (key: string): Queue => {
-    let found = queues.get(key);
+  #queueOf(key: string): Queue {
+    let found = this.#queues.get(key);
     if (!found) {
-      const destination = destinations.of(key);
-      found = { destination, waiting: 0, row: undefined, ring: [], lanes: new Map() };
-      queues.set(key, found);
+      found = { destination: this.#destinations.of(key), waiting: 0, row: undefined, ring: [], lanes: new Map() };
+      this.#queues.set(key, found);
     }
     return found;
-  };
+  }
 
-  const count = (owner: string, proven: boolean, by: number): void => {
-    const share = shares.get(owner) ?? { held: 0, unproven: 0 };
+  #count(owner: string, proven: boolean, by: number): void {
+    const share = this.#shares.get(owner) ?? { held: 0, unproven: 0 };
     share.held += by;
     if (!proven) share.unproven += by;
-    active += by;
-    if (share.held > 0) shares.set(owner, share);
-    else shares.delete(owner);
-  };
+    this.#active += by;
+    if (share.held > 0) this.#shares.set(owner, share);
+    else this.#shares.delete(owner);
+  }
 
-  const opened = (slot: Slot): void => {
-    if (!slot.opening) return;
-    slot.opening = false;
-    slot.destination.opening -= 1;
-    want(slot.queue);
-  };
-
-  const forgetIfEmpty = (queue: Queue): void => {
+  #forgetIfEmpty(queue: Queue): void {
     if (queue.waiting > 0 || queue.destination.active > 0) return;
-    queues.delete(queue.destination.key);
-    resting.delete(queue);
-  };
-
-  return {
-    get active() {
-      return active;
-    },
-    isCrowded: ({ owner }) => {
-      if (active >= slots) return rows.size > 0;
-      return [true, false].some((proven) => rows.has(rowKey(owner, proven)) && !hasShare(owner, proven));
-    },
-    add: (held, { first } = { first: false }) => {
-      const queue = queueOf(held.destination);
-      queue.waiting += 1;
-      let lane = queue.lanes.get(held.job.lane);
-      if (!lane) {
-        lane = { name: held.job.lane, queue: [], head: 0 };
-        queue.lanes.set(lane.name, lane);
-        queue.ring.push(lane);
-      }
-      if (!first) lane.queue.push(held);
-      else if (lane.head > 0) {
-        lane.head -= 1;
-        lane.queue[lane.head] = held;
-      } else lane.queue.unshift(held);
-      if (!first) resting.delete(queue);
-      want(queue);
-    },
-    forget: (held) => {
-      const queue = queueOf(held.destination);
-      queue.waiting -= 1;
-      forgetIfEmpty(queue);
-    },
-    open: () => {
-      if (active >= slots) return undefined;
-      for (const [key, row] of rows) {
-        if (!hasShare(row.owner, row.proven)) continue;
-        const queue = takeFrom(row);
-        rows.delete(key);
-        // Behind the others.
-        if (row.queues.length > 0) rows.set(key, row);
-        if (!queue) continue;
-        const { owner, proven } = row;
-        const { destination } = queue;
-        count(owner, proven, 1);
-        destinations.began(destination);
-        want(queue);
-        return { queue, destination, owner, proven, opening: true };
-      }
-      return undefined;
-    },
-    opened,
-    close: (slot, { rests } = { rests: false }) => {
-      opened(slot);
-      slot.destination.active -= 1;
-      count(slot.owner, slot.proven, -1);
-      if (rests) resting.add(slot.queue);
-      else want(slot.queue);
-      forgetIfEmpty(slot.queue);
-    },
-    wake: () => {
-      resting.clear();
-      for (const queue of queues.values()) want(queue);
-    },
-    changed: ({ key }) => {
-      const queue = queues.get(key);
-      if (queue) want(queue);
-    },
-    next: (slot, mayStart) => {
-      const { queue } = slot;
-      if (!slot.proven && destinations.isProven(queue.destination.key)) {
-        slot.proven = true;
-        shares.get(slot.owner)!.unproven -= 1;
-      }
-      for (let lanes = queue.ring.length; lanes > 0; lanes -= 1) {
-        const lane = queue.ring.shift()!;
-        const first = peek(lane);
-        if (!first) {
-          queue.lanes.delete(lane.name);
-          continue;
-        }
-        queue.ring.push(lane);
-        if (!mayStart(first)) continue;
-        if (lane.head > 512) {
-          lane.queue = lane.queue.slice(lane.head);
-          lane.head = 0;
-        }
-        const group = sameTransaction(first, mayStart);
-        queue.waiting -= group.length;
-        return group;
-      }
-      return undefined;
-    },
-    waitingAt: ({ key }, limit = Number.POSITIVE_INFINITY) => {
-      const found = new Set<Held>();
-      for (const lane of queues.get(key)?.ring ?? []) {
-        for (let i = lane.head; i < lane.queue.length && found.size < limit; i += 1) {
-          const held = lane.queue[i]!;
-          if (held.state === 'waiting') found.add(held);
-        }
-      }
-      return [...found];
-    },
-    busiest: (most) =>
-      [...queues.values()]
-        .map(({ destination: { key, active: slotsOf }, waiting }) => ({ key, waiting, active: slotsOf }))
-        .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
-        .slice(0, most),
-  };
+    this.#queues.delete(queue.destination.key);
+    this.#resting.delete(queue);
+  }
 }

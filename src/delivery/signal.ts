@@ -11,16 +11,16 @@ import { pauseAskedFor, speaksOfConnections } from './pause.ts';
 /** How often a message is put back for want of a session: more, because a peer may refuse one for hours. */
 const MAX_RETURNS_AT_DOOR = 20;
 
-/** Of a session that could not be opened, while `served` others of ours are open. */
+/** Of a session that could not be opened, while `observed` others of ours are open. */
 export function signalOfDoor(
   { evidence, facts, forNeed }: Opened & { ok: false },
   outcome: Outcome,
-  served: number,
+  observed: number,
 ): Signal {
   if (evidence.cause === 'ECANCELLED') return { kind: 'nothing' };
   const door = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
   // With sessions of ours inside, a refusal at the door is about their number.
-  if (outcome.kind === 'temporary' && door && served > 0) return { kind: 'crowded', served };
+  if (outcome.kind === 'temporary' && door && observed > 0) return { kind: 'connection-limit', observed };
   const request = pauseAskedFor(evidence, outcome);
   if (request) return { kind: 'wait', request, refusal: { outcome, host: facts.host } };
   // What one mail asks of its connection says nothing of the mail behind it.
@@ -29,13 +29,13 @@ export function signalOfDoor(
 }
 
 /** Of a pass over a session, with the outcome of each of its recipients. */
-export function signalOfPass({ line, sent }: Pass, results: readonly RecipientOutcome[]): Signal {
+export function signalOfPass({ pooled, sent }: Pass, results: readonly RecipientOutcome[]): Signal {
   if (sent.recipients.some((one) => one.accepted)) return { kind: 'answered', took: true };
   let signal: Signal = { kind: 'nothing' };
   for (const [index, result] of results.entries()) {
-    if (result.kind !== 'judged') continue;
+    if (result.kind !== 'classified') continue;
     const recipient = sent.recipients[index]!;
-    const refusal = { outcome: result.outcome, host: line.session.remoteHost };
+    const refusal = { outcome: result.outcome, host: pooled.session.remoteHost };
     const request = pauseAskedFor(recipient, result.outcome);
     if (request) return { kind: 'wait', request, refusal };
     if (recipient.reply) signal = { kind: 'answered', took: false };
@@ -53,17 +53,18 @@ export function later(before: Signal, now: Signal): Signal {
 }
 
 /** Puts those back that were refused because of the number of our sessions. */
-export function returnCrowded(signal: Signal, results: readonly RecipientOutcome[]): RecipientOutcome[] {
+export function putBackRefused(signal: Signal, results: readonly RecipientOutcome[]): RecipientOutcome[] {
   return results.map((one): RecipientOutcome => {
-    const again = signal.kind === 'crowded' && one.kind === 'judged' && mayReturn(one.held, MAX_RETURNS_AT_DOOR);
+    const again =
+      signal.kind === 'connection-limit' && one.kind === 'classified' && mayReturn(one.held, MAX_RETURNS_AT_DOOR);
     return again ? { held: one.held, kind: 'again' } : one;
   });
 }
 
 /** A refusal in a session that is about the number of our sessions, while others are open: it ends, and they go on. */
-export function asCrowded(signal: Signal, { line }: Pass, connections: Connections): Signal {
+export function asConnectionLimit(signal: Signal, { pooled }: Pass, connections: Connections): Signal {
   if (signal.kind !== 'wait' || !speaksOfConnections(signal.refusal.outcome.reply ?? '')) return signal;
-  line.session.destroy();
-  const served = connections.count(line.destination);
-  return served === 0 ? signal : { kind: 'crowded', served };
+  pooled.session.destroy();
+  const observed = connections.count(pooled.destination);
+  return observed === 0 ? signal : { kind: 'connection-limit', observed };
 }

@@ -3,14 +3,14 @@
  * comes out is recorded exactly as a live attempt is, so that an integration sees the same events in the same order.
  *
  *   bounced → Bounce     delayed → DeliveryDelay, at the next attempt Delivery     complained → Delivery, Complaint
- *   an SMTP reply → judged as a server's answer to RCPT, at every attempt the same
+ *   an SMTP reply → classified as a server's answer to RCPT, at every attempt the same
  */
 
 import { newId } from '../base/ids.ts';
 import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 import type { DeliveryJob } from '../messages/messages.ts';
 import { type SandboxPlay, sandboxPlay } from '../sandbox/sandbox.ts';
-import { judge, replyText } from './outcome.ts';
+import { classify, replyText } from './outcome.ts';
 import type { Settlement } from './settle.ts';
 import { settlementOf } from './settlement.ts';
 
@@ -93,7 +93,7 @@ export function playSandbox(job: DeliveryJob, { nowMs, random, play = ownPlay(jo
   const reply = replyOfPlay(play);
   const complains = play.kind === 'word' && play.word === 'complained';
   const accepted = reply.code < 300;
-  const outcome = judge({ accepted, stage: accepted ? 'dot' : 'rcpt', reply, relay: false });
+  const outcome = classify({ accepted, stage: accepted ? 'dot' : 'rcpt', reply, relay: false });
   const facts = {
     startedAtMs: nowMs,
     durationMs: 0,

@@ -1,39 +1,11 @@
 /**
  * The part of the backlog that is in memory: bounded in jobs and bytes, whatever the backlog's size. It also bounds what one
- * lane, one account and one destination may have waiting here, so that nobody's backlog fills it: what is beyond is set
- * aside in the queue and called back when there is room.
- *
- *   waiting ──▶ trying ──▶ settling ──▶ gone
- *      ▲          │
- *      └──────────┘  (put back: the attempt never reached the peer)
+ * lane, one account and one destination may have waiting here, so that nobody's backlog fills it: what is beyond is parked in
+ * the database and resumed when there is room. Newcomers have the last quarter for themselves.
  */
-
-import type { DeliveryJob } from '../messages/messages.ts';
-import { isQuarantined } from '../work/work.ts';
-import type { Prepared } from './attempt.ts';
-
-/** What the recipients of one email share while any of them is here. */
-export interface WindowEmail {
-  seq: number;
-  inline: Uint8Array | null;
-  jobs: Set<Held>;
-  /** Recipients whose attempt runs. */
-  trying: number;
-  prepared: Promise<Prepared> | undefined;
-}
-
-export interface Held {
-  job: DeliveryJob;
-  email: WindowEmail;
-  destination: string;
-  /** `gone`: it is not in the window any more, whoever still holds this. */
-  state: 'waiting' | 'trying' | 'settling' | 'gone';
-  /** Unix ms; not later than the lease in the queue. */
-  leaseUntilMs: number;
-  /** How often it was put back without an attempt. */
-  returns: number;
-  quarantined: boolean;
-}
+import type { FairQueue, LaneGrant, State } from '../work/work.ts';
+import { accountOfLane, type Held, type WindowEmail } from './held.ts';
+import type { Schedule } from './schedule.ts';
 
 export interface WindowLimits {
   jobs: number;
@@ -56,30 +28,9 @@ export const WINDOW_LIMITS: WindowLimits = {
 };
 /** Of what an account may have waiting, the part for destinations that were not heard of lately; the rest is kept for the others. */
 const UNPROVEN_PART = 9 / 10;
-
-export interface Window {
-  readonly size: number;
-  readonly quarantined: number;
-  get(seq: number): Held | undefined;
-  values(): Iterable<Held>;
-  /** How many jobs fit, and whether so many bytes do. */
-  room(bytes?: number): number;
-  /** Whether one more job may wait here; `crowded` when rows of its lane are set aside already. */
-  fits(lane: string, destination: string, crowded: boolean): boolean;
-  add(job: DeliveryJob, options: { destination: string; leaseUntilMs: number }): Held;
-  move(held: Held, state: Held['state']): void;
-  remove(held: Held): void;
-  /** Takes a job out of quarantine for as long as it is here. */
-  clear(held: Held): void;
-  /** How many rows of a lane may be called back from the queue; 0 while it is more than half full. */
-  callable(lane: string, destination: string): number;
-}
-
-/** `account/domain`, as the intake names lanes. */
-export function accountOfLane(lane: string): string {
-  const slash = lane.indexOf('/');
-  return slash === -1 ? lane : lane.slice(0, slash);
-}
+/** Jobs up to which claims follow each other and parked ones are resumed, of those that fit. */
+const FED_PART = 3 / 4;
+const CLAIM_BATCH = 100;
 
 function count(map: Map<string, number>, key: string, by: number): void {
   const next = (map.get(key) ?? 0) + by;
@@ -88,29 +39,111 @@ function count(map: Map<string, number>, key: string, by: number): void {
 }
 
 export interface WindowOptions {
+  limits: WindowLimits;
+  schedule: Schedule;
   /** Destinations that everybody shares: the relay and the sandbox. */
   shared: ReadonlySet<string>;
   /** Whether a destination answered lately, or takes no places here (its mail is put off). */
   isProven(destination: string): boolean;
+  destinationOfLane(lane: string): string;
 }
 
-export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOptions): Window {
-  const held = new Map<number, Held>();
-  const emails = new Map<number, WindowEmail>();
-  const lanes = new Map<string, number>();
-  const accounts = new Map<string, number>();
-  const destinations = new Map<string, number>();
-  let bytes = 0;
-  let quarantined = 0;
+export class Window implements FairQueue<Held> {
+  readonly #options: WindowOptions;
+  readonly #emails = new Map<number, WindowEmail>();
+  readonly #lanes = new Map<string, number>();
+  readonly #accounts = new Map<string, number>();
+  readonly #destinations = new Map<string, number>();
+  #bytes = 0;
 
-  const countWaiting = (one: Held, by: number): void => {
-    count(lanes, one.job.lane, by);
-    count(accounts, accountOfLane(one.job.lane), by);
-    count(destinations, one.destination, by);
-  };
-  const free = (lane: string, destination: string): [lane: number, account: number, destination: number] => {
-    const inLane = limits.lane - (lanes.get(lane) ?? 0);
-    const inAccount = accounts.get(accountOfLane(lane)) ?? 0;
+  constructor(options: WindowOptions) {
+    this.#options = options;
+  }
+
+  /** How many jobs fit beside `size` others, and whether so many bytes do. */
+  room(size: number, moreBytes = 0): number {
+    const { limits } = this.#options;
+    return this.#bytes + moreBytes > limits.bytes ? 0 : Math.max(0, limits.jobs - size);
+  }
+
+  capacity(size: number): number {
+    return Math.min(this.room(size), CLAIM_BATCH);
+  }
+
+  isFed(size: number): boolean {
+    return size >= this.#options.limits.jobs * FED_PART;
+  }
+
+  admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
+    const isBack = held.email.jobs.has(held);
+    if (!isBack) {
+      const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.destination);
+      // What is parked already is older: half of the lane is left to it.
+      const least = laneHasParked ? this.#options.limits.lane / 2 : 0;
+      if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
+      this.#shareEmail(held);
+    }
+    this.#options.schedule.add(held, { first });
+    // The one that is tried alone waits for no other, since the next of its kind waits for it.
+    if (held.quarantined) this.#options.schedule.wake();
+    return true;
+  }
+
+  changed(held: Held, from: State): void {
+    const { email, state } = held;
+    if (!email.jobs.has(held)) return;
+    if (from === 'waiting') this.#countWaiting(held, -1);
+    if (state === 'waiting') this.#countWaiting(held, 1);
+    if (from === 'waiting' && state !== 'running') this.#options.schedule.forget(held);
+    if (from === 'running') email.trying -= 1;
+    if (state === 'running') email.trying += 1;
+    // Content that came from a blob is large: it stays in memory only while somebody is sending it.
+    if (email.trying === 0 && email.inline === null) email.prepared = undefined;
+    if (state === 'gone') this.#leaveEmail(held);
+  }
+
+  resumable(lanes: readonly string[], size: number): LaneGrant[] {
+    const { limits, destinationOfLane } = this.#options;
+    let room = Math.floor(limits.jobs * FED_PART) - size;
+    const grants: LaneGrant[] = [];
+    for (const lane of lanes) {
+      const [inLane, inAccount, inDestination] = this.#free(lane, destinationOfLane(lane));
+      const limit = Math.floor(Math.min(inLane, inAccount, inDestination, room));
+      if (limit <= 0 || inLane < limits.lane / 2) continue;
+      grants.push({ lane, limit });
+      room -= limit;
+    }
+    return grants;
+  }
+
+  #shareEmail(held: Held): void {
+    const known = this.#emails.get(held.email.seq);
+    if (known) held.email = known;
+    else {
+      this.#emails.set(held.email.seq, held.email);
+      this.#bytes += held.email.inline?.length ?? 0;
+    }
+    held.email.jobs.add(held);
+  }
+
+  #leaveEmail(held: Held): void {
+    const { email } = held;
+    email.jobs.delete(held);
+    if (email.jobs.size > 0) return;
+    this.#emails.delete(email.seq);
+    this.#bytes -= email.inline?.length ?? 0;
+  }
+
+  #countWaiting({ job: { lane }, destination }: Held, by: number): void {
+    count(this.#lanes, lane, by);
+    count(this.#accounts, accountOfLane(lane), by);
+    count(this.#destinations, destination, by);
+  }
+
+  #free(lane: string, destination: string): [lane: number, account: number, destination: number] {
+    const { limits, shared, isProven } = this.#options;
+    const inLane = limits.lane - (this.#lanes.get(lane) ?? 0);
+    const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
     if (shared.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
     const proven = isProven(destination);
     const narrow = !proven && inAccount >= limits.account / 2;
@@ -118,71 +151,7 @@ export function openWindow(limits: WindowLimits, { shared, isProven }: WindowOpt
     return [
       inLane,
       limits.account * (proven ? 1 : UNPROVEN_PART) - inAccount,
-      most - (destinations.get(destination) ?? 0),
+      most - (this.#destinations.get(destination) ?? 0),
     ];
-  };
-
-  return {
-    get size() {
-      return held.size;
-    },
-    get quarantined() {
-      return quarantined;
-    },
-    get: (seq) => held.get(seq),
-    values: () => held.values(),
-    room: (more = 0) => (bytes + more > limits.bytes ? 0 : Math.max(0, limits.jobs - held.size)),
-    fits: (lane, destination, crowded) => {
-      const [inLane, inAccount, inDestination] = free(lane, destination);
-      return inLane > (crowded ? limits.lane / 2 : 0) && inAccount > 0 && inDestination > 0;
-    },
-    add: (job, { destination, leaseUntilMs }) => {
-      let email = emails.get(job.emailSeq);
-      if (!email) {
-        email = { seq: job.emailSeq, inline: job.content, jobs: new Set(), trying: 0, prepared: undefined };
-        emails.set(job.emailSeq, email);
-        bytes += job.content?.length ?? 0;
-      }
-      // One copy of the content for all recipients: the job is ours from here on.
-      job.content = null;
-      const isAlone = isQuarantined(job);
-      const one: Held = { job, email, destination, state: 'waiting', leaseUntilMs, returns: 0, quarantined: isAlone };
-      held.set(job.seq, one);
-      email.jobs.add(one);
-      if (isAlone) quarantined += 1;
-      countWaiting(one, 1);
-      return one;
-    },
-    move: (one, state) => {
-      if (one.state === state) return;
-      if (one.state === 'waiting') countWaiting(one, -1);
-      if (state === 'waiting') countWaiting(one, 1);
-      if (one.state === 'trying') one.email.trying -= 1;
-      if (state === 'trying') one.email.trying += 1;
-      one.state = state;
-      // Content that came from a blob is large: it stays in memory only while somebody is sending it.
-      if (one.email.trying === 0 && one.email.inline === null) one.email.prepared = undefined;
-    },
-    remove: (one) => {
-      if (!held.delete(one.job.seq)) return;
-      if (one.state === 'waiting') countWaiting(one, -1);
-      if (one.state === 'trying') one.email.trying -= 1;
-      if (one.quarantined) quarantined -= 1;
-      // The schedule passes over what no longer waits: a lane must not stand still behind it.
-      one.state = 'gone';
-      one.email.jobs.delete(one);
-      if (one.email.jobs.size > 0) return;
-      emails.delete(one.email.seq);
-      bytes -= one.email.inline?.length ?? 0;
-    },
-    clear: (one) => {
-      if (one.quarantined && held.has(one.job.seq)) quarantined -= 1;
-      one.quarantined = false;
-    },
-    callable: (lane, destination) => {
-      const [inLane, inAccount, inDestination] = free(lane, destination);
-      if (inLane < limits.lane / 2) return 0;
-      return Math.max(0, Math.floor(Math.min(inLane, inAccount, inDestination)));
-    },
-  };
+  }
 }

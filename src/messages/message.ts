@@ -172,9 +172,9 @@ export const SIMULATED_SUPPRESSED = {
 };
 
 /** Takes over jobs that were leased while they were made; jobs it has no room for are left to their lease. */
-export interface Handover {
+export interface DirectDispatch {
   /** How many jobs and bytes may be handed over right now; asked before the transaction that leases them. */
-  hasRoom(jobs: number, bytes: number): boolean;
+  hasCapacity(jobs: number, bytes: number): boolean;
   /** `leaseUntilMs`: Unix ms, real time, up to which their leases hold for sure, however long ago they began. */
-  offer(jobs: DeliveryJob[], leaseUntilMs: number): void;
+  dispatch(jobs: DeliveryJob[], leaseUntilMs: number): void;
 }

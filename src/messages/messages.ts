@@ -28,9 +28,9 @@ export {
 export {
   DELIVERY_WORK,
   type DeliveryJob,
+  type DirectDispatch,
   type EmailFile,
   type EmailOptions,
-  type Handover,
   INLINE_BYTES,
   isUnfinished,
   type MessageRow,

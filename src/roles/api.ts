@@ -28,7 +28,7 @@ import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
-import type { Handover } from '../messages/messages.ts';
+import type { DirectDispatch } from '../messages/messages.ts';
 import { messageRoutes } from '../messages/routes.ts';
 import { openDns } from '../net/dns.ts';
 import { checkUrl, type HttpClient } from '../net/http-client.ts';
@@ -47,7 +47,7 @@ import { API_DOCUMENT } from './api-document.ts';
 import { type Parts, ranges } from './parts.ts';
 
 export interface ApiOptions {
-  handover: Handover | undefined;
+  directDispatch: DirectDispatch | undefined;
   http: HttpClient;
   /** Wakes those who follow events. */
   followers: Followers;
@@ -104,7 +104,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
       database,
       blobs,
       clock,
-      handover: options.handover,
+      directDispatch: options.directDispatch,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
       inFlight,
       isVerified: senders.isVerified,

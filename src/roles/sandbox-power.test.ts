@@ -93,7 +93,7 @@ before(async () => {
   const followers = createFollowers(parts);
   const options: ApiOptions = {
     ...{
-      handover: { hasRoom: () => false, offer: () => undefined },
+      directDispatch: { hasCapacity: () => false, dispatch: () => undefined },
       http,
       followers,
       logins: createSmtpAuthenticator(parts),

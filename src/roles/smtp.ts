@@ -9,7 +9,7 @@ import { createSenderCheck } from '../domains/domains.ts';
 import { createTrackingLinks } from '../engagement/engagement.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import { createInFlightKeys } from '../idempotency/idempotency.ts';
-import type { Handover } from '../messages/messages.ts';
+import type { DirectDispatch } from '../messages/messages.ts';
 import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted } from './accepted.ts';
@@ -20,7 +20,7 @@ const DRAIN_MS = 20_000;
 const CLOSE_MS = 2_000;
 
 export interface SmtpRoleOptions extends Nudges {
-  handover: Handover | undefined;
+  directDispatch: DirectDispatch | undefined;
   logins: SmtpAuthenticator;
   /** Checked already; without them a certificate is made. */
   tlsFiles: TlsFiles | undefined;
@@ -55,7 +55,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     authenticator: options.logins,
     submit: createSubmit({
       ...{ database, blobs, clock },
-      handover: options.handover,
+      directDispatch: options.directDispatch,
       inFlight: createInFlightKeys(),
       trackingLinks: createTrackingLinks({ secretKey: parts.secretKey, baseUrl: options.baseUrl }),
       isVerified: createSenderCheck({ database, clock }).isVerified,

@@ -100,7 +100,7 @@ function startWorkers(parts: Parts, nodes: Nodes) {
       webhooks?.giveWay();
       nudgeWebhooks();
     },
-    handover: delivery?.delivery,
+    directDispatch: delivery?.delivery,
     drain: () => Promise.all([delivery?.running.stop(), webhooks?.stop(), followers.stop()]),
   };
 }

@@ -10,7 +10,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
 import { sameAddressKey } from '../mail/address.ts';
-import { type DeliveryJob, type Handover, INLINE_BYTES, RETAIN_MS, type Retain } from '../messages/messages.ts';
+import { type DeliveryJob, type DirectDispatch, INLINE_BYTES, RETAIN_MS, type Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
@@ -32,7 +32,7 @@ export interface AcceptDependencies {
   database: Database;
   blobs: Blobs;
   /** The delivery of this process, if there is one. */
-  handover?: Handover | undefined;
+  directDispatch?: DirectDispatch | undefined;
   clock: Clock;
   /** Told after each commit: for counters, and so that whoever waits for events or work looks at once. */
   onAccepted?(accepted: Accepted): void;
@@ -80,17 +80,17 @@ export interface EmailsToAccept {
 export type AcceptEmails = (given: EmailsToAccept) => Promise<AcceptanceResult | LargeAcceptanceResult>;
 
 export function createAcceptEmails(dependencies: AcceptDependencies): AcceptEmails {
-  const { database, blobs, handover, clock, onAccepted } = dependencies;
+  const { database, blobs, directDispatch, clock, onAccepted } = dependencies;
   return async (given) => {
     const blobKeys = hasLargeContent(given.emails) ? await putLargeContent(blobs, given.emails) : NO_BLOBS;
     // What came before may have taken longer than a lease lasts: files were looked at, content was stored. But not from the
     // commit on: that may be long ago, for a process that stood still since.
     const leaseUntilMs = clock.now() + LEASE_MS;
-    const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs }, handover);
+    const acceptance = acceptanceOf(given, { blobKeys, leaseUntilMs }, directDispatch);
     // What a lost answer leaves behind is an orphan at worst; removing the blob of a stored email would be a loss.
     const result = await accept(database, given, acceptance);
     dropBlobs(blobs, result.stored ? result.unkeptBlobKeys : blobKeys);
-    if (result.leased.length > 0) handover?.offer(jobsOf(given, acceptance, result), leaseUntilMs);
+    if (result.leased.length > 0) directDispatch?.dispatch(jobsOf(given, acceptance, result), leaseUntilMs);
     if (result.stored) {
       const { accountId, mode, source, requestId, nowMs, clockOffsetMs } = given;
       const { recipients, leased } = result;
@@ -130,7 +130,7 @@ function putLargeContent(blobs: Blobs, emails: ComposedEmail[]): Promise<(string
 function acceptanceOf(
   given: EmailsToAccept,
   { blobKeys, leaseUntilMs }: { blobKeys: readonly (string | null)[]; leaseUntilMs: number },
-  handover: Handover | undefined,
+  directDispatch: DirectDispatch | undefined,
 ): Acceptance {
   const { accountId, mode, nowMs, clockOffsetMs, sendAtMs, retain } = given;
   const startMs = sendAtMs ?? nowMs;
@@ -153,7 +153,7 @@ function acceptanceOf(
     expiresAtMs: startMs + given.expiresAfterSeconds * 1000,
     from: given.from,
     idempotency: given.idempotency && { ...given.idempotency, expiresAtMs: nowMs - clockOffsetMs + KEY_LIFETIME_MS },
-    leaseUntilMs: sendAtMs === null && handover?.hasRoom(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
+    leaseUntilMs: sendAtMs === null && directDispatch?.hasCapacity(jobs, bytes) ? leaseUntilMs + clockOffsetMs : null,
   };
 }
 

@@ -103,7 +103,9 @@ test('the delivery is handed what the claims would read', async () => {
 });
 
 test('without room, nothing is leased or handed over', async () => {
-  const full = await sendRig({ handover: { hasRoom: () => false, offer: () => assert.fail('was offered') } });
+  const full = await sendRig({
+    directDispatch: { hasCapacity: () => false, dispatch: () => assert.fail('was offered') },
+  });
   try {
     const data = dataOf(await full.send(GOOD));
     const [work] = await rowsOf<{ leased: number; due: number }>(full, 'SELECT leased, due FROM work');

@@ -1,7 +1,7 @@
 /** What is recorded of an attempt, from the answer that it got or from the reason why none was made. */
 import type { HttpOutcome } from '../net/http-client.ts';
 import { answerOf, judge } from './attempt.ts';
-import type { EventText, Settled, WebhookJob } from './work-store.ts';
+import type { EventText, Settled, WebhookJob } from './job.ts';
 
 /** An event on its way to an endpoint. */
 export interface Delivery extends WebhookJob {

@@ -62,6 +62,18 @@ export interface Lanes<J> {
   inFlight(): number;
 }
 
+function waitingOf(lane: Lane<unknown>): number {
+  return lane.queue.length - lane.head;
+}
+
+function sizeOf(lane: Lane<unknown>): number {
+  return lane.inFlight + waitingOf(lane);
+}
+
+function kind(lane: Lane<unknown>): 'normal' | 'slow' {
+  return lane.slow ? 'slow' : 'normal';
+}
+
 export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const lanes = new Map<string, Lane<J>>();
   const ready = new Set<Lane<J>>();
@@ -69,10 +81,7 @@ export function createLanes<J>(limits: LaneLimits = LANE_LIMITS): Lanes<J> {
   const inFlight = { normal: 0, slow: 0 };
   const rows = { normal: 0, slow: 0 };
 
-  const waitingOf = (lane: Lane<J>): number => lane.queue.length - lane.head;
-  const sizeOf = (lane: Lane<J>): number => lane.inFlight + waitingOf(lane);
   const windowOf = (lane: Lane<J>): number => (lane.slow ? limits.slowWindow : limits.window);
-  const kind = (lane: Lane<J>): 'normal' | 'slow' => (lane.slow ? 'slow' : 'normal');
 
   const capacity = (lane: Lane<J>): number =>
     lane.slow && inFlight.slow * 2 >= limits.slowInFlight ? limits.perSlowLane : limits.perLane;

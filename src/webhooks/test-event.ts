@@ -7,7 +7,7 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import { answerOf } from './attempt.ts';
-import { postEvent } from './request.ts';
+import { postEvent } from './attempt-runner.ts';
 import type { Target } from './targets.ts';
 
 export async function sendTestEvent(test: { http: HttpClient; target: Target; mode: Mode; nowMs: number }) {

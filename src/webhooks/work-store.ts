@@ -1,36 +1,16 @@
 /**
  * The transactions of the worker: claim due events with all that their attempts need, and settle what came of them.
- * A settle ends or moves the work row, writes the delivery record and keeps the endpoint's standing, all in one; a row
+ * A settle ends or moves the work row, writes the delivery record and keeps the endpoint's health, all in one; a row
  * whose lease was lost changes nothing.
  */
-import type { Mode } from '../base/mode.ts';
-import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../events/events.ts';
+import { type EventRow, eventBody, WEBHOOK_WORK } from '../events/events.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
+import { recordHealth } from './endpoint-health.ts';
 import { deliveryIdOf } from './endpoints.ts';
-import { keepStandings } from './standing.ts';
+import type { EventText, Settled, WebhookJob } from './job.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
-
-export interface WebhookJob extends queue.Job {
-  attempts: number;
-  accountId: string;
-  mode: Mode;
-  webhookId: string;
-  eventSeq: number;
-  /** Sandbox: what the account's clock is ahead of the real time. */
-  clockOffsetMs: number;
-}
-
-export interface EventText {
-  seq: number;
-  id: string;
-  type: EventType;
-  /** Unix ms. */
-  at: number;
-  /** The JSON body, the same bytes at every attempt. */
-  body: string;
-}
 
 export interface ClaimedBatch {
   jobs: WebhookJob[];
@@ -207,30 +187,6 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   await writeRecord(tx, record, nowMs);
 }
 
-export interface Settled {
-  seq: number;
-  fence: number;
-  accountId: string;
-  mode: Mode;
-  webhookId: string;
-  eventSeq: number;
-  eventId: string;
-  eventType: EventType;
-  /** `gone`: failed, and the endpoint asked for no more. */
-  result: 'succeeded' | 'failed' | 'retry' | 'gone';
-  /** False when no request was made. */
-  tried: boolean;
-  /** Where the request went. */
-  url: string | null;
-  /** As atMs by the clock of the mode. */
-  nextAttemptMs: number | null;
-  responseStatus: number | null;
-  responseStart: string | null;
-  error: string | null;
-  latencyMs: number | null;
-  atMs: number;
-}
-
 const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
 
 /** `nowMs` is real: how long a record is kept counts from it. */
@@ -290,7 +246,7 @@ export const settleOperation = operation(
     // A server takes these one behind the other, without waiting for our next word.
     await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
     const tried = held.filter((settled) => settled.tried);
-    const disabled = await keepStandings(tx, tried, request.nowMs);
+    const disabled = await recordHealth(tx, tried, request.nowMs);
     const kept = new Set(held);
     return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
   },

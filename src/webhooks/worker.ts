@@ -6,7 +6,6 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
-import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
@@ -14,7 +13,6 @@ import type { Database } from '../storage/database.ts';
 import {
   type Claimed,
   type ClaimRequest,
-  DEAD_LETTER_AFTER_CRASHES,
   Engine,
   type EngineOptions,
   type FairQueue,
@@ -24,16 +22,16 @@ import {
   type State,
   type WorkKind,
 } from '../work/work.ts';
+import { AttemptRunner, type AttemptRunnerDeps } from './attempt-runner.ts';
 import { clampDueOperation } from './clock-store.ts';
-import { type Delivery, settledOf, untriedOf } from './delivery-record.ts';
+import type { Delivery } from './delivery-record.ts';
+import type { Settled } from './job.ts';
 import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
 import { giveNotices, type Notify } from './notices.ts';
 import { createPace } from './pace.ts';
-import { postEvent } from './request.ts';
 import { latestWaits } from './schedule.ts';
-import type { EndpointTarget } from './store.ts';
-import { createTargets, type Target } from './targets.ts';
-import { claimOperation, type Settled, settleOperation } from './work-store.ts';
+import type { Target } from './targets.ts';
+import { claimOperation, settleOperation } from './work-store.ts';
 
 const CLAIM_BATCH = 256;
 /** Rows of normal lanes in memory up to which claims follow each other. */
@@ -41,26 +39,20 @@ const LOW_ROWS = 1_000;
 const MOST_ROWS = 4_000;
 const NOTICES_EVERY_MS = 60_000;
 const SLOW_AFTER_MS = 2_000;
-/** A request ends within 15 s. */
-const STOP_GRACE_MS = 16_000;
-const STOP_RECORDING_MS = 5_000;
+/** A request ends within 15 s; then its result is recorded. */
+const STOP_WITHIN_MS = 21_000;
 /** As the start of what has not started. */
 const NOT_STARTED = Number.POSITIVE_INFINITY;
 
-export interface WebhookDeps extends EngineOptions {
+export interface WebhookDeps extends EngineOptions, AttemptRunnerDeps {
   database: Database;
   /** Its connections per origin bound what many endpoints of one host share: give it some hundred. */
   http: HttpClient;
   /** Decides schedules; signatures carry the real time. */
   clock: Clock;
-  log: Log;
-  /** The service's key that seals secrets. */
-  secretKey: Uint8Array;
   metrics?: Pick<Metrics, 'webhookAttempts' | 'webhookLagSeconds'>;
   /** Tells an account what became of its endpoints; without it that is left to another process. */
   notify?: Notify;
-  /** Uniform in [0, 1), for jitter; default Math.random. */
-  random?: () => number;
   limits?: LaneLimits;
 }
 
@@ -117,57 +109,36 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   readonly engine: Engine<WebhookItem, Settled>;
   readonly pace = createPace(() => this.start());
   readonly #deps: WebhookDeps;
-  readonly #targetOf: (row: EndpointTarget) => Target;
+  readonly #runner: AttemptRunner;
   /** In the order of their start. */
   readonly #inFlight = new Set<WebhookItem>();
   #noticesDueAt = 0;
 
   constructor(deps: WebhookDeps) {
     this.#deps = deps;
-    this.#targetOf = createTargets(deps.secretKey);
+    this.#runner = new AttemptRunner(deps);
     this.queue = new EndpointQueue(deps.limits ?? LANE_LIMITS);
     this.engine = new Engine(deps, this);
   }
 
   async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
     const batch = await this.#deps.database.execute(claimOperation, request);
-    const events = new Map(batch.events.map((event) => [event.seq, event]));
-    const targets = new Map(batch.targets.map((row) => [row.id, row]));
-    const items = batch.jobs.map(
-      (row): WebhookItem => ({
-        job: { ...row, event: events.get(row.eventSeq)! },
-        state: 'claimed',
+    const items = this.#runner.outgoing(batch).map(
+      ({ job, target }): WebhookItem => ({
+        ...{ job, target, state: 'claimed', lane: undefined, startedMs: NOT_STARTED, isSlow: false },
         leaseUntilMs: request.nowMs + request.leaseMs,
-        quarantined: isQuarantined(row),
-        target: this.#openTarget(targets.get(row.webhookId)!),
-        lane: undefined,
-        startedMs: NOT_STARTED,
-        isSlow: false,
+        quarantined: isQuarantined(job),
       }),
     );
     return { items, taken: batch.taken, overQuota: batch.overQuota };
   }
 
-  /** One secret that does not open spoils no other's delivery. */
-  #openTarget(row: EndpointTarget): Target | undefined {
-    try {
-      return this.#targetOf(row);
-    } catch (error) {
-      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret does not open');
-      return undefined;
-    }
+  withoutAttempt(item: WebhookItem): Settled | undefined {
+    return this.#runner.withoutAttempt(item, this.#nowOf(item));
   }
 
-  withoutAttempt({ job, target }: WebhookItem): Settled | undefined {
-    const nowMs = this.#deps.clock.now() + job.clockOffsetMs;
-    if (job.crashes >= DEAD_LETTER_AFTER_CRASHES)
-      return untriedOf(job, { nowMs, error: 'our side failed over this delivery three times; retry it by hand' });
-    if (!target)
-      return untriedOf(job, {
-        nowMs,
-        error: 'the secret of this endpoint cannot be read any more; rotate it and retry',
-      });
-    return undefined;
+  #nowOf({ job }: WebhookItem): number {
+    return this.#deps.clock.now() + job.clockOffsetMs;
   }
 
   start(): void {
@@ -185,30 +156,26 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
       }
       Object.assign(item, { lane, isSlow: lane.slow, startedMs: NOT_STARTED });
       this.pace.started(item.job.accountId);
-      void this.#run(item, item.target!);
+      void this.#run(item);
     }
   }
 
-  async #run(item: WebhookItem, target: Target): Promise<void> {
+  async #run(item: WebhookItem): Promise<void> {
     this.#inFlight.add(item);
-    await this.engine.run([item], () => this.#attempt(item, target));
+    await this.engine.run([item], () => this.#attempt(item));
     this.#inFlight.delete(item);
     this.start();
   }
 
-  async #attempt(item: WebhookItem, target: Target): Promise<void> {
-    const { http, clock, metrics, random = Math.random } = this.#deps;
-    const { job } = item;
+  async #attempt(item: WebhookItem): Promise<void> {
+    const { metrics } = this.#deps;
     item.startedMs = performance.now();
-    const outcome = await postEvent({ http, target, event: job.event, nowMs: clock.now() });
-    item.isSlow = outcome.latencyMs >= SLOW_AFTER_MS;
-    const { clockOffsetMs } = job;
-    const nowMs = clock.now() + clockOffsetMs;
-    const settled = settledOf(job, { outcome, url: target.url, nowMs, clockOffsetMs, random: random() });
+    const settled = await this.#runner.attempt(item, () => this.#nowOf(item));
+    item.isSlow = settled.latencyMs! >= SLOW_AFTER_MS;
     this.engine.settle(item, settled);
     const succeeded = settled.result === 'succeeded';
     metrics?.webhookAttempts[succeeded ? 'succeeded' : 'failed'].inc();
-    if (succeeded) metrics?.webhookLagSeconds.observe((nowMs - job.event.at) / 1000);
+    if (succeeded) metrics?.webhookLagSeconds.observe((settled.atMs - item.job.event.at) / 1000);
   }
 
   async record(settled: Settled[]): Promise<number[]> {
@@ -267,7 +234,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     giveWay: pace.giveWay,
     stop: async () => {
       pace.stop();
-      stopped ??= engine.stop({ graceMs: STOP_GRACE_MS, recordMs: STOP_RECORDING_MS });
+      stopped ??= engine.stop(STOP_WITHIN_MS);
       await stopped;
     },
   };

@@ -19,6 +19,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
+import { within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { BackPressure } from './back-pressure.ts';
@@ -176,11 +177,10 @@ export class Engine<I extends Item, R extends Lease> {
     if (isQueued) this.#backPressure.left(item.job.lane);
   }
 
-  /** Untried, to the front of its lane. */
+  /** Untried, to the front of its lane, unless it needs no attempt any more. */
   putBack(item: I): void {
     this.#poison.unmark([item]);
-    if (this.#isStopping) this.release(item);
-    else this.#enqueue(item, { first: true });
+    this.#next(item, { result: this.#kind.withoutAttempt(item), first: true });
   }
 
   /** Untried, to the database: it is due at once. */
@@ -197,11 +197,11 @@ export class Engine<I extends Item, R extends Lease> {
   }
 
   /**
-   * No attempt begins any more; those that run end within `graceMs`, results are recorded within `recordMs` after that, and
-   * what waits is released. Answers how many results could not be recorded.
+   * No attempt begins any more; those that run end, their results are recorded, and what waits is released, all within the
+   * time given. Answers how many results could not be recorded.
    */
-  async stop({ graceMs, recordMs }: { graceMs: number; recordMs: number }): Promise<number> {
-    const deadline = performance.now() + graceMs;
+  async stop(withinMs: number): Promise<number> {
+    const deadline = performance.now() + withinMs;
     this.#isStopping = true;
     this.#wakeUp.stop();
     const extending = setInterval(() => void this.extendLeases(), POLL_MS);
@@ -209,8 +209,8 @@ export class Engine<I extends Item, R extends Lease> {
     const idle = new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     if (this.#running > 0) await within(idle, deadline);
     // What a claim that is under way brings is released.
-    await within(this.#loops, deadline + recordMs);
-    await within(this.#settler.drained(), deadline + recordMs);
+    await within(this.#loops, deadline);
+    await within(this.#settler.drained(), deadline);
     clearInterval(extending);
     this.#settler.abandon();
     return this.unrecorded;
@@ -286,9 +286,16 @@ export class Engine<I extends Item, R extends Lease> {
     if (item.quarantined) this.#quarantined += 1;
     const recalled = this.#settler.recall(seq);
     const result = recalled ? { ...recalled, fence } : this.#kind.withoutAttempt(item);
+    this.#next(item, { result, first: item.quarantined });
+  }
+
+  /** Settles an item that has its result, lets any other wait, or parks it. */
+  #next(item: I, { result, first }: { result: R | undefined; first: boolean }): void {
+    const laneHasParked = this.#backPressure.hasParked(item.job.lane);
     if (result) this.settle(item, result);
     else if (this.#isStopping) this.release(item);
-    else this.#enqueue(item, { first: item.quarantined });
+    else if (this.#kind.queue.admit(item, { first, laneHasParked })) this.#change(item, 'waiting');
+    else this.park(item);
   }
 
   /** A row in hand came back under a new fence: its lease looked expired. It is the same item. */
@@ -297,12 +304,6 @@ export class Engine<I extends Item, R extends Lease> {
     known.job.fence = fence;
     known.leaseUntilMs = leaseUntilMs;
     if (known.state === 'settling') this.#settler.adopt(known.job.seq, fence);
-  }
-
-  #enqueue(item: I, { first }: { first: boolean }): void {
-    const laneHasParked = this.#backPressure.hasParked(item.job.lane);
-    if (this.#kind.queue.admit(item, { first, laneHasParked })) this.#change(item, 'waiting');
-    else this.park(item);
   }
 
   /** Our own code threw: who is still running counts a crash. Not when the storage was away. */
@@ -369,14 +370,4 @@ export class Engine<I extends Item, R extends Lease> {
 
 function leaseOf({ job: { seq, fence } }: Item): Lease {
   return { seq, fence };
-}
-
-/** Waits for the work, but not beyond a moment of performance.now(). */
-async function within(work: Promise<unknown>, deadline: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const end = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
-  });
-  await Promise.race([work, end]);
-  clearTimeout(timer);
 }

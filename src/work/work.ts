@@ -7,7 +7,6 @@ export { Engine, type EngineOptions } from './engine.ts';
 export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
 export type { Claimed, ClaimRequest, FairQueue, Item, Job, LaneGrant, State, WorkKind } from './kind.ts';
 export { LEASE_MS } from './leases.ts';
-export { openRunningLimit } from './poison.ts';
 export {
   type Backlog,
   type Claim,
@@ -29,7 +28,6 @@ export {
   resume,
   settleLeases,
   type Work,
-  wasInCrash,
 } from './rows.ts';
 export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
 export {

@@ -15,6 +15,7 @@ import {
 } from '../../src/messages/retention-store.ts';
 import { listInboxOperation, removeSandboxItemsOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import type { Settled } from '../../src/webhooks/job.ts';
 import { removeWebhookDeliveriesOperation } from '../../src/webhooks/log-store.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import * as webhookWork from '../../src/webhooks/work-store.ts';
@@ -93,7 +94,7 @@ export const deliveries: Scenario = async (stage) => {
   await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
   const batch = await stage.database.execute(webhookWork.claimOperation, { ...claimRequest(stage), overQuota: [] });
   const settled = batch.jobs.map(
-    (job, index): webhookWork.Settled => ({
+    (job, index): Settled => ({
       ...{ seq: job.seq, fence: job.fence, accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
       ...{
         mode: 'live',

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
+import type { Settled, WebhookJob } from '../../src/webhooks/job.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
 import {
@@ -21,13 +22,7 @@ import {
   replaceEndpointOperation,
   rotateSecretOperation,
 } from '../../src/webhooks/store.ts';
-import {
-  type ClaimedBatch,
-  claimOperation,
-  type Settled,
-  settleOperation,
-  type WebhookJob,
-} from '../../src/webhooks/work-store.ts';
+import { type ClaimedBatch, claimOperation, settleOperation } from '../../src/webhooks/work-store.ts';
 import {
   backlogOperation,
   extendOperation,

@@ -39,7 +39,7 @@ test('mail to a quick domain arrives at once while 150 others stall, whether it 
     const to = i % 2 === 0 ? `${i}@known.example` : `${i}@${fresh[(i - 1) / 2]}`;
     const began = runningMs();
     const mail = { to: [to] };
-    if (rig.delivery.hasRoom(1, 1_000)) await rig.send(mail);
+    if (rig.delivery.hasCapacity(1, 1_000)) await rig.send(mail);
     else {
       await rig.store(mail);
       rig.delivery.nudge();

@@ -42,7 +42,7 @@ test('single mails of other tenants go out at once while one tenant has a backlo
   for (let i = 0; i < 20; i += 1) {
     const start = runningMs();
     const mail = { accountId: `acc_other${i}`, to: [`one@d${i}.example`] };
-    const [id] = rig.delivery.hasRoom(1, 100) ? await rig.send(mail) : await rig.store(mail);
+    const [id] = rig.delivery.hasCapacity(1, 100) ? await rig.send(mail) : await rig.store(mail);
     await waitUntil('a mail of another tenant', () => rig.status(id!) === 'delivered');
     latencies.push(runningMs() - start);
   }

@@ -13,7 +13,7 @@ test('a stop waits for the answer to a final dot that was sent, records it, and 
   for (let i = 0; i < 60; i += 1) ids.push(...(await rig.send({ to: [`${i}@x.example`] })));
   await waitUntil('some contents to be sent', () => sink.commands.filter((line) => line === 'DATA').length >= 5);
   const stopped = rig.delivery.stop();
-  assert.equal(rig.delivery.hasRoom(1, 1), false);
+  assert.equal(rig.delivery.hasCapacity(1, 1), false);
   release();
   await stopped;
   const sent = sink.messages.length;

@@ -21,7 +21,7 @@ test('while results cannot be recorded nothing more is sent, and what was sent i
   await rig.restart({ database: refusing(() => rig.storage.database, refuse) });
   const [first] = await rig.send({ to: ['1@x.example'] });
   await waitUntil('the pause', () => rig.delivery.state().paused);
-  assert.equal(rig.delivery.hasRoom(1, 1), false);
+  assert.equal(rig.delivery.hasCapacity(1, 1), false);
   const second = await rig.store({ to: ['2@x.example'] });
   rig.delivery.nudge();
   await waitUntil('a few tries to record', () => rig.delivery.state().paused && rig.delivery.state().unrecorded === 1);

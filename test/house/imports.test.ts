@@ -11,7 +11,7 @@ test('every import of the product points down and goes through a door', () => {
 });
 
 /** Files that are still in circles. The number may only go down. */
-const IN_CIRCLES_AT_MOST = 2;
+const IN_CIRCLES_AT_MOST = 0;
 
 test('no files import each other in a circle, types included', () => {
   const circles = importCircles(productFiles());

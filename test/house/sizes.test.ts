@@ -6,17 +6,10 @@ import { productFiles } from './source-tree.ts';
 
 /** Functions that are still too long, with the lines of their scopes. No entry may be added, and no number may grow. */
 const STILL_LONG: Record<string, number> = {
-  openConnections: 123,
   openDestinations: 144,
-  startIntake: 187,
-  openSchedule: 183,
-  startSettler: 157,
-  openSlots: 223,
-  startDelivery: 123,
   domainRoutes: 124,
   warningsOf: 68,
   createSendRoutes: 94,
-  createLanes: 123,
 };
 
 test('functions have 60 lines at most, and 120 with those inside them', () => {

@@ -8,19 +8,14 @@ import type { Clock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Mode } from '../../src/base/mode.ts';
-import {
-  DELIVERY_LEASE_MS,
-  type Delivery,
-  type DeliveryDeps,
-  type Routing,
-  startDelivery,
-} from '../../src/delivery/delivery.ts';
+import { type Delivery, type DeliveryDeps, type Routing, startDelivery } from '../../src/delivery/delivery.ts';
 import { type DeliveryJob, type EmailOptions, RETAIN_MS, type Retain } from '../../src/messages/messages.ts';
 import { openDns } from '../../src/net/dns.ts';
 import { type AcceptedEmail, acceptOperation } from '../../src/send/acceptance.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
+import { LEASE_MS } from '../../src/work/work.ts';
 import { type FakeClock, fakeClock } from './fake-clock.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
 
@@ -39,7 +34,7 @@ export interface RigMail {
   blob?: boolean;
   sizeBytes?: number;
   /** What happens between the transaction that leases it and its hand-over. */
-  beforeHandover?: () => void;
+  beforeDispatch?: () => void;
 }
 
 export interface RigEvent {
@@ -176,7 +171,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
       expiresAtMs,
       from: email.headerFrom,
       idempotency: null,
-      leaseUntilMs: leased ? nowMs + DELIVERY_LEASE_MS : null,
+      leaseUntilMs: leased ? nowMs + LEASE_MS : null,
     });
     const jobs = result.leased.map((row): DeliveryJob => {
       const recipient = email.recipients.find((one) => one.messageId === row.messageId)!;
@@ -219,10 +214,10 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
     },
     store: async (mail) => (await store(mail, false)).ids,
     send: async (mail) => {
-      const leaseUntilMs = (options.clock ?? clock).now() + DELIVERY_LEASE_MS;
+      const leaseUntilMs = (options.clock ?? clock).now() + LEASE_MS;
       const { ids, jobs } = await store(mail, true);
-      mail.beforeHandover?.();
-      delivery!.offer(jobs, leaseUntilMs);
+      mail.beforeDispatch?.();
+      delivery!.dispatch(jobs, leaseUntilMs);
       return ids;
     },
     restart: async (deps) => {

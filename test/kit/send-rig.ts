@@ -55,7 +55,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
   const dependencies: SendDependencies = {
     database: temp.database,
     blobs: openDiskBlobs(path.join(temp.folder, 'blobs')),
-    handover: { hasRoom: () => true, offer: (jobs) => offered.push(...jobs) },
+    directDispatch: { hasCapacity: () => true, dispatch: (jobs) => offered.push(...jobs) },
     clock,
     inFlight: createInFlightKeys(),
     render: createRender(htmlToText),

@@ -75,7 +75,7 @@ export async function smtpRig() {
     database,
     blobs,
     clock,
-    handover: { hasRoom: () => true, offer: (jobs) => void accepted.push(...jobs) },
+    directDispatch: { hasCapacity: () => true, dispatch: (jobs) => void accepted.push(...jobs) },
     inFlight: createInFlightKeys(),
     trackingLinks: createTrackingLinks({ secretKey: Buffer.alloc(32, 1), baseUrl: 'https://mail.test' }),
     isVerified: async (accountId, domain) => accountId === account.id && /(^|\.)verified\.example$/.test(domain),

@@ -49,9 +49,9 @@ export async function uploadApp(options: UploadAppOptions = {}) {
         ...attachmentRoutes({ ...shared, ...more, urls: createUploadUrls(place), uploadTtlSeconds: 900 }),
         ...createSendRoutes({
           ...shared,
-          handover: {
-            hasRoom: () => true,
-            offer: (jobs, leaseUntilMs) => {
+          directDispatch: {
+            hasCapacity: () => true,
+            dispatch: (jobs, leaseUntilMs) => {
               offered.push(...jobs);
               leases.push(leaseUntilMs);
             },

@@ -10,11 +10,11 @@ const MAX_STREAMS = 64;
 /** Two chunks of a file, their Base64 lines, and what the socket has not taken yet. */
 const BYTES_OF_A_STREAM = 600_000;
 
-export interface Room {
+export interface MemoryBudget {
   /** Whether an attempt may begin; a single one always may. */
   fits(job: DeliveryJob): boolean;
-  /** Takes what the attempt needs; answers what gives it back, or undefined where it needs nothing. */
-  take(job: DeliveryJob): (() => void) | undefined;
+  /** Acquires what the attempt needs; answers what releases it, or undefined where it needs nothing. */
+  acquire(job: DeliveryJob): (() => void) | undefined;
 }
 
 function bytesOf({ blobKey, sizeBytes, options: { files } }: DeliveryJob): number {
@@ -22,7 +22,7 @@ function bytesOf({ blobKey, sizeBytes, options: { files } }: DeliveryJob): numbe
   return stored + (files ? BYTES_OF_A_STREAM : 0);
 }
 
-export function openRoom(): Room {
+export function openMemoryBudget(): MemoryBudget {
   let bytes = 0;
   let streams = 0;
   return {
@@ -31,7 +31,7 @@ export function openRoom(): Room {
       const more = bytesOf(job);
       return more === 0 || bytes === 0 || bytes + more <= MAX_BYTES;
     },
-    take: (job) => {
+    acquire: (job) => {
       const more = bytesOf(job);
       if (more === 0) return undefined;
       const stream = job.options.files ? 1 : 0;

@@ -1,0 +1,245 @@
+/**
+ * One attempt: a group of messages of one email, to one destination. Whatever happens, a message leaves here settled or untried; an
+ * attempt that outlives its deadline is cut and is a temporary failure; an exception in our own code is thrown, and counts
+ * as a crash. Mail of an account that was suspended meanwhile goes back untried, and rests where the next claim finds it.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Engine } from '../work/work.ts';
+import { isStillVerified, type KeysFor, type Prepared, prepare } from './attempt.ts';
+import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
+import type { Connections, PooledSession } from './connections.ts';
+import { type Destination, type Destinations, SANDBOX } from './destinations.ts';
+import type { Held } from './held.ts';
+import type { HostMemory } from './host-memory.ts';
+import type { BodyHashes } from './large.ts';
+import { classify, expiredWhileSuspended } from './outcome.ts';
+import type { Results } from './results.ts';
+import { RELAY } from './route.ts';
+import type { Schedule } from './schedule.ts';
+import type { Settlement } from './settle.ts';
+import { playSandbox } from './to-sandbox.ts';
+
+/** For how many waiting messages one failed dial speaks. */
+const MAX_SIBLINGS = 2_000;
+
+export interface AttemptRunnerDeps {
+  engine: Engine<Held, Settlement>;
+  schedule: Schedule;
+  destinations: Destinations;
+  connections: Connections;
+  hosts: HostMemory;
+  results: Results;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  /** Our name in EHLO and Received. */
+  hostname: string;
+  keysFor: KeysFor;
+  isSuspended(accountId: string): boolean | Promise<boolean>;
+  random(): number;
+  /** More slots may be opened. */
+  onCapacity(): void;
+  /** For one whole attempt. */
+  deadlineMs: number;
+}
+
+export interface AttemptOptions {
+  /** The session to go on with. */
+  session: PooledSession | undefined;
+  /** The attempt has its session. */
+  onSession(): void;
+}
+
+/** An attempt by SMTP that a deadline can cut. */
+interface Cuttable {
+  startedAtMs: number;
+  pooled: PooledSession | undefined;
+  isCut: boolean;
+}
+
+export class AttemptRunner {
+  readonly #deps: AttemptRunnerDeps;
+  readonly #bodyHashes: BodyHashes = new Map();
+
+  constructor(deps: AttemptRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Settles each message of the group or leaves it running, which puts it back; answers the session to go on with. */
+  async attempt(
+    destination: Destination,
+    group: Held[],
+    { session, onSession }: AttemptOptions,
+  ): Promise<PooledSession | undefined> {
+    if (destination.key === SANDBOX) {
+      this.#play(group);
+      return session;
+    }
+    if (await this.#isSuspended(group[0]!.job.accountId)) {
+      this.#releaseSuspended(group);
+      return session;
+    }
+    const attempt: Cuttable = { startedAtMs: this.#deps.clock.now(), pooled: session, isCut: false };
+    try {
+      const sending = this.#send(destination, group, attempt, onSession);
+      const transmission = await this.#withinDeadline(sending);
+      if (transmission) {
+        this.#apply(destination, transmission, attempt.startedAtMs);
+        return transmission.pooled;
+      }
+      attempt.isCut = true;
+      sending.catch(() => undefined);
+      this.#cutOff(destination, group, attempt);
+    } catch (error) {
+      abandon(group, attempt);
+      throw error;
+    }
+    abandon(group, attempt);
+    return undefined;
+  }
+
+  /** Of the sandbox: a simulated server. */
+  #play(group: Held[]): void {
+    const { engine, results, random } = this.#deps;
+    for (const held of group) {
+      engine.settle(held, playSandbox(held.job, { nowMs: results.nowOf(held), random: random() }));
+    }
+  }
+
+  async #isSuspended(accountId: string): Promise<boolean> {
+    try {
+      return await this.#deps.isSuspended(accountId);
+    } catch (error) {
+      this.#deps.log.warn({ error: (error as Error).message }, 'whether an account is suspended could not be read');
+      return true;
+    }
+  }
+
+  /** What has expired meanwhile bounces. */
+  #releaseSuspended(group: Held[]): void {
+    const { engine, results } = this.#deps;
+    for (const held of group) {
+      if (results.nowOf(held) < held.job.expiresAt) engine.release(held);
+      else engine.settle(held, results.of(held, { outcome: expiredWhileSuspended(), facts: null }));
+    }
+  }
+
+  /** Undefined when the deadline passed before. */
+  async #withinDeadline(sending: Promise<Transmission>): Promise<Transmission | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const overdue = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), this.#deps.deadlineMs);
+    });
+    try {
+      return await Promise.race([sending, overdue]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #send(
+    destination: Destination,
+    group: Held[],
+    attempt: Cuttable,
+    onSession: () => void,
+  ): Promise<Transmission> {
+    const { engine, schedule, destinations, results, connections, hosts, hostname, clock } = this.#deps;
+    const prepared = await this.#prepare(group[0]!);
+    const { key } = destination;
+    // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
+    if (!engine.isOpen || destinations.pauseOf(key)) return nothingSent({ group }, attempt.pooled);
+    const startedMs = clock.now();
+    const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));
+    return transmit({
+      ...{ group, destination: key, prepared, connections, hosts, hostname, holds },
+      pooled: attempt.pooled,
+      now: () => clock.now(),
+      onDone: (done) => {
+        for (const one of done) if (one.kind === 'classified') engine.settle(one.held, results.of(one.held, one));
+      },
+      mayBegin: () => holds() && !destinations.pauseOf(key),
+      onEnvelope: () => {
+        // After a pause only a whole transaction shows that it is over.
+        if (destination.pause || destinations.isProven(key)) return;
+        destinations.hear(destination, { kind: 'answered', took: false }, startedMs);
+        schedule.changed(destination);
+        this.#deps.onCapacity();
+      },
+      onSession: (used) => {
+        attempt.pooled = used;
+        if (!attempt.isCut) return onSession();
+        // What hung has come back to life: it was settled as a failure and must not send any more.
+        used.session.destroy();
+        throw new Error('the attempt was cut off before it sent anything');
+      },
+    });
+  }
+
+  /** The content as it is sent, made once for all recipients of the email that wait here. */
+  async #prepare({ email, job }: Held): Promise<Prepared> {
+    const { blobs, keysFor, log } = this.#deps;
+    if (email.prepared && !(await isStillVerified(job, keysFor).catch(() => false))) email.prepared = undefined;
+    email.prepared ??= prepare(job, email.inline, { blobs, keysFor, log, bodyHashes: this.#bodyHashes });
+    const prepared = await email.prepared;
+    if (!prepared.ok) email.prepared = undefined;
+    return prepared;
+  }
+
+  #cutOff(destination: Destination, group: Held[], { startedAtMs, pooled }: Cuttable): void {
+    const { engine, results, log, deadlineMs } = this.#deps;
+    log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'an attempt hung and was cut off');
+    const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
+    const outcome = classify({ stage: 'connect', cause: 'EDEADLINE', message, relay: destination.key === RELAY });
+    const session = pooled?.session;
+    const facts = {
+      ...{ startedAtMs, durationMs: deadlineMs, dialogue: [] },
+      host: session?.remoteHost ?? null,
+      address: session?.remoteAddress ?? null,
+      tls: session?.tls ?? null,
+      tlsFallback: session?.tlsFallback ?? null,
+    };
+    for (const held of group) if (held.state === 'running') engine.settle(held, results.of(held, { outcome, facts }));
+  }
+
+  /** What becomes of the messages of a transmission, and of those that wait for the same destination. */
+  #apply(destination: Destination, transmission: Transmission, startedMs: number): void {
+    const { engine, schedule, destinations, results } = this.#deps;
+    const { signal } = transmission;
+    const pauseBegan = destinations.hear(destination, signal, startedMs);
+    for (const result of transmission.results) {
+      const { held } = result;
+      if (held.state !== 'running') continue;
+      if (result.kind === 'classified') engine.settle(held, results.of(held, result));
+      else {
+        held.returns += 1;
+        engine.putBack(held);
+      }
+    }
+    if (pauseBegan) {
+      for (const held of schedule.waitingAt(destination)) {
+        const settlement = results.putOff(held);
+        if (settlement) engine.settle(held, settlement);
+      }
+    }
+    if (signal.kind === 'unreachable') this.#failFastSiblings(destination, transmission);
+    if (signal.kind !== 'nothing') schedule.changed(destination);
+  }
+
+  /** One failed dial speaks for everybody who was waiting for it: they would have gone over the same connection. */
+  #failFastSiblings(destination: Destination, transmission: Transmission): void {
+    const { engine, schedule, results, connections } = this.#deps;
+    const first = transmission.results.find((one) => one.kind === 'classified');
+    if (connections.count(destination.key) > 0 || !first) return;
+    for (const held of schedule.waitingAt(destination, MAX_SIBLINGS)) {
+      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, first));
+    }
+  }
+}
+
+/** Its session is no good any more, and its content may be what went wrong. */
+function abandon(group: readonly Held[], { pooled }: Cuttable): void {
+  group[0]!.email.prepared = undefined;
+  pooled?.session.destroy();
+}
