@@ -126,6 +126,37 @@ function ladder(level: number): number {
   return LADDER_MS[Math.min(level, LADDER_MS.length - 1)]!;
 }
 
+/** A clock that was put back must not make a pause longer. */
+function isPausedAt({ pause }: Destination, now: number): boolean {
+  return pause !== undefined && now < pause.untilMs && now >= pause.beganMs;
+}
+
+/** The ceiling may have come down since the limit grew: other processes take their share. */
+function limitAt({ limit, learned }: Destination, ceiling: number, now: number): number {
+  if (!learned) return Math.min(limit, ceiling);
+  return Math.min(limit, ceiling, now < learned.untilMs ? learned.limit : learned.limit + 1);
+}
+
+/** The peer serves so many of our connections and no more. */
+function lower(destination: Destination, observed: number, now: number): void {
+  const { learned } = destination;
+  const isNew = !learned || now >= learned.untilMs;
+  const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
+  const limit = Math.max(1, observed);
+  destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
+  destination.limit = limit;
+}
+
+/** Drops what is idle and has nothing worth remembering; of those that answered, the oldest entries. */
+function evictIdle(all: Map<string, Destination>, now: number): void {
+  const isIdle = (one: Destination): boolean => one.active === 0 && !one.pause && !one.stalled;
+  for (const one of all.values()) if (isIdle(one) && now - one.answeredMs >= PROVEN_MS) all.delete(one.key);
+  for (const one of all.values()) {
+    if (all.size <= MAX_IDLE * 4) break;
+    if (one.active === 0 && !isPausedAt(one, now)) all.delete(one.key);
+  }
+}
+
 export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Destinations {
   const all = new Map<string, Destination>();
   let sweepAt = MAX_IDLE;
@@ -133,36 +164,15 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
   const isProvenNow = ({ key, answeredMs }: Destination): boolean =>
     key === SANDBOX || clock.now() - answeredMs < PROVEN_MS;
 
-  /** A clock that was put back must not make a pause longer. */
-  const isPaused = ({ pause }: Destination): boolean => {
-    if (!pause) return false;
-    const now = clock.now();
-    return now < pause.untilMs && now >= pause.beganMs;
-  };
-
-  /** The ceiling may have come down since the limit grew: other processes take their share. */
-  const limitOf = ({ key, limit, learned }: Destination): number => {
-    const { ceiling } = limitsOf(key);
-    if (!learned) return Math.min(limit, ceiling);
-    return Math.min(limit, ceiling, clock.now() < learned.untilMs ? learned.limit : learned.limit + 1);
-  };
-
-  /** Drops what is idle and has nothing worth remembering; of those that answered, the oldest entries. */
-  const forgetIdle = (): void => {
-    const now = clock.now();
-    const isIdle = (one: Destination): boolean => one.active === 0 && !one.pause && !one.stalled;
-    for (const one of all.values()) if (isIdle(one) && now - one.answeredMs >= PROVEN_MS) all.delete(one.key);
-    for (const one of all.values()) {
-      if (all.size <= MAX_IDLE * 4) break;
-      if (one.active === 0 && !isPaused(one)) all.delete(one.key);
-    }
-    sweepAt = Math.max(MAX_IDLE, all.size * 2);
-  };
+  const isPaused = (destination: Destination): boolean => isPausedAt(destination, clock.now());
 
   const of = (key: string): Destination => {
     let found = all.get(key);
     if (found) return found;
-    if (all.size >= sweepAt) forgetIdle();
+    if (all.size >= sweepAt) {
+      evictIdle(all, clock.now());
+      sweepAt = Math.max(MAX_IDLE, all.size * 2);
+    }
     const { initial } = limitsOf(key);
     found = {
       ...{ key, active: 0, opening: 0, limit: initial, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
@@ -186,16 +196,6 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
   };
 
-  const limited = (destination: Destination, observed: number): void => {
-    const { learned } = destination;
-    const now = clock.now();
-    const isNew = !learned || now >= learned.untilMs;
-    const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
-    const limit = Math.max(1, observed);
-    destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
-    destination.limit = limit;
-  };
-
   const pauseFor = (destination: Destination, refusal: Refusal, { ms }: PauseRequest): void => {
     const { key, pause, limit } = destination;
     const level = pause ? pause.level + 1 : 0;
@@ -214,7 +214,7 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
         answered(destination, signal.took, startedMs);
         return false;
       case 'connection-limit':
-        limited(destination, signal.observed);
+        lower(destination, signal.observed, clock.now());
         return false;
       case 'unreachable':
         destination.answeredMs = Number.NEGATIVE_INFINITY;
@@ -245,12 +245,13 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     mayOpen: (destination) => {
       if (isPaused(destination)) return false;
       const { active, opening } = destination;
+      const limits = limitsOf(destination.key);
+      const most = Math.floor(limitAt(destination, limits.ceiling, clock.now()));
       if (!isProvenNow(destination)) {
-        const isOverdue =
-          !destination.pause && clock.now() - destination.beganMs >= limitsOf(destination.key).patienceMs;
-        return active < 1 || (isOverdue && active < Math.floor(limitOf(destination)));
+        const isOverdue = !destination.pause && clock.now() - destination.beganMs >= limits.patienceMs;
+        return active < 1 || (isOverdue && active < most);
       }
-      return active < Math.floor(limitOf(destination)) && opening < Math.max(1, active - opening);
+      return active < most && opening < Math.max(1, active - opening);
     },
     began: (destination) => {
       destination.active += 1;

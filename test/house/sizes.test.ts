@@ -6,7 +6,6 @@ import { productFiles } from './source-tree.ts';
 
 /** Functions that are still too long, with the lines of their scopes. No entry may be added, and no number may grow. */
 const STILL_LONG: Record<string, number> = {
-  openDestinations: 144,
   domainRoutes: 124,
   warningsOf: 68,
   createSendRoutes: 94,
