@@ -7,7 +7,7 @@
  * out unsigned in the name of a domain that was removed since it was accepted.
  *
  * Content that is missing, or is not what was accepted (blobs are compared with their digest), is never sent: the attempt
- * fails on our side, the operator is told by the log at level error, and the message bounces when its lifetime ends.
+ * fails on our side, the log says so at level error, and the message bounces when its lifetime ends.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
@@ -141,7 +141,7 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   try {
     signing = await deps.keysFor(job.accountId, fromDomain(job));
   } catch (error) {
-    // The storage refuses, or a key does not open: nothing that this message could be blamed for.
+    // The storage refuses, or a key does not open: that is not the fault of this message.
     return unsendable(`the signing keys cannot be read: ${(error as Error).message}`);
   }
   if (signing === 'unverified') return unverified(job);

@@ -70,7 +70,7 @@ export interface TransmitOptions {
   mayBegin(): boolean;
   /** Called as soon as a session is used, so that a deadline can cut it. */
   onSession(pooled: PooledSession): void;
-  /** Told of the recipients that are done while others go on to the next exchanger. */
+  /** Called with the recipients that are done while others go on to the next exchanger. */
   onDone(results: RecipientOutcome[]): void;
   /** The peer has taken an envelope: it is not one of those that fall silent. */
   onEnvelope(): void;

@@ -31,7 +31,7 @@ export const claimOperation = operation(
   async (tx, request: ClaimRequest): Promise<Claimed> => {
     const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
     const loaded = await load(tx, rows, request.nowMs);
-    // What has expired meanwhile is told so by the delivery, which does not let it leave either.
+    // What has expired meanwhile bounces in the delivery, which does not let it leave either.
     const resting = loaded.filter(({ job, isSuspended }) => isSuspended && job.expiresAt > request.nowMs);
     await giveBackSuspended(
       tx,

@@ -2,7 +2,7 @@
  * Mail with files of its own in blob storage, which is never in memory as a whole: its body is hashed for the signatures in
  * one pass over the files, and each attempt reads them once more. Both passes check every file's length and SHA-256. A pass
  * that finds a file missing or changed ends before the last lines of that file are out: an attempt is cut without its final
- * dot, nothing is accepted by the peer, and the operator is told by the log at level error.
+ * dot, nothing is accepted by the peer, and the log says so at level error.
  *
  * The hash of a body depends on nothing but the content, and is kept for later attempts.
  */
@@ -21,7 +21,7 @@ import {
 } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 
-/** Content that is read while it is sent, anew each time. */
+/** Content that is read while it is sent, again each time. */
 export interface StreamedContent {
   sizeBytes: number;
   read(): AsyncIterable<Buffer | Base64Lines>;

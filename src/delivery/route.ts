@@ -4,7 +4,7 @@
  *
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
- * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be mended.
+ * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
  * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers,
  * 5 addresses each, whatever the domain lists; when five have failed, others stand in front of them. The relay was named by the operator, so that its
  * address may be private.

@@ -87,7 +87,7 @@ function settlementOf(
 ): Settlement {
   if (play.kind === 'word' && play.word === 'suppressed')
     return suppressedSettlementOf(job, nowMs, SIMULATED_SUPPRESSED);
-  // A delay that is asked for is told each time, the first one and any other.
+  // A delay that is asked for is reported each time, the first one and any other.
   return playSandbox({ ...job, status: 'queued' }, { play, nowMs, random: random() });
 }
 

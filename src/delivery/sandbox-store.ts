@@ -1,5 +1,5 @@
 /**
- * Messages of the sandbox in the hands of whoever runs their attempts out of turn: when the account moves its clock, or plays an
+ * Messages of the sandbox held by a call that runs their attempts out of turn: when the account moves its clock, or plays an
  * outcome by hand. Their leases are taken elsewhere or here, and ended by settling, like any other.
  */
 

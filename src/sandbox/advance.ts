@@ -1,11 +1,11 @@
 /**
  * Moves the clock of an account's sandbox: what comes due on the way is run here, in the order in which it is due and each
- * thing at its own time, whoever runs deliveries and webhooks otherwise. What is due already is left to them first.
+ * thing at its own time, whichever process runs deliveries and webhooks otherwise. What is due already is left to them first.
  *
  *   wait until nothing is under way → begin (one move at a time) → step, step, … → the clock stands at its new time
  *
  * A step is what can happen together. A move that takes long ends after a step: the clock stands where it has come to, all
- * that was due until then has happened, and what is left to move is told. A process that dies in a move leaves what it has
+ * that was due until then has happened, and the answer says what is left. A process that dies in a move leaves what it has
  * run recorded and the clock behind it, by an hour of the sandbox at most; another move is free to begin within seconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,9 +18,9 @@ import { createSandboxClock } from './clock.ts';
 import {
   beginMoveOperation,
   endMoveOperation,
+  outstandingWorkOperation,
   type TakenRow,
   takeDueOperation,
-  unrestOperation,
 } from './clock-store.ts';
 
 /** Runs one kind of work of the sandbox. */
@@ -87,8 +87,8 @@ function busy(): Failure {
 /** Begins a move, once no other call moves the clock; false when that takes too long. */
 async function begin({ database, clock }: AdvanceDeps, accountId: string, by: string): Promise<boolean> {
   const latest = performance.now() + BEGIN_WITHIN_MS;
-  const mover = () => ({ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS });
-  while (!(await database.execute(beginMoveOperation, mover()))) {
+  const lease = () => ({ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS });
+  while (!(await database.execute(beginMoveOperation, lease()))) {
     if (performance.now() > latest) return false;
     await sleep(LOOK_EVERY_MS * 5);
   }
@@ -101,7 +101,7 @@ async function quiet({ database, clock, runners, nudge }: AdvanceDeps, { account
   const kinds = [runners[0].kind, runners[1].kind] as const;
   nudge();
   for (;;) {
-    const { held, due } = await database.execute(unrestOperation, { accountId, kinds, untilMs: clock.now() });
+    const { held, due } = await database.execute(outstandingWorkOperation, { accountId, kinds, untilMs: clock.now() });
     const waitedMs = performance.now() - began;
     const isCalm = held === 0 && (due === 0 || waitedMs > TAKEN_WITHIN_MS);
     if (isCalm || waitedMs > QUIET_WITHIN_MS || signal.aborted) return;

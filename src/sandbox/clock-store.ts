@@ -5,7 +5,15 @@
  */
 
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import { clockOffsetOf, freeSandboxRows, moveClock, release, type SandboxRow, take, unrestOf } from '../work/work.ts';
+import {
+  clockOffsetOf,
+  freeSandboxRows,
+  moveClock,
+  outstandingWorkOf,
+  release,
+  type SandboxRow,
+  take,
+} from '../work/work.ts';
 import { INBOX_MS } from './store.ts';
 
 /** So far the stored clock may be behind the move. */
@@ -18,7 +26,7 @@ export const clockOffsetOperation = operation('sandbox.clockOffset', 'read', asy
   return row?.ahead_ms ?? 0;
 });
 
-export interface Mover {
+export interface MoveLease {
   accountId: string;
   /** Names the call that moves the clock. */
   by: string;
@@ -31,31 +39,31 @@ export interface Mover {
 export const beginMoveOperation = operation(
   'sandbox.beginMove',
   'write',
-  async (tx, mover: Mover): Promise<boolean> => {
+  async (tx, lease: MoveLease): Promise<boolean> => {
     await tx.run(
       'INSERT INTO sandbox_clock (account_id, ahead_ms, moved_by, moving_until) VALUES (?, 0, NULL, 0) ON CONFLICT DO NOTHING',
-      mover.accountId,
+      lease.accountId,
     );
     const begun = await tx.run(
       `UPDATE sandbox_clock SET moved_by = ?, moving_until = ?
      WHERE account_id = ? AND (moved_by IS NULL OR moving_until <= ?)`,
-      mover.by,
-      mover.nowMs + mover.leaseMs,
-      mover.accountId,
-      mover.nowMs,
+      lease.by,
+      lease.nowMs + lease.leaseMs,
+      lease.accountId,
+      lease.nowMs,
     );
     return begun === 1;
   },
 );
 
 /** What of the account's sandbox is still to be done at this moment, before anything is moved. */
-export const unrestOperation = operation(
-  'sandbox.unrest',
+export const outstandingWorkOperation = operation(
+  'sandbox.outstandingWork',
   'read',
-  (tx, now: { accountId: string; kinds: readonly [string, string]; untilMs: number }) => unrestOf(tx, now),
+  (tx, now: { accountId: string; kinds: readonly [string, string]; untilMs: number }) => outstandingWorkOf(tx, now),
 );
 
-export interface Step extends Mover {
+export interface Step extends MoveLease {
   kinds: readonly [delivery: string, webhook: string];
   /** Unix ms by the account's clock: what is due until then is taken. */
   targetMs: number;
@@ -113,7 +121,7 @@ async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, clo
 
 /**
  * Rows can be run together as long as none of them makes something due that belongs between them: an attempt that is put
- * off comes back after its wait, or at the end of its lifetime; where endpoints listen, its event is to be told at once.
+ * off comes back after its wait, or at the end of its lifetime; where endpoints listen, its event is to be sent at once.
  */
 async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[]): Promise<TakenRow[]> {
   const [deliveryWaits, webhookWaits] = step.shortestWaitsMs;
@@ -157,7 +165,7 @@ async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): P
   return new Map(found.map((row) => [row.id, row.expires_at]));
 }
 
-export interface MoveEnd extends Pick<Mover, 'accountId' | 'by' | 'nowMs'> {
+export interface MoveEnd extends Pick<MoveLease, 'accountId' | 'by' | 'nowMs'> {
   /** Unix ms by the account's clock. */
   toMs: number;
   /** Rows that were taken and not run; they are due when they were. */

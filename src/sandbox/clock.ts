@@ -1,6 +1,6 @@
 /**
  * The time in an account's sandbox: the real time and what the account has moved its clock ahead. Asked of the database each
- * time, so that whoever moves the clock on one node finds it moved on all.
+ * time, so that a clock moved on one node is moved on all.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Database } from '../storage/database.ts';

@@ -8,7 +8,7 @@ import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 export const SANDBOX_OUTCOMES = ['delivered', 'bounced', 'delayed', 'complained', 'suppressed'] as const;
 export type SandboxOutcome = (typeof SANDBOX_OUTCOMES)[number];
 
-/** A word, or a reply to be judged as if a server had given it to RCPT. */
+/** A word, or a reply to be classified as if a server had given it to RCPT. */
 export type SandboxPlay = { kind: 'word'; word: SandboxOutcome } | { kind: 'reply'; reply: SmtpReply };
 
 /** What X-Sandbox-Outcome asks for; undefined when it is neither a word nor a reply with a code from 200 to 599. */

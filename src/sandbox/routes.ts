@@ -17,7 +17,7 @@ import type { Database } from '../storage/database.ts';
 import { createSandboxClock } from './clock.ts';
 import { itemBody, itemSchema, noSuchItem, sandboxOnly, wholeItem, wholeItemSchema } from './item.ts';
 import { clearInboxOperation, type InboxRow, listInboxOperation } from './store.ts';
-import { createWaitForMail, type Wanted } from './waiting.ts';
+import { createWaitForMail, type InboxFilter } from './waiting.ts';
 
 export interface SandboxRouteDeps {
   database: Database;
@@ -26,7 +26,7 @@ export interface SandboxRouteDeps {
   followers: Followers;
   /** Waits for the inbox that an account may hold open at once. */
   waits: ConcurrencyLimiter;
-  /** Whether the service stops; whoever waits is then sent away. */
+  /** Whether the service stops; those who wait are then sent away. */
   isStopping(): boolean;
 }
 
@@ -76,7 +76,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
         const { after, limit } = page.value;
         const nowMs = await sandboxClock.now(caller.account.id);
         const rows = await database.execute(listInboxOperation, {
-          ...{ accountId: caller.account.id, nowMs, limit: limit + 1, ...wantedOf(request.query) },
+          ...{ accountId: caller.account.id, nowMs, limit: limit + 1, ...filterOf(request.query) },
           before: after === undefined ? null : String(after[0]),
         });
         const show = (row: InboxRow) => itemBody(row, nowMs);
@@ -116,7 +116,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
   ];
 }
 
-function wantedOf({ to, subject, tag }: { to?: string; subject?: string; tag?: string }): Wanted {
+function filterOf({ to, subject, tag }: { to?: string; subject?: string; tag?: string }): InboxFilter {
   return { to: to ?? null, subject: subject ?? null, tag: tag ?? null };
 }
 
@@ -129,16 +129,16 @@ function waitRoute(deps: SandboxRouteDeps): RouteDefinition<Caller> {
     const { caller, signal } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const accountId = caller.account.id;
-    const wanted = wantedOf(request.query);
+    const filter = filterOf(request.query);
     const until = performance.now() + (request.query.timeoutSeconds ?? DEFAULT_SECONDS) * 1000;
     const look = async (): Promise<string | undefined> => {
       const nowMs = await sandboxClock.now(accountId);
-      const page = { accountId, nowMs, before: null, limit: 1, ...wanted };
+      const page = { accountId, nowMs, before: null, limit: 1, ...filter };
       return (await database.execute(listInboxOperation, page))[0]?.message_id;
     };
     for (;;) {
       const timeoutMs = Math.max(0, until - performance.now());
-      const messageId = await waitForMail({ accountId, wanted, signal, timeoutMs, look });
+      const messageId = await waitForMail({ accountId, filter, signal, timeoutMs, look });
       if (messageId === undefined) return signal.aborted && deps.isStopping() ? cannotWait : cameNone;
       const nowMs = await sandboxClock.now(accountId);
       const item = await wholeItem(deps, { accountId, messageId, nowMs });

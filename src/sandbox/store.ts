@@ -117,11 +117,11 @@ export const removeSandboxItemsOperation = operation(
       batch.beforeMs,
       batch.limit,
     );
-    const crowded = await tx.all<{ account_id: string; n: number }>(
+    const full = await tx.all<{ account_id: string; n: number }>(
       'SELECT account_id, count(*) AS n FROM sandbox_item GROUP BY account_id HAVING count(*) > ? LIMIT 100',
       batch.perAccount,
     );
-    for (const { account_id, n } of crowded) {
+    for (const { account_id, n } of full) {
       removed += await tx.run(
         `DELETE FROM sandbox_item WHERE account_id = ? AND message_id IN
            (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY created_at, message_id LIMIT ?)`,

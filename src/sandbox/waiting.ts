@@ -16,7 +16,7 @@ import type { Database } from '../storage/database.ts';
 
 const PAGE = 100;
 
-export interface Wanted {
+export interface InboxFilter {
   /** The whole address, in any of its spellings. */
   to: string | null;
   /** A part of the subject, without (ASCII) case. */
@@ -27,7 +27,7 @@ export interface Wanted {
 
 export interface InboxWait {
   accountId: string;
-  wanted: Wanted;
+  filter: InboxFilter;
   signal: AbortSignal;
   timeoutMs: number;
   /** Looks for what is there already; asked once nothing that comes can be missed any more. */
@@ -42,7 +42,7 @@ interface Waiter {
   found(messageId: string): void;
 }
 
-interface Room {
+interface Channel {
   waiters: Set<Waiter>;
   /** Where the log was read to; known once it is open. */
   place: EventPlace | undefined;
@@ -50,7 +50,7 @@ interface Room {
   leave(): void;
 }
 
-function matcher({ to, subject, tag }: Wanted): (row: EventRow) => boolean {
+function matcher({ to, subject, tag }: InboxFilter): (row: EventRow) => boolean {
   const spellings = to === null ? null : new Set(addressSpellings(to).map(asciiLower));
   const part = asciiLower(subject);
   return (row) => {
@@ -61,24 +61,24 @@ function matcher({ to, subject, tag }: Wanted): (row: EventRow) => boolean {
 }
 
 export function createWaitForMail({ database, followers }: { database: Database; followers: Followers }): WaitForMail {
-  const rooms = new Map<string, Room>();
+  const channels = new Map<string, Channel>();
 
-  /** Reads what has come and gives it to those who wait for it; one reading of a room at a time. */
-  const reader = (accountId: string, room: Room): (() => void) => {
+  /** Reads what has come and gives it to those who wait for it; one reading of a channel at a time. */
+  const reader = (accountId: string, channel: Channel): (() => void) => {
     let reading = false;
     let again = false;
     const read = async (): Promise<void> => {
-      for (let rows: EventRow[] = []; room.waiters.size > 0 && room.place !== undefined; ) {
+      for (let rows: EventRow[] = []; channel.waiters.size > 0 && channel.place !== undefined; ) {
         const owner = { accountId, mode: 'sandbox' as const };
         const filters = { messageId: null, eventType: 'Send' as const, sinceMs: null, untilMs: null };
         rows = await database.execute(readEventsOperation, {
-          ...{ ...owner, ...filters, order: 'asc', after: room.place, limit: PAGE },
+          ...{ ...owner, ...filters, order: 'asc', after: channel.place, limit: PAGE },
         });
         const last = rows.at(-1);
         if (!last) return;
-        room.place = { position: last.position ?? last.seq, seq: last.seq };
+        channel.place = { position: last.position ?? last.seq, seq: last.seq };
         for (const row of rows) {
-          for (const waiter of [...room.waiters]) if (waiter.matches(row)) waiter.found(row.message_id);
+          for (const waiter of [...channel.waiters]) if (waiter.matches(row)) waiter.found(row.message_id);
         }
         if (rows.length < PAGE) return;
       }
@@ -98,28 +98,28 @@ export function createWaitForMail({ database, followers }: { database: Database;
     };
   };
 
-  const enter = (accountId: string): Room => {
-    const known = rooms.get(accountId);
+  const enter = (accountId: string): Channel => {
+    const known = channels.get(accountId);
     if (known) return known;
     const owner = { accountId, mode: 'sandbox' as const };
-    const room: Room = { waiters: new Set(), place: undefined, open: Promise.resolve(), leave: () => undefined };
-    rooms.set(accountId, room);
-    const changed = reader(accountId, room);
-    room.leave = followers.follow(owner, changed);
-    room.open = database.execute(latestPlacesOperation, [owner]).then(([end]) => {
-      room.place = end!;
+    const channel: Channel = { waiters: new Set(), place: undefined, open: Promise.resolve(), leave: () => undefined };
+    channels.set(accountId, channel);
+    const changed = reader(accountId, channel);
+    channel.leave = followers.follow(owner, changed);
+    channel.open = database.execute(latestPlacesOperation, [owner]).then(([end]) => {
+      channel.place = end!;
       // What came before this answer did was not read yet.
       changed();
     });
-    return room;
+    return channel;
   };
 
-  return async ({ accountId, wanted, signal, timeoutMs, look }) => {
-    const room = enter(accountId);
+  return async ({ accountId, filter, signal, timeoutMs, look }) => {
+    const channel = enter(accountId);
     let waiter: Waiter | undefined;
     const came = new Promise<string>((resolve) => {
-      waiter = { matches: matcher(wanted), found: resolve };
-      room.waiters.add(waiter);
+      waiter = { matches: matcher(filter), found: resolve };
+      channel.waiters.add(waiter);
     });
     let timer: NodeJS.Timeout | undefined;
     let onAbort: (() => void) | undefined;
@@ -130,15 +130,15 @@ export function createWaitForMail({ database, followers }: { database: Database;
       else signal.addEventListener('abort', onAbort, { once: true });
     });
     try {
-      await room.open;
+      await channel.open;
       return (await look()) ?? (await Promise.race([came, ended]));
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort!);
-      room.waiters.delete(waiter!);
-      if (room.waiters.size === 0 && rooms.get(accountId) === room) {
-        rooms.delete(accountId);
-        room.leave();
+      channel.waiters.delete(waiter!);
+      if (channel.waiters.size === 0 && channels.get(accountId) === channel) {
+        channels.delete(accountId);
+        channel.leave();
       }
     }
   };

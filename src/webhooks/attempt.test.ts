@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { judge, retryAfterMs } from './attempt.ts';
+import { classify, retryAfterMs } from './attempt.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { newSecret, secretKeyOf, signatureOf } from './sign.ts';
 
@@ -20,7 +20,7 @@ test('Retry-After is read as seconds or as a date, and bounded by a day', () => 
 
 test('any 2xx is success, 410 ends the endpoint, the rest is tried again within ten per cent of its time', () => {
   const next = (status: number, attempts: number, random = 0.5) =>
-    judge({ outcome: answered(status), attempts, nowMs, random });
+    classify({ outcome: answered(status), attempts, nowMs, random });
   for (const status of [200, 201, 204, 299]) assert.equal(next(status, 1).kind, 'succeeded');
   assert.equal(next(410, 1).kind, 'gone');
   for (const status of [199, 301, 307, 400, 404, 429, 500, 599])
@@ -30,7 +30,7 @@ test('any 2xx is success, 410 ends the endpoint, the rest is tried again within 
   assert.deepEqual(next(500, 10), { kind: 'failed', nextAttemptMs: null });
   // The later of the schedule and Retry-After.
   const later = (seconds: string) =>
-    judge({ outcome: answered(503, { 'retry-after': seconds }), attempts: 2, nowMs, random: 0.5 }).nextAttemptMs;
+    classify({ outcome: answered(503, { 'retry-after': seconds }), attempts: 2, nowMs, random: 0.5 }).nextAttemptMs;
   assert.equal(later('1'), nowMs + 300_000);
   assert.equal(later('600'), nowMs + 600_000);
 });

@@ -9,7 +9,7 @@ import type { HttpOutcome } from '../net/http-client.ts';
 /** Longest wait that a Retry-After is granted. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
-export type Verdict =
+export type Classification =
   | { kind: 'succeeded' | 'failed' | 'gone'; nextAttemptMs: null }
   | { kind: 'retry'; nextAttemptMs: number };
 
@@ -21,7 +21,7 @@ export interface Answer {
   latencyMs: number;
 }
 
-export interface Judged {
+export interface AnswerFacts {
   outcome: HttpOutcome;
   /** Attempts made since the work began, this one included. */
   attempts: number;
@@ -33,14 +33,14 @@ export interface Judged {
   random: number;
 }
 
-export function judge(judged: Judged): Verdict {
-  const { outcome, nowMs } = judged;
+export function classify(answer: AnswerFacts): Classification {
+  const { outcome, nowMs } = answer;
   if (outcome.ok && outcome.status >= 200 && outcome.status < 300) return { kind: 'succeeded', nextAttemptMs: null };
   if (outcome.ok && outcome.status === 410) return { kind: 'gone', nextAttemptMs: null };
-  const delayMs = webhookDelayMs(judged.attempts);
+  const delayMs = webhookDelayMs(answer.attempts);
   if (delayMs === undefined) return { kind: 'failed', nextAttemptMs: null };
-  const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], judged.realNowMs ?? nowMs) : 0;
-  return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, judged.random), asked) };
+  const asked = outcome.ok ? retryAfterMs(outcome.headers['retry-after'], answer.realNowMs ?? nowMs) : 0;
+  return { kind: 'retry', nextAttemptMs: nowMs + Math.max(jitter(delayMs, answer.random), asked) };
 }
 
 /** Milliseconds that a Retry-After header (RFC 9110 §10.2.3: seconds or a date) asks for; 0 when it says nothing. */

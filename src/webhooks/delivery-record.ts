@@ -1,6 +1,6 @@
 /** What is recorded of an attempt, from the answer that it got or from the reason why none was made. */
 import type { HttpOutcome } from '../net/http-client.ts';
-import { answerOf, judge } from './attempt.ts';
+import { answerOf, classify } from './attempt.ts';
 import type { EventText, Settled, WebhookJob } from './job.ts';
 
 /** An event on its way to an endpoint. */
@@ -34,8 +34,8 @@ export interface Attempt extends Times {
 }
 
 export function settledOf(job: Delivery, { outcome, url, random, nowMs, clockOffsetMs }: Attempt): Settled {
-  const verdict = judge({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - clockOffsetMs, random });
-  const { kind: result, nextAttemptMs } = verdict;
+  const classified = classify({ outcome, attempts: job.attempts + 1, nowMs, realNowMs: nowMs - clockOffsetMs, random });
+  const { kind: result, nextAttemptMs } = classified;
   return { ...blank(job, nowMs), ...answerOf(outcome), url, result, nextAttemptMs };
 }
 

@@ -38,7 +38,7 @@ export type RetryAnswer =
   | { found: true; enabled: boolean; delivery: DeliveryRow };
 
 /**
- * Sends one delivery again, now: a settled one starts the schedule anew, one that waits for its next attempt is moved
+ * Sends one delivery again, now: a settled one starts the schedule again, one that waits for its next attempt is moved
  * to now, and one that is under way stays as it is. A disabled endpoint is left alone.
  */
 export const retryDeliveryOperation = operation(

@@ -1,5 +1,5 @@
 /**
- * What an account is still to be told of its endpoints: work of its own kind, made in the transaction that disables one, so
+ * What an account has still to learn of its endpoints: work of its own kind, made in the transaction that disables one, so
  * that there is never one without the other.
  */
 import type { Mode } from '../base/mode.ts';
@@ -40,7 +40,7 @@ export interface NoticeClaim {
   freeOnly?: boolean;
 }
 
-/** Takes what is to be told; nothing of endpoints that are gone or enabled again, nor what crashed us too often. */
+/** Takes what is to be sent; nothing of endpoints that are gone or enabled again, nor what crashed us too often. */
 export const claimNoticesOperation = operation(
   'webhooks.claimNotices',
   'write',

@@ -12,7 +12,7 @@ const LEASE_MS = 60_000;
 const RETRY_MS = 60_000;
 const BATCH = 20;
 
-/** What an account is told, and a key that is the same whenever it is told again. */
+/** What an account is notified of, and a key that is the same whenever it is sent again. */
 export interface Notice {
   accountId: string;
   key: string;
@@ -20,7 +20,7 @@ export interface Notice {
   text: string;
 }
 
-/** Resolves when the notice is on its way, or when there is nobody to be told. */
+/** Resolves when the notice is on its way, or when there is nobody to be notified. */
 export type Notify = (notice: Notice) => Promise<void>;
 
 /** The address without what may be secret in it. */
@@ -72,7 +72,7 @@ export async function giveNotices({ database, clock, log, notify }: NoticeDeps):
       try {
         await notify(noticeOf(notice));
       } catch (error) {
-        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'the account could not be told');
+        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'the account could not be notified');
         againAtMs = clock.now() + RETRY_MS;
       }
       await database.execute(settleNoticeOperation, { lease: { seq, fence }, againAtMs });

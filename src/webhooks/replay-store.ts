@@ -42,7 +42,7 @@ export interface ReplayChoice {
   last: EventPlace | null;
 }
 
-/** The events of a stretch of the log that fall into the time and are of the types asked for. */
+/** The events of a part of the log that fall into the time and are of the types asked for. */
 export const chooseForReplayOperation = operation(
   'webhooks.chooseForReplay',
   'read',

@@ -114,8 +114,11 @@ function keyOf(request: Request<unknown>): EndpointKey {
   return { ...ownerOf(request), id: request.params.id ?? '' };
 }
 
-/** Judges what a schema cannot: where the address leads, and whether the secret is one. */
-async function judgeFields(deps: WebhookRouteDeps, fields: Static<typeof endpointFields>): Promise<Result<undefined>> {
+/** Validates what a schema cannot: where the address leads, and whether the secret is one. */
+async function validateFields(
+  deps: WebhookRouteDeps,
+  fields: Static<typeof endpointFields>,
+): Promise<Result<undefined>> {
   const issues: Issue[] = [];
   const refused = await deps.checkUrl(fields.url);
   if (refused !== undefined) issues.push({ field: 'url', message: refused });
@@ -187,8 +190,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: endpointWithSecret },
       async handle(request: Request<Static<typeof endpointFields>>) {
-        const judged = await judgeFields(deps, request.body);
-        if (!judged.ok) return judged;
+        const valid = await validateFields(deps, request.body);
+        if (!valid.ok) return valid;
         const id = newId('whk', clock.now());
         const secret = request.body.secret ?? newSecret();
         const secretSealed = seal(secretKey, secret, sealContext(id));
@@ -220,8 +223,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       async handle(request: Request<Static<typeof endpointFields>>) {
         const key = keyOf(request);
         if (!(await database.execute(findEndpointOperation, key))) return noSuchEndpoint;
-        const judged = await judgeFields(deps, request.body);
-        if (!judged.ok) return judged;
+        const valid = await validateFields(deps, request.body);
+        if (!valid.ok) return valid;
         const { secret } = request.body;
         const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
         const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;

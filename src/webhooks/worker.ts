@@ -150,7 +150,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
       const { job: item, lane } = next;
       if (item.state !== 'waiting' || !this.engine.holds(item)) {
         lanes.ended(lane, lane.slow);
-        // A process that stood still may hold rows that others have taken over meanwhile: whoever claims them sends them.
+        // A process that stood still may hold rows that others have taken over meanwhile: the process that claims them sends them.
         if (item.state === 'waiting') this.engine.release(item);
         continue;
       }

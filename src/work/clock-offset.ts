@@ -1,7 +1,7 @@
 /**
  * The clock of an account's sandbox: the real time and what it was moved ahead. Messages and events of the sandbox carry its
  * time; the rows of their work are due in real time, so that claims are the same for everybody, and come nearer when the clock
- * is moved. Whoever makes such a row due by that clock converts the time in its own transaction, with the functions here:
+ * is moved. A caller that makes such a row due by that clock converts the time in its own transaction, with the functions here:
  * otherwise a move in between would leave the row behind.
  */
 import type { Mode } from '../base/mode.ts';

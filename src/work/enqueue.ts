@@ -1,4 +1,4 @@
-/** The table of work, and how new rows come into it: many at once, in their order, free, held or leased to whoever makes them. */
+/** The table of work, and how new rows come into it: many at once, in their order, free, held or leased to the process that makes them. */
 import type { Mode } from '../base/mode.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { insertMany, table, takeNumbers } from '../storage/rows.ts';

@@ -4,7 +4,7 @@
  * - No row in hand is claimed as if it were somebody else's, wherever the clock was set and however long the process stood
  *   still: before a claim, leases that may have run out are extended; a row that comes back all the same is the same item
  *   under its new fence.
- * - A lease that was lost while its item waited ends the item here: whoever took the row over tries it. One that was lost
+ * - A lease that was lost while its item waited ends the item here: the process that took the row over tries it. One that was lost
  *   during an attempt no longer holds(): nothing irrevocable is begun then.
  */
 import type { Clock } from '../base/clock.ts';

@@ -1,5 +1,5 @@
 /**
- * Which row is to blame when the process dies: rows that were held at an earlier death are marked in the database while they
+ * Which row kills the process: rows that were held at an earlier death are marked in the database while they
  * run (rows.ts tells why), all others cost nothing. The mark is taken off when the row is put back, and when its attempt has
  * run for a while and the process still lives: what brings a process down does so when it is worked on, not while it waits
  * for a slow peer. Always true: no row that was in a crash runs without the mark.

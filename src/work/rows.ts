@@ -1,5 +1,5 @@
 /**
- * Leases on rows of work. A row is due at a time; whoever claims it holds it until the lease ends, and alone may finish
+ * Leases on rows of work. A row is due at a time; the one that claims it holds it until the lease ends, and alone may finish
  * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. Knows nothing of mail.
  *
  *   due ──claim──▶ leased ⇄ running ──finish──▶ gone
@@ -16,7 +16,7 @@
  *   however often its holders die. Few rows are marked at once (poison.ts), so that few are left to be tried alone.
  * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that what else was
  *   running at the time is cleared, and a process that is killed again and again takes nobody along.
- * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. An innocent one would
+ * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. A harmless one would
  *   have to be in the first seconds of an attempt at two of them, at the second alone.
  * - A row that is settled starts again at none.
  */
@@ -149,7 +149,7 @@ export interface Rescheduled extends Lease {
 }
 
 /**
- * Gives rows back until their times; answers the numbers of those that were still held, and not given back before: whoever
+ * Gives rows back until their times; answers the numbers of those that were still held, and not given back before: a caller that
  * does not know whether his transaction was committed may run it again.
  */
 export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {

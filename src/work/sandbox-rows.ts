@@ -1,5 +1,5 @@
 /**
- * The work of one account's sandbox, in the order in which it is due: for whoever moves the account's clock and runs what
+ * The work of one account's sandbox, in the order in which it is due: for the call that moves the account's clock and runs what
  * comes due on the way. Rows that somebody holds are left to him, and so are rows in quarantine.
  */
 import { presentTime, skipLocked, type Transaction } from '../storage/operation.ts';
@@ -32,7 +32,7 @@ export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<San
   );
 }
 
-export interface Unrest {
+export interface OutstandingWork {
   /** Rows in somebody's hands. */
   held: number;
   /** Free rows that are due. */
@@ -40,11 +40,11 @@ export interface Unrest {
 }
 
 /** What of the account's sandbox is under way, or should be. */
-export async function unrestOf(
+export async function outstandingWorkOf(
   tx: Transaction,
   { accountId, kinds, untilMs }: Omit<SandboxRows, 'limit'>,
-): Promise<Unrest> {
-  const row = await tx.get<Unrest>(
+): Promise<OutstandingWork> {
+  const row = await tx.get<OutstandingWork>(
     `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
        coalesce(sum(CASE WHEN leased = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due
      FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
@@ -52,7 +52,7 @@ export async function unrestOf(
     accountId,
     ...kinds,
   );
-  return row as Unrest;
+  return row as OutstandingWork;
 }
 
 /** Leases a row that is free; answers it as it is then, or undefined when somebody else has it. */

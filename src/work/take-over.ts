@@ -1,6 +1,6 @@
 /**
  * When a node may take rows whose lease has ended. A database that was away for longer than a lease has let all leases end,
- * though their holders live and may hold results: whoever finds it back first must not take the work of the others before
+ * though their holders live and may hold results: the node that finds it back first must not take the work of the others before
  * they had their turn.
  */
 import type { DatabaseState } from '../storage/database.ts';

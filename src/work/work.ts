@@ -29,7 +29,7 @@ export {
   settleLeases,
   type Work,
 } from './rows.ts';
-export { freeSandboxRows, type SandboxRow, take, type Unrest, unrestOf } from './sandbox-rows.ts';
+export { freeSandboxRows, type OutstandingWork, outstandingWorkOf, type SandboxRow, take } from './sandbox-rows.ts';
 export {
   backlogOperation,
   extendOperation,

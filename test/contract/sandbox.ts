@@ -15,10 +15,10 @@ import {
   beginMoveOperation,
   clockOffsetOperation,
   endMoveOperation,
+  outstandingWorkOperation,
   type Step,
   type TakenRow,
   takeDueOperation,
-  unrestOperation,
 } from '../../src/sandbox/clock-store.ts';
 import { listInboxOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
@@ -66,7 +66,7 @@ export const movingTheClock: Scenario = async (stage) => {
   const mover = { accountId, by: 'one', nowMs: stage.nowMs, leaseMs: HOUR };
   assert.equal(await stage.act(beginMoveOperation, mover), true);
   assert.equal(await stage.act(beginMoveOperation, { ...mover, by: 'two' }), false);
-  await stage.act(unrestOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
+  await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
   const take = async (change: Partial<Step> = {}): Promise<TakenRow[]> =>
     (await stage.act(takeDueOperation, stepOf(stage, accountId, change))) ?? [];
   assert.equal(await stage.act(takeDueOperation, stepOf(stage, accountId, { by: 'two' })), undefined);
@@ -76,7 +76,7 @@ export const movingTheClock: Scenario = async (stage) => {
     first.map((row) => [row.subject, row.atMs - stage.nowMs]),
     [[nowId, 0]],
   );
-  await stage.act(unrestOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
+  await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
   const [job] = await stage.act(sandboxJobsOperation, { works: first, nowMs: stage.nowMs });
   const delay = { id: stage.id('evt'), type: 'DeliveryDelay', detail: { deliveryDelay: {} } } as const;
   const delayed = {
