@@ -28,6 +28,8 @@ export class BackPressure<I extends Item> {
   readonly #parked = new Set<string>();
   /** Lanes that have drained, and wait for the next call. */
   readonly #drained = new Set<string>();
+  /** Lanes of which rows were resumed that no claim has looked for yet: their room is spoken for. */
+  #resumed = new Set<string>();
   #isResuming = false;
   #lastLane = '';
   #rowsOfClaim = new Map<string, number>();
@@ -47,16 +49,18 @@ export class BackPressure<I extends Item> {
     this.#rowsOfClaim.set(lane, (this.#rowsOfClaim.get(lane) ?? 0) + 1);
   }
 
-  /** The lanes of which many rows were parked since the last call. */
+  /** A claim has come: answers the lanes of which many rows were parked since the last call. */
   takeOverQuota(): string[] {
     const rows = this.#rowsOfClaim;
     this.#rowsOfClaim = new Map();
+    this.#resumed.clear();
     return [...rows].flatMap(([lane, count]) => (count >= MANY_ROWS ? [lane] : []));
   }
 
   /** An item of the lane has left: its parked rows may come. */
   left(lane: string): void {
-    if (!this.#parked.has(lane) || this.#deps.queue.resumable([lane], this.#deps.size()).length === 0) return;
+    if (!this.#parked.has(lane) || this.#resumed.has(lane)) return;
+    if (this.#deps.queue.resumable([lane], this.#deps.size()).length === 0) return;
     this.#drained.add(lane);
     if (!this.#isResuming) void this.#resumeDrained();
   }
@@ -90,7 +94,10 @@ export class BackPressure<I extends Item> {
     const grants = queue.resumable(lanes, this.#deps.size());
     if (grants.length === 0) return;
     const counts = await database.execute(resumeOperation, { kind, nowMs: this.#deps.now(), lanes: grants });
-    for (const [index, { lane, limit }] of grants.entries()) if (counts[index]! < limit) this.#parked.delete(lane);
+    for (const [index, { lane, limit }] of grants.entries()) {
+      if (counts[index]! < limit) this.#parked.delete(lane);
+      if (counts[index]! > 0) this.#resumed.add(lane);
+    }
     if (counts.some((count) => count > 0)) this.#deps.onResumed();
   }
 }

@@ -60,7 +60,8 @@ export class Leases<I extends Item> {
 
   /** Whether one of them is so short that a claim could take its row. */
   mayHaveEnded(): boolean {
-    for (const item of this.#items.values()) if (!this.holds(item)) return true;
+    const least = this.#clock.now() + MARGIN_MS;
+    for (const { leaseUntilMs } of this.#items.values()) if (leaseUntilMs <= least) return true;
     return false;
   }
 
