@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { createEventCursors } from '../src/events/cursor.ts';
-import { noteStretchOperation } from '../src/events/stretch-store.ts';
+import { noteSegmentOperation } from '../src/events/segment-store.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { runWithin } from '../src/storage/operation.ts';
 import { openSqlite } from '../src/storage/sqlite/connection.ts';
@@ -38,7 +38,7 @@ async function fillLog(folder: string, accountId: string, events: number): Promi
       'msg_' || printf('%021d', (i + 1) / 2), ${startMs} + i * 5,
       CASE WHEN i % 2 = 1 THEN '{}' ELSE '{"delivery":{"remoteHost":"mx.example.com","reply":"250 2.0.0 OK"}}' END FROM n`);
   connection.raw.exec('COMMIT');
-  for (let more = true; more; ) more = await runWithin(connection, noteStretchOperation, { nowMs: Date.now() });
+  for (let more = true; more; ) more = await runWithin(connection, noteSegmentOperation, { nowMs: Date.now() });
   connection.close();
   return startMs;
 }

@@ -114,7 +114,7 @@ export async function firstRun(context: AccountContext & { directory: DataDirect
     },
   });
   if (done) return drawn;
-  // Another node was faster: what was drawn here is valid nowhere. Not so after a commit of ours that we were not told of.
+  // Another node was faster: what was drawn here is valid nowhere. Not so after a commit of ours whose answer was lost.
   if ((await database.execute(accountOperation, drawn.accountId)) === null) rmSync(file);
   return undefined;
 }

@@ -180,7 +180,7 @@ export interface MessageCounts {
 }
 
 /**
- * Messages by status since a point in time, told by the time part of their ids (`fromId`), and how many of them are
+ * Messages by status since a point in time, known by the time part of their ids (`fromId`), and how many of them are
  * younger than `recentMs`. Looks at the newest `limit` only, so that a huge account does not hold up other readers.
  */
 export const messageCountsOperation = operation(

@@ -1,5 +1,5 @@
 /**
- * Whether files can be part of any email within a limit: judged by the smallest email that there is around them, composed
+ * Whether files can be part of any email within a limit: checked by the smallest email that there is around them, composed
  * by the composer itself, so that the figure is exact. It is a lower bound: no email with these files is smaller, and a
  * manifest that some email could carry is never refused.
  */

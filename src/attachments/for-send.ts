@@ -2,7 +2,7 @@
  * What POST /send learns of an upload batch: its files, complete and in their order, or why it cannot be sent. Completeness is
  * checked again: the blobs have to be there with the right size. What went straight to the blob storage, past us, is read and
  * hashed, and so is a file that the file system says was touched since its upload: changed on the disk, or restored from a
- * backup. What is found holds only as long as the batch keeps its `version`: whoever uses it compares that in his transaction.
+ * backup. What is found holds only as long as the batch keeps its `version`: its user compares that in the transaction.
  */
 import { createHash } from 'node:crypto';
 import { type Failure, failure, type Issue } from '../base/failure.ts';

@@ -1,6 +1,6 @@
 /**
  * POST /attachments and GET /attachments/{submissionId} below their HTTP surface: a manifest becomes a submission with an
- * upload URL for every file. The same key with the same manifest is the same submission; its URLs are made anew once they
+ * upload URL for every file. The same key with the same manifest is the same submission; its URLs are made again once they
  * have expired, and only then.
  */
 import type { Clock } from '../base/clock.ts';
@@ -40,7 +40,7 @@ export interface RegisterDependencies {
   clock: Clock;
   urls: UploadUrls;
   uploadTtlSeconds: number;
-  /** What the unsent files of an account may take in each mode; 20,000,000,000 unless told. */
+  /** What the unsent files of an account may take in each mode; 20,000,000,000 by default. */
   maximumUnsentBytes?: number;
 }
 
@@ -61,7 +61,7 @@ export interface SubmissionBody {
 }
 
 /**
- * `isRepeat`: the key stood for this submission already. It is found before sizes are judged, so that a repeat is answered
+ * `isRepeat`: the key stood for this submission already. It is found before sizes are checked, so that a repeat is answered
  * whatever the limits have become since. OVERLOADED while the account has too many bytes of unsent files, LIMIT_REACHED while it
  * has too many submissions.
  */

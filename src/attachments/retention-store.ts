@@ -1,6 +1,6 @@
 /**
  * Removes submissions and files that are kept no longer, a bounded number at a time. Files of a used submission stay as long
- * as the content of any email made of them; an open submission is removed only by whoever has seen twice that its time is over.
+ * as the content of any email made of them; an open submission is removed only by a sweep that has seen twice that its time is over.
  */
 import { operation, type Transaction } from '../storage/operation.ts';
 
@@ -44,7 +44,7 @@ export const removeOverdueOperation = operation(
   async (tx, args: { ids: string[]; expiredBeforeMs: number }): Promise<RemovedFiles> => {
     const removed: RemovedFiles = { count: 0, blobKeys: [] };
     for (const id of args.ids) {
-      // Whoever finishes an upload or a send changes this row first, and so waits for us or we for them.
+      // What finishes an upload or a send changes this row first, and so waits for us or we for them.
       const overdue = await tx.run(
         'UPDATE attachment_submission SET version = version + 1 WHERE id = ? AND used_at IS NULL AND expires_at <= ?',
         id,

@@ -110,7 +110,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
   ];
 }
 
-/** In the order of judgement: key, manifest, key in progress, key used for something else, size, room. */
+/** In the order of the checks: key, manifest, key in progress, key used for something else, size, room. */
 async function register(
   options: AttachmentRouteOptions,
   request: RouteRequest<Caller, unknown, unknown>,

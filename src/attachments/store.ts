@@ -40,7 +40,7 @@ export const batchOperation = operation(
   },
 );
 
-/** What an upload is judged by. */
+/** What an upload is checked against. */
 export interface UploadTarget {
   accountId: string;
   expiresAt: number;

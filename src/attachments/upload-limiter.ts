@@ -1,6 +1,6 @@
 /**
  * How many uploads may be under way in this process: a few for each file, since one URL may be used by many connections at
- * once; a part of all for each account, so that whoever lets connections stall takes the service from nobody else; and
+ * once; a part of all for each account, so that an account that lets connections stall takes the service from nobody else; and
  * so many in all that other requests keep their share of it.
  */
 import { failure } from '../base/failure.ts';

@@ -1,7 +1,7 @@
 /**
  * The upload URL: a capability for one file of one submission. Its token names the file and the end of its life and is
  * signed together with all that the manifest says of the file, under a key of its own that is derived from the service's
- * secret key. Whoever has the URL may upload these very bytes until it expires, and nothing else; no other altered,
+ * secret key. Its holder may upload these very bytes until it expires, and nothing else; no other altered,
  * guessed or borrowed token opens. The signature is compared as text, so that not even its unused last bits may differ.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';

@@ -76,7 +76,7 @@ export function createFreshCache<A, V>(options: FreshCacheOptions<A, V>): FreshC
       const entry = known.get(key) ?? absent.get(key);
       if (entry === undefined) return read(key, argument);
       const ageMs = clock.now() - entry.readAtMs;
-      // A clock that was set back makes every value suspect.
+      // A clock that was set back makes every value doubtful.
       if (ageMs < 0 || ageMs > maxAgeMs) return read(key, argument);
       if (ageMs > maxAgeMs / 2 && !reading.has(key)) read(key, argument).catch(() => undefined);
       return entry.value;

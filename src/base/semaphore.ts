@@ -1,4 +1,4 @@
-/** A counting semaphore: at most so many permits are held at once, and whoever waits for one gets it in the order of asking. */
+/** A counting semaphore: at most so many permits are held at once, and who waits for one gets it in the order of asking. */
 export interface Semaphore {
   /** Resolves once a permit is held; every one is to be released, once. */
   acquire(): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * Time slices of the event loop for long work that is made of short pieces: whoever asks between two pieces goes on at once while
+ * Time slices of the event loop for long work that is made of short pieces: who asks between two pieces goes on at once while
  * the loop has been held for less than 20 ms, and waits for a slice of its own after that. Those who wait get theirs one after
  * the other, with whatever else came in between, so that a hundred long jobs together hold the loop no longer than one.
  */

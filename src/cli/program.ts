@@ -90,7 +90,7 @@ function seeHelp(command: Command): string {
   return `see ${`postrider ${wordsOf(command)}`.trim()} --help`;
 }
 
-/** One line for whoever called the command wrongly, where the library says it in two. */
+/** One line for a wrong call of the command, where the library says it in two. */
 function usageError(command: Command, error: CommanderError): UsageError {
   if (error.code !== 'commander.help') {
     return new UsageError(`${error.message.replace(/^error: |\.$/g, '').replaceAll('\n', ' ')}; ${seeHelp(command)}`);

@@ -1,5 +1,5 @@
 /**
- * Changes of domains, told to whatever keeps answers about them in memory: who changes a domain in this process calls
+ * Changes of domains, announced to what keeps answers about them in memory: who changes a domain in this process calls
  * domainChanged after the commit, and every cache over the same database forgets at once. What another process changes
  * is not heard of here; the caches age fast enough for that.
  */

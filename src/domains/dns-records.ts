@@ -1,13 +1,13 @@
 /**
  * The DNS records of a sender domain: what to publish, and what the DNS says of it. Only the RSA key's record decides
- * whether the domain is verified: whoever can publish it controls the zone, and every receiver understands it. A mail is signed
+ * whether the domain is verified: who can publish it controls the zone, and every receiver understands it. A mail is signed
  * with Ed25519 too once that key's record was found. SPF and DMARC are looked at and reported, since mail goes out better with them.
  */
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type DomainKey, isVouched, type SenderDomain } from './domain.ts';
 import { lookUpSpf, suggestedSpf } from './spf.ts';
 
-/** `pending`: not looked up for this answer. `unknown`: the DNS did not answer, or it cannot be told from here. */
+/** `pending`: not looked up for this answer. `unknown`: the DNS did not answer, or it cannot be known from here. */
 export type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
 export interface DnsRecord {

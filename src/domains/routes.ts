@@ -28,7 +28,7 @@ const recordSchema = named('DnsRecord', {
   value: Type.String(),
   status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending'], {
     description:
-      'different: something else is published; unknown: the DNS did not answer, or it cannot be told from here; pending: not looked up for this answer.',
+      'different: something else is published; unknown: the DNS did not answer, or it cannot be known from here; pending: not looked up for this answer.',
   }),
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
   note: Type.Unsafe<string | null>({
@@ -56,7 +56,7 @@ const domainRequest = named('DomainRequest', {
 export interface DomainRouteOptions {
   database: Database;
   clock: Clock;
-  /** A resolver without memory of what it found before: a record that was just mended is to be seen. Closed after use. */
+  /** A resolver without memory of what it found before: a record that was just corrected is to be seen. Closed after use. */
   freshDns(): Dns;
   secretKey: Uint8Array;
   /** The host that mail leaves from, as the suggested SPF record names it. */

@@ -1,7 +1,7 @@
 /**
  * SPF of a sender domain (RFC 7208): whether the record that is published lets our host send, and if not, which record would.
  * Mechanisms are followed as receivers follow them (a, mx, ip4, ip6, include, redirect, all), with their limit of ten look-ups;
- * what depends on the single mail (macros, exists, ptr) cannot be told here, nor what the DNS does not answer. A domain has one
+ * what depends on the single mail (macros, exists, ptr) cannot be known here, nor what the DNS does not answer. A domain has one
  * SPF record: advice extends the one that is there.
  */
 import { BlockList, isIP } from 'node:net';
@@ -45,7 +45,7 @@ function extended(record: string, sendingHost: string): string {
   return terms.join(' ');
 }
 
-type Verdict = 'pass' | 'no' | 'unknown' | 'too-many';
+type SpfResult = 'pass' | 'no' | 'unknown' | 'too-many';
 
 interface Asking {
   dns: Dns;
@@ -66,7 +66,7 @@ function covers(network: string, addresses: readonly string[]): boolean {
   return addresses.some((address) => list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6'));
 }
 
-async function hostMatches(name: string, asking: Asking): Promise<Verdict> {
+async function hostMatches(name: string, asking: Asking): Promise<SpfResult> {
   if (name.toLowerCase() === asking.sendingHost.toLowerCase()) return 'pass';
   if (asking.addresses.length === 0) return 'unknown';
   const answer = await asking.dns.resolveAddresses(name);
@@ -74,20 +74,20 @@ async function hostMatches(name: string, asking: Asking): Promise<Verdict> {
   return answer.status === 'found' && answer.value.some((one) => asking.addresses.includes(one)) ? 'pass' : 'no';
 }
 
-async function exchangersMatch(name: string, asking: Asking): Promise<Verdict> {
+async function exchangersMatch(name: string, asking: Asking): Promise<SpfResult> {
   const answer = await asking.dns.resolveMx(name);
   if (answer.status === 'temporary') return 'unknown';
   if (answer.status !== 'found') return 'no';
-  let verdict: Verdict = 'no';
+  let result: SpfResult = 'no';
   for (const { host } of answer.value.hosts) {
     const one = await hostMatches(host, asking);
     if (one === 'pass') return 'pass';
-    if (one === 'unknown') verdict = 'unknown';
+    if (one === 'unknown') result = 'unknown';
   }
-  return verdict;
+  return result;
 }
 
-async function mechanismMatches(term: string, domain: string, asking: Asking): Promise<Verdict> {
+async function mechanismMatches(term: string, domain: string, asking: Asking): Promise<SpfResult> {
   const [, name = '', argument = ''] = /^([a-z0-9]+)(?:[:=]?(.*))$/i.exec(term) ?? [];
   const kind = name.toLowerCase();
   if (kind === 'all') return 'pass';
@@ -106,15 +106,15 @@ async function mechanismMatches(term: string, domain: string, asking: Asking): P
   return kind === 'a' ? hostMatches(target, asking) : exchangersMatch(target, asking);
 }
 
-async function followed(domain: string, asking: Asking): Promise<Verdict> {
+async function followed(domain: string, asking: Asking): Promise<SpfResult> {
   const answer = await asking.dns.resolveTxt(domain);
   if (answer.status === 'temporary') return 'unknown';
   const record = answer.status === 'found' ? answer.value.find(isSpf) : undefined;
   return record === undefined ? 'no' : evaluate(record, domain, asking);
 }
 
-/** The first mechanism that matches decides; `unknown` when one before could not be told and none after it passes. */
-async function evaluate(record: string, domain: string, asking: Asking): Promise<Verdict> {
+/** The first mechanism that matches decides; `unknown` when one before could not be evaluated and none after it passes. */
+async function evaluate(record: string, domain: string, asking: Asking): Promise<SpfResult> {
   let isUnsure = false;
   // A redirect counts only where nothing matched (§6.1).
   const terms = record
@@ -127,10 +127,10 @@ async function evaluate(record: string, domain: string, asking: Asking): Promise
   ];
   for (const term of ordered) {
     const [, qualifier = '+', mechanism = ''] = /^([+?~-]?)(.*)$/.exec(term) ?? [];
-    const verdict = await mechanismMatches(mechanism, domain, asking);
-    if (verdict === 'too-many') return 'too-many';
-    if (verdict === 'unknown') isUnsure = true;
-    if (verdict !== 'pass') continue;
+    const result = await mechanismMatches(mechanism, domain, asking);
+    if (result === 'too-many') return 'too-many';
+    if (result === 'unknown') isUnsure = true;
+    if (result !== 'pass') continue;
     if (qualifier === '' || qualifier === '+') return 'pass';
     return isUnsure ? 'unknown' : 'no';
   }
@@ -153,15 +153,15 @@ export async function lookUpSpf(domain: string, options: { dns: Dns; sendingHost
   const own = isPublicName(sendingHost) ? await dns.resolveAddresses(sendingHost) : undefined;
   const addresses = own?.status === 'found' ? own.value : [];
   const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS } };
-  const verdict = await evaluate(record, domain, asking);
-  if (verdict === 'pass') return { status: 'verified', value: record, note: null };
+  const result = await evaluate(record, domain, asking);
+  if (result === 'pass') return { status: 'verified', value: record, note: null };
   const value = extended(record, sendingHost);
-  if (verdict === 'too-many') {
+  if (result === 'too-many') {
     const note = `The SPF record at ${domain} needs more than ${MAX_LOOKUPS} look-ups, which receivers take for an error (RFC 7208 §4.6.4): shorten it.`;
     return { status: 'different', value, note };
   }
-  if (verdict === 'unknown') {
-    const note = `Whether the SPF record at ${domain} lets ${sendingHost} send cannot be told from here; if it does not, extend it to this value.`;
+  if (result === 'unknown') {
+    const note = `Whether the SPF record at ${domain} lets ${sendingHost} send cannot be known from here; if it does not, extend it to this value.`;
     return { status: 'unknown', value, note };
   }
   const note = `The SPF record at ${domain} does not name ${sendingHost}: replace it by this value, which is the same record extended. There may be only one.`;

@@ -14,7 +14,7 @@ const COLLAPSE_MS = 60_000;
 /** Events of one kind and message; those of bots come on top. */
 const MAX_BY_PEOPLE = 100;
 const MAX_BY_BOTS = 20;
-/** Whoever opens or clicks within this time of the delivery is a scanner on the way to the mailbox. */
+/** What opens or clicks within this time of the delivery is a scanner on the way to the mailbox. */
 const SCAN_MS = 2_000;
 
 export interface Copy {

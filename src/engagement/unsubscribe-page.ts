@@ -1,6 +1,6 @@
 /**
  * The pages that recipients see: small, without scripts, pictures or anything from elsewhere, so that nothing they hold can
- * be turned against whoever opens them. Texts from outside are escaped here and nowhere else.
+ * be turned against the person who opens them. Texts from outside are escaped here and nowhere else.
  */
 import { createHash } from 'node:crypto';
 import type { ContentAnswer } from '../http/route.ts';

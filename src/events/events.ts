@@ -13,4 +13,4 @@ export {
 export { createFollowers, type Followers } from './follow.ts';
 export { latestPlacesOperation } from './latest-store.ts';
 export { type EventPlace, logOrder, readEventsOperation, timeline } from './read-store.ts';
-export { forgetStretchesOperation, noteStretchOperation, rangesOfTime, type SeqRange } from './stretch-store.ts';
+export { forgetSegmentsOperation, noteSegmentOperation, rangesOfTime, type SeqRange } from './segment-store.ts';

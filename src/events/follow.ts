@@ -58,7 +58,7 @@ export function createFollowers({ database, pollMs = POLL_MS }: { database: Data
     }
     looking = false;
     if (!stopped && logs.size > 0) plan(again ? GAP_MS : pollMs);
-    // Whoever comes next is looked for anew.
+    // The next subscriber starts a new look.
     else again = false;
   };
 

@@ -1,5 +1,5 @@
 /**
- * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Whoever follows the
+ * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Who follows the
  * log never misses an event that is committed after later ones: in the embedded database events are numbered in their
  * order of commit; on a shared one they lie at the position of their transaction, and are shown once every transaction
  * before it has ended.
@@ -9,7 +9,7 @@ import type { Mode } from '../base/mode.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import type { EventRow, EventType } from './event.ts';
-import { rangesOfTime, type SeqRange } from './stretch-store.ts';
+import { rangesOfTime, type SeqRange } from './segment-store.ts';
 
 /** Where an event lies in the log. */
 export interface EventPlace {
@@ -161,7 +161,7 @@ export const eventsPartOperation = operation(
     const { accountId, mode, after } = page;
     const log = logOrder(tx);
     const beside = after === null ? { sql: '1 = 1', params: [] } : log.beside(page.order === 'asc' ? '>' : '<', after);
-    // What is still to come before a place must not be passed over by whoever follows the log.
+    // What is still to come before a place must not be passed over by a subscriber of the log.
     const settled = page.order === 'asc' ? log.settled : '1 = 1';
     const found = await tx.get<EventPlace>(
       `SELECT ${log.position} AS position, v.seq FROM event v

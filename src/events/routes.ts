@@ -115,7 +115,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** Whoever asks for a recipient may pass over all events of the account. */
+/** A request for one recipient may pass over all events of the account. */
 function readPageOf({ database, searches }: EventRouteDeps, signal: AbortSignal, page: EventPage): Promise<EventRow[]> {
   if (!page.recipient || page.messageId !== null) return database.execute(readEventsOperation, page);
   return searches.run<EventRow, EventPlace>({

@@ -1,5 +1,5 @@
 /**
- * The log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log; whoever comes
+ * The log as server-sent events (WHATWG HTML §9.2). Each event is one message whose id is its place in the log; who comes
  * back with that id as Last-Event-ID gets what came behind it, nothing twice and nothing left out. A reader takes what it
  * can: its next page is read when it has taken the one before, so that a slow one costs no memory, and one that takes nothing
  * for a while is cut, to come back where it was. Ends when the service stops, and when its key is no longer good.

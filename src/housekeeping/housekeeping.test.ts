@@ -101,7 +101,7 @@ test('more than one batch goes in one round, also behind unfinished ones', async
   assert.equal(rig.rows("SELECT 1 FROM message WHERE recipient LIKE '%@y.example'").length, 0);
 });
 
-test('the times of every full stretch of the log are noted, and forgotten with its events', async () => {
+test('the times of every full segment of the log are noted, and forgotten with its events', async () => {
   const fill = (messageId: string): void =>
     rig.tamper(
       `INSERT INTO event (account_id, mode, id, type, message_id, at, detail)

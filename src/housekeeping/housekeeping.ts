@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
-import { forgetStretchesOperation, noteStretchOperation } from '../events/events.ts';
+import { forgetSegmentsOperation, noteSegmentOperation } from '../events/events.ts';
 import { PARTITION_MS } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -106,13 +106,13 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       orphans: await parts.sweepOrphans(round),
       unfinishedBlobs: await round.blobs.removeUnfinished(),
     };
-    await noteStretches(round);
+    await noteSegments(round);
     if (Object.values(removed).some((count) => count > 0)) round.log.info(removed, 'removed what is kept no longer');
   };
 }
 
 /** The log of events is made easy to search by time as far as it goes by now. */
-async function noteStretches({ database, clock, isStopping }: Round): Promise<void> {
-  await database.execute(forgetStretchesOperation, null);
-  while (!isStopping() && (await database.execute(noteStretchOperation, { nowMs: clock.now() }))) await pause();
+async function noteSegments({ database, clock, isStopping }: Round): Promise<void> {
+  await database.execute(forgetSegmentsOperation, null);
+  while (!isStopping() && (await database.execute(noteSegmentOperation, { nowMs: clock.now() }))) await pause();
 }

@@ -112,7 +112,7 @@ function sweepSlowBodies(traffic: Traffic, bodyTimeoutMs: number): NodeJS.Timeou
 }
 
 /**
- * Nothing came or went for a while. Whoever waits for an answer may go on; one that does not take what is written is cut off, or
+ * Nothing came or went for a while. Who waits for an answer may go on; one that does not take what is written is cut off, or
  * it would count as in work, and hold a file, for good. Set here instead of on the server, so that Node goes on
  * closing connections that are idle between requests.
  */

@@ -15,7 +15,7 @@ const MAX_LIMIT = 100;
 /** To spread into the query schema of a list. */
 export const pageFields = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, description: `How many to show, ${DEFAULT_LIMIT} unless told.` }),
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, description: `How many to show, ${DEFAULT_LIMIT} by default.` }),
   ),
   cursor: Type.Optional(
     Type.String({ minLength: 1, maxLength: 1_000, description: 'The X-Next-Cursor of the page before.' }),
@@ -32,7 +32,7 @@ export interface Page {
   after: PageKey | undefined;
 }
 
-/** What a part of a sort key is; an id is told by its prefix. */
+/** What a part of a sort key is; an id is known by its prefix. */
 export type PartShape = 'string' | 'number' | `${IdPrefix}_`;
 
 /** Numbers of sort keys are times and counters, and the database takes no others for them. */

@@ -121,9 +121,9 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     if (definition.changesShared && caller.mode === 'sandbox') return NO_LIVE_POWER;
     exchange.caller = caller;
     if (options.rateLimiter === undefined) return undefined;
-    const verdict = options.rateLimiter.take(caller.keyId, exchange.startedMs);
-    exchange.extraHeaders = verdict.headers;
-    return verdict.failure;
+    const decision = options.rateLimiter.take(caller.keyId, exchange.startedMs);
+    exchange.extraHeaders = decision.headers;
+    return decision.failure;
   }
 
   return async (exchange) => {

@@ -10,7 +10,7 @@ interface Bucket {
   atMs: number;
 }
 
-export interface RateVerdict {
+export interface RateDecision {
   failure?: Failure;
   /** RateLimit-Limit, -Remaining and -Reset (draft-ietf-httpapi-ratelimit-headers-06), for every answer. */
   headers: Record<string, string>;
@@ -18,7 +18,7 @@ export interface RateVerdict {
 
 export interface RateLimiter {
   /** Takes one token of this key; nowMs is monotonic. */
-  take(keyId: string, nowMs: number): RateVerdict;
+  take(keyId: string, nowMs: number): RateDecision;
 }
 
 const MAX_KEYS = 10_000;

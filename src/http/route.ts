@@ -19,7 +19,7 @@ import type { ParsedJson } from './strict-json.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type Scope = 'send' | 'full';
 
-/** What the shell itself needs to know of whoever calls; accounts add their own fields. */
+/** What the shell itself needs to know of the caller; accounts add their own fields. */
 export interface CallerKey {
   /** Identifies the key for rate limiting. */
   keyId: string;
@@ -151,7 +151,7 @@ export interface RouteDefinition<
   bodyOptional?: boolean;
   /**
    * Issues that a schema cannot tell, of those fields that fit it; asked only where something else is wrong with the request, so that
-   * all is told at once. A body without issues is the handler's to check. Lists have undefined in place of what does not fit.
+   * all is answered at once. A body without issues is the handler's to check. Lists have undefined in place of what does not fit.
    */
   furtherIssues?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Issue[];
   /** Object schema; properties of type integer, number or boolean are converted from their text. Others are refused. */

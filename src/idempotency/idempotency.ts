@@ -1,4 +1,4 @@
-/** Idempotency-Keys: one answer for each, given again to whoever repeats its request. */
+/** Idempotency-Keys: one answer for each, given again to a repeated request. */
 export {
   type Answer,
   createInFlightKeys,

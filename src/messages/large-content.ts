@@ -2,7 +2,7 @@
  * The bytes of a mail whose files stand apart, in their order: stored content, and each file at its place as Base64 lines,
  * made while the blob is read. Never more in memory than the content and three chunks. Always true: the last lines of a
  * file are not given out before all of it had the length and the SHA-256 that were accepted; otherwise the sequence ends
- * with a ContentFault, so that whoever passes it on knows that it is not whole.
+ * with a ContentFault, so that its reader knows that it is not whole.
  */
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';

@@ -1,4 +1,4 @@
-/** The tables of mail: a new column is two migrations, a line here, whoever makes it and whoever reads it. */
+/** The tables of mail: a new column is two migrations, a line here, its producer and its reader. */
 import { type TableRow, table } from '../storage/rows.ts';
 
 /** One composed email: what several recipients share. Small content stands here, larger content in the blob it names. */

@@ -101,7 +101,7 @@ export async function probeBlobStore(blobs: Blobs): Promise<void> {
   const found = await blobs.get(key);
   await blobs.remove(key);
   if (!found?.equals(content)) throw new Unavailable('what was written is not what is read back');
-  // A key without the right to list is told "forbidden" where others are told that there is no such object.
+  // A key without the right to list gets "forbidden" where others get that there is no such object.
   await blobs.sizeOf(blobs.newKey());
   await blobs.storeNowMs();
 }

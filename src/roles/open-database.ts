@@ -54,7 +54,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
 }
 
 /**
- * Makes the weeks ahead. Whoever holds a table (a dump, a vacuum, another node that makes them) does not keep the service from
+ * Makes the weeks ahead. What holds a table (a dump, a vacuum, another node that makes them) does not keep the service from
  * starting: as long as the next rows have their place, housekeeping makes the rest; where they have none, they go into the
  * table for the rest after some tries.
  */

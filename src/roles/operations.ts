@@ -34,7 +34,7 @@ import '../attachments/retention-store.ts';
 import '../suppressions/store.ts';
 import '../messages/api-store.ts';
 import '../events/read-store.ts';
-import '../events/stretch-store.ts';
+import '../events/segment-store.ts';
 import '../events/latest-store.ts';
 import '../messages/control-store.ts';
 import '../sandbox/store.ts';

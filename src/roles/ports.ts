@@ -31,7 +31,7 @@ export function smtpsTarget({ smtpsPort, smtpHost: host }: Pick<Config, 'smtpsPo
   return smtpsPort === undefined ? undefined : ({ setting: 'smtpsPort', port: smtpsPort, host } as const);
 }
 
-/** What the first target that can be had answers; rejects with the error of the last. `onNext` is told why there is a next one. */
+/** What the first target that can be had answers; rejects with the error of the last. `onNext` gets why there is a next one. */
 export async function onFirst<T>(
   targets: readonly ListenTarget[],
   listen: (target: ListenTarget) => Promise<T>,

@@ -35,7 +35,7 @@ const COLLECT_AFTER_MS = 1_000;
 
 /**
  * Starts the roles of the configuration; rejects with a sentence for the operator when something is in the way. What is wrong
- * with the settings shows before anything is made, as far as it can be known by then. A first run is told as soon as it is
+ * with the settings shows before anything is made, as far as it can be known by then. A first run is announced as soon as it is
  * committed: its credentials count whatever happens afterwards.
  */
 export async function serve(

@@ -46,7 +46,7 @@ const DEFAULT_SECONDS = 30;
 const waitQuery = closed({
   ...filters,
   timeoutSeconds: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MOST_SECONDS, description: `${DEFAULT_SECONDS} unless told.` }),
+    Type.Integer({ minimum: 0, maximum: MOST_SECONDS, description: `${DEFAULT_SECONDS} by default.` }),
   ),
 });
 

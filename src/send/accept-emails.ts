@@ -34,7 +34,7 @@ export interface AcceptDependencies {
   /** The delivery of this process, if there is one. */
   directDispatch?: DirectDispatch | undefined;
   clock: Clock;
-  /** Told after each commit: for counters, and so that whoever waits for events or work looks at once. */
+  /** Called after each commit: for counters, and so that what waits for events or work looks at once. */
   onAccepted?(accepted: Accepted): void;
 }
 

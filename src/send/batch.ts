@@ -1,5 +1,5 @@
 /**
- * POST /send/batch: up to 100 messages, each judged and stored by itself, all at once so that they share commits, but made in
+ * POST /send/batch: up to 100 messages, each checked and stored by itself, all at once so that they share commits, but made in
  * turns with other requests; results in the order of the messages. Those that name the same submission wait for one another.
  * With an Idempotency-Key the answer of the whole is kept, and every message has a record of its own under the same key: after
  * a crash halfway the retry sends only what was not accepted, whatever the answer was. The answer of a batch of which nothing

@@ -1,5 +1,5 @@
 /**
- * From a body that fits its schema to a mail that may be sent: everything that a schema cannot judge. All issues are
+ * From a body that fits its schema to a mail that may be sent: everything that a schema cannot check. All issues are
  * collected; a value bound for a header with CR, LF or NUL is refused, never stripped.
  */
 
@@ -77,7 +77,7 @@ export interface CheckContext {
 
 const NO_VARIABLES: Record<string, unknown> = {};
 
-/** Judges the body; every issue found is in the details of the refusal. */
+/** Checks the body; every issue found is in the details of the refusal. */
 export function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   const issues: Issue[] = [];
   const refusedTypes: Issue[] = [];
@@ -148,7 +148,7 @@ function checkContent(body: SendBody, issues: Issue[]): void {
       issues.push({ field: 'html', message: 'is required unless text is given, and must not be empty' });
   }
   if (body.subject === undefined) return;
-  // What is filled in may be shorter than its source; the length is judged then.
+  // What is filled in may be shorter than its source; the length is checked then.
   const issue = body.subject.includes('{') ? lineBreakIssue(body.subject) : subjectIssue(body.subject);
   if (issue !== undefined) issues.push({ field: 'subject', message: issue });
 }

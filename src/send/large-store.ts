@@ -1,6 +1,6 @@
 /**
  * The transaction of a send whose files were uploaded before: the submission is marked as used and the email accepted
- * together, or neither is. Whoever uploads to or sends the same submission at this moment changes the same row, so that one
+ * together, or neither is. An upload to or a send of the same submission at this moment changes the same row, so that one
  * of them finds it changed.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';

@@ -1,5 +1,5 @@
 /**
- * Who a mail is from and to. Every address is judged and every issue reported with its place; duplicates are removed
+ * Who a mail is from and to. Every address is checked and every issue reported with its place; duplicates are removed
  * without regard to case, to before cc before bcc, so that nobody gets two copies. What a body of any size holds is read no
  * further than a hundred issues, or a thousand addresses of one field.
  */

@@ -1,6 +1,6 @@
 /**
  * The body of POST /send and of POST /send/batch as schemas: they validate and describe. What a schema cannot say (addresses, line
- * breaks, sums) is judged in check.ts. Every string and array has a bound, so that a hostile body is refused cheaply.
+ * breaks, sums) is checked in check.ts. Every string and array has a bound, so that a hostile body is refused cheaply.
  */
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
@@ -111,7 +111,7 @@ export const sendQuery = closed({
   dryRun: Type.Optional(Type.Boolean({ description: 'true: answer what would be sent, and send nothing' })),
 });
 
-/** Each message is judged by itself against the body of /send. */
+/** Each message is checked by itself against the body of /send. */
 export const batchBody = named('SendBatchRequest', {
   messages: Type.Array(Type.Unknown({ description: 'a body of POST /send' }), { minItems: 1, maxItems: MAX_BATCH }),
 });

@@ -101,7 +101,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       operationId: 'sendEmailBatch',
       idempotencyKey: true,
       summary: 'Send up to 100 emails',
-      description: 'Each message is judged and stored by itself; results are in the order of the messages.',
+      description: 'Each message is checked and stored by itself; results are in the order of the messages.',
       tag: 'send',
       auth: 'key',
       scope: 'send',

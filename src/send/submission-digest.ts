@@ -1,5 +1,5 @@
 /**
- * What an Idempotency-Key of submitted mail stands for. A client that repeats a submission often composes the mail anew: date,
+ * What an Idempotency-Key of submitted mail stands for. A client that repeats a submission often composes the mail again: date,
  * Message-ID and the boundaries of its parts are other ones then. The digest leaves these out and compares all else: two mails with
  * one digest say the same. Streams, and holds at most the header, or the line that a chunk ends in.
  */

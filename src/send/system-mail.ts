@@ -1,5 +1,5 @@
 /**
- * Mail of the service itself: what an account is told about its own affairs. It is accepted and delivered like any other mail,
+ * Mail of the service itself: what an account has to know about its own affairs. It is accepted and delivered like any other mail,
  * with the same schedule and from the same queue, under an account of its own that nobody logs in to: it appears in no
  * account's messages, counts against nobody, and has no webhooks, so that news about webhooks never sets off more news. The
  * sender is postmaster of the name that this service goes by; RFC 3834 keeps other robots from answering.
@@ -21,7 +21,7 @@ export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
 
-/** What an account is told, and a key that is the same whenever it is told again. */
+/** What an account has to know, and a key that is the same when it is sent again. */
 export interface SystemMail {
   accountId: string;
   key: string;
@@ -95,7 +95,7 @@ export function createSystemMail(options: SystemMailOptions): (notice: SystemMai
       const why = sender
         ? 'the account has no user whose address mail can reach, nor is there such an operator: see postrider user create'
         : 'this service has no name to write from: set POSTRIDER_SMTP_HOSTNAME or POSTRIDER_BASE_URL';
-      log.warn({ accountId, subject, why }, 'an account could not be told by mail');
+      log.warn({ accountId, subject, why }, 'an account could not be notified by mail');
       return;
     }
     const nowMs = clock.now();
@@ -106,7 +106,7 @@ export function createSystemMail(options: SystemMailOptions): (notice: SystemMai
       nowMs,
       clockOffsetMs: 0,
       from: sender.address,
-      // One for each, so that nobody learns who else is told.
+      // One for each, so that nobody learns who else is notified.
       emails: recipients.map((recipient) => emailTo(recipient, sender, { notice, nowMs })),
       retain: '7d',
       sendAtMs: null,

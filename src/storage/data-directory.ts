@@ -86,7 +86,7 @@ export function assertDatabaseNotLost(directory: DataDirectory): void {
   const left = ['first-run.json', 'secret.key'].filter((name) => existsSync(path.join(directory.path, name)));
   if (left.length < 2) return;
   throw new Error(
-    `${directory.path} has ${left.join(' and ')}, but its database postrider.db is gone; restore a backup, or move these files away to begin anew`,
+    `${directory.path} has ${left.join(' and ')}, but its database postrider.db is gone; restore a backup, or move these files away to begin again`,
   );
 }
 

@@ -55,7 +55,7 @@ export function skipLocked(tx: Transaction): string {
 }
 
 /**
- * The present time, in Unix ms, within a statement: a server judges by its own clock, whatever the nodes believe; `nowMs` is that of
+ * The present time, in Unix ms, within a statement: a server goes by its own clock, whatever the nodes believe; `nowMs` is that of
  * the only process of the embedded database.
  */
 export function presentTime(tx: Transaction, nowMs: number): Fragment {

@@ -17,7 +17,7 @@ export interface PortableTable {
   lastSeq: number | undefined;
 }
 
-/** Told now and then while rows or blobs are copied. */
+/** Called now and then while rows or blobs are copied. */
 export type Progress = (what: string, done: number, total: number) => void;
 
 export interface Copied {

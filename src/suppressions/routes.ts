@@ -239,7 +239,7 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
       operationId: 'importSuppressions',
       summary: 'Add addresses from CSV',
       description:
-        'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are judged before the first is stored. Addresses already on the list are skipped.',
+        'Columns email and, if wanted, reason and expiresAt; a first line that names them is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
       bodyType: 'text/csv',
       maxBodyBytes: IMPORT_MAX_BYTES,
       response: {

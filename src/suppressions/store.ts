@@ -43,7 +43,7 @@ const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source
   RETURNING ${COLUMNS}`;
 
 /**
- * Adds addresses to lists, within the transaction of whoever learned that they want or take no mail. Where an address is on its
+ * Adds addresses to lists, within the transaction that learned that they want or take no mail. Where an address is on its
  * list already the stronger reason and the later end stay. Times are compared with `createdAt`. Answers the entries as they are
  * then, sorted by address.
  */

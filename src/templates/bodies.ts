@@ -26,8 +26,8 @@ const declared = named('TemplateVariable', {
 
 const declarable = named('TemplateVariableRequest', {
   name: Type.String({ minLength: 1, maxLength: 200 }),
-  type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: 'string unless told' })),
-  required: Type.Optional(Type.Boolean({ description: 'false unless told' })),
+  type: Type.Optional(oneOf([...VARIABLE_TYPES], { description: 'string by default' })),
+  required: Type.Optional(Type.Boolean({ description: 'false by default' })),
   default: Type.Optional(Type.Unknown({ description: 'of the declared type' })),
 });
 

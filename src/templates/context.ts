@@ -23,7 +23,7 @@ export interface Report {
   reduce(html: string): string;
 }
 
-/** What is told of loops, by `forloop` and `tablerowloop`. */
+/** What is known of loops, by `forloop` and `tablerowloop`. */
 const OF_LOOPS: readonly unknown[] = [
   ...['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length', 'name'],
   ...['row', 'col', 'col0', 'col_first', 'col_last'],

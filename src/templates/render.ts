@@ -42,16 +42,16 @@ export interface Rendered {
 }
 
 /** Names in the sentence of a refusal, and in its details. */
-const NAMES_TOLD = 20;
-const DETAILS_TOLD = 100;
+const NAMES_LISTED = 20;
+const DETAILS_LISTED = 100;
 
 /**
  * TEMPLATE_VARIABLE_MISSING naming each variable, of a great many the first. `required` are those without which the template is
  * not sent, whatever `missingVariables` says.
  */
 export function missingFailure(missing: readonly string[], required: readonly string[]): Failure {
-  const names = missing.slice(0, NAMES_TOLD).join(', ');
-  const more = missing.length > NAMES_TOLD ? ` and ${missing.length - NAMES_TOLD} more` : '';
+  const names = missing.slice(0, NAMES_LISTED).join(', ');
+  const more = missing.length > NAMES_LISTED ? ` and ${missing.length - NAMES_LISTED} more` : '';
   const [variable, has, it] = missing.length === 1 ? ['variable', 'has', 'it'] : ['variables', 'have', 'them'];
   const requirement = required.length === missing.length ? ', and the template requires one' : '';
   const setting = required.length === 0 ? 'set missingVariables to empty or keep, ' : '';
@@ -59,7 +59,7 @@ export function missingFailure(missing: readonly string[], required: readonly st
     message:
       `The ${variable} ${names}${more} ${has} no value${requirement}. ` +
       `Give ${it} in templateVariables, ${setting}or send the content literally with render: false.`,
-    details: missing.slice(0, DETAILS_TOLD).map((name) => ({
+    details: missing.slice(0, DETAILS_LISTED).map((name) => ({
       field: `templateVariables.${name}`,
       message: required.includes(name) ? 'is required by the template' : `has no value for {{${name}}}`,
     })),
@@ -186,7 +186,7 @@ function drive(value: unknown, budget: Budget): unknown {
     try {
       given = drive(given, budget);
     } catch (error) {
-      // Whoever waits for it may have something to say about it: where in the source it happened.
+      // Its caller may have something to say about it: where in the source it happened.
       given = error;
       failed = true;
     }

@@ -57,7 +57,7 @@ function parseParts(sources: Sources): ParsedParts {
   for (const part of ['subject', 'html', 'text'] as const) {
     const source = sources[part];
     if (source === null || !isTemplate(source)) continue;
-    // What does not parse (it did when it was saved, but its layout may have outgrown the limits since) is told by the send.
+    // What does not parse (it did when it was saved, but its layout may have outgrown the limits since) is reported by the send.
     const result = parseUnremembered(source, part === 'html' ? 'html' : 'text');
     if (result.ok) parsed[part] = result.value;
   }

@@ -1,5 +1,5 @@
 /**
- * The rows of templates and of their versions. Whoever changes templates of an account holds the row of that account, so
+ * The rows of templates and of their versions. What changes templates of an account locks the row of that account, so
  * that what was found (a free name, a layout that nobody dropped) is still so when the change is written. Versions are
  * written once and never changed.
  */

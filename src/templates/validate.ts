@@ -29,7 +29,7 @@ export function validateContent(
   return refuse(invalid([...issues, ...sourceIssues(content)]));
 }
 
-/** What is wrong with the name of a template. A name is told from an id by how it begins. */
+/** What is wrong with the name of a template. A name is distinguished from an id by how it begins. */
 export function nameIssues(name: string): Issue[] {
   if (isTemplateId(name)) return [{ field: 'name', message: 'must not begin with tpl_, as ids do' }];
   return name.trim() === name ? [] : [{ field: 'name', message: 'must not begin or end with a space' }];

@@ -22,7 +22,7 @@ export const replayRangesOperation = operation(
   (tx, time: { mode: Mode; sinceMs: number; untilMs: number }): Promise<SeqRange[]> => rangesOfTime(tx, time),
 );
 
-export interface ReplayStretch {
+export interface ReplaySegment {
   accountId: string;
   mode: Mode;
   /** Unix ms, both inclusive. */
@@ -46,7 +46,7 @@ export interface ReplayChoice {
 export const chooseForReplayOperation = operation(
   'webhooks.chooseForReplay',
   'read',
-  async (tx, part: ReplayStretch): Promise<ReplayChoice> => {
+  async (tx, part: ReplaySegment): Promise<ReplayChoice> => {
     const after = part.after ?? { position: -1, seq: -1 };
     const log = logOrder(tx);
     const beyond = log.beside('>', after);

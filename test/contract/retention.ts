@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
-import { forgetStretchesOperation, noteStretchOperation } from '../../src/events/stretch-store.ts';
+import { forgetSegmentsOperation, noteSegmentOperation } from '../../src/events/segment-store.ts';
 import { removeExpiredOperation } from '../../src/idempotency/store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import {
@@ -120,14 +120,14 @@ export const deliveries: Scenario = async (stage) => {
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);
 };
 
-export const stretches: Scenario = async (stage) => {
+export const segments: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const settledMs = Date.now() + DAY;
   const startMs = stage.nowMs;
   for (const nowMs of [startMs, startMs + HOUR, startMs + 2 * HOUR, startMs - HOUR, startMs + 3 * HOUR]) {
     await stage.act(acceptOperation, acceptance(stage, { accountId, change: { nowMs, contentUntilMs: nowMs + DAY } }));
     if (nowMs === startMs + 2 * HOUR) {
-      while (await stage.act(noteStretchOperation, { nowMs: settledMs, events: 1 })) assert.ok(true);
+      while (await stage.act(noteSegmentOperation, { nowMs: settledMs, events: 1 })) assert.ok(true);
     }
   }
   const spans = [
@@ -167,5 +167,5 @@ export const stretches: Scenario = async (stage) => {
     );
     assert.equal((await read({ recipient: 'da@example.com' })).length, 0);
   }
-  await stage.act(forgetStretchesOperation, null);
+  await stage.act(forgetSegmentsOperation, null);
 };

@@ -52,5 +52,5 @@ export const scenarios: Record<string, Scenario> = {
   'what is kept of emails': retention.emails,
   'what is kept of the inbox': retention.inbox,
   'what is kept of deliveries': retention.deliveries,
-  'times in the log': retention.stretches,
+  'times in the log': retention.segments,
 };

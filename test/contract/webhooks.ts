@@ -244,15 +244,15 @@ export const crowds: Scenario = async (stage) => {
   await stage.act(parkedLanesOperation, { kind: WEBHOOK_WORK, after: '', limit: 5 });
   const owner = { accountId, mode: 'live' as const };
   await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
-  const stretch = {
+  const segment = {
     ...{ ...owner, sinceMs: 0, untilMs: stage.nowMs + HOUR, range: { from: 0, to: Number.MAX_SAFE_INTEGER } },
     ...{ after: null, eventTypes: ['Send' as const] },
   };
-  const first = await stage.act(chooseForReplayOperation, { ...stretch, scan: 1 });
-  const rest = await stage.act(chooseForReplayOperation, { ...stretch, after: first.last, scan: 10 });
+  const first = await stage.act(chooseForReplayOperation, { ...segment, scan: 1 });
+  const rest = await stage.act(chooseForReplayOperation, { ...segment, after: first.last, scan: 10 });
   assert.deepEqual([first.chosen.length, rest.chosen.length, rest.last], [1, 1, null]);
   for (const none of [{ eventTypes: ['Bounce' as const] }, { untilMs: 5 }, { range: { from: 0, to: 0 } }]) {
-    assert.deepEqual((await stage.act(chooseForReplayOperation, { ...stretch, ...none, scan: 10 })).chosen, []);
+    assert.deepEqual((await stage.act(chooseForReplayOperation, { ...segment, ...none, scan: 10 })).chosen, []);
   }
   const seqs = [...first.chosen, ...rest.chosen].map(({ seq }) => seq);
   await stage.act(replayOperation, { ...owner, webhookId: calm.id, seqs, nowMs: stage.nowMs });

@@ -1,6 +1,6 @@
 /**
  * Copies every blob into a file that has all rows already, and compares it with the rows: a blob that a row names and that is
- * not in the file is lost to whoever trusts the file, and is reported. What is missing or damaged does not keep the rest from
+ * not in the file is lost to who trusts the file, and is reported. What is missing or damaged does not keep the rest from
  * being copied; what no row names is nobody's loss.
  */
 import type { DatabaseSync } from 'node:sqlite';

@@ -121,7 +121,7 @@ export async function connectPostgres(address: PostgresAddress): Promise<Postgre
     application_name: 'postrider',
     types: types as never,
   });
-  // Whoever waits for an answer gets the same error.
+  // Who waits for an answer gets the same error.
   client.on('error', () => undefined);
   const deadline = setTimeout(
     () => socketOf(client).destroy(new Error('the server does not answer')),

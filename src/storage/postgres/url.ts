@@ -24,7 +24,7 @@ export interface PostgresAddress {
 /** Reads an address; throws a sentence part that says what is allowed. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   if (!/^postgres(ql)?:\/\//.test(text)) throw new Error(ALLOWED);
-  // A comma (several hosts) and what else no address can have are told apart from a wrong port here.
+  // A comma (several hosts) and what else no address can have are distinguished from a wrong port here.
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || url.hash || url.hostname.includes(','))
     throw new Error(`${ALLOWED}; one host, special characters as %XX`);
@@ -67,7 +67,7 @@ export interface TlsOptions {
   checkServerIdentity?: () => undefined;
 }
 
-/** How TLS checks the server; false for none. `require` encrypts for whoever answers, as libpq does. */
+/** How TLS checks the server; false for none. `require` encrypts to any server that answers, as libpq does. */
 export function tlsOptions(address: PostgresAddress): TlsOptions | false {
   if (address.sslMode === 'disable') return false;
   const options: TlsOptions = {

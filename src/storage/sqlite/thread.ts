@@ -3,7 +3,7 @@
  * serving thread and answers each batch once.
  *
  * Writer: a batch is one transaction and one sync (group commit). If one of its operations throws, the transaction is
- * rolled back and the operations run again one by one, so that only the guilty one fails. If the commit itself fails
+ * rolled back and the operations run again one by one, so that only the one that threw fails. If the commit itself fails
  * for want of space or behind a lock, nothing of the batch has happened and every operation is answered so. After an I/O error
  * of the commit nobody knows: its last frame may stand in the write-ahead log, whole, and the next start then takes it for
  * committed. A failed sync is never retried: after an I/O error the thread refuses all further work and the process is

@@ -1,21 +1,21 @@
 /**
  * Where in the log a time is. Events are numbered nearly, but not exactly, in the order of their times: clocks are set, the
- * sandbox's runs ahead. So the log is cut into stretches, and each keeps the first and last time in it; what may hold
- * an event of a time asked for is read, and nothing that does is ever left out. The last stretch is open: its times are not known.
+ * sandbox's runs ahead. So the log is cut into segments, and each keeps the first and last time in it; what may hold
+ * an event of a time asked for is read, and nothing that does is ever left out. The last segment is open: its times are not known.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { timeSeqFloor } from '../storage/time-seq.ts';
 
-const EVENTS_IN_STRETCH = 1_024;
+const EVENTS_IN_SEGMENT = 1_024;
 /** Longer than any transaction of a shared database lives: below this no event is still to come. */
 const SETTLED_MS = 3_600_000;
 
-/** Notes the times of the next stretch, once it is full; answers whether it did, and there may be another. */
-export const noteStretchOperation = operation(
-  'events.noteStretch',
+/** Notes the times of the next segment, once it is full; answers whether it did, and there may be another. */
+export const noteSegmentOperation = operation(
+  'events.noteSegment',
   'write',
-  async (tx, { nowMs, events = EVENTS_IN_STRETCH }: { nowMs: number; events?: number }): Promise<boolean> => {
+  async (tx, { nowMs, events = EVENTS_IN_SEGMENT }: { nowMs: number; events?: number }): Promise<boolean> => {
     const times = (['live', 'sandbox'] as const)
       .flatMap((mode) => ['min', 'max'].map((pick) => `${pick}(CASE WHEN mode = '${mode}' THEN at END)`))
       .join(', ');
@@ -24,7 +24,7 @@ export const noteStretchOperation = operation(
       `INSERT INTO event_stretch (last_seq, first_seq, live_from, live_until, sandbox_from, sandbox_until)
        SELECT max(seq), min(seq), ${times} FROM (
          SELECT seq, mode, at FROM event WHERE seq > coalesce((SELECT max(last_seq) FROM event_stretch), -1)
-         ORDER BY seq LIMIT ?) AS stretch
+         ORDER BY seq LIMIT ?) AS segment
        HAVING count(*) = ? AND max(seq) < ?
        ON CONFLICT (last_seq) DO NOTHING`,
       events,
@@ -35,9 +35,9 @@ export const noteStretchOperation = operation(
   },
 );
 
-/** Forgets the stretches before the oldest event there is. */
-export const forgetStretchesOperation = operation(
-  'events.forgetStretches',
+/** Forgets the segments before the oldest event there is. */
+export const forgetSegmentsOperation = operation(
+  'events.forgetSegments',
   'write',
   async (tx, _: null): Promise<number> =>
     tx.run('DELETE FROM event_stretch WHERE last_seq < (SELECT seq FROM event ORDER BY seq LIMIT 1)'),
