@@ -38,6 +38,9 @@ const startedAt = performance.now();
 const deadlineMs = slow ? SLOW_DEADLINE_MS : FAST_DEADLINE_MS;
 const scratch = mkdtempSync(path.join(os.tmpdir(), 'postrider-tests-'));
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }));
+// A run that is ended ends its servers too: they hang on the exit.
+process.once('SIGTERM', () => process.exit(143));
+process.once('SIGINT', () => process.exit(130));
 // Also for the services that tests start; the same folder as theirs.
 process.env.NODE_COMPILE_CACHE ??= path.join(root, 'node_modules/.cache/postrider');
 if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
