@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { list, nullable, PackedBytes, record, UnpackedBytes } from './codec.ts';
+import { list, nullable, PackedBytes, record, UnpackedBytes } from './operation.ts';
 
 test('pieces come out as they went in, empty ones too', () => {
   const out = new PackedBytes();

@@ -1,10 +1,13 @@
 /**
- * What the rest of the house knows of a database: run an operation, close. Whatever implements it keeps these
- * promises: a resolved write is on stable storage; a rejected one has changed nothing, unless it is rejected with
- * OutcomeUnknown: the storage was lost while it committed. The embedded database applies the operations of its process in the
- * order in which they were handed over; on a server only those that wait for each other have an order.
+ * What the rest of the house knows of a database: run an operation, close. Whatever implements it keeps these promises: a
+ * resolved write is on stable storage; a rejected one has changed nothing, unless it is rejected with OutcomeUnknown: the
+ * storage was lost while it committed. The embedded database applies the operations of its process in the order in which they
+ * were handed over; on a server only those that wait for each other have an order.
+ *
+ * Hints between the processes that share a database say that there is work of a kind. Polling finds the same, only later.
  */
 import type { Clock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
 import type { Operation } from './operation.ts';
 
 export interface DatabaseState {
@@ -25,3 +28,15 @@ export interface Database {
   /** Finishes what was handed over, then closes. */
   close(): Promise<void>;
 }
+
+export type HintTopic = 'delivery' | 'webhooks';
+
+export interface Hints extends Running {
+  /** Notifies the other nodes. */
+  notify(topic: HintTopic): void;
+  /** Calls back when another node notified, or may have notified unheard. */
+  listen(topic: HintTopic, heard: () => void): void;
+}
+
+/** For a process that has its database to itself. */
+export const noHints: Hints = { notify: () => undefined, listen: () => undefined, stop: async () => undefined };

@@ -1,5 +1,11 @@
-/** Facts about the database as a whole: small texts under a key, written once. */
-import { operation } from './operation.ts';
+/**
+ * Facts about the database as a whole: small texts under a key, written once.
+ *
+ * The order of events on PostgreSQL is that of transaction ids, which start again in another cluster. A database that was
+ * restored into one has positions that its transactions have not reached: the offset between the two is raised then, so that
+ * the log goes on behind what is in it, and followers miss nothing.
+ */
+import { operation, type Transaction } from './operation.ts';
 
 export const metaOperation = operation('meta.get', 'read', async (tx, key: string): Promise<string | null> => {
   const row = await tx.get<{ value: string }>('SELECT value FROM meta WHERE key = ?', key);
@@ -16,3 +22,25 @@ export const metaOnceOperation = operation(
     return (row as { value: string }).value;
   },
 );
+
+/** Events looked at: more than can have been written by transactions that ran at the same time. */
+const LOOKED_AT = 1_000;
+
+/** How far the last events lie beyond the transactions of this cluster; 0 or less when all is in order. */
+async function excess(tx: Transaction): Promise<number> {
+  const row = await tx.get<{ excess: number | null }>(
+    `SELECT max(position) + 1 - (SELECT xid_offset FROM event_order WHERE id = 1)
+       - CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS excess
+     FROM (SELECT position FROM event ORDER BY seq DESC LIMIT ${LOOKED_AT}) AS last`,
+  );
+  return row?.excess ?? 0;
+}
+
+/** Run when a server database is opened; answers whether the offset had to be raised. The embedded one needs nothing. */
+export const alignEventOrderOperation = operation('storage.alignEventOrder', 'write', async (tx, _: null) => {
+  if (tx.dialect === 'sqlite' || (await excess(tx)) <= 0) return false;
+  await tx.get('SELECT xid_offset FROM event_order WHERE id = 1 FOR UPDATE');
+  const missing = await excess(tx);
+  if (missing > 0) await tx.run('UPDATE event_order SET xid_offset = xid_offset + ?', missing);
+  return missing > 0;
+});

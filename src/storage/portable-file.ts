@@ -7,7 +7,15 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { listMigrations } from './migrate.ts';
 
-const NOT_DATA = new Set(['migration', 'blob_backup', 'sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4', 'node']);
+const NOT_DATA = new Set([
+  'migration',
+  'blob_backup',
+  'sqlite_sequence',
+  'sqlite_stat1',
+  'sqlite_stat4',
+  'node',
+  'destination_resume',
+]);
 
 /** A table with its columns in order. */
 export interface PortableTable {

@@ -3,16 +3,16 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
 import type { Database } from './database.ts';
 import { eachCall, type Transaction } from './operation.ts';
 import { insertMany, rowset, table, takeNumbers } from './rows.ts';
-import { openDirect } from './sqlite/direct.ts';
+import { openDirect } from './sqlite/connection.ts';
 
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
 });
 
 /** Without the thread, which knows registered operations only. */

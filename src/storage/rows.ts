@@ -1,23 +1,104 @@
 /**
  * Each table once: its columns and their types, and from them inserting many rows, lists of rows within a statement, and how
- * such rows cross to the storage thread (codec.ts). A row is an object of named fields; `accountId` is the column `account_id`.
+ * such rows cross to the storage thread (operation.ts). A row is an object of named fields; `accountId` is the column `account_id`.
  * Only here do the two databases differ in how many rows are written: VALUES and JSON on SQLite, arrays on PostgreSQL.
+ *
+ * Lists as parameters of PostgreSQL, in its binary form of arrays, for statements of many rows: `unnest(CAST(? AS TEXT[]),
+ * CAST(? AS BIGINT[]))`. Against the text form of the driver an insert of 40 mails of 1.8 KB costs 0.6 ms instead of 1.6 ms.
  */
-import type { ColumnType } from './codec.ts';
-import type { Fragment, SqlValue, Transaction } from './operation.ts';
-import { bigintArray, bytesArray, textArray } from './postgres/arrays.ts';
+import type { ColumnType, Fragment, SqlValue, Transaction } from './operation.ts';
 
-export type Columns = Readonly<Record<string, ColumnType>>;
+const HEADER_BYTES = 20;
+const TEXT = 25;
+const BIGINT = 20;
+const BYTEA = 17;
+const TWO_TO_32 = 4_294_967_296;
+
+/** One dimension of `count` elements, counted from 1, with nulls allowed. */
+function header(buffer: Buffer, elementType: number, count: number): void {
+  buffer.writeInt32BE(count === 0 ? 0 : 1, 0);
+  buffer.writeInt32BE(1, 4);
+  buffer.writeInt32BE(elementType, 8);
+  if (count === 0) return;
+  buffer.writeInt32BE(count, 12);
+  buffer.writeInt32BE(1, 16);
+}
+
+function lengthOfHeader(count: number): number {
+  return count === 0 ? 12 : HEADER_BYTES;
+}
+
+/** TEXT[]; NUL, which PostgreSQL does not store, becomes U+FFFD. */
+function textArray(list: readonly (string | null)[]): Uint8Array {
+  const sizes = new Int32Array(list.length);
+  const texts = list.map((text) => (text?.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text));
+  let size = lengthOfHeader(list.length);
+  for (const [index, text] of texts.entries()) {
+    const bytes = text === null ? -1 : Buffer.byteLength(text as string);
+    sizes[index] = bytes;
+    size += 4 + Math.max(0, bytes);
+  }
+  const buffer = Buffer.allocUnsafe(size);
+  header(buffer, TEXT, list.length);
+  let at = HEADER_BYTES;
+  for (const [index, text] of texts.entries()) {
+    const bytes = sizes[index]!;
+    buffer.writeInt32BE(bytes, at);
+    at += 4;
+    if (bytes > 0) at += buffer.write(text as string, at, bytes);
+  }
+  return buffer;
+}
+
+/** BIGINT[] of whole numbers within 2^53. */
+function bigintArray(list: readonly (number | null)[]): Uint8Array {
+  let size = lengthOfHeader(list.length);
+  for (const number of list) size += number === null ? 4 : 12;
+  const buffer = Buffer.allocUnsafe(size);
+  header(buffer, BIGINT, list.length);
+  let at = HEADER_BYTES;
+  for (const number of list) {
+    if (number === null) {
+      buffer.writeInt32BE(-1, at);
+      at += 4;
+      continue;
+    }
+    buffer.writeInt32BE(8, at);
+    buffer.writeInt32BE(Math.floor(number / TWO_TO_32), at + 4);
+    buffer.writeUInt32BE(number - Math.floor(number / TWO_TO_32) * TWO_TO_32, at + 8);
+    at += 12;
+  }
+  return buffer;
+}
+
+/** BYTEA[]. */
+function bytesArray(list: readonly (Uint8Array | null)[]): Uint8Array {
+  let size = lengthOfHeader(list.length);
+  for (const bytes of list) size += 4 + (bytes?.length ?? 0);
+  const buffer = Buffer.allocUnsafe(size);
+  header(buffer, BYTEA, list.length);
+  let at = HEADER_BYTES;
+  for (const bytes of list) {
+    buffer.writeInt32BE(bytes?.length ?? -1, at);
+    at += 4;
+    if (bytes === null) continue;
+    buffer.set(bytes, at);
+    at += bytes.length;
+  }
+  return buffer;
+}
+
+type Columns = Readonly<Record<string, ColumnType>>;
 
 type Value<T> = T extends 'int' | 'int?' ? number : T extends 'text' | 'text?' ? string : Uint8Array;
 type MayBeNull<T> = T extends `${string}?` ? true : false;
 
 /** The row of a table, or of a list of rows, with these columns; what may be null may be left out. */
-export type RowOf<C extends Columns> = {
+type RowOf<C extends Columns> = {
   [N in keyof C as MayBeNull<C[N]> extends true ? never : N]: Value<C[N]>;
 } & { [N in keyof C as MayBeNull<C[N]> extends true ? N : never]?: Value<C[N]> | null | undefined };
 
-export interface Table<C extends Columns> {
+interface Table<C extends Columns> {
   readonly name: string;
   readonly columns: C;
   /** INSERT statements of SQLite for each of STEPS, and that of PostgreSQL. */
@@ -172,4 +253,18 @@ function arrayValues<C extends Columns>(columns: C, rows: readonly RowOf<C>[]): 
     const base = baseType(type);
     return base === 'int' ? bigintArray(values) : base === 'text' ? textArray(values) : bytesArray(values);
   });
+}
+
+const EPOCH_MS = 1_767_225_600_000;
+const UNIT_MS = 4_096;
+const NUMBERS_IN_UNIT = 2 ** 24;
+
+/** No number made at or after this time is smaller, but for the four seconds of its unit. */
+export function timeSeqFloor(ms: number): number {
+  return Math.floor((ms - EPOCH_MS) / UNIT_MS) * NUMBERS_IN_UNIT;
+}
+
+/** Below this number every row that numbers itself by time was made before `ms`; the embedded database counts, with one writer. */
+export function numbersBefore(tx: Transaction, ms: number): number {
+  return tx.dialect === 'postgres' ? timeSeqFloor(ms) : Number.MAX_SAFE_INTEGER;
 }

@@ -68,7 +68,7 @@ export interface BlobReader {
   close(): Promise<void>;
 }
 
-export interface PutStreamOptions {
+interface PutStreamOptions {
   /** From newKey(). */
   key?: string;
   sizeBytes?: number;
@@ -161,4 +161,37 @@ export async function* exactly(
       `the source of a blob yielded ${passed > sizeBytes ? 'more than' : `${passed} of`} ${sizeBytes} bytes`,
     );
   }
+}
+
+/** Undefined when the blob does not exist; rejects with Unavailable when the storage does not answer. */
+export async function openBlob(blobs: Blobs, key: string): Promise<BlobReader | undefined> {
+  if (blobs.open) return blobs.open(key);
+  const stream = await blobs.read(key);
+  return stream && streamReader(stream);
+}
+
+/** The stream is destroyed when it is closed before its end. */
+function streamReader(stream: Readable): BlobReader {
+  const chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  let rest: Buffer = Buffer.alloc(0);
+  return {
+    fill: async (into) => {
+      let filled = 0;
+      while (filled < into.length) {
+        if (rest.length === 0) {
+          const next = await chunks.next();
+          if (next.done) break;
+          rest = next.value;
+        }
+        const taken = rest.copy(into, filled);
+        filled += taken;
+        rest = rest.subarray(taken);
+      }
+      return filled;
+    },
+    close: async () => {
+      stream.on('error', () => {});
+      stream.destroy();
+    },
+  };
 }

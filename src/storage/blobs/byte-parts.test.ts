@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { openPartCutter } from './byte-parts.ts';
+import { openPartCutter } from './s3-multipart.ts';
 
 const MB = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-/** What only files do; what every store of blobs does is in test/contract/blobs.test.ts. */
+/** What only files do; what every store of blobs does is in test/contract/blobs.long.test.ts. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import os from 'node:os';

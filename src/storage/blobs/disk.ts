@@ -1,7 +1,7 @@
 /**
- * Blobs as files: written beside their name, synced, renamed, and the directory synced, so that after a power cut a
- * named blob is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The
- * folder may be shared by several nodes: every write has a file of its own until it is renamed.
+ * Blobs as files: written beside their name, synced, renamed, and the directory synced, so that after a power cut a named blob
+ * is whole. Keys are random and hold no name of a user's; nothing outside the folder is ever touched. The folder may be shared
+ * by several nodes: every write has a file of its own until it is renamed.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
@@ -22,8 +22,31 @@ import {
   UNFINISHED_MS,
   withDigest,
 } from './blobs.ts';
-import { gatheredPieces } from './gathered-pieces.ts';
 import { MARK_NAME } from './mark.ts';
+
+const LARGE_PIECE_BYTES = 4 * 1024;
+const GATHERED_BYTES = 64 * 1024;
+
+/** The same bytes in the same order. What is yielded is overwritten as soon as more is asked for. */
+export async function* gatheredPieces(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let buffer: Buffer | undefined;
+  let filled = 0;
+  for await (const piece of source) {
+    const isLarge = piece.length >= LARGE_PIECE_BYTES;
+    if (buffer !== undefined && filled > 0 && (isLarge || filled + piece.length > GATHERED_BYTES)) {
+      yield buffer.subarray(0, filled);
+      filled = 0;
+    }
+    if (isLarge) {
+      yield piece;
+      continue;
+    }
+    buffer ??= Buffer.allocUnsafeSlow(GATHERED_BYTES);
+    buffer.set(piece, filled);
+    filled += piece.length;
+  }
+  if (buffer !== undefined && filled > 0) yield buffer.subarray(0, filled);
+}
 
 const SHARD = /^[0-9A-Za-z]{2}$/;
 const PART = /^[0-9A-Za-z]{26}\.part$/;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { gatheredPieces } from './gathered-pieces.ts';
+import { gatheredPieces } from './disk.ts';
 
 async function* pieces(all: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   const memory = new Uint8Array(100_000);

@@ -9,9 +9,42 @@ import type { Blobs } from './blobs.ts';
 const REMOVERS = 8;
 const MAX_WAITING = 20_000;
 
-/** Removes what nothing names after all. Not awaited; a blob that stays is an orphan, and is swept later. */
+interface Removing {
+  blobs: Pick<Blobs, 'remove'>;
+  log?: Pick<Log, 'warn'> | undefined;
+  /** What is left when this says so is left to the sweep. */
+  isStopping?(): boolean;
+}
+
+/** Not awaited, for blobs that nothing names after all. */
 export function dropBlobs(blobs: Pick<Blobs, 'remove'>, keys: readonly (string | null)[]): void {
-  for (const key of keys) if (key !== null) blobs.remove(key).catch(() => undefined);
+  void removeBlobs({ blobs }, keys);
+}
+
+/** Resolves when they are removed or left; never rejects. A store that refuses one is not asked to remove the others. */
+export async function removeBlobs(
+  { blobs, log, isStopping = () => false }: Removing,
+  keys: readonly (string | null)[],
+): Promise<void> {
+  const waiting = keys.filter((key) => key !== null).values();
+  let isRefused = false;
+  const remove = async (): Promise<void> => {
+    for (const key of waiting) {
+      if (isRefused || isStopping()) return;
+      isRefused = !(await isRemoved({ blobs, log }, key)) || isRefused;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(REMOVERS, keys.length) }, remove));
+}
+
+async function isRemoved({ blobs, log }: Removing, blobKey: string): Promise<boolean> {
+  try {
+    await blobs.remove(blobKey);
+    return true;
+  } catch (error) {
+    log?.warn({ blobKey, error: (error as Error).message }, 'content could not be removed; the sweep will do it');
+    return false;
+  }
 }
 
 export interface BlobRemover {
@@ -30,9 +63,7 @@ export function createBlobRemover({ blobs, log }: { blobs: Blobs; log: Log }): B
 
   const run = async (): Promise<void> => {
     for (let key = waiting.shift(); key !== undefined; key = waiting.shift()) {
-      await blobs.remove(key).catch((error: Error) => {
-        log.warn({ blobKey: key, error: error.message }, 'content could not be removed; the sweep will do it');
-      });
+      await isRemoved({ blobs, log }, key);
     }
     running -= 1;
     if (running === 0) for (const resolve of whenIdle.splice(0)) resolve();

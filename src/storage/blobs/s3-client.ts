@@ -1,15 +1,95 @@
 /**
  * Signed calls to one bucket of an S3-compatible store (Signature Version 4, by aws4fetch, over undici). Every call has
- * deadlines, and is repeated a bounded number of times where that may help: all calls made here may be repeated safely. A
- * body that is cut is an error, never a short answer. Where the store's clock differs from ours, calls are signed with
- * the store's. Rejects with S3Error only.
+ * deadlines, and is repeated a bounded number of times where that may help: all calls made here may be repeated safely. A body
+ * that is cut is an error, never a short answer. Where the store's clock differs from ours, calls are signed with the store's.
+ * Rejects with S3Error only.
+ *
+ * What can go wrong with an S3-compatible store, and what it means: whether trying again at once may help, and whether the
+ * store itself said no, which waiting does not fix (a wrong bucket, key, region or right). All of it is Unavailable to those
+ * who use blobs. Messages hold the store's own code and sentence, and nothing of a request.
+ *
+ * Of the XML that S3 speaks elements are read by their names where they are known not to be nested in themselves; nothing of it
+ * is ever trusted to be more than text.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { Clock } from '../../base/clock.ts';
-import { errorFromAnswer, S3Error, unansweredError } from './s3-error.ts';
+import { Unavailable } from '../../base/failure.ts';
 import { bucketUrl, objectName, type S3Credentials, type S3Location } from './s3-location.ts';
+
+const ENTITIES: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+function unescaped(text: string): string {
+  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]+));/gi, (whole, hex, decimal, name) => {
+    if (name !== undefined) return ENTITIES[name.toLowerCase()] ?? whole;
+    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}
+
+/** The inside of every element of this name, as it stands in the document. */
+export function xmlElements(xml: string, name: string): string[] {
+  return [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, 'g'))].map((found) => found[1]!);
+}
+
+/** The text of the first element of this name. */
+export function xmlText(xml: string, name: string): string | undefined {
+  const found = new RegExp(`<${name}(?:\\s[^>]*)?>([^<]*)</${name}>`).exec(xml)?.[1];
+  return found === undefined ? undefined : unescaped(found);
+}
+
+export function escapeXml(text: string): string {
+  return text.replace(/[<>&"']/g, (one) => `&#${one.charCodeAt(0)};`);
+}
+
+/** Refusals that pass by themselves, beside 408, 429 and 5xx. */
+const PASSING =
+  /^(RequestTimeout|SlowDown|OperationAborted|InternalError|ServiceUnavailable|BadDigest|IncompleteBody)$/;
+
+export class S3Error extends Unavailable {
+  override name = 'S3Error';
+  /** Status and code of the store's answer; absent when there was none. */
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+  /** Whether the same call may succeed at once. */
+  readonly again: boolean;
+
+  constructor(message: string, facts: { status?: number; code?: string; again: boolean }) {
+    super(`blob storage: S3 ${message}`);
+    this.status = facts.status;
+    this.code = facts.code;
+    this.again = facts.again;
+  }
+
+  /** The store answered, and its answer will stay the same until somebody changes a setting or a right. */
+  get refused(): boolean {
+    return this.status !== undefined && this.status < 500 && !this.again;
+  }
+}
+
+/** An answer that is no success. `body` is its beginning. */
+export function errorFromAnswer(call: string, answer: { status: number; body: string; region?: string }): S3Error {
+  const { status, body, region } = answer;
+  const code = xmlText(body, 'Code');
+  const said = xmlText(body, 'Message')?.replace(/\s+/g, ' ').slice(0, 200);
+  const words = [String(status), code, said].filter((one) => one !== undefined && one !== '').join(' ');
+  const elsewhere = region === undefined ? '' : ` (the bucket is in region ${region})`;
+  return new S3Error(`${call} was answered with ${words}${elsewhere}`, {
+    status,
+    ...(code === undefined ? {} : { code }),
+    again: status >= 500 || status === 429 || status === 408 || PASSING.test(code ?? ''),
+  });
+}
+
+/** No answer, or not all of one. */
+function unansweredError(call: string, error: unknown): S3Error {
+  if (error instanceof S3Error) return error;
+  const { message, code, cause } = error as Error & { code?: string };
+  const reason = (cause as Error | undefined)?.message ?? message;
+  return new S3Error(`${call} got no answer: ${reason || code || 'the connection was lost'}`, { again: true });
+}
 
 const CONNECT_MS = 5_000;
 const ANSWER_MS = 15_000;
@@ -42,7 +122,7 @@ export interface S3Call {
   answerMs?: number;
 }
 
-export interface S3Answer {
+interface S3Answer {
   status: number;
   headers: Record<string, string | undefined>;
   /** Unix ms of the store's clock. */

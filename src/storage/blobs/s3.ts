@@ -7,7 +7,6 @@
 import { Readable } from 'node:stream';
 import { sha256 } from '../../base/digest.ts';
 import { assertBlobKey, asWritten, type Blobs, exactly, isBlobKey, newBlobKey, streamAsWritten } from './blobs.ts';
-import { type BytePart, openPartCutter } from './byte-parts.ts';
 import { MARK_NAME } from './mark.ts';
 import {
   bytesOf,
@@ -16,13 +15,14 @@ import {
   type S3Call,
   type S3Client,
   type S3ClientOptions,
+  S3Error,
   textOf,
   wholeBody,
+  xmlElements,
+  xmlText,
 } from './s3-client.ts';
-import { S3Error } from './s3-error.ts';
 import { objectName } from './s3-location.ts';
-import { abortUnfinished, PART_BYTES, uploadInParts } from './s3-multipart.ts';
-import { xmlElements, xmlText } from './s3-xml.ts';
+import { abortUnfinished, type BytePart, openPartCutter, PART_BYTES, uploadInParts } from './s3-multipart.ts';
 
 /** Parts of streams that are in memory at once: 96 MB. */
 const PARTS_IN_MEMORY = 6;

@@ -1,21 +1,49 @@
 /**
  * The server database: PostgreSQL 15 or later, directly or behind PgBouncer in transaction mode. Each operation is one
- * transaction of a pooled connection; calls of one operation that can be done together share transactions, a few at a
- * time, so that under load many share one round trip and one sync.
+ * transaction of a pooled connection; calls of one operation that can be done together share transactions, a few at a time, so
+ * that under load many share one round trip and one sync.
  *
- * What other nodes do at the same moment may roll a transaction back (deadlock, serialization, a unique key); it is run
- * again then. A connection that is lost rejects with Unavailable; one that is lost between the COMMIT and its answer with
+ * What other nodes do at the same moment may roll a transaction back (deadlock, serialization, a unique key); it is run again
+ * then. A connection that is lost rejects with Unavailable; one that is lost between the COMMIT and its answer with
  * OutcomeUnknown. Neither is run again.
+ *
+ * The server's time as this process knows it: the last answer of the server, moved on by the monotonic clock. Nodes that share
+ * a database agree in it to a few milliseconds, whatever their own wall clocks say or jump to.
  */
+import type { Clock } from '../../base/clock.ts';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import type { Database } from '../database.ts';
 import { type Operation, runWithin, type Transaction } from '../operation.ts';
-import { createServerClock, type ServerClock } from './clock.ts';
 import { StatementError } from './errors.ts';
 import { PostgresPool } from './pool.ts';
 import type { TransactionMode } from './transaction.ts';
 import type { PostgresAddress } from './url.ts';
+
+/** An answer that took longer says less than the one before it, unless that one is old. */
+const ROUGH_MS = 50;
+const OLD_MS = 60_000;
+
+interface ServerClock extends Clock {
+  /** The server said `serverMs` between these two points of performance.now(). */
+  observe(serverMs: number, askedAtMs: number, answeredAtMs: number): void;
+}
+
+function createServerClock(): ServerClock {
+  let offsetMs = performance.timeOrigin;
+  let tookMs = Number.POSITIVE_INFINITY;
+  let observedAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    now: () => Math.round(performance.now() + offsetMs),
+    observe: (serverMs, askedAtMs, answeredAtMs) => {
+      const took = answeredAtMs - askedAtMs;
+      if (took > Math.max(tookMs, ROUGH_MS) && answeredAtMs - observedAtMs < OLD_MS) return;
+      offsetMs = serverMs - (askedAtMs + answeredAtMs) / 2;
+      tookMs = took;
+      observedAtMs = answeredAtMs;
+    },
+  };
+}
 
 const POOL_SIZE = 10;
 /** Groups of one operation under way at a time: while one waits for its sync, the next one is being written. */
@@ -24,7 +52,7 @@ const GROUP_MAX = 128;
 const RUNS_AT_MOST = 6;
 const CLOCK_MS = 5_000;
 
-export interface PostgresOptions {
+interface PostgresOptions {
   address: PostgresAddress;
   log: Log;
   /** Connections at most; 10 unless given. */
@@ -63,7 +91,7 @@ class Operations {
   async alone(op: AnyOperation, args: unknown): Promise<unknown> {
     for (let run = 1; ; run += 1) {
       try {
-        return await this.transaction(op.slow ? 'slow' : op.mode, (tx) => runWithin(tx, op, args));
+        return await this.transaction(modeOf(op), (tx) => runWithin(tx, op, args));
       } catch (error) {
         if (!(error instanceof StatementError)) throw error;
         const { kind, reason, isKeyTaken } = error.meaning;
@@ -99,6 +127,11 @@ class Operations {
     }
     return queue;
   }
+}
+
+function modeOf({ slow, mode }: AnyOperation): TransactionMode {
+  if (slow) return 'slow';
+  return mode === 'write' ? 'write' : 'read';
 }
 
 /** What the callers of an operation get when the server is away. */

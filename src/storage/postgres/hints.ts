@@ -4,7 +4,7 @@
  * are none. Hints are sent apart from the transaction that made the work, since commits that notify wait for each other.
  */
 import type { Log } from '../../base/log.ts';
-import type { Hints, HintTopic } from '../hints.ts';
+import type { Hints, HintTopic } from '../database.ts';
 import { connectPostgres, type PostgresConnection } from './connection.ts';
 import type { PostgresAddress } from './url.ts';
 

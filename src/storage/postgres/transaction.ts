@@ -1,6 +1,6 @@
 /**
- * Transactions of one connection. They are sent without waiting where nothing has to be known first: BEGIN goes out with the first
- * statement, and statements that an operation does not await go out with the COMMIT.
+ * Transactions of one connection. They are sent without waiting where nothing has to be known first: BEGIN goes out with the
+ * first statement, and statements that an operation does not await go out with the COMMIT.
  *
  *   open ──COMMIT──▶ committing ──the server says COMMIT──▶ committed: resolves
  *    │                   ├──an ERROR of the server──▶ rolled back: rejects with it
@@ -10,13 +10,74 @@
  *    └──the operation throws──▶ ROLLBACK: rejects with the first error of a statement, or what was thrown
  *
  * A transaction that only reads has no outcome to be unknown. Lock and statement timeouts are set, behind a pooler with every
- * BEGIN, since they would not pass PgBouncer as parameters of the connection. A process that stops in the middle of a transaction
- * loses its locks to IDLE_MS.
+ * BEGIN, since they would not pass PgBouncer as parameters of the connection. A process that stops in the middle of a
+ * transaction loses its locks to IDLE_MS.
+ *
+ * Statements as PostgreSQL wants them: `?` becomes `$1`, `$2` …, once per text. What is used again and again is prepared on the
+ * server under a name; texts that are put together for one question (the filters of a list) stay unnamed, so that the memory of
+ * the server does not grow with their number.
  */
 import type { Client, QueryResult } from 'pg';
 import type { Row, SqlValue, Transaction } from '../operation.ts';
 import { classifyCommitError, classifyError, StatementError } from './errors.ts';
-import { statementOf } from './statement.ts';
+
+interface Statement {
+  text: string;
+  /** The name to prepare it under, from its third use on. */
+  name: string | undefined;
+}
+
+interface Known {
+  text: string;
+  uses: number;
+  named: Statement | undefined;
+}
+
+const KNOWN_AT_MOST = 1_000;
+const NAMED_AT_MOST = 250;
+const NAME_FROM_USE = 3;
+
+/** Translates a statement; literals and quoted names keep their question marks. */
+export function translate(sql: string): string {
+  let text = '';
+  let parameters = 0;
+  let quote = '';
+  for (const character of sql) {
+    if (quote !== '') {
+      if (character === quote) quote = '';
+    } else if (character === "'" || character === '"') quote = character;
+    else if (character === '?') {
+      parameters += 1;
+      text += `$${parameters}`;
+      continue;
+    }
+    text += character;
+  }
+  return text;
+}
+
+/** Statements of one process, by their text. */
+export function statementNames(): (sql: string) => Statement {
+  const known = new Map<string, Known>();
+  let names = 0;
+  return (sql) => {
+    let found = known.get(sql);
+    if (!found) {
+      found = { text: translate(sql), uses: 0, named: undefined };
+      if (known.size < KNOWN_AT_MOST) known.set(sql, found);
+    }
+    if (found.named) return found.named;
+    found.uses += 1;
+    if (found.uses >= NAME_FROM_USE && names < NAMED_AT_MOST) {
+      names += 1;
+      found.named = { text: found.text, name: `postrider_${names}` };
+      return found.named;
+    }
+    return { text: found.text, name: undefined };
+  };
+}
+
+const statementOf = statementNames();
 
 const LOCK_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 20_000;

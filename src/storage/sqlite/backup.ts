@@ -28,9 +28,9 @@ import { type Blobs, isBlobKey } from '../blobs/blobs.ts';
 import { type CopiedBlobs, copyBlobs, NAMED_BY } from '../blobs/copy.ts';
 import { OWN_META } from '../blobs/mark.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
-import { syncDirectory, syncFile } from '../durable-file.ts';
+import { giveAllToOwner, syncDirectory, syncFile } from '../durable-file.ts';
 import { migrateSqlite } from '../migrate.ts';
-import { giveAllToOwner } from '../owner.ts';
+
 import type { Progress } from '../portable-file.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 

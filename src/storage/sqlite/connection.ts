@@ -3,7 +3,9 @@
  * works, so that it is only used in storage threads, in the command line and in tests; never where requests are served.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import type { Row, SqlValue, Transaction } from '../operation.ts';
+import { Unavailable } from '../../base/failure.ts';
+import type { Database } from '../database.ts';
+import { type Row, runWithin, type SqlValue, type Transaction } from '../operation.ts';
 import { describeStorageError, describeWriteError, isStorageError } from './errors.ts';
 
 const BUSY_TIMEOUT_MS = 5_000;
@@ -52,7 +54,7 @@ function setPragmas(raw: DatabaseSync, options: { readOnly: boolean }): void {
   if (!options.readOnly) {
     raw.exec('PRAGMA journal_mode=WAL');
     raw.exec('PRAGMA synchronous=FULL');
-    // The log is moved into the file by the checkpointer's own connection (sqlite-checkpoint.ts).
+    // The log is moved into the file by the checkpointer's own connection (checkpoint.ts).
     raw.exec('PRAGMA wal_autocheckpoint=0');
     raw.exec('PRAGMA journal_size_limit=67108864');
     assertPragma(raw, 'journal_mode', 'wal');
@@ -96,4 +98,51 @@ function assertPragma(raw: DatabaseSync, name: string, wanted: string | number):
   if (got !== wanted) {
     throw new Error(`the embedded database runs with ${name}=${String(got)}, but ${name}=${wanted} is required`);
   }
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_FULL = 13;
+
+function translated(error: unknown, file: string): Error {
+  const { errcode, message } = error as { errcode?: number; message: string };
+  const primary = errcode === undefined ? undefined : errcode & 0xff;
+  if (primary === SQLITE_BUSY) return new Unavailable('the database is locked by another process; try again');
+  if (primary === SQLITE_FULL) return new Unavailable(`the disk is full: ${message}`);
+  if (isStorageError(error)) return new Unavailable(describeStorageError(error, file));
+  return error as Error;
+}
+
+interface DirectDatabase extends Database {
+  readonly connection: SqliteConnection;
+}
+
+/** Opens the file, which exists and is migrated. */
+export function openDirect(file: string): DirectDatabase {
+  const connection = openSqlite(file, { readOnly: false });
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    connection,
+    dialect: 'sqlite',
+    execute: (op, args) => {
+      const run = async () => {
+        try {
+          connection.begin();
+          const value = await runWithin(connection, op, args);
+          connection.commit();
+          return value;
+        } catch (error) {
+          connection.rollback();
+          throw translated(error, file);
+        }
+      };
+      const result = last.then(run, run);
+      last = result.catch(() => undefined);
+      return result;
+    },
+    state: () => ({ ready: true }),
+    close: async () => {
+      await last;
+      connection.close();
+    },
+  };
 }

@@ -4,7 +4,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { countOperation, endOperation, failOperation, writeOperation } from '../../../test/kit/storage-operations.ts';
+import {
+  countOperation,
+  endOperation,
+  failOperation,
+  longSearchOperation,
+  writeOperation,
+} from '../../../test/kit/storage-operations.ts';
+import { waitUntil } from '../../../test/kit/wait-until.ts';
 import { Unavailable } from '../../base/failure.ts';
 import { silentLog } from '../../base/log.ts';
 import {
@@ -64,6 +71,22 @@ test('in a group only the operation that throws fails, and nothing of it is kept
   assert.deepEqual(broken, []);
   await database.close();
   assert.deepEqual(broken, [], 'a close is no breakdown');
+});
+
+test('a read waits for no search, once searches have a thread of their own', async () => {
+  const { database } = await open();
+  const order: string[] = [];
+  const round = async (): Promise<boolean> => {
+    order.length = 0;
+    const search = database.execute(longSearchOperation, 1_000_000).then(() => order.push('search'));
+    // They are on their way to their threads together.
+    const read = database.execute(countOperation, 'a').then(() => order.push('read'));
+    await Promise.all([search, read]);
+    return order[0] === 'read';
+  };
+  assert.equal(await round(), false, 'the first search starts the thread, and is done by the reader');
+  await waitUntil('a read to overtake a search', round);
+  await database.close();
 });
 
 test('arguments that cannot cross are refused alone, whoever waits beside and behind them', async () => {

@@ -1,14 +1,15 @@
 /**
- * The embedded database: one writer thread with group commit, one reader thread, one checkpointer. Operations that wait
+ * The embedded database: one writer thread with group commit, one reader thread, one more for searches from the first of them
+ * on, one checkpointer. Operations that wait
  * while a commit runs form the next group, so that under load many share one sync and the serving thread never waits
  * for the disk. Refuses to open a directory that another serving process holds.
  */
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
-import { PackedBytes } from '../codec.ts';
 import type { Database, DatabaseState } from '../database.ts';
-import type { Operation } from '../operation.ts';
+import { type Operation, PackedBytes } from '../operation.ts';
+
 import { startCheckpointer } from './checkpoint.ts';
 import type { OperationAnswer, ThreadAnswer, ThreadRequest, ThreadSetup } from './thread.ts';
 
@@ -38,6 +39,7 @@ interface Waiting {
 class ThreadQueue {
   readonly #worker: Worker;
   readonly #opened: Promise<void>;
+  #isOpen = false;
   readonly #onBroken: (reason: string) => void;
   readonly #writes: boolean;
   #waiting: Waiting[] = [];
@@ -58,6 +60,7 @@ class ThreadQueue {
     this.#opened = new Promise((resolve, reject) => {
       this.#worker.once('message', () => {
         this.#worker.on('message', (answer: ThreadAnswer) => this.#settle(answer));
+        this.#isOpen = true;
         resolve();
       });
       this.#worker.once('error', reject);
@@ -68,6 +71,10 @@ class ThreadQueue {
 
   opened(): Promise<void> {
     return this.#opened;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   push(op: AnyOperation, args: unknown): Promise<unknown> {
@@ -204,6 +211,15 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   await writer.opened();
   const reader = new ThreadQueue({ ...setup, mode: 'read' }, broken);
   await reader.opened();
+  let searcher: ThreadQueue | undefined;
+  const searching = (): ThreadQueue => {
+    if (searcher) return searcher.isOpen ? searcher : reader;
+    searcher = new ThreadQueue({ ...setup, mode: 'search' }, broken);
+    // Nobody waits for its start; what fails there is known to those who use it.
+    searcher.opened().catch(() => undefined);
+    return reader;
+  };
+  const queues = { write: () => writer, read: () => reader, search: searching };
   const checkpointer = startCheckpointer({
     file: options.file,
     log: options.log,
@@ -212,10 +228,11 @@ export async function openSqliteDatabase(options: SqliteOptions): Promise<Databa
   return {
     dialect: 'sqlite',
     execute: <A, R>(op: Operation<A, R>, args: A) =>
-      (op.mode === 'write' ? writer : reader).push(op as unknown as AnyOperation, args) as Promise<R>,
+      queues[op.mode]().push(op as unknown as AnyOperation, args) as Promise<R>,
     state: () => state,
     close: async () => {
       await checkpointer.stop();
+      await searcher?.close();
       await reader.close();
       await writer.close();
     },

@@ -1,5 +1,5 @@
 /**
- * The thread that owns one SQLite connection: the writer, or the reader. It takes batches of operations from the
+ * The thread that owns one SQLite connection: the writer, or a reader. It takes batches of operations from the
  * serving thread and answers each batch once.
  *
  * Writer: a batch is one transaction and one sync (group commit). If one of its operations throws, the transaction is
@@ -11,14 +11,14 @@
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { collectGarbage } from '../../base/collector.ts';
-import { UnpackedBytes } from '../codec.ts';
-import { findOperation, type Operation } from '../operation.ts';
+import { findOperation, type Operation, type OperationMode, UnpackedBytes } from '../operation.ts';
+
 import { openSqlite, type SqliteConnection } from './connection.ts';
 import { describeStorageError, isStorageError } from './errors.ts';
 
 export interface ThreadSetup {
   file: string;
-  mode: 'read' | 'write';
+  mode: OperationMode;
   /** URL of the module that imports every store, so that all operations are registered here too. */
   operationsModule: string;
 }
@@ -39,15 +39,15 @@ interface Call {
 }
 
 /** What loading left in this thread, 4 MB each; the threads of a process not at the same moment. */
-const COLLECT_AFTER_MS = { write: 500, read: 700 };
+const COLLECT_AFTER_MS = { write: 500, read: 700, search: 900 };
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
 
 const port = parentPort;
-if (!port) throw new Error('sqlite-thread runs as a worker thread only');
+if (!port) throw new Error('sqlite/thread.ts runs as a worker thread only');
 const setup = workerData as ThreadSetup;
 await import(setup.operationsModule);
-const connection = openSqlite(setup.file, { readOnly: setup.mode === 'read' });
+const connection = openSqlite(setup.file, { readOnly: setup.mode !== 'write' });
 let broken: string | undefined;
 
 // One group after the other, also should an operation wait for something: the next would begin within its transaction.

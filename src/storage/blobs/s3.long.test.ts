@@ -7,7 +7,7 @@ import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { againIfPaused, runningMs } from '../../../test/kit/running-time.ts';
 import { refuse, type ScriptedRequest, type ScriptedS3, SECRET, scriptedS3 } from '../../../test/kit/scripted-s3.ts';
 import { Unavailable } from '../../base/failure.ts';
-import { S3Error } from './s3-error.ts';
+import { S3Error } from './s3-client.ts';
 
 type Script = (request: ScriptedRequest, response: ServerResponse) => void;
 
