@@ -1,7 +1,7 @@
 /**
  * The one catalogue of refusals: code, HTTP status, SMTP reply and public text. Failures are plain values (they cross
  * threads and are stored); a private cause never becomes part of one, it is only logged. docs/errors.md is checked
- * against this table.
+ * against this table. What may be refused answers a Result; exceptions are kept for bugs and broken infrastructure.
  */
 
 interface CatalogueEntry {
@@ -239,4 +239,15 @@ export function outcomeUnknown({ code }: Pick<OutcomeUnknown, 'code'>): Failure 
     message:
       'It is not known whether this was done: the database was lost while it was stored. Repeat it with the same Idempotency-Key, which does it once; without a key a repeat may do it twice.',
   });
+}
+
+/** An expected outcome as a value: what was asked for, or the refusal that explains why not. */
+export type Result<T> = { ok: true; value: T } | { ok: false; failure: Failure };
+
+export function ok<T>(value: T): { ok: true; value: T } {
+  return { ok: true, value };
+}
+
+export function refuse(failure: Failure): { ok: false; failure: Failure } {
+  return { ok: false, failure };
 }

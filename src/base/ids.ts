@@ -19,7 +19,9 @@ export type IdPrefix =
   | 'smtp'
   | 'apr'
   | 'usr'
-  | 'req';
+  | 'ses'
+  | 'req'
+  | 'aud';
 
 /** Characters behind the prefix. */
 const ID_LENGTH = 21;

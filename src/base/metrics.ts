@@ -36,6 +36,8 @@ export interface Metrics {
   /** Connections to the submission port. */
   smtpSessions: { opened(): void; closed(): void };
   smtpAuthFailures: Counter;
+  /** What was refused and found no room to be recorded. */
+  refusedRequestsDropped: Counter;
   /** From the request's arrival to its answer after the commit. */
   acceptSeconds: Histogram;
   /** From acceptance to the remote server's 250. */
@@ -99,15 +101,20 @@ function counters<K extends string>(
   return all;
 }
 
-function smtpCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures'> {
+function plainCounters(
+  registry: Registry,
+): Pick<Metrics, 'smtpSessions' | 'smtpAuthFailures' | 'refusedRequestsDropped'> {
   const sessions = plainCounter();
   const failures = plainCounter();
+  const refusedRequestsDropped = plainCounter();
   let open = 0;
   const unlabelled = (type: string, name: string, help: string, read: () => number): void =>
     register(registry, type, name, help, () => [{ labels: {}, value: read() }]);
   unlabelled('counter', 'postrider_smtp_sessions_total', 'SMTP sessions begun.', () => sessions.value);
   unlabelled('gauge', 'postrider_smtp_sessions_open', 'SMTP sessions open now.', () => open);
   unlabelled('counter', 'postrider_smtp_auth_failures_total', 'Log-ins over SMTP refused.', () => failures.value);
+  const dropped = 'postrider_refused_requests_dropped_total';
+  unlabelled('counter', dropped, 'Refused requests that were not recorded.', () => refusedRequestsDropped.value);
   const smtpSessions = {
     opened: (): void => {
       open += 1;
@@ -117,7 +124,7 @@ function smtpCounters(registry: Registry): Pick<Metrics, 'smtpSessions' | 'smtpA
       open -= 1;
     },
   };
-  return { smtpSessions, smtpAuthFailures: failures };
+  return { smtpSessions, smtpAuthFailures: failures, refusedRequestsDropped };
 }
 
 const FAST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -193,7 +200,7 @@ export function createMetrics(): Metrics {
     { name: 'postrider_messages_accepted_by_source_total', help: 'Messages accepted, by protocol.', label: 'source' },
     ['http', 'smtp'] as const,
   );
-  const { smtpSessions, smtpAuthFailures } = smtpCounters(registry);
+  const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
   const acceptSeconds = seconds('accept_duration', 'From request to the answer after the commit.', FAST_BUCKETS);
@@ -205,7 +212,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
-    ...{ acceptedBySource, smtpSessions, smtpAuthFailures },
+    ...{ acceptedBySource, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
       const byStatus = http.get(route) ?? new Map<number, number>();

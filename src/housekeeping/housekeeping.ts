@@ -1,6 +1,6 @@
 /**
  * Removes what is kept no longer: content past its time, uploads, messages and events past theirs, idempotency records,
- * the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
+ * refused requests, the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
@@ -10,17 +10,21 @@ import { forgetSegmentsOperation, noteSegmentOperation } from '../events/events.
 import { PARTITION_MS } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { createOrphanSweep } from './orphans.ts';
 import {
+  createOverdueRemoval,
   dropWeeks,
+  removeAudit,
   removeContent,
   removeEmails,
   removeIdempotency,
+  removeRefusedRequests,
   removeSandboxItems,
+  removeSignIns,
+  removeStatistics,
+  removeUsedFiles,
   removeWebhookDeliveries,
 } from './retention.ts';
-import { pause, type Round } from './round.ts';
-import { createOverdueRemoval, removeUsedFiles } from './uploads.ts';
+import { createOrphanSweep, pause, type Round } from './round.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -101,8 +105,12 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       submissions: await parts.removeOverdue(round, nowMs),
       usedFiles: await removeUsedFiles(round, nowMs),
       idempotencyRecords: await removeIdempotency(round, nowMs),
+      refusedRequests: await removeRefusedRequests(round, nowMs),
       sandboxItems: await removeSandboxItems(round, nowMs),
       webhookDeliveries: await removeWebhookDeliveries(round, beforeMs),
+      statistics: await removeStatistics(round, nowMs),
+      auditEntries: await removeAudit(round, nowMs),
+      signIns: await removeSignIns(round, nowMs),
       orphans: await parts.sweepOrphans(round),
       unfinishedBlobs: await round.blobs.removeUnfinished(),
     };

@@ -1,7 +1,19 @@
 /**
  * Removes what is past its time: content, whole weeks of a shared database, messages with their events, idempotency records,
  * the sandbox's old inbox, the log of webhooks. Each function answers how much it removed.
+ *
+ * Removes uploads. Open submissions go with their files 24 hours after their URLs have expired, files of sent ones when no
+ * email made of them has its content any more. A submission counts as overdue only if it was so at two looks, an hour apart by
+ * the monotonic clock of this process: a jump of the wall clock removes nothing.
  */
+
+import {
+  KEEP_UNSENT_MS,
+  overdueBatchesOperation,
+  removeOverdueOperation,
+  removeUsedFilesOperation,
+} from '../attachments/attachments.ts';
+import { removeAuditOperation } from '../audit/audit.ts';
 import { type ExpiredRecord, removeExpiredOperation } from '../idempotency/idempotency.ts';
 import {
   dropOldestWeekOperation,
@@ -11,12 +23,17 @@ import {
   removeContentOperation,
   removeEmailsOperation,
 } from '../messages/messages.ts';
+import { KEPT_MS, type Owner, removeRefusedOperation } from '../refused-requests/refused-requests.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
+import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statistics.ts';
+import { IDLE_MS, removeOldOperation } from '../users/users.ts';
 import { removeWebhookDeliveriesOperation } from '../webhooks/webhooks.ts';
-import { BATCH, type Round, removeInBatches, removeUntilShort } from './round.ts';
+import { BATCH, createTwoLooks, type Round, removeInBatches, removeUntilShort } from './round.ts';
 
 const DAY_MS = 86_400_000;
 const SANDBOX_KEEP_MS = 7 * DAY_MS;
+/** A day more than the database asks for: its clock may be behind. */
+const AUDIT_KEEP_MS = 401 * DAY_MS;
 const SANDBOX_ITEMS = 1_000;
 
 /** `contentMs` is for how long it is kept at most: what was asked for and is longer goes as much earlier than it says. */
@@ -28,7 +45,6 @@ export function removeContent(round: Round, nowMs: number, contentMs: number): P
 
 /** Partitions of a shared database: made ahead, and dropped once all of a week is past its time. */
 export async function dropWeeks({ database, clock, log, isStopping }: Round, beforeMs: number): Promise<number> {
-  if (database.dialect !== 'postgres') return 0;
   let dropped = 0;
   try {
     await database.execute(makePartitionsOperation, { nowMs: clock.now() });
@@ -57,6 +73,12 @@ export function removeIdempotency(round: Round, beforeMs: number): Promise<numbe
   });
 }
 
+/** The database itself refuses to remove what is younger. */
+export function removeAudit(round: Round, nowMs: number): Promise<number> {
+  const batch = { beforeMs: nowMs - AUDIT_KEEP_MS, limit: BATCH };
+  return removeUntilShort(round, async () => ({ count: await round.database.execute(removeAuditOperation, batch) }));
+}
+
 export function removeSandboxItems(round: Round, nowMs: number): Promise<number> {
   const batch = { beforeMs: nowMs - SANDBOX_KEEP_MS, limit: BATCH, perAccount: SANDBOX_ITEMS };
   return removeUntilShort(round, async () => ({
@@ -69,4 +91,53 @@ export function removeWebhookDeliveries(round: Round, beforeMs: number): Promise
   return removeUntilShort(round, async () => ({
     count: await round.database.execute(removeWebhookDeliveriesOperation, batch),
   }));
+}
+
+export function removeRefusedRequests(round: Round, nowMs: number): Promise<number> {
+  return removeInBatches<Owner | null>(round, null, (after) =>
+    round.database.execute(removeRefusedOperation, { beforeMs: nowMs - KEPT_MS, limit: BATCH, after }),
+  );
+}
+
+/** The day in which the time that they are kept begins stays whole. */
+export function removeStatistics(round: Round, nowMs: number): Promise<number> {
+  const batch = { beforeMs: nowMs - (STATISTICS_DAYS + 1) * DAY_MS, limit: BATCH };
+  return removeUntilShort(round, async () => ({
+    count: await round.database.execute(removeStatisticsOperation, batch),
+  }));
+}
+
+const KEEP_MS = 86_400_000;
+
+/** Removes submissions that were not sent in time; answers how many. */
+export function createOverdueRemoval(looksApartMs: number): (round: Round, nowMs: number) => Promise<number> {
+  const startLook = createTwoLooks(looksApartMs);
+  return async (round, nowMs) => {
+    const { database } = round;
+    const expiredBeforeMs = nowMs - KEEP_UNSENT_MS;
+    const look = startLook();
+    const removed = await removeInBatches(round, '', async (afterId) => {
+      const found = await database.execute(overdueBatchesOperation, { expiredBeforeMs, afterId, limit: BATCH });
+      const ids = look.confirmed(found);
+      const gone = await database.execute(removeOverdueOperation, { ids, expiredBeforeMs });
+      return { ...gone, next: found.length < BATCH ? undefined : found.at(-1) };
+    });
+    look.end();
+    return removed;
+  };
+}
+
+/** Removes the files of sent submissions; answers of how many. */
+export function removeUsedFiles(round: Round, nowMs: number): Promise<number> {
+  return removeInBatches(round, '', async (afterId) => {
+    const batch = { afterId, limit: BATCH, rowsFromMs: nowMs - KEEP_MS };
+    const { lastId, ...gone } = await round.database.execute(removeUsedFilesOperation, batch);
+    return { ...gone, next: lastId ?? undefined };
+  });
+}
+
+/** Sessions that ended, links that nobody used, limits of sign-ins that are over. */
+export function removeSignIns(round: Round, nowMs: number): Promise<number> {
+  const batch = { nowMs, idleSinceMs: nowMs - IDLE_MS, limit: BATCH };
+  return removeUntilShort(round, async () => ({ count: await round.database.execute(removeOldOperation, batch) }));
 }

@@ -1,16 +1,22 @@
 /**
  * What every part of a round of housekeeping goes by: it removes in small batches with a pause between them, so that sending
  * never waits for it, and ends soon when the service stops.
+ *
+ * Removes blobs that no row names. A blob is an orphan only if no row named it at two looks, an hour apart by the monotonic
+ * clock of this process, and it is a day old by the clock of the store: an upload or a mail that any node is accepting has its
+ * row within seconds, and no jump of a wall clock makes both look true. Right before it is removed it is asked for once more,
+ * where rows are written.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { namedBlobsOperation, stillNamedBlobsOperation } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
+import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
+import type { Operation } from '../storage/operation.ts';
 
 export const BATCH = 200;
 const PAUSE_MS = 20;
-/** Blobs that are removed at the same time: a store over the network takes its time for each. */
-const AT_ONCE = 8;
 
 export interface Round {
   database: Database;
@@ -23,7 +29,7 @@ export interface Round {
 export const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
 /** What one batch removed, and where the next one begins; undefined after the last. */
-export interface Batch<Position> {
+interface Batch<Position> {
   count: number;
   blobKeys?: string[];
   next: Position | undefined;
@@ -57,19 +63,7 @@ export function removeUntilShort(
   });
 }
 
-/** What the store does not remove now is named by nothing any more, and goes as an orphan later. */
-async function removeBlobs({ blobs, log, isStopping }: Round, keys: readonly string[]): Promise<void> {
-  for (let at = 0; at < keys.length && !isStopping(); at += AT_ONCE) {
-    try {
-      await Promise.all(keys.slice(at, at + AT_ONCE).map((key) => blobs.remove(key)));
-    } catch (error) {
-      log.warn({ error: (error as Error).message }, 'blobs that are named no longer stay until they are swept');
-      return;
-    }
-  }
-}
-
-export interface Look {
+interface Look {
   /** Those of the keys that were there at an earlier look too, long enough ago. */
   confirmed(keys: readonly string[]): string[];
   /** The look was whole: the next one is compared with it. */
@@ -96,5 +90,56 @@ export function createTwoLooks(apartMs: number): () => Look {
         earlier = seen;
       },
     };
+  };
+}
+
+const OLD_MS = 86_400_000;
+
+interface OrphanOptions {
+  looksApartMs: number;
+  /** Which of these blobs are named by rows of other folders (uploads). */
+  alsoNamed?: ((keys: string[]) => Promise<string[]>) | undefined;
+}
+
+/** A sweep of the whole store; answers how many it removed. */
+export function createOrphanSweep({ looksApartMs, alsoNamed }: OrphanOptions): (round: Round) => Promise<number> {
+  const startLook = createTwoLooks(looksApartMs);
+
+  const named = async (round: Round, op: Operation<string[], string[]>, keys: string[]): Promise<Set<string>> =>
+    new Set([...(await round.database.execute(op, keys)), ...((await alsoNamed?.(keys)) ?? [])]);
+
+  const sweepBatch = async (round: Round, look: Look, keys: string[]): Promise<number> => {
+    const found = await named(round, namedBlobsOperation, keys);
+    const twice = look.confirmed(keys.filter((key) => !found.has(key)));
+    if (twice.length === 0) return 0;
+    const missed = await named(round, stillNamedBlobsOperation, twice);
+    if (missed.size > 0) {
+      round.log.error({ blobKeys: [...missed] }, 'blobs that are named looked like orphans; they stay');
+    }
+    let removed = 0;
+    for (const key of twice.filter((one) => !missed.has(one))) {
+      if (round.isStopping()) break;
+      await round.blobs.remove(key);
+      removed += 1;
+    }
+    return removed;
+  };
+
+  return async (round) => {
+    const look = startLook();
+    const beforeMs = (await round.blobs.storeNowMs()) - OLD_MS;
+    let removed = 0;
+    let batch: string[] = [];
+    for await (const { key, writtenAtMs } of round.blobs.list()) {
+      if (round.isStopping()) return removed;
+      if (writtenAtMs <= beforeMs) batch.push(key);
+      if (batch.length < BATCH) continue;
+      removed += await sweepBatch(round, look, batch);
+      batch = [];
+      await pause();
+    }
+    if (batch.length > 0) removed += await sweepBatch(round, look, batch);
+    look.end();
+    return removed;
   };
 }

@@ -6,8 +6,7 @@ import { dataOf, GOOD, rowsOf, type SendRig, sendRig, settle, testAccount } from
 import { Unavailable } from '../base/failure.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import type { Database } from '../storage/database.ts';
-import { createInFlightKeys, readKey } from './idempotency.ts';
-import { removeExpiredOperation } from './store.ts';
+import { createInFlightKeys, readKey, removeExpiredOperation } from './idempotency.ts';
 
 let rig: SendRig;
 before(async () => {

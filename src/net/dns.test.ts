@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
-import { openDns, toQueryName } from './dns.ts';
-import { dnsCache } from './dns-cache.ts';
+import { dnsCache, openDns, toQueryName } from './dns.ts';
 
 const many: [number, string][] = Array.from({ length: 500 }, (_, index) => [500 - index, `mx${index}.example.com`]);
 const zone: FakeZone = {

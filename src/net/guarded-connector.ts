@@ -23,10 +23,7 @@ export class NotConnected extends Error {
 }
 
 /** The addresses of a host, every one of them tested; throws NotConnected. */
-export async function guardedAddresses(
-  host: string,
-  options: { lookup: Lookup; allow: readonly Cidr[] },
-): Promise<string[]> {
+async function guardedAddresses(host: string, options: { lookup: Lookup; allow: readonly Cidr[] }): Promise<string[]> {
   const answer = await options.lookup(host);
   if (answer.status === 'temporary') throw new NotConnected('dns', `the name ${host} does not resolve at the moment`);
   if (answer.status !== 'found' || answer.value.length === 0) {
@@ -73,4 +70,36 @@ export function guardedConnector(options: {
       (error: Error) => callback(error, null),
     );
   };
+}
+
+const MAX_URL_LENGTH = 2_048;
+
+/** Why a URL is refused whatever it leads to, as the end of a sentence that starts with the field. */
+export function urlIssue(text: string): string | undefined {
+  if (text.length > MAX_URL_LENGTH) return `must be at most ${MAX_URL_LENGTH} characters`;
+  // The URL parser would strip or rewrite these without a word.
+  if (/[^\x21-\x7e\x80-\u{10ffff}]|\\/u.test(text)) return 'must not have spaces, controls or backslashes; encode them';
+  const url = URL.parse(text);
+  if (!url || !/^https?:\/\/[^/]/i.test(text)) return 'must be a URL that starts with https:// or http://';
+  if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
+    return 'must not have a user name or password; verify the signature of the webhook instead';
+  }
+  if (text.includes('#')) return 'must not have a fragment (#…): it is never sent';
+  return undefined;
+}
+
+/** Why the URL is refused, as the end of a sentence that starts with the field; undefined when it may be saved. */
+export async function checkUrl(
+  text: string,
+  options: { lookup: Lookup; allow: readonly Cidr[] },
+): Promise<string | undefined> {
+  const fault = urlIssue(text);
+  if (fault !== undefined) return fault;
+  try {
+    await guardedAddresses(new URL(text).hostname, options);
+  } catch (error) {
+    if (!(error instanceof NotConnected)) throw error;
+    if (error.kind === 'refused-address') return `must lead to a public address: ${error.message}`;
+  }
+  return undefined;
 }

@@ -5,8 +5,7 @@
  * which stage; from `dot` on the peer may have it.
  */
 import { connectTcp } from './smtp-connect.ts';
-import { type SmtpConnection, smtpConnection } from './smtp-connection.ts';
-import { startDialogue } from './smtp-dialogue.ts';
+import { type SmtpConnection, smtpConnection, startDialogue } from './smtp-connection.ts';
 import { greet } from './smtp-greeting.ts';
 import { runTransaction } from './smtp-transaction.ts';
 import type {
@@ -19,21 +18,7 @@ import type {
   SmtpTimeouts,
 } from './smtp-types.ts';
 
-export type {
-  DialogueLine,
-  LocalRefusal,
-  OpenSmtpOptions,
-  OpenSmtpResult,
-  RecipientResult,
-  SendResult,
-  SmtpContent,
-  SmtpError,
-  SmtpMessage,
-  SmtpSession,
-  SmtpStage,
-  SmtpTimeouts,
-  TlsNeed,
-} from './smtp-types.ts';
+export type * from './smtp-types.ts';
 
 const DEFAULT_TIMEOUTS: SmtpTimeouts = {
   connectMs: 30_000,

@@ -5,13 +5,16 @@
  * - Every wait has one deadline for the whole of it; a peer that drips bytes does not extend it.
  * - A reply nobody waits for breaks the connection (a 421 is a farewell), so replies can never be taken for others.
  * - A break is final: the socket is destroyed, the caller that waits gets what had arrived together with the cause.
+ * - What was said is kept, bounded: 60 lines of 500 characters, the first 40 and the last 19 when there are more, because a
+ *   failure shows at the end. Secrets and content are never among them.
  *
  * One callback per batch of replies and no promise per line: this is the hot path of every delivery.
  */
+
 import type { Socket } from 'node:net';
 import tls, { type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { type SmtpReply, SmtpReplyParser } from '../mail/smtp-reply.ts';
-import { type Dialogue, startDialogue } from './smtp-dialogue.ts';
+import type { DialogueLine } from './smtp-types.ts';
 
 export interface Break {
   /** An error code: ETIMEDOUT, ECONNRESET, EPROTOCOL, ECANCELLED, or a TLS code. */
@@ -255,4 +258,30 @@ function onHandshake(secure: TLSSocket, deadlineMs: number, done: (failure: Brea
 /** Takes over a connected socket that has not been read from. */
 export function smtpConnection(socket: Socket, dialogue: Dialogue = startDialogue()): SmtpConnection {
   return new Connection(socket, dialogue);
+}
+
+const MAX_LINES = 60;
+const KEPT_AT_START = 40;
+const MAX_CHARACTERS = 500;
+const CONTROLS = /[\x00-\x1f\x7f]/g;
+
+export interface Dialogue {
+  readonly lines: DialogueLine[];
+  record(direction: 'C' | 'S', text: string): void;
+}
+
+export function startDialogue(): Dialogue {
+  const lines: DialogueLine[] = [];
+  const start = performance.now();
+  return {
+    lines,
+    record: (direction, text) => {
+      const atMs = Math.round(performance.now() - start);
+      const short = text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS - 1)}…` : text;
+      if (lines.length === MAX_LINES) {
+        lines.splice(KEPT_AT_START, 2, { atMs: lines[KEPT_AT_START + 1]!.atMs, direction: 'S', text: '…' });
+      }
+      lines.push({ atMs, direction, text: short.replace(CONTROLS, '?') });
+    },
+  };
 }

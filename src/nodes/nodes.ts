@@ -1,49 +1,106 @@
 /**
  * Which processes share the database, so that each keeps to its share of a limit that holds for all of them together:
- * connections to one destination, requests of one key. Every node counts those it sees alive and takes an equal part;
- * together they exceed a limit only for the few seconds in which a new one is not known to the others yet.
+ * connections to one destination, requests of one key. Every node writes its row every two seconds, forgets those that stay silent,
+ * counts the others and takes an equal part; together they exceed a limit only for the few seconds in which a new one is not
+ * known to the others yet. Times are the database's, so that nodes whose clocks differ agree. With its sign of life a node publishes
+ * what it does, for the operator.
  *
  * A node that cannot reach the database goes on with the last count: it can neither claim nor accept then. The embedded
  * database has one process, which has everything to itself.
  */
-
 import type { Clock } from '../base/clock.ts';
 import { randomText } from '../base/ids.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import { beatOperation, leaveOperation, type NodeRow } from './store.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
 
 const BEAT_MS = 2_000;
 /** Five beats missed: a node that restarts its database connection is not given up for it. */
 const SILENT_MS = 10_000;
 
+export interface LastReply {
+  /** Unix ms. */
+  at: number;
+  host: string | null;
+  reply: string;
+  /** It took a message. */
+  accepted: boolean;
+}
+
+/** A destination of mail as one node has it. */
+export interface PublishedDestination {
+  key: string;
+  /** Messages in memory that wait for a slot. */
+  waiting: number;
+  /** Open sessions. */
+  connections: number;
+  /** Sessions that it may have now. */
+  limit: number;
+  /** Unix ms; null where it is not paused. */
+  pausedUntil: number | null;
+  /** Newest first. */
+  replies: readonly LastReply[];
+}
+
+/** What a node publishes of itself. */
+export interface NodeState {
+  /** Rows of work in hand, by kind. */
+  leases?: Readonly<Record<string, number>>;
+  /** Those that are paused, and the busiest. */
+  destinations?: readonly PublishedDestination[];
+}
+
+export interface LivingNode {
+  id: string;
+  host: string;
+  version: string;
+  roles: string[];
+  /** Unix ms. */
+  startedAt: number;
+  seenAt: number;
+  state: NodeState;
+}
+
 export interface Nodes extends Running {
   /** The part of a common limit that is this process's, above 0 and at most 1, among the nodes with this role. */
   share(role: string): number;
+  /** Whether this is the first of the nodes with this role, to do what one is enough for. For some seconds two may be, or none. */
+  isFirst(role: string): boolean;
   /** Nodes that live, this one included. */
   count(): number;
+  /** Says how to ask for what this node publishes. */
+  publish(state: () => NodeState): void;
+  /** The nodes that live with what they published last. */
+  list(): Promise<LivingNode[]>;
 }
 
-export interface NodesOptions {
+/** Joins the nodes of a shared database and resolves when this one is counted; rejects when the database does not answer. */
+export async function joinNodes(options: {
   database: Database;
   clock: Clock;
   log: Log;
   host: string;
   version: string;
   roles: readonly string[];
-}
-
-/** Joins the nodes of a shared database and resolves when this one is counted; rejects when the database does not answer. */
-export async function joinNodes(options: NodesOptions): Promise<Nodes> {
+}): Promise<Nodes> {
   const { database, clock, log, host, version, roles } = options;
-  if (database.dialect === 'sqlite') return { share: () => 1, count: () => 1, stop: async () => undefined };
   const id = `${host}/${process.pid}/${randomText(10)}`;
+  let stateOf = (): NodeState => ({});
+  const publish = (state: () => NodeState): void => {
+    stateOf = state;
+  };
+  if (database.dialect === 'sqlite') {
+    const self = { id, host, version, roles: [...roles], startedAt: clock.now() };
+    const list = async (): Promise<LivingNode[]> => [{ ...self, seenAt: clock.now(), state: stateOf() }];
+    return { share: () => 1, isFirst: () => true, count: () => 1, publish, list, stop: async () => undefined };
+  }
   let living: NodeRow[] = [];
   let counts = new Map<string, number>();
 
   const beat = async (): Promise<void> => {
-    const sign = { id, host, version, roles: roles.join(','), nowMs: clock.now(), silentMs: SILENT_MS };
+    const state = JSON.stringify(stateOf());
+    const sign = { id, host, version, roles: roles.join(','), state, nowMs: clock.now(), silentMs: SILENT_MS };
     const before = living.length;
     living = await database.execute(beatOperation, sign);
     counts = new Map();
@@ -64,7 +121,17 @@ export async function joinNodes(options: NodesOptions): Promise<Nodes> {
   timer.unref();
   return {
     share: (role) => 1 / Math.max(1, counts.get(role) ?? 1),
+    isFirst: (role) => living.find((node) => node.roles.split(',').includes(role))?.id === id,
     count: () => living.length,
+    publish,
+    list: async () => {
+      const rows = await database.execute(nodesOperation, null);
+      return rows.map((row) => ({
+        ...row,
+        roles: row.roles.split(','),
+        state: row.id === id ? stateOf() : (JSON.parse(row.state) as NodeState),
+      }));
+    },
     stop: async () => {
       clearInterval(timer);
       await beating;
@@ -72,3 +139,63 @@ export async function joinNodes(options: NodesOptions): Promise<Nodes> {
     },
   };
 }
+
+interface NodeRow {
+  id: string;
+  host: string;
+  version: string;
+  /** Names of its roles, separated by commas. */
+  roles: string;
+}
+
+interface Beat extends NodeRow {
+  /** JSON of NodeState. */
+  state: string;
+  /** Unix ms of this process; only used where the database has no clock. */
+  nowMs: number;
+  /** Silence after which a node no longer counts. */
+  silentMs: number;
+}
+
+async function clockOf(tx: Transaction, nowMs: number): Promise<number> {
+  if (tx.dialect === 'sqlite') return nowMs;
+  const row = await tx.get<{ now: number }>(
+    'SELECT CAST(floor(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now',
+  );
+  return row!.now;
+}
+
+/** Writes the sign of life; answers every node that lives, this one among them. */
+export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: Beat): Promise<NodeRow[]> => {
+  const nowMs = await clockOf(tx, beat.nowMs);
+  await tx.run(
+    `INSERT INTO node (id, host, version, roles, state, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, state = excluded.state`,
+    beat.id,
+    beat.host,
+    beat.version,
+    beat.roles,
+    beat.state,
+    nowMs,
+    nowMs,
+  );
+  await tx.run('DELETE FROM node WHERE seen_at <= ?', nowMs - beat.silentMs);
+  return tx.all<NodeRow>('SELECT id, host, version, roles FROM node ORDER BY id');
+});
+
+interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {
+  roles: string;
+  state: string;
+}
+
+/** Every node that was alive at the last sign of life of any. */
+export const nodesOperation = operation('nodes.list', 'read', (tx, _: null): Promise<PublishedRow[]> | PublishedRow[] =>
+  tx.all<PublishedRow>(
+    `SELECT id, host, version, roles, state, started_at AS "startedAt", seen_at AS "seenAt" FROM node ORDER BY id`,
+  ),
+);
+
+/** Takes a node that stops out of the count at once. */
+export const leaveOperation = operation('nodes.leave', 'write', async (tx, id: string): Promise<number> => {
+  return tx.run('DELETE FROM node WHERE id = ?', id);
+});

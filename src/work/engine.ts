@@ -23,13 +23,12 @@ import { within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import { BackPressure } from './back-pressure.ts';
-import { watchClock } from './clock-watch.ts';
+import { watchClock } from './clock.ts';
 import type { Item, State, WorkKind } from './kind.ts';
-import { LEASE_MS, Leases } from './leases.ts';
+import { isFreeOnly, LEASE_MS, Leases } from './leases.ts';
 import { openPoisonGuard, type PoisonGuard } from './poison.ts';
-import type { Lease } from './rows.ts';
 import { Settler } from './settler.ts';
-import { isFreeOnly } from './take-over.ts';
+import type { Lease } from './store.ts';
 import { createWakeUp } from './wake-up.ts';
 
 const POLL_MS = 1_000;

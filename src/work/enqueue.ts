@@ -2,8 +2,8 @@
 import type { Mode } from '../base/mode.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { insertMany, table, takeNumbers } from '../storage/rows.ts';
-import { FREE, HELD } from './lease-states.ts';
 
+/** Of new rows: `cause` and `failed_at` come with the first attempt that fails. */
 export const WORK = table('work', {
   seq: 'int',
   kind: 'text',
@@ -70,3 +70,7 @@ export async function enqueue(
   );
   return numbers;
 }
+
+export const FREE = 0;
+export const HELD = 1;
+export const RUNNING = 2;

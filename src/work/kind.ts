@@ -6,12 +6,15 @@
  * accounts, within a share of 500 and under pauses), webhooks share out single requests (lanes take turns, slow ones from a budget
  * of their own). They have in common what the engine asks for here, and nothing else.
  */
-import type { ClaimLimits, Lease } from './rows.ts';
+import type { Clock } from '../base/clock.ts';
+import type { ClaimLimits, Lease } from './store.ts';
 
 /** A claimed row with what its attempt needs. */
 export interface Job extends Lease {
   readonly crashes: number;
   readonly lane: string;
+  /** Sandbox: what the account's clock is ahead of the real time. */
+  readonly clockOffsetMs?: number;
 }
 
 export type State = 'claimed' | 'waiting' | 'running' | 'settling' | 'gone';
@@ -24,6 +27,13 @@ export interface Item<J extends Job = Job> {
   leaseUntilMs: number;
   /** It was running in two crashes: one such item is in hand at a time. */
   quarantined: boolean;
+  /** When it happens by the clock of its mode, while that clock is moved. */
+  atMs?: number;
+}
+
+/** Unix ms by the clock of the item's mode. */
+export function timeOf({ atMs, job }: Item, clock: Clock): number {
+  return atMs ?? clock.now() + (job.clockOffsetMs ?? 0);
 }
 
 export interface LaneGrant {
@@ -58,20 +68,24 @@ export interface Claimed<I extends Item> {
   overQuota: string[];
 }
 
-/** `R` is the result of an attempt, as it is recorded. */
-export interface WorkKind<I extends Item, R extends Lease> {
+/** What is done with a row, however it was chosen. `R` is the result of an attempt, as it is recorded. */
+export interface Steps<I extends Item, R extends Lease> {
   /** As in the column of the table. */
   readonly kind: string;
-  readonly queue: FairQueue<I>;
-  /** How long a row waits over which our own code failed. */
-  readonly crashDelayMs: number;
   claim(request: ClaimRequest): Promise<Claimed<I>>;
   /** The result of an item that ends or waits without an attempt; undefined when it is to be tried. */
   withoutAttempt(item: I): R | undefined;
-  /** Starts what may start now: each attempt within Engine.run(). */
-  start(): void;
   /** Records results in one transaction; answers the rows whose lease was lost, of which nothing was recorded. */
   record(results: R[]): Promise<readonly number[]>;
+}
+
+/** A kind whose rows the engine chooses. */
+export interface WorkKind<I extends Item, R extends Lease> extends Steps<I, R> {
+  readonly queue: FairQueue<I>;
+  /** How long a row waits over which our own code failed. */
+  readonly crashDelayMs: number;
+  /** Starts what may start now: each attempt within Engine.run(). */
+  start(): void;
   /** Whether a result is the last word; one that is tried again need not be remembered when its lease was lost. */
   isFinal(result: R): boolean;
   /** Brings forward what is due later than the schedule allows, after the clock was set back; answers how many. */

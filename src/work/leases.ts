@@ -8,7 +8,7 @@
  *   during an attempt no longer holds(): nothing irrevocable is begun then.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Database } from '../storage/database.ts';
+import type { Database, DatabaseState } from '../storage/database.ts';
 import type { Item } from './kind.ts';
 import { extendOperation } from './store.ts';
 
@@ -96,4 +96,12 @@ export class Leases<I extends Item> {
     }
     return gone;
   }
+}
+
+/** Longer than a node takes to notice that the database is back, and to write down what it holds. */
+const TAKE_OVER_AFTER_MS = 10_000;
+
+/** Whether only rows that nobody holds may be claimed: for `Claim.freeOnly`. */
+export function isFreeOnly({ readyForMs }: DatabaseState): boolean {
+  return readyForMs !== undefined && readyForMs < TAKE_OVER_AFTER_MS;
 }

@@ -1,6 +1,6 @@
 /**
  * Which row kills the process: rows that were held at an earlier death are marked in the database while they
- * run (rows.ts tells why), all others cost nothing. The mark is taken off when the row is put back, and when its attempt has
+ * run (store.ts says why), all others cost nothing. The mark is taken off when the row is put back, and when its attempt has
  * run for a while and the process still lives: what brings a process down does so when it is worked on, not while it waits
  * for a slow peer. Always true: no row that was in a crash runs without the mark.
  *
@@ -12,8 +12,7 @@
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
 import type { Item } from './kind.ts';
-import { wasInCrash } from './rows.ts';
-import { markRunningOperation } from './store.ts';
+import { markRunningOperation, wasInCrash } from './store.ts';
 
 const WATCH_MS = 1_500;
 /** A row that was claimed so often and was in a crash is watched to the end: it may kill late. */

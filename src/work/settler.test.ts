@@ -6,9 +6,8 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import { Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import type { Lease } from './rows.ts';
 import { Settler, type SettlerDeps } from './settler.ts';
-import type { PutBack } from './store.ts';
+import type { Lease, PutBack } from './store.ts';
 
 const RESULT: Lease = { seq: 1, fence: 1 };
 
@@ -25,7 +24,7 @@ function settlerOf(deps: Partial<SettlerDeps<Lease>>): Settler<Lease> {
   });
 }
 
-test('a database that comes back is told at once, however long the pause has grown', async () => {
+test('a database that comes back is noticed at once, however long the pause has grown', async () => {
   let ready = true;
   const triesMs: number[] = [];
   let recordedMs = 0;

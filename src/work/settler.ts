@@ -10,8 +10,7 @@
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from '../storage/database.ts';
-import type { Lease } from './rows.ts';
-import { type PutBack, putBackOperation } from './store.ts';
+import { type Lease, type PutBack, putBackOperation } from './store.ts';
 
 const MAX_BATCH = 256;
 const FIRST_PAUSE_MS = 100;

@@ -1,20 +1,303 @@
-/** What holders do with their rows, whatever the kind of work: one operation each. Leases that were lost are passed over. */
-import { operation } from '../storage/operation.ts';
-import {
-  backlog,
-  extend,
-  type LanePage,
-  type Lease,
-  markRunning,
-  park,
-  parkedLanes,
-  recordCrashes,
-  release,
-  resume,
-} from './rows.ts';
+/**
+ * Leases on rows of work. A row is due at a time; the one that claims it holds it until the lease ends, and alone may finish
+ * it: every claim raises the row's fence, and a settle that names an older fence changes nothing. Knows nothing of mail.
+ *
+ *   due ──claim──▶ leased ⇄ running ──finish──▶ gone
+ *    ▲               │ │      (only rows that were in a crash before are marked as running)
+ *    │◀─reschedule───┘ └─lease ends──▶ due
+ *    └──resume── parked ◀──park── leased    (its lane is over its quota; it keeps its position and is not claimed)
+ *
+ * A lease that ran out was held by somebody who died or hung, and some row may be why: a poison message. To know which,
+ * without a write for every attempt:
+ *
+ * - The first time, every row that was held counts a crash, whatever was being done with it.
+ * - From then on its holder marks the row as running before it tries it, and takes the mark off when it is put back or has
+ *   run for long without harm. Only a lease that ends while the row is marked counts. A row that merely waits stays as it is,
+ *   however often its holders die. Few rows are marked at once (poison.ts), so that few are left to be tried alone.
+ * - Rows with two crashes are in quarantine: a holder takes one at a time, and none while it is young, so that what else was
+ *   running at the time is cleared, and a process that is killed again and again takes nobody along.
+ * - At three a row is a dead letter: it is not tried any more. So a poison message costs three crashes. A harmless one would
+ *   have to be in the first seconds of an attempt at two of them, at the second alone.
+ * - A row that is settled starts again at none.
+ */
+import type { Mode } from '../base/mode.ts';
+import { operation, presentTime, type SqlValue, skipLocked, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { clockOffsets, freeClocks, type Owner } from './clock.ts';
+import { FREE, HELD, RUNNING } from './enqueue.ts';
 
-/** Keeps leases; answers the numbers of the rows that were lost. */
-export const extendOperation = operation('work.extend', 'write', extend);
+export const DEAD_LETTER_AFTER_CRASHES = 3;
+const QUARANTINE_AFTER_CRASHES = 2;
+
+export interface Work {
+  seq: number;
+  kind: string;
+  account_id: string;
+  mode: Mode;
+  subject: string;
+  ref: number;
+  lane: string;
+  fence: number;
+  attempts: number;
+  crashes: number;
+}
+
+/** A held row, as its holder names it. */
+export interface Lease {
+  seq: number;
+  fence: number;
+}
+
+/** What the end of a lease adds to `crashes`. */
+const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
+
+/** What a claim may take. */
+export interface ClaimLimits {
+  /** Unix ms. */
+  nowMs: number;
+  leaseMs: number;
+  limit: number;
+  /** Whether the claimant may take one row in quarantine (it must hold none already, and not be young). */
+  quarantined: boolean;
+  /** Passes over rows that somebody holds, though their lease has ended. */
+  freeOnly?: boolean;
+  /** These rows and no others, as far as they are free, whenever they are due and whether parked or not. */
+  only?: Lease[];
+}
+
+export interface Claim extends ClaimLimits {
+  kind: string;
+}
+
+/** The columns of Work. */
+const CLAIMED = 'seq, kind, account_id, mode, subject, ref, lane, fence, attempts, crashes';
+
+/** Takes up to `limit` due rows, oldest first; those that another node is taking at this moment are passed over. */
+export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
+  const now = presentTime(tx, options.nowMs);
+  if (options.only) {
+    const lease = rowset(tx, 'lease', LEASE, options.only);
+    return tx.all<Work>(
+      `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
+       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING ${CLAIMED}`,
+      ...[...now.params, options.leaseMs, ...lease.params],
+    );
+  }
+  const take = (condition: string, limit: number) =>
+    tx.all<Work>(
+      `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
+         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)})
+       UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
+         due = ${now.sql} + CAST(? AS BIGINT)
+       WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED}`,
+      ...[options.kind, ...now.params, limit, ...now.params, options.leaseMs],
+    );
+  const rows = await Promise.all([
+    take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
+    options.quarantined ? take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
+  ]);
+  return rows.flat().sort((a, b) => a.seq - b.seq);
+}
+
+export function isQuarantined(work: { crashes: number }): boolean {
+  return work.crashes >= QUARANTINE_AFTER_CRASHES;
+}
+
+/** Whether the row was held when a holder died: it is marked while it runs. */
+export function wasInCrash(work: { crashes: number }): boolean {
+  return work.crashes > 0;
+}
+
+/** In the order of their numbers, so that two who change the same rows do not wait for each other in a ring. */
+function inOrder<T extends Lease>(leases: readonly T[]): T[] {
+  return leases.toSorted((a, b) => a.seq - b.seq);
+}
+
+const LEASE = { seq: 'int', fence: 'int' } as const;
+
+/** Changes rows that are still held under these fences; answers the numbers of those that were. */
+async function update(
+  tx: Transaction,
+  leases: readonly Lease[],
+  set: string,
+  ...params: SqlValue[]
+): Promise<Set<number>> {
+  if (leases.length === 0) return new Set();
+  const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
+  const rows = await tx.all<{ seq: number }>(
+    `UPDATE work SET ${set} FROM ${lease.sql}
+     WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
+    ...[...params, ...lease.params],
+  );
+  return new Set(rows.map((row) => row.seq));
+}
+
+/** Marks rows as running, or as merely leased again. Leases that were lost are passed over. */
+export async function markRunning(
+  tx: Transaction,
+  { leases, running }: { leases: Lease[]; running: boolean },
+): Promise<void> {
+  await update(tx, leases, 'leased = ?', running ? RUNNING : HELD);
+}
+
+/** Ends work; answers the numbers of the rows that were still held, the others are not changed. */
+export async function finish(tx: Transaction, leases: readonly Lease[]): Promise<ReadonlySet<number>> {
+  if (leases.length === 0) return new Set();
+  const lease = rowset(tx, 'lease', LEASE, inOrder(leases));
+  const rows = await tx.all<{ seq: number }>(
+    `DELETE FROM work WHERE (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql}) RETURNING work.seq`,
+    ...lease.params,
+  );
+  return new Set(rows.map((row) => row.seq));
+}
+
+/** A row that is due again, in real time. */
+export interface Rescheduled extends Lease {
+  dueMs: number;
+  /** The attempt counts; a row that was put off untried stays as it was. */
+  tried: boolean;
+  /** Why, in words of the kind's own, by which rows are counted and found together. */
+  cause?: string | null;
+  /** When it failed, by the clock of its mode. */
+  failedAtMs?: number | null;
+}
+
+/**
+ * Gives rows back until their times; answers the numbers of those that were still held, and not given back before: a caller that
+ * does not know whether his transaction was committed may run it again.
+ */
+export async function reschedule(tx: Transaction, rows: readonly Rescheduled[]): Promise<ReadonlySet<number>> {
+  if (rows.length === 0) return new Set();
+  const lease = rowset(
+    tx,
+    'lease',
+    { ...LEASE, due: 'int', tried: 'int', cause: 'text?', failedAt: 'int?' },
+    inOrder(rows).map(({ seq, fence, dueMs, tried, cause = null, failedAtMs: failedAt = null }) => ({
+      ...{ seq, fence, due: dueMs, tried: tried ? 1 : 0, cause, failedAt },
+    })),
+  );
+  const changed = await tx.all<{ seq: number }>(
+    `UPDATE work SET leased = ${FREE}, due = lease.due, attempts = attempts + lease.tried,
+       crashes = CASE WHEN lease.tried = 1 THEN 0 ELSE crashes END, cause = lease.cause, failed_at = lease.failed_at
+     FROM ${lease.sql} WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
+    ...lease.params,
+  );
+  return new Set(changed.map((row) => row.seq));
+}
+
+/** What came of a row of work. */
+export interface WorkResult extends Lease, Owner, Pick<Rescheduled, 'cause' | 'failedAtMs'> {
+  /** When it is tried again, by the clock of its mode; null ends it. */
+  againAtMs: number | null;
+  tried: boolean;
+}
+
+/** Ends rows or gives them back; answers those of `given` whose lease was still held, in their order. */
+export async function settleLeases<T>(
+  tx: Transaction,
+  given: readonly T[],
+  resultOf: (one: T) => WorkResult,
+): Promise<T[]> {
+  const bySeq = new Map<number, { one: T; result: WorkResult }>();
+  for (const one of given) {
+    const result = resultOf(one);
+    const other = bySeq.get(result.seq)?.result;
+    if (!other || other.fence < result.fence) bySeq.set(result.seq, { one, result });
+  }
+  const results = [...bySeq.values()].map(({ result }) => result);
+  const again = results.filter((result) => result.againAtMs !== null);
+  const clockOffsetOf = await clockOffsets(tx, again);
+  const [ended, moved] = await Promise.all([
+    finish(
+      tx,
+      results.filter((result) => result.againAtMs === null),
+    ),
+    reschedule(
+      tx,
+      again.map((result) => ({ ...result, dueMs: result.againAtMs! - clockOffsetOf(result) })),
+    ),
+  ]);
+  return [...bySeq].flatMap(([seq, { one }]) => (ended.has(seq) || moved.has(seq) ? [one] : []));
+}
+
+/** Gives rows back untried: no attempt is counted, no crash either. Leases that were lost are passed over. */
+export async function release(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
+  await update(tx, leases, `leased = ${FREE}, due = ?`, dueMs);
+}
+
+/** A row over which our own code failed. */
+export interface Crashed extends Lease {
+  /** When it is due again, with one more crash. */
+  dueMs: number;
+}
+
+/** Answers the numbers of the rows that were still held. */
+export async function recordCrashes(tx: Transaction, rows: readonly Crashed[]): Promise<ReadonlySet<number>> {
+  const changed = new Set<number>();
+  for (const row of rows) {
+    for (const seq of await update(tx, [row], `leased = ${FREE}, due = ?, crashes = crashes + 1`, row.dueMs))
+      changed.add(seq);
+  }
+  return changed;
+}
+
+/** Keeps leases for `leaseMs` from now; answers the numbers of the rows that were lost meanwhile. */
+export const extendOperation = operation(
+  'work.extend',
+  'write',
+  async (tx, { leases, nowMs, leaseMs }: { leases: Lease[]; nowMs: number; leaseMs: number }): Promise<number[]> => {
+    const now = presentTime(tx, nowMs);
+    const kept = await update(tx, leases, `due = ${now.sql} + CAST(? AS BIGINT)`, ...now.params, leaseMs);
+    return leases.filter((lease) => !kept.has(lease.seq)).map((lease) => lease.seq);
+  },
+);
+
+/** Parks claimed rows, whose lane is over its quota: they are not claimed again until resume() frees their lane. */
+export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
+  await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
+}
+
+export interface ParkedLane {
+  kind: string;
+  lane: string;
+  limit: number;
+  nowMs: number;
+}
+
+/** Lets up to `limit` parked rows of a lane be claimed again, oldest first, all of them now; answers how many. */
+export async function resume(tx: Transaction, { kind, lane, limit, nowMs }: ParkedLane): Promise<number> {
+  return tx.run(
+    `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND lane = ? AND held = 1 ORDER BY due LIMIT ?
+       ${skipLocked(tx)})
+     UPDATE work SET held = 0, due = CASE WHEN due > ? THEN ? ELSE due END WHERE seq IN (SELECT seq FROM chosen)`,
+    ...[kind, lane, limit, nowMs, nowMs],
+  );
+}
+
+/** A page of the lanes that have parked rows. */
+export interface LanePage {
+  kind: string;
+  /** The last lane of the page before; empty for the first. */
+  after: string;
+  limit: number;
+}
+
+/** Names of lanes that have parked rows in their order, by stepping through the index from lane to lane. */
+export async function parkedLanes(tx: Transaction, page: LanePage): Promise<string[]> {
+  const lanes: string[] = [];
+  let { after } = page;
+  while (lanes.length < page.limit) {
+    const next = await tx.get<{ lane: string }>(
+      'SELECT lane FROM work WHERE kind = ? AND held = 1 AND lane > ? ORDER BY lane LIMIT 1',
+      page.kind,
+      after,
+    );
+    if (!next) break;
+    lanes.push(next.lane);
+    after = next.lane;
+  }
+  return lanes;
+}
 
 /** Marks rows that were in a crash before as running, or as merely leased. */
 export const markRunningOperation = operation('work.markRunning', 'write', markRunning);
@@ -58,5 +341,28 @@ export const parkedLanesOperation = operation('work.parkedLanes', 'read', (tx, p
   parkedLanes(tx, page),
 );
 
+/**
+ * For the only process of a store, at its start: nobody else can hold a lease, so that all of them belong to the dead.
+ * Rows are due at once, as take-overs. Answers how many.
+ */
+export const recoverOperation = operation('work.recover', 'write', async (tx, nowMs: number): Promise<number> => {
+  await freeClocks(tx);
+  return tx.run(`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);
+});
+
+export interface Backlog {
+  depth: number;
+  /** Unix ms of the oldest due row, or undefined. */
+  oldestDueMs: number | undefined;
+}
+
 /** Depth and age of what waits. */
-export const backlogOperation = operation('work.backlog', 'read', (tx, kind: string) => backlog(tx, kind));
+export const backlogOperation = operation('work.backlog', 'read', async (tx, kind: string): Promise<Backlog> => {
+  const row = await tx.get<{ depth: number; oldest: number | null }>(
+    `SELECT (SELECT count(*) FROM work WHERE kind = ?) AS depth,
+       (SELECT min(due) FROM work WHERE kind = ? AND held = 0) AS oldest`,
+    kind,
+    kind,
+  );
+  return { depth: row!.depth, oldestDueMs: row!.oldest ?? undefined };
+});

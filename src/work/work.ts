@@ -1,43 +1,57 @@
 /**
  * The work engine's door: rows of work and the leases on them, whatever the kind. Knows nothing of mail.
  */
-export { type ClampDue, clampDue } from './clamp-due.ts';
-export { clockOffsetOf, clockOffsetSql, clockOffsets, moveClock, type Owner } from './clock-offset.ts';
+
+export { type ChosenKind, claimChosen, runChosen } from './chosen.ts';
+export {
+  type ClampDue,
+  clampDue,
+  clockOffsetOf,
+  clockOffsetSql,
+  clockOffsets,
+  freeSandboxRows,
+  moveClock,
+  type Owner,
+  outstandingWorkOf,
+  type SandboxRow,
+} from './clock.ts';
 export { Engine, type EngineOptions } from './engine.ts';
 export { enqueue, FIRST_FENCE, type NewWork, WORK } from './enqueue.ts';
-export type { Claimed, ClaimRequest, FairQueue, Item, Job, LaneGrant, State, WorkKind } from './kind.ts';
-export { LEASE_MS } from './leases.ts';
 export {
-  type Backlog,
+  type Claimed,
+  type ClaimRequest,
+  type FairQueue,
+  type Item,
+  type Job,
+  type LaneGrant,
+  type State,
+  timeOf,
+  type WorkKind,
+} from './kind.ts';
+export { isFreeOnly, LEASE_MS } from './leases.ts';
+export {
+  backlogOperation,
   type Claim,
+  type ClaimLimits,
   claim,
   DEAD_LETTER_AFTER_CRASHES,
-  type Extension,
+  extendOperation,
   finish,
   isQuarantined,
-  type LanePage,
   type Lease,
   markRunning,
-  type ParkedLane,
+  markRunningOperation,
+  type PutBack,
   park,
   parkedLanes,
+  parkedLanesOperation,
+  putBackOperation,
   recordCrashes,
   recoverOperation,
   release,
   reschedule,
   resume,
+  resumeOperation,
   settleLeases,
   type Work,
-} from './rows.ts';
-export { freeSandboxRows, type OutstandingWork, outstandingWorkOf, type SandboxRow, take } from './sandbox-rows.ts';
-export {
-  backlogOperation,
-  extendOperation,
-  markRunningOperation,
-  type PutBack,
-  parkedLanesOperation,
-  putBackOperation,
-  type ResumeRequest,
-  resumeOperation,
 } from './store.ts';
-export { isFreeOnly } from './take-over.ts';

@@ -5,8 +5,8 @@ import { after, before, test } from 'node:test';
 import { deliveryRig, type Rig } from '../../test/kit/delivery-rig.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
-import type { Blobs } from '../storage/blobs/blobs.ts';
-import { newBlobKey } from '../storage/blobs/blobs.ts';
+import { type Blobs, newBlobKey } from '../storage/blobs/blobs.ts';
+
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import type { Database } from '../storage/database.ts';
 import { type HousekeepingDeps, startHousekeeping } from './housekeeping.ts';

@@ -1,0 +1,188 @@
+/**
+ * The clocks that work follows. That of an account's sandbox is the real time and what it was moved ahead: messages and events of the
+ * sandbox carry its time; the rows of their work are due in real time, so that claims are the same for everybody, and come nearer when
+ * the clock is moved. A caller that makes such a row due by that clock converts the time in its own transaction, with the functions here:
+ * otherwise a move in between would leave the row behind.
+ *
+ * The wall clock may be set, which shows when it is compared with the monotonic one. What is deferred would wait for as long as it
+ * was set back: it is brought back to within one step of its schedule. The same is done at every start, because the clock may
+ * have been set while nothing ran. Leases need no care of this: those that look too short or too long are extended anyhow.
+ */
+
+import { type Clock, JUMP_MS, watchJumps } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Mode } from '../base/mode.ts';
+import { shared, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+
+export interface Owner {
+  accountId: string;
+  mode: Mode;
+}
+
+/**
+ * Milliseconds that the clock of each owner is ahead of the real time, 0 in live mode, as a function of the owner. The clocks are
+ * not moved before this transaction, which writes, ends.
+ */
+export async function clockOffsets(tx: Transaction, owners: readonly Owner[]): Promise<(owner: Owner) => number> {
+  const ids = new Set(owners.flatMap((one) => (one.mode === 'sandbox' ? [one.accountId] : [])));
+  if (ids.size === 0) return () => 0;
+  const asked = rowset(
+    tx,
+    'asked',
+    { accountId: 'text' },
+    [...ids].map((accountId) => ({ accountId })),
+  );
+  const rows = await tx.all<{ account_id: string; ahead_ms: number }>(
+    `SELECT account_id, ahead_ms FROM sandbox_clock WHERE account_id IN (SELECT asked.account_id FROM ${asked.sql})
+     ORDER BY account_id ${shared(tx)}`,
+    ...asked.params,
+  );
+  const offsets = new Map(rows.map((row) => [row.account_id, row.ahead_ms]));
+  return ({ accountId, mode }) => (mode === 'live' ? 0 : (offsets.get(accountId) ?? 0));
+}
+
+/** The same of one owner. */
+export async function clockOffsetOf(tx: Transaction, owner: Owner): Promise<number> {
+  return (await clockOffsets(tx, [owner]))(owner);
+}
+
+/** The same within a statement, of rows that have an account and a mode; it locks nothing. */
+export function clockOffsetSql(row: string): string {
+  return `CASE WHEN ${row}.mode = 'sandbox' THEN coalesce(
+    (SELECT ahead_ms FROM sandbox_clock WHERE sandbox_clock.account_id = ${row}.account_id), 0) ELSE 0 END`;
+}
+
+/** Moves the clock, and with it what waits: rows in somebody's hands are converted when they are put back. */
+export async function moveClock(tx: Transaction, accountId: string, byMs: number): Promise<void> {
+  if (byMs <= 0) return;
+  await tx.run('UPDATE sandbox_clock SET ahead_ms = ahead_ms + ? WHERE account_id = ?', byMs, accountId);
+  await tx.run(
+    "UPDATE work SET due = due - ? WHERE account_id = ? AND mode = 'sandbox' AND leased = 0",
+    byMs,
+    accountId,
+  );
+}
+
+/** Ends moves that a process which is dead has begun. */
+export async function freeClocks(tx: Transaction): Promise<void> {
+  await tx.run('UPDATE sandbox_clock SET moved_by = NULL, moving_until = 0 WHERE moved_by IS NOT NULL');
+}
+
+/** A free row of an account's sandbox. */
+export interface SandboxRow {
+  seq: number;
+  fence: number;
+  kind: string;
+  subject: string;
+  attempts: number;
+  /** Unix ms, real time. */
+  due: number;
+}
+
+export interface SandboxRows {
+  accountId: string;
+  kinds: readonly [string, string];
+  /** Unix ms, real time, inclusive. */
+  untilMs: number;
+  limit: number;
+}
+
+/** Rows of the sandbox that are due until then, the first due first; parked ones are among them, those in quarantine are not. */
+export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
+  return tx.all<SandboxRow>(
+    `SELECT seq, fence, kind, subject, attempts, due FROM work
+     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND due <= ? AND kind IN (?, ?) AND crashes < 2
+     ORDER BY due, seq LIMIT ?`,
+    ...[rows.accountId, rows.untilMs, ...rows.kinds, rows.limit],
+  );
+}
+
+/** What of the account's sandbox is in somebody's hands, and what is free and due. */
+export async function outstandingWorkOf(
+  tx: Transaction,
+  { accountId, kinds, untilMs }: Omit<SandboxRows, 'limit'>,
+): Promise<{ held: number; due: number }> {
+  const row = await tx.get<{ held: number; due: number }>(
+    `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
+       coalesce(sum(CASE WHEN leased = 0 AND due <= ? THEN 1 ELSE 0 END), 0) AS due
+     FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
+    ...[untilMs, accountId, ...kinds],
+  );
+  return row!;
+}
+
+export interface ClampDue {
+  nowMs: number;
+  /** Index n - 1: the longest that a row may wait after its attempt n, in ms; the last one holds for all further. */
+  latestMs: number[];
+  /** The longest that a row waits after a crash. */
+  crashPauseMs: number;
+}
+
+export interface ClampKind {
+  kind: string;
+  /** SQL: Unix ms before which a row that was never tried may not be due, or NULL when it is to be left alone. */
+  notBefore: string;
+}
+
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export async function clampDue(
+  tx: Transaction,
+  { kind, notBefore }: ClampKind,
+  { nowMs, latestMs, crashPauseMs }: ClampDue,
+): Promise<number> {
+  let changed = 0;
+  for (const [index, waitMs] of latestMs.entries()) {
+    const last = index === latestMs.length - 1;
+    changed += await tx.run(
+      `UPDATE work SET due = ? WHERE kind = ? AND held = 0 AND due > ? AND leased = 0
+         AND attempts ${last ? '>=' : '='} ? AND attempts > 0`,
+      nowMs + waitMs,
+      kind,
+      nowMs + waitMs,
+      index + 1,
+    );
+  }
+  // Never tried: due since it was made, or at the time a user asked for; after a crash a little later.
+  changed += await tx.run(
+    `UPDATE work SET due = CASE WHEN ${notBefore} > CAST(? AS BIGINT) THEN ${notBefore} ELSE CAST(? AS BIGINT) END
+     WHERE kind = ? AND held = 0 AND leased = 0 AND attempts = 0 AND due > ?
+       AND due > CASE WHEN crashes > 0 THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END AND ${notBefore} < due`,
+    nowMs,
+    nowMs,
+    kind,
+    nowMs,
+    nowMs + crashPauseMs,
+    nowMs,
+  );
+  return changed;
+}
+
+export interface ClockWatchDeps {
+  clock: Clock;
+  log: Log;
+  kind: string;
+  /** Brings the schedule back in order; answers how many rows were due too late. */
+  repair(options: { isSetBack: boolean }): Promise<number>;
+}
+
+/** What it answers is to be called each second; it rejects when the storage refuses, and repairs at the next call then. */
+export function watchClock({ clock, log, kind, repair }: ClockWatchDeps): () => Promise<void> {
+  const jumpOf = watchJumps(clock);
+  let isRepaired = false;
+  let isSetBack = false;
+  return async () => {
+    const jumpMs = jumpOf();
+    if (Math.abs(jumpMs) > JUMP_MS) log.warn({ jumpMs: Math.round(jumpMs) }, 'the clock has jumped');
+    if (jumpMs < -JUMP_MS) {
+      isSetBack = true;
+      isRepaired = false;
+    }
+    if (isRepaired) return;
+    const rows = await repair({ isSetBack });
+    if (rows > 0) log.warn({ kind, rows }, 'work was due later than its schedule allows; brought forward');
+    isRepaired = true;
+    isSetBack = false;
+  };
+}
