@@ -1,8 +1,16 @@
 /**
- * The account (one workspace) and who calls on its behalf. Shapes only.
+ * The account (one workspace), who calls on its behalf, how both are read from their rows, and the senders that a key or credential
+ * is bound to: addresses, and domains with their subdomains, as a verified domain covers its own. These are kept in the form in which
+ * addresses are compared (lower case, A-labels); an empty list binds to nothing. They hold in both modes, and beside what the account
+ * itself may send from.
  */
+import type { Actor } from '../base/actor.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Caps } from '../caps/caps.ts';
+import type { MemberRole } from '../http/route.ts';
+import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
+import type { Transaction } from '../storage/operation.ts';
 
 export type Plan = 'free' | 'paid' | 'enterprise';
 export type AccountStatus = 'active' | 'suspended';
@@ -42,6 +50,136 @@ export interface Caller {
   keyId: string;
   /** Addresses and domains that its key or credential is bound to; empty: to none. */
   allowedSenders: readonly string[];
+  actor: Actor;
+  /** What a signed-in user is in the account; keys and credentials have no role. */
+  role?: MemberRole;
+  /** Whether the signed-in user runs the service. */
+  isOperator?: boolean;
 }
 
-export const NO_SENDERS: readonly string[] = [];
+const NO_SENDERS: readonly string[] = [];
+
+export interface AccountRow {
+  id: string;
+  name: string;
+  plan: Plan;
+  status: AccountStatus;
+  approved_email_bytes: number;
+  settings: string;
+  limits: string;
+  created_at: number;
+}
+
+export const ACCOUNT_COLUMNS =
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.created_at';
+
+export function accountOf(row: AccountRow): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    plan: row.plan,
+    status: row.status,
+    approvedEmailBytes: row.approved_email_bytes,
+    settings: JSON.parse(row.settings) as AccountSettings,
+    limits: JSON.parse(row.limits) as Partial<Caps>,
+    createdAt: row.created_at,
+  };
+}
+
+/** By id. `hold` ends the statement for a transaction that goes on to change the row. */
+export async function readAccount(tx: Transaction, id: string, hold = ''): Promise<Account | undefined> {
+  const row = await tx.get<AccountRow>(`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ? ${hold}`, id);
+  return row && accountOf(row);
+}
+
+export type Revoked = 'revoked' | 'unknown' | 'other-mode';
+
+/** A key or credential that is to stop working: of one account or (null) of any, of one mode or (null) of either. */
+export interface Revocation {
+  id: string;
+  accountId: string | null;
+  mode: Mode | null;
+  nowMs: number;
+}
+
+export async function revoke(
+  tx: Transaction,
+  table: 'api_key' | 'smtp_credential',
+  { id, accountId, mode, nowMs }: Revocation,
+): Promise<Revoked> {
+  const row = await tx.get<{ mode: Mode }>(
+    `SELECT mode FROM ${table} WHERE id = ? AND account_id = coalesce(?, account_id) AND revoked_at IS NULL`,
+    id,
+    accountId,
+  );
+  if (row === undefined) return 'unknown';
+  if (mode !== null && row.mode !== mode) return 'other-mode';
+  const changed = await tx.run(`UPDATE ${table} SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL`, nowMs, id);
+  return changed === 1 ? 'revoked' : 'unknown';
+}
+
+/** Where a page begins and how long it is; `before` is the last id of the page in front of it. */
+export interface PageRequest {
+  before: string | null;
+  limit: number;
+}
+
+export const MAXIMUM_SENDERS = 20;
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** The form that is compared, or undefined when the text is neither an address nor a domain. */
+function comparable(text: string): string | undefined {
+  if (text.includes('@')) {
+    const address = parseAddress(text);
+    return address.ok && address.value.name === '' ? sameAddressKey(address.value) : undefined;
+  }
+  const domain = domainToAscii(text.normalize('NFC').toLowerCase());
+  return domain !== undefined && domain.length <= 253 && DOMAIN.test(domain) ? domain : undefined;
+}
+
+export function allowedSenderIssues(list: readonly (string | undefined)[]): Issue[] {
+  return list.flatMap((text, index) =>
+    text !== undefined && comparable(text) === undefined
+      ? [{ field: `allowedSenders[${index}]`, message: 'must be an address or a domain, such as shop@example.com' }]
+      : [],
+  );
+}
+
+/** The list as it is kept; INVALID_REQUEST names every entry that is none. */
+export function readAllowedSenders(list: readonly string[]): Result<readonly string[]> {
+  const issues = allowedSenderIssues(list);
+  if (list.length > MAXIMUM_SENDERS) {
+    issues.push({ field: 'allowedSenders', message: `must have at most ${MAXIMUM_SENDERS} entries` });
+  }
+  return issues.length > 0 ? refuse(invalid(issues)) : ok([...new Set(list.map((text) => comparable(text)!))]);
+}
+
+function covers(allowed: readonly string[], wanted: string): boolean {
+  const domain = wanted.slice(wanted.lastIndexOf('@') + 1);
+  return allowed.some((one) => (one.includes('@') ? one === wanted : domain === one || domain.endsWith(`.${one}`)));
+}
+
+export function maySendAs(allowed: readonly string[], from: Address): boolean {
+  return allowed.length === 0 || covers(allowed, sameAddressKey(from));
+}
+
+/** What a key made with a bound one is bound to: the same unless asked for, and never to more (FORBIDDEN). */
+export function handedOn(own: readonly string[], asked: readonly string[] | undefined): Result<readonly string[]> {
+  const wanted = readAllowedSenders(asked ?? own);
+  if (!wanted.ok || own.length === 0) return wanted;
+  if (wanted.value.length > 0 && wanted.value.every((one) => covers(own, one))) return wanted;
+  return refuse(
+    failure('FORBIDDEN', {
+      message: `This key may send from ${own.join(', ')} only, and makes keys and credentials for these only; name them in allowedSenders.`,
+    }),
+  );
+}
+
+/** As it stands in a row. */
+export function sendersColumn(allowed: readonly string[] = NO_SENDERS): string | null {
+  return allowed.length === 0 ? null : JSON.stringify(allowed);
+}
+
+export function sendersOf(column: string | null): readonly string[] {
+  return column === null ? NO_SENDERS : (JSON.parse(column) as string[]);
+}

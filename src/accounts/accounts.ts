@@ -1,36 +1,54 @@
 /**
- * Accounts and who acts for them: API keys, SMTP credentials, users, and the authentication of callers on both
+ * Accounts and who acts for them: API keys, SMTP credentials, and the authentication of callers on both
  * protocols. Secrets are stored as hashes only.
  */
 export {
+  ACCOUNT_COLUMNS,
   type Account,
+  type AccountRow,
   type AccountSettings,
   type AccountStatus,
+  accountOf,
   type Caller,
   MAXIMUM_EMAIL_BYTES,
   type MissingVariables,
+  maySendAs,
   type Plan,
+  readAccount,
   type Scope,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
-export { maySendAs } from './allowed-senders.ts';
 export {
+  type Authenticator,
+  apiKeyHash,
+  createAuthenticator,
+  createSmtpAuthenticator,
+  createSuspensionCheck,
+  type KnownCallers,
+  type KnownLogins,
+  keyIdOf,
+  type SmtpAuthenticator,
+} from './authenticate.ts';
+export { createAccount, createKey, createSmtpCredential, newAccount, newKeyRow, newPassword } from './create.ts';
+export {
+  insertCredential,
+  insertKey,
+  type NewCredentialRow,
+  type NewKeyRow,
+  revokeKeyOperation,
+} from './credential-store.ts';
+export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
+export {
+  type AccountChange,
   type Approval,
+  accountOperation,
+  accountsOperation,
   allApprovalsOperation,
   type Decided,
   decideApprovalOperation,
-} from './approval-store.ts';
-export { type Authenticator, createAuthenticator, type KnownCallers } from './authenticate.ts';
-export { createAccount, createKey, createSmtpCredential, createUser, resetPassword } from './create.ts';
-export { contactsOperation } from './credential-store.ts';
-export { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
-export { revokeKeyOperation } from './key-store.ts';
-export { createSmtpAuthenticator, type KnownLogins, type SmtpAuthenticator } from './smtp-authenticate.ts';
-export {
-  type AccountChange,
-  accountOperation,
-  accountsOperation,
+  insertAccount,
+  messageCountsOperation,
   messageHolderOperation,
   setAccountOperation,
 } from './store.ts';
-export { createSuspensionCheck } from './suspension.ts';
+export { createUsageReader, type Usage, type UsageReader } from './usage.ts';

@@ -12,8 +12,7 @@ import {
   createSmtpAuthenticator,
   decideApprovalOperation,
 } from './accounts.ts';
-import { accountRoutes } from './routes.ts';
-import { approvalRoutes } from './routes-approvals.ts';
+import { accountRoutes, approvalRoutes } from './routes.ts';
 
 let temp: TempDatabase;
 let server: RouteServer;

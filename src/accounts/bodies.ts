@@ -3,10 +3,8 @@ import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
-import { type Account, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from './account.ts';
-import { MAXIMUM_SENDERS } from './allowed-senders.ts';
-import type { CredentialRecord } from './credential-store.ts';
-import type { ApiKeyRecord } from './key-store.ts';
+import { type Account, MAXIMUM_EMAIL_BYTES, MAXIMUM_SENDERS, STANDARD_EMAIL_BYTES } from './account.ts';
+import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
 import type { Usage } from './usage.ts';
 
 const RECIPIENTS_PER_EMAIL = 50;

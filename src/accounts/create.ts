@@ -1,23 +1,27 @@
 /**
- * Making accounts, keys, credentials and users: ids and secrets are drawn here, hashed, and stored. Each secret is
- * answered once and cannot be read again.
+ * Making accounts, keys and credentials: ids and secrets are drawn here, hashed, and stored. Each secret is answered once and cannot
+ * be read again.
  */
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import { limitReached } from '../caps/caps.ts';
 import type { Database } from '../storage/database.ts';
-import { type Account, type AccountSettings, type Plan, type Scope, STANDARD_EMAIL_BYTES } from './account.ts';
-import { readAllowedSenders } from './allowed-senders.ts';
-import { createCredentialOperation, createUserOperation, setPasswordOperation } from './credential-store.ts';
-import { createKeyOperation, type NewKeyRow } from './key-store.ts';
-import { newApiKey } from './keys.ts';
+import {
+  type Account,
+  type AccountSettings,
+  type Plan,
+  readAllowedSenders,
+  type Scope,
+  STANDARD_EMAIL_BYTES,
+} from './account.ts';
+import { newApiKey } from './authenticate.ts';
+import { createCredentialOperation, createKeyOperation, type NewKeyRow } from './credential-store.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
 
-export interface AccountContext {
+interface AccountContext {
   database: Database;
   clock: Clock;
 }
@@ -46,7 +50,7 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
   };
 }
 
-export interface NewKey {
+interface NewKey {
   accountId: string;
   mode: Mode;
   scope: Scope;
@@ -87,7 +91,7 @@ export async function createKey(
   return ok({ keyId: row.id, apiKey, createdAt: row.createdAt });
 }
 
-export interface CreatedCredential {
+interface CreatedCredential {
   smtpCredentialId: string;
   username: string;
   password: string;
@@ -111,41 +115,4 @@ export async function createSmtpCredential(
   if (outcome === 'plan-not-eligible') return refuse(failure('PLAN_NOT_ELIGIBLE'));
   if (outcome !== 'created') return refuse(limitReached(outcome));
   return ok({ smtpCredentialId: id, username: id, password, createdAt });
-}
-
-export interface CreatedUser {
-  userId: string;
-  email: string;
-  password: string;
-}
-
-/** Somebody who logs in to the portal, with a generated password; CONFLICT when the address is taken. */
-export async function createUser(
-  context: AccountContext,
-  wanted: { email: string; isOperator: boolean },
-): Promise<Result<CreatedUser>> {
-  const createdAt = context.clock.now();
-  const password = newPassword();
-  const user = {
-    id: newId('usr', createdAt),
-    email: wanted.email.toLowerCase(),
-    accountId: null,
-    isOperator: wanted.isOperator,
-    passwordHash: await hashPassword(password),
-    createdAt,
-  };
-  const outcome = await context.database.execute(createUserOperation, user);
-  if (outcome === 'email-taken') {
-    return refuse(failure('CONFLICT', { message: `There is a user ${user.email} already; use user reset-password.` }));
-  }
-  return ok({ userId: user.id, email: user.email, password });
-}
-
-/** A new generated password for a user; NOT_FOUND when nobody has this address. */
-export async function resetPassword(context: AccountContext, email: string): Promise<Result<CreatedUser>> {
-  const password = newPassword();
-  const passwordHash = await hashPassword(password);
-  const userId = await context.database.execute(setPasswordOperation, { email: email.toLowerCase(), passwordHash });
-  if (userId === null) return refuse(failure('NOT_FOUND', { message: `There is no user ${email}.` }));
-  return ok({ userId, email: email.toLowerCase(), password });
 }

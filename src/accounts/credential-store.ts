@@ -1,10 +1,136 @@
-/** The rows of SMTP credentials and of the users of the portal. Passwords come here as argon2id hashes. */
+/**
+ * The rows of API keys, SMTP credentials and the users of the portal. Of a key its SHA-256 comes here, of a password its argon2id
+ * hash. Keys and credentials are revoked, never removed, so that what they did can still be read.
+ */
+
+import { timingSafeEqual } from 'node:crypto';
+import { change } from '../audit/audit.ts';
+import type { Actor } from '../base/actor.ts';
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import type { Account } from './account.ts';
-import { type PageRequest, type Revocation, readAccount, revoke } from './account-row.ts';
-import { sendersColumn, sendersOf } from './allowed-senders.ts';
+import {
+  type Account,
+  type Caller,
+  type PageRequest,
+  type Revocation,
+  readAccount,
+  revoke,
+  type Scope,
+  sendersColumn,
+  sendersOf,
+} from './account.ts';
+
+export interface NewKeyRow {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+  /** Bound to none when absent. */
+  allowedSenders?: readonly string[];
+  secretHash: Uint8Array;
+  createdAt: number;
+}
+
+export async function insertKey(tx: Transaction, key: NewKeyRow): Promise<void> {
+  await tx.run(
+    `INSERT INTO api_key (id, account_id, mode, scope, name, allowed_senders, secret_hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    key.id,
+    key.accountId,
+    key.mode,
+    key.scope,
+    key.name,
+    sendersColumn(key.allowedSenders),
+    key.secretHash,
+    key.createdAt,
+  );
+}
+
+export interface ApiKeyRecord {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  scope: Scope;
+  name: string | null;
+  allowedSenders: readonly string[];
+  createdAt: number;
+}
+
+const KEY_TRAIL = {
+  table: 'api_key',
+  shows: ['mode', 'scope', 'name', 'allowed_senders', 'created_at', 'revoked_at'],
+};
+
+export const createKeyOperation = change(
+  'accounts.createKey',
+  async (tx, key: NewKeyRow): Promise<'created' | 'unknown-account' | CapReached> => {
+    const { accountId } = key;
+    if (!(await tx.get('SELECT 1 AS found FROM account WHERE id = ?', accountId))) return 'unknown-account';
+    const inForce = 'SELECT count(*) AS n FROM api_key WHERE account_id = ? AND revoked_at IS NULL';
+    const reached = await capReached(tx, { accountId, cap: 'apiKeys', count: [inForce, accountId] });
+    if (reached) return reached;
+    await insertKey(tx, key);
+    return 'created';
+  },
+  { ...KEY_TRAIL, action: 'api-key.create' },
+);
+
+export const keysOperation = operation(
+  'accounts.keys',
+  'read',
+  async (tx, args: PageRequest & { accountId: string }): Promise<ApiKeyRecord[]> => {
+    const rows = await tx.all<Omit<ApiKeyRecord, 'allowedSenders'> & { senders: string | null }>(
+      `SELECT id, account_id AS "accountId", mode, scope, name, allowed_senders AS senders, created_at AS "createdAt"
+       FROM api_key WHERE account_id = ? AND revoked_at IS NULL AND id < ? ORDER BY id DESC LIMIT ?`,
+      args.accountId,
+      args.before ?? 'key_~',
+      args.limit,
+    );
+    return rows.map(({ senders, ...row }) => ({ ...row, allowedSenders: sendersOf(senders) }));
+  },
+);
+
+export const revokeKeyOperation = change(
+  'accounts.revokeKey',
+  (tx, revocation: Revocation) => revoke(tx, 'api_key', revocation),
+  { ...KEY_TRAIL, action: 'api-key.revoke' },
+);
+
+const DUMMY_HASH = new Uint8Array(32);
+
+/**
+ * The holder of a living key with this id and hash. A row is read and a hash compared whether the id exists or not (the
+ * nearest older key stands in), so that the time tells nothing of which ids exist.
+ */
+export const findKeyOperation = operation(
+  'accounts.findKey',
+  'read',
+  async (tx, args: { keyId: string; secretHash: Uint8Array }): Promise<Caller | null> => {
+    const row = await tx.get<{
+      id: string;
+      account_id: string;
+      mode: Mode;
+      scope: Scope;
+      name: string | null;
+      allowed_senders: string | null;
+      secret_hash: Uint8Array;
+      revoked_at: number | null;
+    }>(
+      `SELECT id, account_id, mode, scope, name, allowed_senders, secret_hash, revoked_at
+       FROM api_key WHERE id <= ? ORDER BY id DESC LIMIT 1`,
+      args.keyId,
+    );
+    const same = timingSafeEqual(row?.secret_hash ?? DUMMY_HASH, args.secretHash);
+    if (!row || row.id !== args.keyId || !same || row.revoked_at !== null) return null;
+    const account = await readAccount(tx, row.account_id);
+    if (!account) return null;
+    const allowedSenders = sendersOf(row.allowed_senders);
+    const actor: Actor = { kind: 'key', id: row.id, name: row.name ?? row.id };
+    return { account, mode: row.mode, scope: row.scope, keyId: row.id, allowedSenders, actor };
+  },
+);
 
 export interface NewCredentialRow {
   id: string;
@@ -13,15 +139,6 @@ export interface NewCredentialRow {
   username: string;
   /** Bound to none when absent. */
   allowedSenders?: readonly string[];
-  passwordHash: string;
-  createdAt: number;
-}
-
-export interface NewUserRow {
-  id: string;
-  email: string;
-  accountId: string | null;
-  isOperator: boolean;
   passwordHash: string;
   createdAt: number;
 }
@@ -40,20 +157,6 @@ export async function insertCredential(tx: Transaction, row: NewCredentialRow): 
   );
 }
 
-export async function insertUser(tx: Transaction, user: NewUserRow): Promise<boolean> {
-  const changed = await tx.run(
-    `INSERT INTO operator_user (id, email, account_id, is_operator, password_hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (email) DO NOTHING`,
-    user.id,
-    user.email,
-    user.accountId,
-    user.isOperator ? 1 : 0,
-    user.passwordHash,
-    user.createdAt,
-  );
-  return changed === 1;
-}
-
 export interface CredentialRecord {
   id: string;
   accountId: string;
@@ -63,11 +166,15 @@ export interface CredentialRecord {
   createdAt: number;
 }
 
-export type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | CapReached;
+type CredentialOutcome = 'created' | 'unknown-account' | 'plan-not-eligible' | CapReached;
 
-export const createCredentialOperation = operation(
+const CREDENTIAL_TRAIL = {
+  table: 'smtp_credential',
+  shows: ['mode', 'allowed_senders', 'created_at', 'revoked_at'],
+};
+
+export const createCredentialOperation = change(
   'accounts.createCredential',
-  'write',
   async (tx, row: NewCredentialRow): Promise<CredentialOutcome> => {
     const { accountId } = row;
     const account = await readAccount(tx, accountId);
@@ -79,6 +186,7 @@ export const createCredentialOperation = operation(
     await insertCredential(tx, row);
     return 'created';
   },
+  { ...CREDENTIAL_TRAIL, action: 'smtp-credential.create' },
 );
 
 export const credentialsOperation = operation(
@@ -96,8 +204,10 @@ export const credentialsOperation = operation(
   },
 );
 
-export const revokeCredentialOperation = operation('accounts.revokeCredential', 'write', (tx, revocation: Revocation) =>
-  revoke(tx, 'smtp_credential', revocation),
+export const revokeCredentialOperation = change(
+  'accounts.revokeCredential',
+  (tx, revocation: Revocation) => revoke(tx, 'smtp_credential', revocation),
+  { ...CREDENTIAL_TRAIL, action: 'smtp-credential.revoke' },
 );
 
 /** A living credential with its account and the hash of its password. */
@@ -109,19 +219,17 @@ export interface CredentialHolder {
   account: Account;
 }
 
-interface CredentialRow {
-  id: string;
-  account_id: string;
-  mode: Mode;
-  allowed_senders: string | null;
-  password_hash: string;
-}
-
 export const findCredentialOperation = operation(
   'accounts.findCredential',
   'read',
   async (tx, username: string): Promise<CredentialHolder | null> => {
-    const row = await tx.get<CredentialRow>(
+    const row = await tx.get<{
+      id: string;
+      account_id: string;
+      mode: Mode;
+      allowed_senders: string | null;
+      password_hash: string;
+    }>(
       `SELECT id, account_id, mode, allowed_senders, password_hash
        FROM smtp_credential WHERE username = ? AND revoked_at IS NULL`,
       username,
@@ -130,51 +238,5 @@ export const findCredentialOperation = operation(
     if (!row || !account) return null;
     const allowedSenders = sendersOf(row.allowed_senders);
     return { credentialId: row.id, mode: row.mode, allowedSenders, passwordHash: row.password_hash, account };
-  },
-);
-
-export type UserOutcome = 'created' | 'email-taken';
-
-export const createUserOperation = operation(
-  'accounts.createUser',
-  'write',
-  async (tx, user: NewUserRow): Promise<UserOutcome> => ((await insertUser(tx, user)) ? 'created' : 'email-taken'),
-);
-
-/** Answers the user's id, or null when nobody has this address. */
-export const setPasswordOperation = operation(
-  'accounts.setPassword',
-  'write',
-  async (tx, args: { email: string; passwordHash: string }): Promise<string | null> => {
-    const row = await tx.get<{ id: string }>(
-      'UPDATE operator_user SET password_hash = ? WHERE email = ? RETURNING id',
-      args.passwordHash,
-      args.email,
-    );
-    return row?.id ?? null;
-  },
-);
-
-/** Whom to write to about an account. */
-export interface Contacts {
-  /** Addresses of the account's users. */
-  users: string[];
-  /** Addresses of the operators; some of them may be users of the account too. */
-  operators: string[];
-}
-
-export const contactsOperation = operation(
-  'accounts.contacts',
-  'read',
-  async (tx, accountId: string): Promise<Contacts> => {
-    const rows = await tx.all<{ email: string; account_id: string | null; is_operator: number }>(
-      'SELECT email, account_id, is_operator FROM operator_user WHERE account_id = ? OR is_operator = 1 ORDER BY id',
-      accountId,
-    );
-    const emails = (of: typeof rows): string[] => of.map((row) => row.email);
-    return {
-      users: emails(rows.filter((row) => row.account_id === accountId)),
-      operators: emails(rows.filter((row) => row.is_operator === 1)),
-    };
   },
 );

@@ -22,10 +22,20 @@ const computeArgon2 = promisify(argon2);
 const waiting: (() => void)[] = [];
 let running = 0;
 
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+/** How a computation waits: `ahead` puts one for somebody who is known in front of those who may be guessing. */
+interface Waiting {
+  ahead?: boolean;
+  /** Fewer than may wait in all. */
+  atMost?: number;
+}
+
+async function inTurn<T>(
+  work: () => Promise<T>,
+  { ahead = false, atMost = WAITING_AT_MOST }: Waiting = {},
+): Promise<T> {
   if (running >= AT_ONCE) {
-    if (waiting.length >= WAITING_AT_MOST) throw new Unavailable('too many log-ins are waiting');
-    await new Promise<void>((resolve) => waiting.push(resolve));
+    if (waiting.length >= (ahead ? 2 * WAITING_AT_MOST : atMost)) throw new Unavailable('too many log-ins are waiting');
+    await new Promise<void>((resolve) => (ahead ? waiting.unshift(resolve) : waiting.push(resolve)));
   } else running += 1;
   try {
     return await work();
@@ -55,19 +65,21 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /** Whether the password is the one of the PHC string. Compared in constant time; throws when the string is none of ours. */
-export async function verifyPassword(password: string, phc: string): Promise<boolean> {
+export async function verifyPassword(password: string, phc: string, queue?: Waiting): Promise<boolean> {
   const match = PHC.exec(phc);
   if (!match) throw new Error('a stored password has an unknown form');
   const wanted = Buffer.from(match[5]!, 'base64');
-  const tag = await inTurn(() =>
-    computeArgon2('argon2id', {
-      message: password,
-      nonce: Buffer.from(match[4]!, 'base64'),
-      parallelism: Number(match[3]),
-      tagLength: wanted.length,
-      memory: Number(match[1]),
-      passes: Number(match[2]),
-    }),
+  const tag = await inTurn(
+    () =>
+      computeArgon2('argon2id', {
+        message: password,
+        nonce: Buffer.from(match[4]!, 'base64'),
+        parallelism: Number(match[3]),
+        tagLength: wanted.length,
+        memory: Number(match[1]),
+        passes: Number(match[2]),
+      }),
+    queue,
   );
   return timingSafeEqual(tag, wanted);
 }

@@ -8,10 +8,9 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { cursorOf } from '../http/paging.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import type { Plan } from './account.ts';
-import { createAuthenticator } from './authenticate.ts';
+import { createAuthenticator, createSmtpAuthenticator } from './authenticate.ts';
 import { createAccount } from './create.ts';
 import { accountRoutes } from './routes.ts';
-import { createSmtpAuthenticator } from './smtp-authenticate.ts';
 import { createUsageReader, healthOf } from './usage.ts';
 
 async function setup(t: TestContext, plan: Plan = 'paid') {

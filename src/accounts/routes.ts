@@ -1,27 +1,41 @@
 /**
- * The account's own HTTP surface: the account and its settings, API keys, SMTP credentials. All of it concerns the caller's
- * account alone; keys, credentials and settings are shared by both modes, usage and health are those of the key's mode.
+ * The account's own HTTP surface: the account and its settings, API keys, SMTP credentials, requests for a larger email size. All of
+ * it concerns the caller's account alone; keys, credentials and settings are shared by both modes, usage and health are those of the
+ * key's mode. Deciding on a size is the operator's, and has no place on this surface: no account approves itself.
  */
+
 import { type TSchema, Type } from 'typebox';
-import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { requestedChanges } from '../audit/audit.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { refuse } from '../base/result.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, NO_LIVE_POWER, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
-import { closed, confirmationSchema } from '../http/validate.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
-import type { Account, Caller } from './account.ts';
-import type { PageRequest, Revocation, Revoked } from './account-row.ts';
-import { allowedSenderIssues, handedOn } from './allowed-senders.ts';
-import type { KnownCallers } from './authenticate.ts';
+import {
+  type Account,
+  allowedSenderIssues,
+  type Caller,
+  handedOn,
+  MAXIMUM_EMAIL_BYTES,
+  type PageRequest,
+  type Revocation,
+  type Revoked,
+  STANDARD_EMAIL_BYTES,
+} from './account.ts';
+import type { KnownCallers, KnownLogins } from './authenticate.ts';
 import * as bodies from './bodies.ts';
 import { createKey, createSmtpCredential } from './create.ts';
-import { credentialsOperation, revokeCredentialOperation } from './credential-store.ts';
-import { keysOperation, revokeKeyOperation } from './key-store.ts';
+import {
+  credentialsOperation,
+  keysOperation,
+  revokeCredentialOperation,
+  revokeKeyOperation,
+} from './credential-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
-import type { KnownLogins } from './smtp-authenticate.ts';
-import { accountOperation } from './store.ts';
+import { type Approval, accountOperation, approvalsOperation, askApprovalOperation } from './store.ts';
 import { createUsageReader } from './usage.ts';
 
 const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
@@ -60,7 +74,7 @@ function revokedAnswer(revoked: Revoked, what: string): RouteAnswer {
   return refuse(failure('NOT_FOUND', { message: `There is no such ${what}.` }));
 }
 
-export interface AccountRouteOptions {
+interface AccountRouteOptions {
   database: Database;
   clock: Clock;
   /** What authentication remembers: a revoked key and a changed setting are to be felt by the very next request. */
@@ -91,7 +105,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
         shown((await database.execute(accountOperation, caller.account.id)) ?? caller.account, caller),
     }),
     route({
-      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key', changesShared: true },
+      ...{ method: 'PATCH', path: '/account', tag: 'account', auth: 'key', role: 'owner', changesShared: true },
       operationId: 'updateAccount',
       summary: "Change the account's settings",
       description:
@@ -100,8 +114,10 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       bodyOptional: true,
       furtherIssues: settingsIssues,
       response: { status: 200, schema: bodies.accountSchema },
-      handle: async ({ caller, body }) => {
-        const patched = await patchSettings(database, caller.account.id, body);
+      handle: async (request) => {
+        const { caller, body } = request;
+        const changes = requestedChanges(database, request, options.clock.now());
+        const patched = await patchSettings(changes, caller.account.id, body);
         if (!patched.ok) return patched;
         options.callers.evictAccount(caller.account.id);
         options.logins.evictAccount(caller.account.id);
@@ -137,7 +153,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
         }),
     }),
     route({
-      ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key' },
+      ...{ method: 'POST', path: '/api-keys', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'createApiKey',
       summary: 'Make an API key',
       description:
@@ -147,29 +163,37 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       bodyOptional: true,
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
-      handle: async ({ caller, body }) => {
+      handle: async (request) => {
+        const { caller, body } = request;
         const { mode = caller.mode, scope = 'full', name = null } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
         const wanted = { mode, scope, name, allowedSenders: senders.value };
-        const made = await createKey({ database, clock }, { ...wanted, accountId: caller.account.id });
+        const made = await createKey(
+          { database: requestedChanges(database, request, clock.now()), clock },
+          { ...wanted, accountId: caller.account.id },
+        );
         if (!made.ok) return made;
         const { keyId, apiKey, createdAt } = made.value;
         return answer({ ...bodies.keyBody({ ...wanted, id: keyId, createdAt }), apiKey });
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key' },
+      ...{ method: 'DELETE', path: '/api-keys/:keyId', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
       description:
         'It is refused from the next request on. A key may revoke itself. A sandbox key revokes sandbox keys only.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
-      handle: async ({ caller, params }) => {
+      handle: async (request) => {
+        const { caller, params } = request;
         const keyId = params.keyId ?? '';
-        const revoked = await database.execute(revokeKeyOperation, revocationOf(caller, keyId, clock));
+        const revoked = await requestedChanges(database, request, clock.now()).execute(
+          revokeKeyOperation,
+          revocationOf(caller, keyId, clock),
+        );
         options.callers.evictKey(keyId);
         return revokedAnswer(revoked, 'API key');
       },
@@ -194,7 +218,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
         }),
     }),
     route({
-      ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key' },
+      ...{ method: 'POST', path: '/smtp-credentials', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'createSmtpCredential',
       summary: 'Make an SMTP credential',
       description:
@@ -204,31 +228,113 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       bodyOptional: true,
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },
-      handle: async ({ caller, body }) => {
+      handle: async (request) => {
+        const { caller, body } = request;
         const { mode = caller.mode } = body;
         if (!mayManage(caller, mode)) return refuse(NO_LIVE_POWER);
         const senders = handedOn(caller.allowedSenders, body.allowedSenders);
         if (!senders.ok) return senders;
         const wanted = { mode, allowedSenders: senders.value };
-        const made = await createSmtpCredential({ database, clock }, { ...wanted, accountId: caller.account.id });
+        const made = await createSmtpCredential(
+          { database: requestedChanges(database, request, clock.now()), clock },
+          { ...wanted, accountId: caller.account.id },
+        );
         if (!made.ok) return made;
         const { smtpCredentialId: id, username, password, createdAt } = made.value;
         return answer({ ...bodies.credentialBody({ ...wanted, id, username, createdAt }), password });
       },
     }),
     route({
-      ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key' },
+      ...{ method: 'DELETE', path: '/smtp-credentials/:id', tag: 'account', auth: 'key', role: 'owner' },
       operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
         'Log-ins are refused from now on, and so is the next mail of an open session; on other nodes within a second.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
-      handle: async ({ caller, params }) => {
+      handle: async (request) => {
+        const { caller, params } = request;
         const id = params.id ?? '';
-        const revoked = await database.execute(revokeCredentialOperation, revocationOf(caller, id, clock));
+        const revoked = await requestedChanges(database, request, clock.now()).execute(
+          revokeCredentialOperation,
+          revocationOf(caller, id, clock),
+        );
         logins.evictCredential(id);
         return revokedAnswer(revoked, 'SMTP credential');
+      },
+    }),
+  ];
+}
+
+const MAXIMUM_PENDING = 100;
+const TOO_MANY = `This account has ${MAXIMUM_PENDING} requests that are not decided yet; ask the operator to decide them first.`;
+
+const requestedEmailBytes = Type.Integer({
+  minimum: STANDARD_EMAIL_BYTES + 1,
+  maximum: MAXIMUM_EMAIL_BYTES,
+  description: 'Size of a complete email that the account wants to send.',
+});
+const reason = Type.String({
+  minLength: 1,
+  maxLength: 2_000,
+  pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
+  description: 'what it is for, in words, for the operator who decides',
+});
+
+const approvalSchema = named('Approval', {
+  approvalId: Type.String(),
+  requestedEmailBytes: Type.Integer(),
+  reason: Type.String(),
+  status: oneOf(['pending', 'approved', 'rejected']),
+  decisionReason: Type.Optional(Type.String()),
+  createdAt: Type.String({ format: 'date-time' }),
+});
+
+/** An approval as the API shows it. */
+function approvalBody(approval: Omit<Approval, 'decidedAt'>): Record<string, unknown> {
+  return {
+    approvalId: approval.id,
+    requestedEmailBytes: approval.requestedEmailBytes,
+    reason: approval.reason,
+    status: approval.status,
+    ...(approval.decisionReason === null ? {} : { decisionReason: approval.decisionReason }),
+    createdAt: iso(approval.createdAt),
+  };
+}
+
+export function approvalRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
+  const common = { path: '/approvals', tag: 'account', auth: 'key' } as const;
+  return [
+    route({
+      ...{ ...common, method: 'GET' },
+      operationId: 'listApprovals',
+      summary: 'Requests for a larger email size, newest first',
+      description: 'Each with its status (pending, approved or rejected) and, once decided, the reason given.',
+      query: pageQuery,
+      response: { status: 200, schema: Type.Array(approvalSchema) },
+      handle: (request) =>
+        listAnswer(request, {
+          idShape: 'apr_',
+          read: (page) => database.execute(approvalsOperation, { ...page, accountId: request.caller.account.id }),
+          show: approvalBody,
+        }),
+    }),
+    route({
+      ...{ ...common, method: 'POST', role: 'owner', changesShared: true },
+      operationId: 'requestApproval',
+      summary: 'Ask for a larger email size',
+      description: 'The operator decides. An approved limit is in force at once; GET /account shows it.',
+      body: named('ApprovalRequest', { requestedEmailBytes, reason }),
+      response: { status: 201, schema: approvalSchema },
+      refusals: ['CONFLICT'],
+      handle: async (request) => {
+        const { caller, body } = request;
+        const nowMs = clock.now();
+        const approval = { ...body, id: newId('apr', nowMs), accountId: caller.account.id };
+        const asking = { ...approval, nowMs, maximumPending: MAXIMUM_PENDING };
+        if (!(await requestedChanges(database, request, nowMs).execute(askApprovalOperation, asking)))
+          return refuse(failure('CONFLICT', { message: TOO_MANY }));
+        return answer(approvalBody({ ...approval, status: 'pending', decisionReason: null, createdAt: nowMs }));
       },
     }),
   ];

@@ -3,8 +3,7 @@
  * named. What only the operator changes (plan, status, limits) is an unknown field here.
  */
 import { Type } from 'typebox';
-import { failure, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
@@ -31,7 +30,7 @@ export const settingsPatchSchema = named('AccountSettingsRequest', {
   ),
 });
 
-export interface SettingsRequest {
+interface SettingsRequest {
   variables?: Record<string, string | null>;
   missingVariables?: 'error' | 'empty' | 'keep';
   retainContent?: 'none' | '7d' | '30d';

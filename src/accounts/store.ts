@@ -1,16 +1,26 @@
 /**
  * The rows of accounts: making them (with their first keys), changing what the operator or the account itself may change,
- * counting what they sent, and telling whose a message is.
+ * counting what they sent, and telling whose a message is; and their requests for a larger email size, which the operator decides once.
+ * Approving raises the account's limit in the same transaction, and never lowers one that is larger already.
  */
+import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import type { CapName } from '../caps/caps.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import type { Account, AccountSettings, AccountStatus, Plan } from './account.ts';
-import { ACCOUNT_COLUMNS, type AccountRow, accountOf, readAccount } from './account-row.ts';
-import { insertCredential, insertUser, type NewCredentialRow, type NewUserRow } from './credential-store.ts';
-import { insertKey, type NewKeyRow } from './key-store.ts';
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  type AccountSettings,
+  type AccountStatus,
+  accountOf,
+  type PageRequest,
+  type Plan,
+  readAccount,
+} from './account.ts';
+import { insertKey, type NewKeyRow } from './credential-store.ts';
 
-async function insertAccount(tx: Transaction, account: Account): Promise<void> {
+export async function insertAccount(tx: Transaction, account: Account): Promise<void> {
   await tx.run(
     `INSERT INTO account (id, name, plan, status, approved_email_bytes, settings, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -24,41 +34,18 @@ async function insertAccount(tx: Transaction, account: Account): Promise<void> {
   );
 }
 
-export const createAccountOperation = operation(
+const ACCOUNT_TRAIL = {
+  table: 'account',
+  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits'],
+};
+
+export const createAccountOperation = change(
   'accounts.create',
-  'write',
   async (tx, args: { account: Account; keys: NewKeyRow[] }): Promise<void> => {
     await insertAccount(tx, args.account);
     for (const key of args.keys) await insertKey(tx, key);
   },
-);
-
-/** All of the first run, or nothing when the first run is done already (false). */
-export const firstRunOperation = operation(
-  'accounts.firstRun',
-  'write',
-  async (
-    tx,
-    args: {
-      marker: string;
-      account: Account;
-      keys: NewKeyRow[];
-      credentials: NewCredentialRow[];
-      user: NewUserRow;
-    },
-  ): Promise<boolean> => {
-    const fresh = await tx.run(
-      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING',
-      args.marker,
-      String(args.account.createdAt),
-    );
-    if (fresh === 0) return false;
-    await insertAccount(tx, args.account);
-    for (const key of args.keys) await insertKey(tx, key);
-    for (const credential of args.credentials) await insertCredential(tx, credential);
-    await insertUser(tx, args.user);
-    return true;
-  },
+  { ...ACCOUNT_TRAIL, action: 'account.create', where: ({ account }) => ({ id: account.id }) },
 );
 
 export const accountOperation = operation(
@@ -103,9 +90,8 @@ async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Prom
 }
 
 /** What only the operator changes; null leaves a field. Answers the account, or null when there is none. */
-export const setAccountOperation = operation(
+export const setAccountOperation = change(
   'accounts.set',
-  'write',
   async (tx, change: AccountChange): Promise<Account | null> => {
     const before = await readAccount(tx, change.id, locked(tx));
     if (!before) return null;
@@ -122,9 +108,10 @@ export const setAccountOperation = operation(
     if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);
     return (await readAccount(tx, change.id)) ?? null;
   },
+  { ...ACCOUNT_TRAIL, action: 'account.set' },
 );
 
-export interface SettingsPatch {
+interface SettingsPatch {
   id: string;
   /** Merged into the variables; null removes one. */
   variables: Record<string, string | null>;
@@ -135,12 +122,11 @@ export interface SettingsPatch {
   maximumVariableBytes: number;
 }
 
-export type PatchOutcome = { account: Account } | { refused: 'unknown' | 'too-many' | 'too-large' };
+type PatchOutcome = { account: Account } | { refused: 'unknown' | 'too-many' | 'too-large' };
 
 /** Merges a patch into the settings, or refuses and changes nothing. */
-export const patchSettingsOperation = operation(
+export const patchSettingsOperation = change(
   'accounts.patchSettings',
-  'write',
   async (tx, patch: SettingsPatch): Promise<PatchOutcome> => {
     const account = await readAccount(tx, patch.id, locked(tx));
     if (!account) return { refused: 'unknown' };
@@ -157,6 +143,7 @@ export const patchSettingsOperation = operation(
     await tx.run('UPDATE account SET settings = ? WHERE id = ?', JSON.stringify(settings), patch.id);
     return { account: { ...account, settings } };
   },
+  { ...ACCOUNT_TRAIL, action: 'account.update' },
 );
 
 /** The account and mode that a message belongs to, for the operator, who has its id alone; null when there is none. */
@@ -201,3 +188,119 @@ export const messageCountsOperation = operation(
       args.limit,
     ),
 );
+
+type ApprovalStatus = 'pending' | 'approved' | 'rejected';
+
+export interface Approval {
+  id: string;
+  accountId: string;
+  requestedEmailBytes: number;
+  reason: string;
+  status: ApprovalStatus;
+  decisionReason: string | null;
+  /** Unix ms. */
+  createdAt: number;
+  decidedAt: number | null;
+}
+
+const COLUMNS = `id, account_id AS "accountId", requested_email_bytes AS "requestedEmailBytes", reason, status,
+  decision_reason AS "decisionReason", created_at AS "createdAt", decided_at AS "decidedAt"`;
+
+interface NewApproval {
+  id: string;
+  accountId: string;
+  requestedEmailBytes: number;
+  reason: string;
+  nowMs: number;
+  /** Undecided requests that an account may have. */
+  maximumPending: number;
+}
+
+const APPROVAL_TRAIL = { table: 'approval', shows: ['requested_email_bytes', 'reason', 'status', 'decision_reason'] };
+
+/** False when the account has as many undecided requests as it may have. */
+export const askApprovalOperation = change(
+  'accounts.askApproval',
+  async (tx, approval: NewApproval): Promise<boolean> => {
+    await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, approval.accountId);
+    const pending = await tx.get<{ n: number }>(
+      "SELECT count(*) AS n FROM approval WHERE account_id = ? AND status = 'pending'",
+      approval.accountId,
+    );
+    if ((pending?.n ?? 0) >= approval.maximumPending) return false;
+    await tx.run(
+      `INSERT INTO approval (id, account_id, requested_email_bytes, reason, status, decision_reason, created_at, decided_at)
+       VALUES (?, ?, ?, ?, 'pending', NULL, ?, NULL)`,
+      approval.id,
+      approval.accountId,
+      approval.requestedEmailBytes,
+      approval.reason,
+      approval.nowMs,
+    );
+    return true;
+  },
+  { ...APPROVAL_TRAIL, action: 'approval.request' },
+);
+
+/** Newest first. */
+export const approvalsOperation = operation(
+  'accounts.approvals',
+  'read',
+  async (tx, page: PageRequest & { accountId: string }): Promise<Approval[]> => {
+    return tx.all<Approval>(
+      `SELECT ${COLUMNS} FROM approval WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
+      page.accountId,
+      page.before ?? 'apr_~',
+      page.limit,
+    );
+  },
+);
+
+/** Of all accounts, for the operator: undecided ones first, then newest first. */
+export const allApprovalsOperation = operation('accounts.allApprovals', 'read', (tx, limit: number) =>
+  tx.all<Approval>(
+    `SELECT ${COLUMNS} FROM approval ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, id DESC LIMIT ?`,
+    limit,
+  ),
+);
+
+interface Decision {
+  id: string;
+  status: 'approved' | 'rejected';
+  reason: string | null;
+  nowMs: number;
+}
+
+/** `decided: false` and the approval as it is when somebody decided before; null when there is none. */
+export type Decided = { decided: boolean; approval: Approval; approvedEmailBytes: number };
+
+export const decideApprovalOperation = change(
+  'accounts.decideApproval',
+  async (tx, decision: Decision): Promise<Decided | null> => {
+    const changed = await tx.run(
+      "UPDATE approval SET status = ?, decision_reason = ?, decided_at = ? WHERE id = ? AND status = 'pending'",
+      decision.status,
+      decision.reason,
+      decision.nowMs,
+      decision.id,
+    );
+    const approval = await tx.get<Approval>(`SELECT ${COLUMNS} FROM approval WHERE id = ?`, decision.id);
+    if (approval === undefined) return null;
+    if (changed === 1 && decision.status === 'approved') await raiseLimit(tx, approval);
+    const account = await tx.get<{ bytes: number }>(
+      'SELECT approved_email_bytes AS bytes FROM account WHERE id = ?',
+      approval.accountId,
+    );
+    return { decided: changed === 1, approval, approvedEmailBytes: account?.bytes ?? 0 };
+  },
+  { ...APPROVAL_TRAIL, action: 'approval.decide' },
+);
+
+async function raiseLimit(tx: Transaction, approval: Approval): Promise<void> {
+  await tx.run(
+    'UPDATE account SET approved_email_bytes = ? WHERE id = ? AND approved_email_bytes < ?',
+    approval.requestedEmailBytes,
+    approval.accountId,
+    approval.requestedEmailBytes,
+  );
+}

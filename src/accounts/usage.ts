@@ -29,7 +29,7 @@ export interface Usage {
   queued: number;
 }
 
-export interface Health {
+interface Health {
   status: 'good' | 'warning' | 'critical';
   periodDays: number;
   messages: number;

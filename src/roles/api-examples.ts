@@ -3,35 +3,25 @@
  */
 import { capsOf } from '../caps/caps.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
+import { MESSAGE_EXAMPLES } from './api-message-examples.ts';
+import { USER_EXAMPLES } from './api-user-examples.ts';
 
-const message = {
-  messageId: ids.message,
-  status: 'delivered',
-  mode: 'live',
-  from: SHOP,
-  to: ANN,
-  role: 'to',
-  subject: SUBJECT,
-  tags: ['receipt'],
-  metadata: { order: '17' },
-  sizeBytes: 2_143,
-  headerMessageId: '<2zAb01CdEfGhIjKlMnOpQr@shop.example>',
-  createdAt: TIME,
-  expiresAt: '2026-11-23T09:44:00.123Z',
-};
-
-const attempt = {
-  time: TIME,
-  durationMs: 398,
-  host: 'mx.example.com',
-  address: '192.0.2.25',
-  tls: 'TLSv1.3',
-  dialogue: [
-    { atMs: 41, direction: 'S', text: '220 mx.example.com ESMTP' },
-    { atMs: 42, direction: 'C', text: 'EHLO mail.shop.example' },
-  ],
-  reply: '250 2.0.0 OK',
-  outcome: 'delivered',
+const incident = {
+  incidentId: 'inc_0f1e2d3c4b5a69788796',
+  kind: 'delivery',
+  state: 'delayed',
+  destination: 'example.com',
+  smtpCode: 421,
+  enhancedCode: '4.7.28',
+  reply: '421 4.7.28 Our system has detected an unusual rate of mail from your address',
+  category: 'rate-limited',
+  owner: 'remote',
+  advice: 'The receiving server takes mail more slowly than it arrives; it is tried again by itself.',
+  messages: 412,
+  since: TIME,
+  lastAt: TIME,
+  nextAttemptAt: '2026-11-20T09:49:02.480Z',
+  sampleMessageIds: [ids.message],
 };
 
 const attachment = { name: 'receipt.pdf', contentType: 'application/pdf', content: 'JVBERi0xLjcK' };
@@ -106,6 +96,21 @@ const inboxItem = {
   createdAt: TIME,
 };
 
+const statisticsBucket = {
+  start: '2026-11-20T00:00:00.000Z',
+  group: 'receipt',
+  accepted: 412,
+  delivered: 405,
+  bounced: { hard: 3, soft: 1 },
+  delayed: 9,
+  suppressed: 2,
+  complained: 0,
+  opened: 230,
+  clicked: 41,
+  unsubscribed: 1,
+  deliverySeconds: { p50: 0.412, p95: 3.71 },
+};
+
 const allowedSenders = ['shop@example.com'];
 const bound = { mode: 'live', allowedSenders, createdAt: DAY_BEFORE };
 const apiKey = { keyId: ids.key, scope: 'send', name: 'web shop', ...bound };
@@ -170,11 +175,11 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     status: 'open',
     files: [{ name: 'catalogue.pdf', sizeBytes: 12_000_000, status: 'uploaded' }],
   },
-  Message: message,
-  MessageDetail: { ...message, attempts: [attempt], timeline: [EVENT_EXAMPLES.Send, EVENT_EXAMPLES.Delivery] },
-  Attempt: attempt,
+  ...MESSAGE_EXAMPLES,
   MoveMessageRequest: { sendAt: '2026-11-21T08:00:00.000Z' },
   Event: EVENT_EXAMPLES.Delivery,
+  StatisticsBucket: statisticsBucket,
+  Statistics: { buckets: [statisticsBucket] },
   WebhookRequest: { url: webhook.url, events: webhook.events, description: 'Orders' },
   Webhook: webhook,
   WebhookWithSecret: { ...webhook, secret: SECRET },
@@ -297,6 +302,64 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     reason: 'We send printed catalogues to our customers.',
     createdAt: TIME,
   },
+  AuditEntry: {
+    ...{ auditId: 'aud_0VnX3kQ9aB1cD2eF3gH4i', time: '2026-11-20T09:44:00.123Z', accountId: ids.account, mode: 'live' },
+    actor: { kind: 'key', id: ids.key, name: 'web shop' },
+    ...{ address: '192.0.2.10', requestId: 'req_0VnX3kQ9aB1cD2eF3gH4i', action: 'account.update', resource: 'account' },
+    ...{
+      resourceId: ids.account,
+      before: { status: 'active', plan: 'free' },
+      after: { status: 'active', plan: 'paid' },
+    },
+  },
+  DeliveryIncident: incident,
+  DeliveryIncidentDetail: {
+    ...incident,
+    affectedMessages: [
+      { messageId: ids.message, to: ANN, status: 'delayed', failedAt: TIME, nextAttemptAt: '2026-11-20T09:49:02.480Z' },
+    ],
+  },
+  WebhookIncident: {
+    incidentId: 'inc_5b1f0c2d9e8a7f6e5d4c',
+    kind: 'webhook',
+    state: 'failing',
+    webhookId: ids.webhook,
+    host: 'shop.example',
+    deliveries: 17,
+    lastStatus: 503,
+    lastError: null,
+    owner: 'recipient',
+    advice:
+      'Have shop.example answer 2xx within 15 s (it answers 503); what waits is tried again by itself, and the webhook is disabled after five days.',
+    since: DAY_BEFORE,
+    lastAt: TIME,
+  },
+  DomainIncident: {
+    incidentId: 'inc_7c6b5a49382716051423',
+    kind: 'domain',
+    state: 'failing',
+    domainId: ids.domain,
+    domain: 'shop.example',
+    record: { type: 'TXT', name: 's1._domainkey.shop.example' },
+    owner: 'sender-domain',
+    advice: 'Publish the TXT record s1._domainkey.shop.example again.',
+    since: DAY_BEFORE,
+    lastAt: TIME,
+  },
+  IncidentRetried: { retried: 412, message: '412 messages are tried again.' },
+  RefusedRequest: {
+    requestId: ids.request,
+    source: 'api',
+    time: TIME,
+    endpoint: 'POST /send',
+    status: 400,
+    code: 'INVALID_REQUEST',
+    message: 'to must hold at least one address.',
+    details: [{ field: 'to', message: 'must hold at least one address' }],
+    keyId: ids.key,
+    address: '192.0.2.80',
+  },
+  ...USER_EXAMPLES,
   Health: { status: 'ok' },
   Readiness: { status: 'ready' },
 };

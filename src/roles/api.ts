@@ -5,46 +5,56 @@
 
 import type { AddressInfo } from 'node:net';
 import { type Authenticator, type Caller, createAuthenticator, type KnownLogins } from '../accounts/accounts.ts';
-import { accountRoutes } from '../accounts/routes.ts';
-import { approvalRoutes } from '../accounts/routes-approvals.ts';
+import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
-import { type Failure, failure } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
+import { type Failure, failure, refuse } from '../base/failure.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
 import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
-import { trackingRoutes } from '../engagement/routes-tracking.ts';
-import { unsubscribeRoutes } from '../engagement/routes-unsubscribe.ts';
+import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
 import type { Followers } from '../events/events.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { docsRoutes } from '../http/docs.ts';
+import { type Authenticate, createIdentify } from '../http/identify.ts';
 import { createOpenapi } from '../http/openapi.ts';
+import { portalRoutes } from '../http/portal.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
+import { incidentRoutes } from '../incidents/routes.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
 import type { DirectDispatch } from '../messages/messages.ts';
 import { messageRoutes } from '../messages/routes.ts';
+import { shareRoutes } from '../messages/routes-share.ts';
 import { openDns } from '../net/dns.ts';
 import { checkUrl, type HttpClient } from '../net/http-client.ts';
+import type { Nodes } from '../nodes/nodes.ts';
+import { operatorRoutes } from '../operator/routes.ts';
+import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
+import { refusedRequestRoutes } from '../refused-requests/routes.ts';
 import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { senderFailure } from '../send/send.ts';
+import { statisticsRoutes } from '../statistics/routes.ts';
 import { createSearches, type Searches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
 import { templateRoutes } from '../templates/routes.ts';
 import { createRender, createTemplateSource } from '../templates/templates.ts';
+import { userRoutes } from '../users/routes.ts';
+import { createSessions, type UserMail, type UserSessions } from '../users/users.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
 import { createSandboxWebhooks } from '../webhooks/webhooks.ts';
-import { noteAccepted } from './accepted.ts';
 import { API_DOCUMENT } from './api-document.ts';
-import { type Parts, ranges } from './parts.ts';
+import { createDoctor } from './doctor.ts';
+import { noteAccepted, type Parts, ranges } from './parts.ts';
+import { recordCall, recordItem } from './record-refused.ts';
 
 export interface ApiOptions {
   directDispatch: DirectDispatch | undefined;
@@ -53,6 +63,10 @@ export interface ApiOptions {
   followers: Followers;
   /** What this process remembers of log-ins over SMTP. */
   logins: KnownLogins;
+  refusedRequests: RefusedRequests;
+  /** Mail of the service itself to users. */
+  mail: UserMail;
+  nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
   /** The part of a limit that is this process's among the nodes with the api role. */
@@ -65,10 +79,11 @@ interface LinkBase {
   readonly baseUrl: string;
 }
 
-export interface RouteSetup {
+interface RouteSetup {
   parts: Parts;
   options: ApiOptions;
   callers: Authenticator;
+  sessions: UserSessions;
   linkBase: LinkBase;
 }
 
@@ -87,7 +102,14 @@ export function apiRoutes(setup: RouteSetup): RouteDefinition<Caller>[] {
     nudgeWebhooks();
   };
   const context: RouteContext = { ...setup, searches: createSearches(), nudge };
-  return [...mailRoutes(context), ...logRoutes(context), ...sandboxTools(context), ...settingRoutes(context)];
+  return [
+    ...mailRoutes(context),
+    ...logRoutes(context),
+    ...sandboxTools(context),
+    ...settingRoutes(context),
+    ...peopleRoutes(context),
+    ...operatorTools(context),
+  ];
 }
 
 /** Sending, and what belongs to a mail: pages of its recipients, templates, uploads. */
@@ -106,6 +128,8 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
       clock,
       directDispatch: options.directDispatch,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
+      onItemRefused: (request, index, refusal) =>
+        recordItem(options.refusedRequests, clock, { request, index, refusal }),
       inFlight,
       isVerified: senders.isVerified,
       render,
@@ -140,13 +164,15 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
       once: createKeyedCalls({ database, inFlight, clock }),
       nudge,
     }),
+    ...shareRoutes({ database, blobs, clock, linkBase }),
   ];
 }
 
 /** The log of events, by calls, streams and webhooks. */
-function logRoutes({ parts, options, callers, searches }: RouteContext): RouteDefinition<Caller>[] {
+function logRoutes({ parts, options, callers, sessions, searches }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, clock, secretKey, dns } = parts;
   const allow = ranges(config.webhookAllow);
+  const identify = createIdentify({ authenticate: byHeaders(callers), sessions });
   return [
     ...eventRoutes({
       searches,
@@ -154,8 +180,9 @@ function logRoutes({ parts, options, callers, searches }: RouteContext): RouteDe
       secretKey,
       followers: options.followers,
       streams: createConcurrencyLimiter('eventStreams', options.rateShare),
-      isAllowed: async (headers) => (await callers(single(headers['x-api-key']), single(headers['x-id']))).ok,
+      isAllowed: async (request, access) => (await identify(request, access)).ok,
     }),
+    ...statisticsRoutes({ database, clock }),
     ...webhookRoutes({
       database,
       clock,
@@ -168,7 +195,8 @@ function logRoutes({ parts, options, callers, searches }: RouteContext): RouteDe
 }
 
 function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { database, blobs, clock, secretKey } = parts;
+  const { database, blobs, clock, log, metrics, secretKey } = parts;
+  const deliveries = createSandboxDeliveries({ database, blobs, clock, log, metrics });
   return [
     ...sandboxRoutes({
       ...{ database, blobs, clock, followers: options.followers },
@@ -178,18 +206,15 @@ function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<
     ...sandboxPlayRoutes({
       database,
       clock,
-      playByHand: createPlayByHand({ database, blobs, clock }),
-      runners: [
-        createSandboxDeliveries({ database, blobs, clock, log: parts.log, metrics: parts.metrics }),
-        createSandboxWebhooks({ database, http: options.http, clock, log: parts.log, secretKey }),
-      ],
+      playByHand: createPlayByHand({ database, clock, deliveries }),
+      kinds: [deliveries, createSandboxWebhooks({ database, http: options.http, clock, log, secretKey })],
       nudge,
     }),
   ];
 }
 
 /** What an account has set up. */
-function settingRoutes({ parts, options, callers, searches }: RouteContext): RouteDefinition<Caller>[] {
+function settingRoutes({ parts, options, callers, searches, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { config, database, clock, secretKey } = parts;
   return [
     ...domainRoutes({
@@ -200,8 +225,52 @@ function settingRoutes({ parts, options, callers, searches }: RouteContext): Rou
       sendingHost: config.smtpHostname,
     }),
     ...suppressionRoutes({ database, clock, searches }),
+    ...incidentRoutes({ database, clock, nudge }),
+    ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
     ...accountRoutes({ database, clock, callers, logins: options.logins }),
     ...approvalRoutes({ database, clock }),
+    ...auditRoutes<Caller>({ database }),
+  ];
+}
+
+/** Signing in, users and members. */
+function peopleRoutes({ parts, options, sessions, linkBase }: RouteContext): RouteDefinition<Caller>[] {
+  const { database, clock, log } = parts;
+  return userRoutes({
+    ...{
+      database,
+      clock,
+      log,
+      secretKey: linkBase.secretKey,
+      sessions,
+      mail: options.mail,
+      oidc: oidcSettings(parts.config),
+    },
+    get baseUrl() {
+      return linkBase.baseUrl;
+    },
+  });
+}
+
+function oidcSettings({ oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret }: Parts['config']) {
+  return issuer === undefined || clientId === undefined ? undefined : { issuer, clientId, clientSecret };
+}
+
+/** Who a key is of, by the headers of a request. */
+function byHeaders(callers: Authenticator): Authenticate<Caller> {
+  return (headers) => callers(single(headers['x-api-key']), single(headers['x-id']));
+}
+
+/** Of those who run the service. */
+function operatorTools({ parts, options, callers, nudge }: RouteContext): RouteDefinition<Caller>[] {
+  const { database, clock, overload } = parts;
+  return [
+    ...operatorRoutes({
+      ...{ database, clock, callers, logins: options.logins, nodes: options.nodes, nudge },
+      doctor: createDoctor(parts),
+      queueDepth: () => overload.queue().depth,
+    }),
+    ...operatorAuditRoutes<Caller>({ database }),
   ];
 }
 
@@ -216,15 +285,24 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },
   };
-  const routes = apiRoutes({ parts, options, callers: authenticator, linkBase });
+  const sessions = createSessions({
+    ...{ database, clock, log },
+    get baseUrl() {
+      return linkBase.baseUrl;
+    },
+  });
+  const routes = apiRoutes({ parts, options, callers: authenticator, sessions, linkBase });
   const service = serviceRoutes<Caller>({ ...stateOf(parts), openapi: () => openapi() });
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
-    routes: [...routes, ...service, ...docsRoutes<Caller>(openapi)],
-    authenticate: (headers) => authenticator(single(headers['x-api-key']), single(headers['x-id'])),
+    routes: [...routes, ...service, ...docsRoutes<Caller>(openapi), ...portalRoutes<Caller>()],
+    authenticate: byHeaders(authenticator),
+    sessions,
     backPressure: () => overload.reasons()[0]?.message,
+    // A user without an account has no list of refused requests.
+    onRefused: (refused) => 'account' in refused.caller && recordCall(options.refusedRequests, clock, refused),
     ...(config.rateLimit === undefined ? {} : { rateLimitPerSecond: config.rateLimit, rateShare: options.rateShare }),
   });
   return app;

@@ -17,7 +17,7 @@ import { describeS3Location } from '../storage/blobs/s3-location.ts';
 import type { DataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 
-export interface BlobStore extends Running {
+interface BlobStore extends Running {
   blobs: Blobs;
 }
 
@@ -41,7 +41,7 @@ export async function openBlobStore(
   return { blobs, stop: () => blobs.close() };
 }
 
-export interface BlobStoreCheck {
+interface BlobStoreCheck {
   blobs: Blobs;
   database: Database;
   log: Log;

@@ -9,10 +9,9 @@ import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { hasWeeksOperation, makePartitionsOperation } from '../messages/messages.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
-import type { Database } from '../storage/database.ts';
-import { type Hints, noHints } from '../storage/hints.ts';
+import { type Database, type Hints, noHints } from '../storage/database.ts';
+import { alignEventOrderOperation } from '../storage/meta-store.ts';
 import { migrateSqlite } from '../storage/migrate.ts';
-import { alignEventOrderOperation } from '../storage/postgres/event-order-store.ts';
 import { openSqlite } from '../storage/sqlite/connection.ts';
 import { openSqliteDatabase } from '../storage/sqlite/database.ts';
 import { recoverOperation } from '../work/work.ts';
@@ -21,7 +20,7 @@ import { recoverOperation } from '../work/work.ts';
 const PARTITION_TRIES = 5;
 const PARTITION_PAUSE_MS = 1_000;
 
-export interface OpenDatabaseOptions {
+interface OpenDatabaseOptions {
   config: Pick<Config, 'databaseUrl'>;
   directory: DataDirectory;
   clock: Clock;

@@ -1,24 +1,31 @@
 /**
  * What the roles of one process share: storage, secrets, resolver, counters. Opened in the order in which they build on
- * each other, closed in the reverse; what cannot be opened says so in a sentence and nothing stays open.
+ * each other, closed in the reverse; what cannot be opened says so in a sentence and nothing stays open. One of them watches what
+ * intake depends on and says, without waiting, why nothing may be accepted right now: storage broken, a disk nearly full, queue at its
+ * cap, or the service draining. The same reasons make /ready answer not ready.
  */
-
-import type { Clock } from '../base/clock.ts';
-import { systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
-import { createMetrics, type Metrics } from '../base/metrics.ts';
+import { createMetrics, type LabelledValue, type Metrics } from '../base/metrics.ts';
 import type { Config } from '../config.ts';
+import { DELIVERY_WORK } from '../messages/messages.ts';
 import { type Cidr, parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
+import type { Accepted } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
-import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
-import type { Database } from '../storage/database.ts';
-import type { Hints } from '../storage/hints.ts';
+import {
+  type DataDirectory,
+  type FreeSpace,
+  freeSpace,
+  holdDataDirectory,
+  prepareDataDirectory,
+} from '../storage/data-directory.ts';
+import type { Database, Hints } from '../storage/database.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
+import { backlogOperation } from '../work/work.ts';
 import { checkBlobStore, openBlobStore } from './blob-store.ts';
 import { openDatabase, openHints } from './open-database.ts';
-import { type Overload, type Watched, watchOverload } from './overload.ts';
 
 export interface Parts extends Running {
   config: Config;
@@ -35,7 +42,7 @@ export interface Parts extends Running {
   hints: Hints;
 }
 
-export interface PartsOptions {
+interface PartsOptions {
   config: Config;
   log: Log;
   clock?: Clock;
@@ -104,4 +111,132 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     await stopAll(opened);
     throw error;
   }
+}
+
+/** Messages waiting for delivery at which intake stops: some 20 GB of small mail in the embedded database. */
+const QUEUE_CAP = 5_000_000;
+const INTERVAL_MS = 1_000;
+
+interface Reason {
+  /** What is not ready: storage, disk, queue or service. */
+  part: string;
+  message: string;
+}
+
+interface QueueFigures {
+  depth: number;
+  /** Age in seconds of the oldest message that is due, 0 without one. */
+  oldestAgeSeconds: number;
+}
+
+interface Overload extends Running {
+  /** Empty when the service may accept. */
+  reasons(): Reason[];
+  queue(): QueueFigures;
+  /** Of each watched disk that can be asked, by the name of its folder. */
+  freeBytes(): LabelledValue[];
+  startDraining(): void;
+}
+
+/** A folder whose disk is watched, and how it is called to those who may not know where it is. */
+interface Watched {
+  name: string;
+  folder: string;
+}
+
+interface OverloadOptions {
+  database: Database;
+  folders: readonly Watched[];
+  minFreeBytes: number;
+  nowMs(): number;
+}
+
+/** Makes its first observation before it resolves. */
+export async function watchOverload(options: OverloadOptions): Promise<Overload> {
+  let draining = false;
+  let disks: (FreeSpace & Watched)[] = [];
+  let queue: QueueFigures = { depth: 0, oldestAgeSeconds: 0 };
+  let nextCountMs = 0;
+  let looking: Promise<void> | undefined;
+
+  const countQueue = async (): Promise<void> => {
+    const began = performance.now();
+    if (began < nextCountMs) return;
+    const { depth, oldestDueMs } = await options.database.execute(backlogOperation, DELIVERY_WORK);
+    const ageMs = oldestDueMs === undefined ? 0 : Math.max(0, options.nowMs() - oldestDueMs);
+    queue = { depth, oldestAgeSeconds: ageMs / 1000 };
+    // Counting a long queue takes long: it may have one fiftieth of the reader's time.
+    nextCountMs = performance.now() + Math.max(1_000, 50 * (performance.now() - began));
+  };
+
+  const look = async (): Promise<void> => {
+    disks = await Promise.all(
+      options.folders.map(async (watched) => ({
+        ...watched,
+        ...(await freeSpace(watched.folder, options.minFreeBytes)),
+      })),
+    );
+    await countQueue().catch(() => undefined);
+  };
+  await look();
+  const timer = setInterval(() => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+  }, INTERVAL_MS);
+  timer.unref();
+
+  return {
+    reasons: () => {
+      const reasons: Reason[] = [];
+      const storage = options.database.state();
+      if (draining) reasons.push({ part: 'service', message: 'the service is stopping' });
+      if (!storage.ready) reasons.push({ part: 'storage', message: storage.reason ?? 'storage is not ready' });
+      for (const { name, shortage } of disks) {
+        if (shortage !== undefined) reasons.push({ part: 'disk', message: `${name}: ${shortage}` });
+      }
+      if (queue.depth >= QUEUE_CAP) reasons.push({ part: 'queue', message: `the queue is at its cap of ${QUEUE_CAP}` });
+      return reasons;
+    },
+    queue: () => queue,
+    freeBytes: () =>
+      disks.flatMap(({ name, freeBytes }) =>
+        freeBytes === undefined ? [] : [{ labels: { disk: name }, value: freeBytes }],
+      ),
+    startDraining: () => {
+      draining = true;
+    },
+    stop: async () => {
+      clearInterval(timer);
+      await looking;
+    },
+  };
+}
+
+export interface Nudges {
+  nudgeDelivery(): void;
+  nudgeWebhooks(): void;
+}
+
+/** Once mail was accepted, over HTTP or SMTP, it is counted and logged, and those who wait for it are woken. */
+export function noteAccepted(
+  { metrics, log }: { metrics: Metrics; log: Log },
+  nudges: Nudges,
+  accepted: Accepted,
+): void {
+  const { accountId, mode, source, recipients, requestId } = accepted;
+  let suppressed = 0;
+  let waiting = 0;
+  for (const { status } of recipients) {
+    if (status === 'suppressed') suppressed += 1;
+    if (status === 'queued') waiting += 1;
+  }
+  metrics.accepted[mode].inc(recipients.length);
+  metrics.acceptedBySource[source].inc(recipients.length);
+  if (suppressed > 0) metrics.suppressed[mode].inc(suppressed);
+  metrics.acceptSeconds.observe(accepted.tookMs / 1000);
+  const messageIds = recipients.map((recipient) => recipient.messageId);
+  log.info({ requestId, accountId, mode, source, messageIds }, 'mail accepted');
+  if (waiting > accepted.handedOver) nudges.nudgeDelivery();
+  nudges.nudgeWebhooks();
 }

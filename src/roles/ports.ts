@@ -3,9 +3,14 @@
  * can, found out before anything is made for it. They are listened on together for a moment. A later start leaves that to the
  * roles themselves, since clients that know its ports must not meet a listener that goes away again.
  */
+
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError, settings } from '../config.ts';
+import type { TlsFiles } from '../smtp/smtp.ts';
 
 const STANDARD_SMTP_PORT = 587;
 const SMTP_PORT_WITHOUT_RIGHTS = 2587;
@@ -98,4 +103,29 @@ export async function assertPortsFree(config: Config): Promise<void> {
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }
+}
+
+/** Undefined where none are named; throws the line for the operator when they cannot be used. */
+export function checkTlsFiles({
+  smtpTlsCert: certFile,
+  smtpTlsKey: keyFile,
+}: Pick<Config, 'smtpTlsCert' | 'smtpTlsKey'>): TlsFiles | undefined {
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  const readPem = <T>(setting: { name: string }, file: string, read: (pem: Buffer) => T): T => {
+    try {
+      return read(readFileSync(file));
+    } catch (error) {
+      const { message } = error as Error;
+      throw new ConfigError(`${setting.name}="${file}" is not valid (${message}); allowed: a readable PEM file`);
+    }
+  };
+  const certificate = readPem(settings.smtpTlsCert, certFile, (cert) => {
+    createSecureContext({ cert });
+    return new X509Certificate(cert);
+  });
+  const key = readPem(settings.smtpTlsKey, keyFile, (pem) => createPrivateKey(pem));
+  if (certificate.checkPrivateKey(key)) return { certFile, keyFile };
+  throw new ConfigError(
+    `${settings.smtpTlsKey.name}="${keyFile}" is not the key of the certificate in ${certFile}; allowed: the key it was made for`,
+  );
 }

@@ -6,20 +6,19 @@
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type FirstRun, firstRun } from '../accounts/accounts.ts';
 import { collectGarbage } from '../base/collector.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import { createLog, type Log } from '../base/log.ts';
-import { type Config, VERSION } from '../config.ts';
+import { type Config, publicUrl, VERSION } from '../config.ts';
 import { isHttps } from '../engagement/engagement.ts';
 import { joinNodes } from '../nodes/nodes.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
+import { type FirstRun, firstRun } from '../users/users.ts';
 import { openParts, type Parts } from './parts.ts';
-import { assertPortsFree } from './ports.ts';
+import { assertPortsFree, checkTlsFiles } from './ports.ts';
 import { type Roles, startRoles } from './start-roles.ts';
-import { checkTlsFiles } from './tls-files.ts';
 
-export interface Serving {
+interface Serving {
   /** Of the API, or without that role of /health, /ready and /metrics alone; undefined when another process has the port. */
   httpPort: number | undefined;
   /** Undefined when the smtp role does not run here. */
@@ -54,7 +53,7 @@ export async function serve(
   const opened: Running[] = [parts];
   try {
     const { database, clock, directory } = parts;
-    const first = await firstRun({ database, clock, directory });
+    const first = await firstRun({ database, clock, directory, baseUrl: publicUrl(config) });
     if (first) onFirstRun(first);
     const nodes = await joinNodes({
       ...{ database, clock, log, host: config.smtpHostname, version: VERSION },

@@ -10,18 +10,20 @@ import { createTrackingLinks } from '../engagement/engagement.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import { createInFlightKeys } from '../idempotency/idempotency.ts';
 import type { DirectDispatch } from '../messages/messages.ts';
+import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { createSubmit } from '../send/send.ts';
 import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
-import { type Nudges, noteAccepted } from './accepted.ts';
-import type { Parts } from './parts.ts';
+import { type Nudges, noteAccepted, type Parts } from './parts.ts';
 import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
+import { recordCommand } from './record-refused.ts';
 
 const DRAIN_MS = 20_000;
 const CLOSE_MS = 2_000;
 
-export interface SmtpRoleOptions extends Nudges {
+interface SmtpRoleOptions extends Nudges {
   directDispatch: DirectDispatch | undefined;
   logins: SmtpAuthenticator;
+  refusedRequests: RefusedRequests;
   /** Checked already; without them a certificate is made. */
   tlsFiles: TlsFiles | undefined;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
@@ -65,6 +67,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
     limits: { maxConnectionsPerAddress: config.smtpMaxConnectionsPerAddress },
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
+    onRefused: (refused) => recordCommand(options.refusedRequests, clock, refused),
     takeRate: (keyId) => limiter?.take(keyId, performance.now()).failure === undefined,
   });
   const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });

@@ -1,23 +1,29 @@
 /**
- * Starts the roles that the settings ask for, in one process or in several: what does work (delivery, webhooks), then the ports
- * through which work comes (HTTP, SMTP). They know each other by wake-ups and by the hand-over of fresh mail to delivery.
+ * Starts the roles that the settings ask for, in one process or in several: what does work (delivery with the housekeeping that goes
+ * with it, webhooks), then the ports through which work comes (HTTP, SMTP). They know each other by wake-ups and by the hand-over of
+ * fresh mail to delivery.
  */
-import { createSmtpAuthenticator } from '../accounts/accounts.ts';
+import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
+import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { ROLES } from '../config.ts';
+import { type Delivery, startDelivery } from '../delivery/delivery.ts';
+import { createDkimKeyring } from '../domains/domains.ts';
 import { createFollowers } from '../events/events.ts';
+import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import type { Nodes } from '../nodes/nodes.ts';
-import { createSystemMail } from '../send/send.ts';
+import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
+import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
+import { startRollUp } from '../statistics/statistics.ts';
+import type { HintTopic } from '../storage/database.ts';
+import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
-import { startDeliveryRole } from './delivery.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpTarget, portError } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
-import { createWakeUps, type WakeUps } from './wake-ups.ts';
-import { startWebhooksRole } from './webhooks.ts';
 
 /** From the signal: how long requests under way may take. */
 const DRAIN_HTTP_MS = 20_000;
@@ -41,6 +47,7 @@ interface RoleOptions {
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
   const workers = startWorkers(parts, options.nodes);
+  const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const ports: Ports = { app: undefined, smtp: undefined };
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
@@ -53,10 +60,10 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     const timer = setTimeout(late.resolve, CLOSE_AFTER_MS);
     await Promise.race([drained, late.promise]).finally(() => clearTimeout(timer));
     await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), drained]);
-    await workers.http.close();
+    await Promise.all([workers.http.close(), refusedRequests.stop()]);
   };
   try {
-    const httpPort = await openPorts(parts, ports, { ...options, workers });
+    const httpPort = await openPorts(parts, ports, { ...options, workers, refusedRequests });
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
     return { httpPort, smtpPort, smtpsPort, started, stop };
@@ -70,7 +77,7 @@ type Workers = ReturnType<typeof startWorkers>;
 
 /** Delivery and webhooks, and what wakes them. */
 function startWorkers(parts: Parts, nodes: Nodes) {
-  const { config, database, blobs, clock, log } = parts;
+  const { config, database, blobs, clock, log, secretKey, metrics } = parts;
   const http = openHttpClient({
     lookup: parts.dns.lookupHost,
     allow: ranges(config.webhookAllow),
@@ -84,16 +91,30 @@ function startWorkers(parts: Parts, nodes: Nodes) {
     followers.nudge();
   };
   const hostnames = [config.smtpHostname, ...(config.baseUrl === undefined ? [] : [new URL(config.baseUrl).hostname])];
-  const notify = createSystemMail({ database, blobs, clock, log, hostnames, onAccepted: nudgeDelivery });
-  const webhooks = config.roles.includes('webhooks') ? startWebhooksRole(parts, http, notify) : undefined;
+  const mail = createSystemMail({ database, blobs, clock, log, hostnames, onAccepted: nudgeDelivery });
+  const webhooks = config.roles.includes('webhooks')
+    ? startWebhooks({ database, http, clock, log, secretKey, metrics, notify: mail.notify })
+    : undefined;
   if (webhooks) wakeUps.onWake('webhooks', () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
-    ? startDeliveryRole(parts, { onSettled: nudgeWebhooks, connectionShare: () => nodes.share('delivery') })
+    ? startDeliveryRole(parts, {
+        onSettled: nudgeWebhooks,
+        connectionShare: () => nodes.share('delivery'),
+        isFirstNode: () => nodes.isFirst('delivery'),
+      })
     : undefined;
+  nodes.publish(() => ({
+    leases: {
+      ...(delivery && { delivery: delivery.delivery.state().window }),
+      ...(webhooks && { webhooks: webhooks.leases() }),
+    },
+    destinations: delivery?.delivery.published() ?? [],
+  }));
   if (delivery) wakeUps.onWake('delivery', () => delivery.delivery.nudge());
   return {
     http,
     followers,
+    mail,
     nudgeDelivery,
     /** After mail was accepted, which comes before webhooks. */
     nudgeWebhooks: (): void => {
@@ -114,20 +135,20 @@ interface Ports {
 async function openPorts(
   parts: Parts,
   ports: Ports,
-  { nodes, tlsFiles, workers }: RoleOptions & { workers: Workers },
+  { nodes, tlsFiles, workers, refusedRequests }: RoleOptions & { workers: Workers; refusedRequests: RefusedRequests },
 ): Promise<number | undefined> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // One for both: what the API revokes is refused over SMTP at once.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
   ports.app = hasApi
-    ? createApi(parts, { ...workers, logins, rateShare: () => nodes.share('api') })
+    ? createApi(parts, { ...workers, logins, refusedRequests, nodes, rateShare: () => nodes.share('api') })
     : createServicePort(parts);
   const httpPort = await listenHttp(ports.app, parts);
   if (config.roles.includes('smtp')) {
     const baseUrl = config.baseUrl ?? `http://localhost:${hasApi ? httpPort : config.httpPort}`;
     const rateShare = (): number => nodes.share('smtp');
-    ports.smtp = await startSmtpRole(parts, { ...workers, logins, tlsFiles, baseUrl, rateShare });
+    ports.smtp = await startSmtpRole(parts, { ...workers, logins, refusedRequests, tlsFiles, baseUrl, rateShare });
   }
   return httpPort;
 }
@@ -146,4 +167,104 @@ async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number 
     log.warn({ error: shown.message }, '/health, /ready and /metrics of this process are not served');
     return undefined;
   }
+}
+
+/**
+ * Wakes those who do a kind of work: this process where it has that role, else the nodes that share its database. A wake-up is
+ * only a hint: polling finds the same work later. What wakes and what is woken are started in any order.
+ */
+interface WakeUps {
+  wake(topic: HintTopic): void;
+  /** Says how this process is woken, by itself and by other nodes. */
+  onWake(topic: HintTopic, wake: () => void): void;
+}
+
+function createWakeUps({ config, hints }: Pick<Parts, 'config' | 'hints'>): WakeUps {
+  const here: Partial<Record<HintTopic, () => void>> = {};
+  return {
+    wake: (topic) => {
+      if (config.roles.includes(topic)) here[topic]?.();
+      else hints.notify(topic);
+    },
+    onWake: (topic, wake) => {
+      here[topic] = wake;
+      hints.listen(topic, wake);
+    },
+  };
+}
+
+interface DeliveryRoleOptions {
+  onSettled(): void;
+  /** The part of a limit on connections that is this process's among the nodes that deliver. */
+  connectionShare(): number;
+  /** Whether this is the first of the nodes that deliver: it makes the statistics. */
+  isFirstNode(): boolean;
+}
+
+function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
+  const { config, database, blobs, clock, log, secretKey, dns } = parts;
+  const keyring = createDkimKeyring({ database, clock, secretKey });
+  const delivery = startDelivery({
+    database,
+    blobs,
+    clock,
+    log,
+    routing: { route: config.route, dns, mxPort: config.mxPort, mxAllow: ranges(config.mxAllow) },
+    hostname: config.smtpHostname,
+    // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.
+    keysFor: async (accountId, domain) =>
+      (await keyring.keysFor(accountId, domain)) ?? (accountId === SYSTEM_ACCOUNT ? undefined : 'unverified'),
+    isSuspended: createSuspensionCheck({ database, clock }),
+    metrics: parts.metrics,
+    onSettled: options.onSettled,
+    connectionShare: options.connectionShare,
+  });
+  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time left of the pause of a destination.' };
+  parts.metrics.readGaugeFrom(paused, () =>
+    delivery.state().pausedDestinations.map(({ key, untilMs }) => ({
+      labels: { destination: key },
+      value: Math.max(0, (untilMs - clock.now()) / 1000),
+    })),
+  );
+  const waiting = {
+    name: 'postrider_destination_waiting_messages',
+    help: 'Messages in memory that wait, at the 20 busiest destinations.',
+  };
+  const loadOf = (what: 'waiting' | 'active') => () =>
+    delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
+  parts.metrics.readGaugeFrom(waiting, loadOf('waiting'));
+  const running = { name: 'postrider_destination_connections', help: 'Connections in use, at the same destinations.' };
+  parts.metrics.readGaugeFrom(running, loadOf('active'));
+  const housekeeping = startHousekeeping({
+    database,
+    blobs,
+    clock,
+    log,
+    alsoNamed: (keys) => database.execute(uploadedBlobsOperation, keys),
+    contentDays: config.contentDays,
+    eventDays: config.eventDays,
+  });
+  const rollUp = startStatistics(parts, options);
+  return {
+    delivery,
+    running: {
+      stop: async () => {
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop()]);
+      },
+    },
+  };
+}
+
+function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {
+  const rollUp = startRollUp({ database, clock, log, isChosen: isFirstNode });
+  const gauge = (name: string, help: string, value: () => number): void =>
+    metrics.readGaugeFrom({ name, help }, () => [{ labels: {}, value: value() }]);
+  const behind = 'that statistics do not count yet; 0 where another node makes them.';
+  gauge('postrider_statistics_lag_events', `Events ${behind}`, () => rollUp.lag().events);
+  gauge(
+    'postrider_statistics_lag_seconds',
+    `Age of the oldest event of live mail ${behind}`,
+    () => rollUp.lag().seconds,
+  );
+  return rollUp;
 }

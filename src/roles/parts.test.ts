@@ -7,8 +7,7 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { readConfig } from '../config.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
-import { watchOverload } from './overload.ts';
-import { watchedFolders } from './parts.ts';
+import { watchedFolders, watchOverload } from './parts.ts';
 
 test('the disk of the blobs is watched beside that of the data directory, and named', async (t) => {
   const temp = await tempDatabase();

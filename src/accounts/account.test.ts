@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAddress } from '../mail/address.ts';
-import { handedOn, maySendAs, readAllowedSenders } from './allowed-senders.ts';
+import { handedOn, maySendAs, readAllowedSenders } from './account.ts';
 
 const read = (...list: string[]): readonly string[] => {
   const senders = readAllowedSenders(list);

@@ -5,20 +5,25 @@ import path from 'node:path';
 import test from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { accountsOperation, createAuthenticator, createSmtpAuthenticator } from '../accounts/accounts.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { metaOperation } from '../storage/meta-store.ts';
-import { createAuthenticator } from './authenticate.ts';
-import { type FirstRun, firstRun, firstRunFile } from './first-run.ts';
-import { createSmtpAuthenticator } from './smtp-authenticate.ts';
-import { accountsOperation, firstRunOperation } from './store.ts';
+import { type FirstRun, firstRun, firstRunFile } from './create.ts';
+import { tokenUserOperation } from './store.ts';
+import { tokenHash } from './tokens.ts';
+
+/** The operation that commits the first run, in the name of the service. */
+const COMMIT = 'audit.change';
+
+const BASE = 'https://mail.example.com';
 
 test('the first run makes working credentials once, and keeps them in a private file', async (t) => {
   const { database, folder, close } = await tempDatabase();
   t.after(close);
   const clock = fakeClock();
   const directory = dataDirectory(folder);
-  const made = await firstRun({ database, clock, directory });
+  const made = await firstRun({ database, clock, directory, baseUrl: BASE });
   assert.ok(made);
   assert.deepEqual(JSON.parse(readFileSync(firstRunFile(directory), 'utf8')), made);
   assert.equal(statSync(firstRunFile(directory)).mode & 0o777, 0o600);
@@ -33,7 +38,11 @@ test('the first run makes working credentials once, and keeps them in a private 
   const ofSandbox = await smtp.logIn(made.sandboxSmtpUsername, made.sandboxSmtpPassword);
   assert.ok(ofSandbox.ok && ofSandbox.value.mode === 'sandbox');
 
-  assert.equal(await firstRun({ database, clock, directory }), undefined);
+  const [, token = ''] = made.signInUrl.split(`${BASE}/welcome#token=`);
+  const byLink = await database.execute(tokenUserOperation, { tokenHash: tokenHash(token), nowMs: clock.now() });
+  assert.equal(byLink?.id, made.operatorUserId, 'the link is the operator’s');
+
+  assert.equal(await firstRun({ database, clock, directory, baseUrl: BASE }), undefined);
   assert.equal((await database.execute(accountsOperation, null)).length, 1);
 });
 
@@ -44,13 +53,12 @@ test('a crash before the commit neither loses nor doubles the credentials', asyn
   const directory = dataDirectory(folder);
   const crashing: Database = {
     ...database,
-    execute: (op, args) =>
-      op.name === firstRunOperation.name ? Promise.reject(new Error('crash')) : database.execute(op, args),
+    execute: (op, args) => (op.name === COMMIT ? Promise.reject(new Error('crash')) : database.execute(op, args)),
   };
-  await assert.rejects(firstRun({ database: crashing, clock, directory }), /crash/);
+  await assert.rejects(firstRun({ database: crashing, clock, directory, baseUrl: BASE }), /crash/);
   const file = readFileSync(firstRunFile(directory), 'utf8');
   clock.advance(60_000);
-  const made = await firstRun({ database, clock, directory });
+  const made = await firstRun({ database, clock, directory, baseUrl: BASE });
   assert.deepEqual(made, JSON.parse(file));
   assert.equal(readFileSync(firstRunFile(directory), 'utf8'), file);
   const accounts = await database.execute(accountsOperation, null);
@@ -65,7 +73,9 @@ test('of two nodes that start at once one makes the account, and the other keeps
   t.after(close);
   const clock = fakeClock();
   const directories = ['a', 'b'].map((name) => prepareDataDirectory(path.join(folder, name)));
-  const made = await Promise.all(directories.map((directory) => firstRun({ database, clock, directory })));
+  const made = await Promise.all(
+    directories.map((directory) => firstRun({ database, clock, directory, baseUrl: BASE })),
+  );
   const winner = made.findIndex((one) => one !== undefined);
   assert.equal(made[1 - winner], undefined);
   assert.deepEqual(
@@ -86,14 +96,14 @@ test('a file whose commit was not told of stays', async (t) => {
     execute: async (op, args) => {
       if (op.name === metaOperation.name && lost === 1) return null as never;
       const done = await database.execute(op, args);
-      if (op.name !== firstRunOperation.name || lost > 0) return done;
+      if (op.name !== COMMIT || lost > 0) return done;
       lost += 1;
       throw new Error('connection lost');
     },
   };
-  await assert.rejects(firstRun({ database: losing, clock, directory }), /connection lost/);
+  await assert.rejects(firstRun({ database: losing, clock, directory, baseUrl: BASE }), /connection lost/);
   // The next look comes before the commit is seen, and the second try after it.
-  assert.equal(await firstRun({ database: losing, clock, directory }), undefined);
+  assert.equal(await firstRun({ database: losing, clock, directory, baseUrl: BASE }), undefined);
   const kept = JSON.parse(readFileSync(firstRunFile(directory), 'utf8')) as FirstRun;
   assert.ok((await createAuthenticator({ database, clock })(kept.apiKey, kept.accountId)).ok);
 });
@@ -103,5 +113,8 @@ test('a file that is not ours is not overwritten', async (t) => {
   t.after(close);
   const directory = dataDirectory(folder);
   writeFileSync(firstRunFile(directory), '{"half":');
-  await assert.rejects(firstRun({ database, clock: fakeClock(), directory }), /not what the first run wrote/);
+  await assert.rejects(
+    firstRun({ database, clock: fakeClock(), directory, baseUrl: BASE }),
+    /not what the first run wrote/,
+  );
 });

@@ -1,0 +1,171 @@
+/**
+ * Who may call what, taken from the router: every route stands in the table below with the least role of a member, or with who else
+ * may call it. A route without a row fails, as does a row without a route. Every row is really called, in each role, and by
+ * pages that are not ours.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Answer } from '../../test/kit/api.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { roleFor } from '../http/identify.ts';
+import { MEMBER_ROLES, type RouteDefinition } from '../http/route.ts';
+
+/** `anybody`: the address itself gives the right, or what the body proves. */
+type Who = 'viewer' | 'member' | 'owner' | 'user' | 'operator' | 'anybody';
+
+const TABLE: Record<Who, string> = {
+  viewer: `
+    GET /messages · GET /messages/:id · GET /messages/:id/content · GET /events · GET /events/stream · GET /requests
+    GET /statistics · GET /webhooks · GET /webhooks/:id · GET /webhooks/:id/deliveries · GET /suppressions
+    GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
+    GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
+    GET /account/health · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
+    GET /incidents · GET /incidents/:id`,
+  member: `
+    POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
+    POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
+    POST /webhooks/:id/test · POST /webhooks/:id/deliveries/:deliveryId/retry · POST /webhooks/:id/replay
+    POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
+    POST /sandbox/clock/advance · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
+    POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
+    POST /domains · PUT /domains · POST /domains/:id/verify · DELETE /domains/:id · POST /incidents/:id/retry`,
+  owner: `
+    PATCH /account · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
+    DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
+  user: `
+    GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp
+    GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,
+  operator: `
+    GET /operator/accounts · POST /operator/accounts · GET /operator/accounts/:id · PATCH /operator/accounts/:id
+    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
+    POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
+    POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
+    GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,
+  anybody: `
+    POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token
+    POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content`,
+};
+
+const rows = new Map<string, Who>();
+for (const [who, list] of Object.entries(TABLE))
+  for (const name of list.split(/[·\n]/)) if (name.trim() !== '') rows.set(name.trim(), who as Who);
+
+const nameOf = ({ method, path }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${path}`;
+
+function whoMay(route: RouteDefinition<never>): Who {
+  if (route.auth === 'none') return 'anybody';
+  return route.auth === 'key' ? roleFor(route) : route.auth;
+}
+
+let app: WholeApi;
+const browsers = {} as Record<(typeof MEMBER_ROLES)[number] | 'stranger', Browser>;
+before(async () => {
+  app = await wholeApi();
+  for (const role of MEMBER_ROLES) {
+    const { email, password } = await app.user(`${role}@example.com`, role);
+    browsers[role] = await app.signedIn(email, password);
+  }
+  const { email, password } = await app.user('stranger@example.com');
+  browsers.stranger = await app.signedIn(email, password);
+});
+after(() => app.close());
+
+/** Bodies are left out: who may call is decided before they are read. Streams and waits would not end by themselves. */
+const HANGS = new Set(['GET /events/stream', 'GET /sandbox/inbox/wait']);
+/** They end the session that they are called with. */
+const ENDS = new Set(['DELETE /session']);
+
+function callAs(browser: Browser, name: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const [method = '', path = ''] = name.split(' ');
+  return browser.call(method, path.replace(/:\w+/g, 'none'), undefined, { 'x-id': app.account.id, ...headers });
+}
+
+const isForRole = (answer: Answer): boolean =>
+  !(answer.status === 403 && /for the role/.test(String(answer.body.error?.message)));
+
+test('every route has its row, and no row is of a route that is gone', () => {
+  assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());
+  for (const route of app.routes) assert.equal(whoMay(route), rows.get(nameOf(route)), nameOf(route));
+  assert.equal(
+    whoMay({ method: 'PUT', auth: 'key' } as RouteDefinition<never>),
+    'member',
+    'control: without a decision',
+  );
+});
+
+test('each role may call what its row says, and nothing above it', async () => {
+  for (const [name, who] of rows) {
+    const least = MEMBER_ROLES.indexOf(who as never);
+    if (least === -1 || HANGS.has(name)) continue;
+    for (const [index, role] of MEMBER_ROLES.entries()) {
+      const answer = await callAs(browsers[role], name);
+      assert.equal(isForRole(answer), index >= least, `${name} as ${role}: ${answer.text.slice(0, 200)}`);
+      assert.ok(answer.status !== 401 && answer.status < 500, `${name} as ${role}: ${answer.status}`);
+    }
+  }
+});
+
+test('to one who is no member the account is not there', async () => {
+  for (const [name, who] of rows) {
+    if (MEMBER_ROLES.indexOf(who as never) === -1) continue;
+    const answer = await callAs(browsers.stranger, name);
+    assert.deepEqual([answer.status, answer.body.error.message], [404, 'There is no such account.'], name);
+  }
+});
+
+test('without a session or with a false one nothing that asks for one is answered', async () => {
+  const nobody = app.browser();
+  const forged = app.browser();
+  forged.cookie = `postrider_session=${'a'.repeat(43)}`;
+  for (const [name, who] of rows) {
+    if (who === 'anybody') continue;
+    for (const browser of [nobody, forged]) assert.equal((await callAs(browser, name)).status, 401, name);
+  }
+});
+
+test('a page of another site changes nothing with the session, on any route', async () => {
+  const foreign: Record<string, string>[] = [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: `${app.url}.evil.example` },
+    { origin: '' },
+    { 'x-requested-with': '' },
+    { 'x-requested-with': 'XMLHttpRequest' },
+  ];
+  let called = 0;
+  for (const [name, who] of rows) {
+    if (who === 'anybody' || name.startsWith('GET ')) continue;
+    called += 1;
+    for (const headers of foreign) {
+      const answer = await callAs(browsers.owner, name, headers);
+      assert.deepEqual(
+        [answer.status, answer.body.error?.code],
+        [403, 'FORBIDDEN'],
+        `${name} ${JSON.stringify(headers)}`,
+      );
+      assert.match(answer.body.error.message, /X-Requested-With/, name);
+    }
+    if (ENDS.has(name)) continue;
+    const control = await callAs(browsers.owner, name);
+    assert.doesNotMatch(String(control.body.error?.message), /X-Requested-With/, `control: ${name} from our own page`);
+  }
+  assert.ok(called > 40);
+});
+
+test('a stream of events takes the account and the mode from its query', async () => {
+  const browser = browsers.viewer;
+  for (const [query, expected] of [
+    [`account=${app.account.id}&mode=sandbox`, 200],
+    [`account=${app.account.id}`, 200],
+    ['account=acc_none', 404],
+    [`account=${app.account.id}&mode=test`, 400],
+  ] as const) {
+    const controller = new AbortController();
+    const response = await fetch(`http://127.0.0.1:${app.port}/events/stream?${query}`, {
+      headers: { cookie: browser.cookie! },
+      signal: controller.signal,
+    });
+    assert.equal(response.status, expected, query);
+    controller.abort();
+  }
+});

@@ -1,0 +1,80 @@
+/** Examples of what operators see, for /openapi.json. */
+import { capsOf } from '../caps/caps.ts';
+import { DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
+
+const account = {
+  accountId: ids.account,
+  name: 'Shop',
+  plan: 'paid',
+  status: 'active',
+  approvedEmailBytes: 2_000_000,
+  limits: capsOf({}),
+  createdAt: DAY_BEFORE,
+};
+const figures = { depth: 412, due: 3, leased: 5, held: 0, deferred: 404, oldestDueAt: TIME };
+const nodeId = 'mail-1.example.com/4711/k3Jd82HfLq';
+const paused = { connections: 0, limit: 2, pausedUntil: '2026-11-20T09:49:02.480Z' };
+
+export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
+  OperatorAccount: account,
+  OperatorAccountDetail: {
+    ...account,
+    usage: { messagesToday: 42, messagesLast30Days: 1_204, queued: 3 },
+    health: { status: 'good', periodDays: 7, bounceRate: 0.0021, complaintRate: 0 },
+    lastActivityAt: TIME,
+  },
+  NewAccountRequest: { name: 'Shop', plan: 'paid' },
+  NewAccount: { accountId: ids.account, apiKey: 'pr_live_…', sandboxApiKey: 'pr_test_…' },
+  AccountChangeRequest: { status: 'suspended' },
+  Suspension: {
+    accountId: ids.account,
+    status: 'active',
+    mail: { queued: 3, scheduled: 12, delayed: 404, sending: 5, isComplete: true },
+    apiKeys: 2,
+    smtpCredentials: 1,
+    sessions: 3,
+  },
+  Look: { expiresAt: '2026-11-20T10:44:00.123Z' },
+  OperatorApproval: {
+    approvalId: ids.approval,
+    accountId: ids.account,
+    requestedEmailBytes: 30_000_000,
+    reason: 'Invoices with scans.',
+    status: 'pending',
+    decisionReason: null,
+    createdAt: DAY_BEFORE,
+    decidedAt: null,
+    sender: {
+      ...{ name: 'Shop', plan: 'paid', status: 'active', approvedEmailBytes: 2_000_000, createdAt: DAY_BEFORE },
+      ...{ messagesLast30Days: 1_204, bounceRate: 0.0021, complaintRate: 0, approvedBefore: 0, rejectedBefore: 1 },
+    },
+  },
+  RejectionRequest: { reason: 'Send links instead of files.' },
+  Queue: { ...figures, isComplete: true, accounts: [{ accountId: ids.account, name: 'Shop', ...figures }] },
+  Destination: {
+    ...{ destinationId: 'example.com', depth: 404, ...paused },
+    lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
+    nodes: [{ nodeId, ...paused }],
+  },
+  Node: {
+    nodeId,
+    host: 'mail-1.example.com',
+    roles: ['api', 'smtp', 'delivery', 'webhooks'],
+    version: '0.1.0',
+    startedAt: DAY_BEFORE,
+    lastSeenAt: TIME,
+    leases: { delivery: 5, webhooks: 2 },
+  },
+  Diagnosis: {
+    healthy: true,
+    checks: [
+      { name: 'database', status: 'ok', message: 'up to date' },
+      {
+        name: 'public address',
+        status: 'warn',
+        message: 'POSTRIDER_BASE_URL is not set: mail goes out without List-Unsubscribe headers',
+        remedy: 'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
+      },
+    ],
+  },
+};

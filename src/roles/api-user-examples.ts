@@ -1,0 +1,56 @@
+/** Examples of what the API says of users and sessions, for /openapi.json. */
+import { ANN, DAY_BEFORE, ids, TIME } from './api-event-examples.ts';
+
+const user = 'usr_2zAb0DCdEfGhIjKlMnOpQr';
+const session = 'ses_2zAb0ECdEfGhIjKlMnOpQr';
+const password = 'correct horse battery staple';
+const token = 'Zt4k0mPq7Yw2Rr9sVx1Ub6Nc3Ld8Fg5Hj0aEeTtYyUu';
+
+const member = { userId: user, email: ANN, role: 'owner', status: 'active', totp: true, createdAt: DAY_BEFORE };
+
+const passkeyCredential = {
+  id: 'AbC0-dEf',
+  rawId: 'AbC0-dEf',
+  type: 'public-key',
+  response: {},
+  clientExtensionResults: {},
+};
+
+export const USER_EXAMPLES: Record<string, unknown> = {
+  SignInRequest: { email: ANN, password, code: '287082' },
+  PasswordResetRequest: { email: ANN },
+  PasswordRequest: { token, password },
+  SignedInUser: {
+    ...{ userId: user, email: ANN, isOperator: false, sessionId: session },
+    twoFactor: { totp: true, recoveryCodes: 9, passkeys: 1 },
+    accounts: [{ accountId: ids.account, name: 'Shop', role: 'owner', plan: 'paid', status: 'active' }],
+  },
+  Session: {
+    ...{ sessionId: session, current: true, createdAt: TIME, lastSeenAt: TIME, expiresAt: '2026-12-04T09:44:00.123Z' },
+    ...{ address: '192.0.2.80', userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' },
+  },
+  User: { ...member, lastSignInAt: TIME },
+  InvitedUser: {
+    ...{ ...member, role: 'member', status: 'invited', totp: false, lastSignInAt: null },
+    inviteUrl: `https://mail.example.com/welcome#token=${token}`,
+  },
+  InvitationRequest: { email: ANN, role: 'member' },
+  RoleRequest: { role: 'viewer' },
+  TotpOffer: {
+    secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
+    otpauthUrl: 'otpauth://totp/Postrider:ann%40example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Postrider',
+  },
+  TotpRequest: { code: '287082' },
+  PasskeyCreationOptions: {
+    challenge: 'pX2c…',
+    rp: { name: 'Postrider', id: 'mail.example.com' },
+    user: { id: 'dXNyXzJ6QWI', name: ANN, displayName: ANN },
+    pubKeyCredParams: [{ alg: -7, type: 'public-key' }],
+  },
+  PasskeyRequestOptions: { challenge: 'pX2c…', rpId: 'mail.example.com', userVerification: 'required' },
+  PasskeyCredential: passkeyCredential,
+  PasskeyRequest: { name: 'Laptop', credential: passkeyCredential },
+  PasskeySignIn: { credential: passkeyCredential },
+  Passkey: { passkeyId: 'AbC0-dEf', name: 'Laptop', createdAt: DAY_BEFORE, lastUsedAt: TIME },
+  RecoveryCodes: { recoveryCodes: ['k3v7a-q2xme', 'b6zrt-5hwpn'] },
+};

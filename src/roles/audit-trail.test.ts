@@ -1,0 +1,277 @@
+/**
+ * Every route that changes something leaves a row in the audit log: the table below, compared with the router, has a call of each
+ * that succeeds, and the action that it leaves. A route without a row here fails.
+ */
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, test } from 'node:test';
+import type { Answer, Api } from '../../test/kit/api.ts';
+import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { addDomain } from '../domains/domains.ts';
+
+let rig: WholeApi;
+let live: Api;
+let sandbox: Api;
+before(async () => {
+  rig = await wholeApi();
+  ({ live, sandbox } = rig);
+});
+after(() => rig.close());
+
+/** Accepted mail is its own record: a message with its events. Uploads, reports and tracking belong to a message too. */
+const OWN_RECORD = new Set([
+  ...['POST /send', 'POST /send/batch', 'POST /attachments', 'PUT /uploads/:token', 'POST /unsubscribe/:token'],
+]);
+const NO_CHANGE = new Set(['POST /webhooks/:id/test', 'POST /templates/:id/render', 'POST /templates/render']);
+
+const hook = { url: 'https://93.184.216.34/hook', events: ['Delivery'] };
+const span = { since: '2026-01-01T00:00:00.000Z', until: '2026-01-02T00:00:00.000Z' };
+const later = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
+const mail = (change: object = {}) => ({
+  from: 'a@shop.example',
+  to: 'b@x.example',
+  subject: 's',
+  text: 't',
+  ...change,
+});
+const made = async (answer: Promise<Answer>): Promise<Answer['body']> => (await answer).body;
+const scheduled = async (): Promise<string> =>
+  (await made(sandbox.post('/send', mail({ sendAt: later(2) })))).data.messageId;
+const captured = async (): Promise<string> => (await made(sandbox.post('/send', mail()))).data.messageId;
+
+/** By route: the action, and a call that makes what it needs and calls the route last. */
+const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
+  'PATCH /messages/:id': [
+    'message.move',
+    async () => sandbox.call({ method: 'PATCH', path: `/messages/${await scheduled()}`, body: { sendAt: later(3) } }),
+  ],
+  'POST /messages/:id/cancel': [
+    'message.cancel',
+    async () => sandbox.post(`/messages/${await scheduled()}/cancel`, {}),
+  ],
+  'POST /messages/:id/resend': [
+    'message.resend',
+    async () => {
+      const id = await scheduled();
+      await sandbox.post(`/messages/${id}/cancel`, {});
+      return sandbox.post(`/messages/${id}/resend`, {});
+    },
+  ],
+  'POST /messages/:id/share': [
+    'message.share',
+    async () => sandbox.post(`/messages/${await captured()}/share`, { hideSubject: true }),
+  ],
+  'POST /webhooks': ['webhook.create', () => live.post('/webhooks', hook)],
+  'PUT /webhooks/:id': [
+    'webhook.replace',
+    async () =>
+      live.put(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}`, { ...hook, description: 'new' }),
+  ],
+  'DELETE /webhooks/:id': [
+    'webhook.delete',
+    async () => live.delete(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}`),
+  ],
+  'POST /webhooks/:id/rotate-secret': [
+    'webhook.rotate-secret',
+    async () => live.post(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}/rotate-secret`, {}),
+  ],
+  'POST /webhooks/:id/replay': [
+    'webhook.replay',
+    async () => live.post(`/webhooks/${(await made(live.post('/webhooks', hook))).webhookId}/replay`, span),
+  ],
+  'POST /suppressions': ['suppression.add', () => live.post('/suppressions', { email: 'one@x.example' })],
+  'POST /suppressions/import': [
+    'suppression.import',
+    () => live.post('/suppressions/import', 'email\r\ntwo@x.example\r\n', { 'content-type': 'text/csv' }),
+  ],
+  'DELETE /suppressions/:email': [
+    'suppression.delete',
+    async () => {
+      await live.post('/suppressions', { email: 'three@x.example' });
+      return live.delete('/suppressions/three@x.example');
+    },
+  ],
+  'POST /sandbox/inbox/:id/outcome': [
+    'message.play-outcome',
+    async () => sandbox.post(`/sandbox/inbox/${await captured()}/outcome`, { outcome: 'bounced' }),
+  ],
+  'POST /sandbox/clock/advance': [
+    'sandbox-clock.advance',
+    () => sandbox.post('/sandbox/clock/advance', { seconds: 1 }),
+  ],
+  'DELETE /sandbox/inbox': [
+    'sandbox-inbox.clear',
+    async () => {
+      await captured();
+      return sandbox.delete('/sandbox/inbox');
+    },
+  ],
+  'POST /templates': ['template.create', () => live.post('/templates', { name: 'a', subject: 's', text: 't' })],
+  'PUT /templates/:id': [
+    'template.replace',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'b', subject: 's', text: 't' }));
+      return live.put(`/templates/${templateId}`, { name: 'b', subject: 's', text: 'u' });
+    },
+  ],
+  'POST /templates/:id/versions/:version/restore': [
+    'template.restore-version',
+    async () => {
+      const { templateId } = await made(live.post('/templates', { name: 'c', subject: 's', text: 't' }));
+      return live.post(`/templates/${templateId}/versions/1/restore`, {});
+    },
+  ],
+  'DELETE /templates/:id': [
+    'template.delete',
+    async () =>
+      live.delete(
+        `/templates/${(await made(live.post('/templates', { name: 'd', subject: 's', text: 't' }))).templateId}`,
+      ),
+  ],
+  'POST /domains': ['domain.add', () => live.post('/domains', { domain: 'one.example.com' })],
+  'PUT /domains': ['domain.add', () => live.put('/domains', { domain: 'two.example.com' })],
+  'POST /domains/:id/verify': [
+    'domain.check',
+    async () => {
+      const { accountId, parts } = rig;
+      // Its record is gone: it fails from now on.
+      const wish = { accountId, domain: 'gone.example.com', verified: true };
+      const added = await addDomain(parts, wish);
+      assert.ok(added.ok);
+      return live.post(`/domains/${added.value.domain.id}/verify`, {});
+    },
+  ],
+  'DELETE /domains/:id': [
+    'domain.delete',
+    async () =>
+      live.delete(`/domains/${(await made(live.post('/domains', { domain: 'three.example.com' }))).domainId}`),
+  ],
+  'PATCH /account': [
+    'account.update',
+    () => live.call({ method: 'PATCH', path: '/account', body: { missingVariables: 'keep' } }),
+  ],
+  'POST /approvals': [
+    'approval.request',
+    () => live.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'catalogues' }),
+  ],
+  'POST /users': ['user.invite', () => live.post('/users', { email: 'one@x.example' })],
+  'PATCH /users/:id': [
+    'user.change-role',
+    async () => {
+      const { userId } = await made(live.post('/users', { email: 'two@x.example' }));
+      return live.patch(`/users/${userId}`, { role: 'viewer' });
+    },
+  ],
+  'DELETE /users/:id': [
+    'user.remove',
+    async () => live.delete(`/users/${(await made(live.post('/users', { email: 'three@x.example' }))).userId}`),
+  ],
+  'POST /api-keys': ['api-key.create', () => live.post('/api-keys', { name: 'shop' })],
+  'DELETE /api-keys/:keyId': [
+    'api-key.revoke',
+    async () => live.delete(`/api-keys/${(await made(live.post('/api-keys', {}))).keyId}`),
+  ],
+  'POST /smtp-credentials': ['smtp-credential.create', () => live.post('/smtp-credentials', {})],
+  'DELETE /smtp-credentials/:id': [
+    'smtp-credential.revoke',
+    async () => live.delete(`/smtp-credentials/${(await made(live.post('/smtp-credentials', {}))).smtpCredentialId}`),
+  ],
+};
+
+interface Entry {
+  auditId: string;
+  action: string;
+  resourceId: string | null;
+  actor: { kind: string; id: string };
+  address: string;
+  requestId: string;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}
+
+const log = async (query = ''): Promise<Entry[]> => (await live.get(`/audit?limit=100${query}`)).body as Entry[];
+
+test('every route that changes something stands in the table, and leaves its row', async (t) => {
+  const changing = rig.routes
+    // Those of sessions are of users: src/users/audit.test.ts; those of operators: src/operator/routes.test.ts.
+    .filter(({ method, auth, tag }) => method !== 'GET' && tag !== 'session' && auth !== 'operator')
+    .map(({ method, path }) => `${method} ${path}`)
+    .filter((name) => !OWN_RECORD.has(name) && !NO_CHANGE.has(name));
+  // A retry needs a delivery, or a message, that was tried: test/contract and test/flows have it.
+  const tabled = [
+    ...Object.keys(ROUTES),
+    'POST /webhooks/:id/deliveries/:deliveryId/retry',
+    'POST /incidents/:id/retry',
+  ];
+  assert.deepEqual(changing.sort(), tabled.sort());
+  for (const [name, [action, call]] of Object.entries(ROUTES)) {
+    await t.test(name, async () => {
+      const [latest] = await log();
+      const answer = await call();
+      assert.ok(answer.status < 300, `${name}: ${answer.status} ${JSON.stringify(answer.body)}`);
+      const rows = (await log()).filter((one) => one.auditId > (latest?.auditId ?? ''));
+      const row = rows.find((one) => one.action === action);
+      assert.ok(row, `${action} among ${rows.map((one) => one.action)}`);
+      assert.equal(row.actor.kind, 'key');
+      assert.match(row.actor.id, /^key_/);
+      assert.equal(row.requestId, answer.headers['x-request-id']);
+      assert.match(row.address, /127\.0\.0\.1/);
+      assert.ok(row.before ?? row.after);
+    });
+  }
+});
+
+test('a row shows what was there before and after, and no secret', async () => {
+  const webhook = await made(live.post('/webhooks', { ...hook, secret: `whsec_${'A'.repeat(32)}` }));
+  const key = await made(live.post('/api-keys', { name: 'of the shop' }));
+  const credential = await made(live.post('/smtp-credentials', {}));
+  await live.put(`/webhooks/${webhook.webhookId}`, { ...hook, events: ['Bounce'] });
+  const [replaced] = await log(`&resourceId=${webhook.webhookId}`);
+  assert.deepEqual(replaced?.before?.events, ['Delivery']);
+  assert.deepEqual(replaced?.after?.events, ['Bounce']);
+  const everything = JSON.stringify(await log());
+  for (const secret of [webhook.secret, key.apiKey, credential.password]) {
+    assert.ok(secret.length > 20);
+    assert.ok(!everything.includes(secret));
+  }
+  const database = new DatabaseSync(rig.databaseFile, { readOnly: true });
+  const rows = JSON.stringify(database.prepare('SELECT * FROM audit').all());
+  const sealed = database.prepare('SELECT password_hash FROM smtp_credential').all() as { password_hash: string }[];
+  database.close();
+  for (const { password_hash: hash } of sealed) assert.ok(!rows.includes(hash));
+});
+
+test('what is refused and what changes nothing leaves no row', async () => {
+  const { webhookId } = await made(live.post('/webhooks', hook));
+  const rows = (await log()).length;
+  assert.equal((await live.post('/webhooks', { url: 'nonsense', events: [] })).status, 400);
+  assert.equal((await live.delete('/webhooks/whk_none')).status, 404);
+  assert.equal((await live.post(`/webhooks/${webhookId}/replay?dryRun=true`, span)).status, 200);
+  assert.equal(
+    (await live.call({ method: 'PATCH', path: '/account', body: { missingVariables: 'keep' } })).status,
+    200,
+  );
+  assert.equal((await log()).length, rows);
+});
+
+test('the log is filtered, paged, of the own account, and of the sandbox alone for its keys; exported as CSV and JSON lines', async () => {
+  const webhooks = await log('&resource=webhook&action=webhook.delete');
+  assert.ok(webhooks.length > 0 && webhooks.every((one) => one.action === 'webhook.delete'));
+  const first = await live.get('/audit?limit=2');
+  const second = await live.get(`/audit?limit=2&cursor=${first.headers['x-next-cursor']}`);
+  const ids = [first, second].flatMap(({ body }) => (body as Entry[]).map((one) => one.auditId));
+  assert.deepEqual(ids, [...ids].sort().reverse());
+  assert.equal(new Set(ids).size, 4);
+  const ofSandbox = (await sandbox.get('/audit?limit=100')).body as { mode: string }[];
+  assert.ok(ofSandbox.length > 0 && ofSandbox.every((one) => one.mode === 'sandbox'));
+  const all = await log();
+  const lines = (await live.get('/audit.jsonl')).text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Entry);
+  assert.deepEqual(lines, all);
+  const csv = (await live.get('/audit.csv?resource=webhook')).text.trim().split('\r\n');
+  assert.match(csv[0]!, /^auditId,time,accountId/);
+  assert.equal(csv.length - 1, all.filter((one) => one.action.startsWith('webhook.')).length);
+  assert.deepEqual((await live.get(`/audit?until=${encodeURIComponent('2026-01-01T00:00:00Z')}`)).body, []);
+});

@@ -1,0 +1,64 @@
+/** What HTTP, a batch or an SMTP session refuses to a caller who is known, as `GET /requests` shows it. */
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { catalogue, type Failure } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { RefusedCall } from '../http/app.ts';
+import type { RouteRequest } from '../http/route.ts';
+import { detailsOfItem, type RefusedRequest, type RefusedRequests } from '../refused-requests/refused-requests.ts';
+import type { RefusedCommand } from '../smtp/smtp.ts';
+
+type Recorder = Pick<RefusedRequests, 'record'>;
+
+/** Somebody who is signed in goes by their own id. */
+function ownerOf({ account, mode, keyId, actor }: Caller): Pick<RefusedRequest, 'accountId' | 'mode' | 'credentialId'> {
+  return { accountId: account.id, mode, credentialId: actor.kind === 'user' ? actor.id : keyId };
+}
+
+export function recordCall(to: Recorder, clock: Clock, refused: RefusedCall<Caller>): void {
+  const { caller, requestId, route: call, remoteAddress: address, status, refusal } = refused;
+  // Users and operators also make calls that belong to no account.
+  if ((caller as Partial<Caller>).account === undefined) return;
+  const { code, message, details } = refusal;
+  to.record({
+    ...{
+      ...ownerOf(caller),
+      requestId,
+      atMs: clock.now(),
+      source: 'api',
+      call,
+      status,
+      code,
+      message,
+      details,
+      address,
+    },
+  });
+}
+
+interface RefusedItem {
+  request: RouteRequest<Caller>;
+  index: number;
+  refusal: Pick<Failure, 'code' | 'message' | 'details'>;
+}
+
+export function recordItem(to: Recorder, clock: Clock, { request, index, refusal }: RefusedItem): void {
+  const { caller, requestId, remoteAddress: address } = request;
+  const { code, message } = refusal;
+  to.record({
+    ...{ ...ownerOf(caller), requestId, atMs: clock.now(), source: 'api', call: 'POST /send/batch' },
+    ...{ status: catalogue[code].status, code, message, details: detailsOfItem(index, refusal), address },
+  });
+}
+
+/** Code, enhanced code and text; our own replies all have the three. */
+const REPLY = /^(\d{3}) (\d\.\d{1,3}\.\d{1,3}) (.*)$/;
+
+export function recordCommand(to: Recorder, clock: Clock, { caller, address, verb, reply }: RefusedCommand): void {
+  const [, status, code = '', message = reply] = REPLY.exec(reply) ?? [];
+  const atMs = clock.now();
+  to.record({
+    ...{ ...ownerOf(caller), requestId: newId('req', atMs), atMs, source: 'smtp', call: verb },
+    ...{ status: Number(status ?? reply.slice(0, 3)), code, message, details: [], address },
+  });
+}

@@ -1,0 +1,119 @@
+/** Users, sessions and members as the API shows them, with the schemas that describe it. */
+import { Type } from 'typebox';
+import { iso } from '../base/clock.ts';
+import { MEMBER_ROLES } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import type { Member } from './member-store.ts';
+import type { Profile } from './session-store.ts';
+import { LONGEST_PASSWORD, MINIMUM_PASSWORD } from './sign-in.ts';
+import type { Session, User } from './user.ts';
+
+const time = Type.String({ format: 'date-time' });
+const nullableTime = Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' });
+const role = oneOf([...MEMBER_ROLES], {
+  description:
+    'viewer reads; member does everything but keys, credentials, users, approvals, settings; owner everything.',
+});
+const email = Type.String({ minLength: 3, maxLength: 320 });
+const givenPassword = Type.String({ minLength: 1, maxLength: 1_024 });
+const newPassword = Type.String({
+  minLength: MINIMUM_PASSWORD,
+  maxLength: LONGEST_PASSWORD,
+  description: `At least ${MINIMUM_PASSWORD} characters.`,
+});
+const code = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'Six digits of the authenticator app, or a recovery code; where one is set up.',
+});
+
+export const signInRequest = named('SignInRequest', { email, password: givenPassword, code: Type.Optional(code) });
+export const passwordResetRequest = named('PasswordResetRequest', { email });
+export const passwordRequest = named('PasswordRequest', {
+  password: newPassword,
+  currentPassword: Type.Optional(givenPassword),
+  token: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 128, description: 'Of a link, what stands behind #token=.' }),
+  ),
+});
+
+export const signedInSchema = named('SignedInUser', {
+  userId: Type.String(),
+  email: Type.String(),
+  isOperator: Type.Boolean({ description: 'May call /operator/….' }),
+  sessionId: Type.String(),
+  twoFactor: closed({
+    totp: Type.Boolean(),
+    recoveryCodes: Type.Integer({ description: 'Left.' }),
+    passkeys: Type.Integer(),
+  }),
+  accounts: Type.Array(
+    closed({
+      accountId: Type.String(),
+      name: Type.String(),
+      role,
+      plan: oneOf(['free', 'paid', 'enterprise']),
+      status: oneOf(['active', 'suspended']),
+      looking: Type.Optional(
+        Type.Boolean({ description: 'You are no member: as an operator you look on, until lookingUntil.' }),
+      ),
+      lookingUntil: Type.Optional(time),
+    }),
+  ),
+});
+
+export function signedInBody(user: User, sessionId: string, profile: Profile): Record<string, unknown> {
+  return {
+    ...{ userId: user.id, email: user.email, isOperator: user.isOperator, sessionId },
+    twoFactor: { totp: user.hasTotp, recoveryCodes: profile.recoveryCodes, passkeys: profile.passkeys },
+    accounts: profile.memberships.map(({ role, account, lookingUntil }) => ({
+      ...{ accountId: account.id, name: account.name, role, plan: account.plan, status: account.status },
+      ...(lookingUntil !== undefined && { looking: true, lookingUntil: iso(lookingUntil) }),
+    })),
+  };
+}
+
+export const sessionSchema = named('Session', {
+  sessionId: Type.String(),
+  current: Type.Boolean({ description: 'The one that this call was made with.' }),
+  createdAt: time,
+  lastSeenAt: time,
+  expiresAt: time,
+  address: Type.String({ description: 'Where it was begun; of IPv6 the network.' }),
+  userAgent: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+});
+
+export function sessionBody(session: Session, current: string): Record<string, unknown> {
+  const { id, createdAt, lastSeenAt, expiresAt, address, userAgent } = session;
+  return {
+    ...{ sessionId: id, current: id === current, createdAt: iso(createdAt) },
+    ...{ lastSeenAt: iso(lastSeenAt), expiresAt: iso(expiresAt), address, userAgent },
+  };
+}
+
+const memberFields = {
+  userId: Type.String(),
+  email: Type.String(),
+  role,
+  status: oneOf(['active', 'invited'], { description: 'invited: has set no password yet.' }),
+  totp: Type.Boolean(),
+  createdAt: time,
+  lastSignInAt: nullableTime,
+};
+export const memberSchema = named('User', memberFields);
+export const invitedSchema = named('InvitedUser', {
+  ...memberFields,
+  inviteUrl: Type.Optional(
+    Type.String({ description: 'Hand it on yourself: this service cannot send mail yet. Valid for a week, once.' }),
+  ),
+});
+export const inviteRequest = named('InvitationRequest', { email, role: Type.Optional(role) });
+export const roleRequest = named('RoleRequest', { role });
+
+export function memberBody(member: Member): Record<string, unknown> {
+  const { userId, email, role, hasPassword, hasTotp, createdAt, lastSignInAt } = member;
+  return {
+    ...{ userId, email, role, status: hasPassword ? 'active' : 'invited', totp: hasTotp, createdAt: iso(createdAt) },
+    lastSignInAt: lastSignInAt === null ? null : iso(lastSignInAt),
+  };
+}

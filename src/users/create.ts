@@ -1,0 +1,186 @@
+/**
+ * What an operator does about users from the command line, and the first start of the service. Secrets are drawn here, kept as
+ * hashes, and answered once.
+ */
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import {
+  accountOperation,
+  apiKeyHash,
+  hashPassword,
+  keyIdOf,
+  newAccount,
+  newKeyRow,
+  newPassword,
+} from '../accounts/accounts.ts';
+import { changedBy, commandOrigin, systemOrigin } from '../audit/audit.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { DataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
+import { writeDurableFile } from '../storage/durable-file.ts';
+import { metaOperation } from '../storage/meta-store.ts';
+import { createUserOperation, firstRunOperation, resetByOperatorOperation } from './store.ts';
+import { linkOf, newSecret, tokenRow } from './tokens.ts';
+
+interface Context {
+  database: Database;
+  clock: Clock;
+}
+
+interface CreatedUser {
+  userId: string;
+  email: string;
+  password: string;
+}
+
+/** Somebody who signs in, with a generated password; CONFLICT when the address is taken. */
+export async function createUser(
+  { database, clock }: Context,
+  wanted: { email: string; isOperator: boolean },
+): Promise<Result<CreatedUser>> {
+  const createdAt = clock.now();
+  const password = newPassword();
+  const user = {
+    id: newId('usr', createdAt),
+    email: wanted.email.toLowerCase(),
+    emailVerified: 1,
+    isOperator: wanted.isOperator ? 1 : 0,
+    passwordHash: await hashPassword(password),
+    createdAt,
+  };
+  if (!(await changedBy(database, commandOrigin(createdAt)).execute(createUserOperation, user))) {
+    return refuse(failure('CONFLICT', { message: `There is a user ${user.email} already; use user reset-password.` }));
+  }
+  return ok({ userId: user.id, email: user.email, password });
+}
+
+/**
+ * A new generated password for a user, whose sessions end, and a link to set one of their own; NOT_FOUND when nobody has this
+ * address.
+ */
+export async function resetPassword(
+  { database, clock }: Context,
+  wanted: { email: string; baseUrl: string },
+): Promise<Result<CreatedUser & { resetUrl: string }>> {
+  const email = wanted.email.toLowerCase();
+  const password = newPassword();
+  const secret = newSecret();
+  const purpose = 'operator-reset';
+  const userId = await changedBy(database, commandOrigin(clock.now())).execute(resetByOperatorOperation, {
+    email,
+    passwordHash: await hashPassword(password),
+    token: tokenRow(secret, { purpose, byMail: false, nowMs: clock.now() }),
+  });
+  if (userId === null) return refuse(failure('NOT_FOUND', { message: `There is no user ${email}.` }));
+  return ok({ userId, email, password, resetUrl: linkOf(wanted.baseUrl, purpose, secret) });
+}
+
+const MARKER = 'first-run';
+const OPERATOR_EMAIL = 'operator@localhost';
+const ACCOUNT_NAME = 'First account';
+
+export interface FirstRun {
+  accountId: string;
+  /** Live key, scope full. */
+  apiKey: string;
+  sandboxApiKey: string;
+  /** Live. */
+  smtpUsername: string;
+  smtpPassword: string;
+  sandboxSmtpUsername: string;
+  sandboxSmtpPassword: string;
+  operatorUserId: string;
+  operatorEmail: string;
+  /** Where the operator sets a password, once. */
+  signInUrl: string;
+  /** ISO time. */
+  createdAt: string;
+}
+
+export function firstRunFile(directory: DataDirectory): string {
+  return path.join(directory.path, 'first-run.json');
+}
+
+function draw(nowMs: number, baseUrl: string): FirstRun {
+  const accountId = newId('acc', nowMs);
+  const keyOf = (mode: 'live' | 'sandbox') => newKeyRow({ accountId, mode, scope: 'full', name: null }, nowMs).apiKey;
+  return {
+    accountId,
+    apiKey: keyOf('live'),
+    sandboxApiKey: keyOf('sandbox'),
+    smtpUsername: newId('smtp', nowMs),
+    smtpPassword: newPassword(),
+    sandboxSmtpUsername: newId('smtp', nowMs),
+    sandboxSmtpPassword: newPassword(),
+    operatorUserId: newId('usr', nowMs),
+    operatorEmail: OPERATOR_EMAIL,
+    signInUrl: linkOf(baseUrl, 'first-run', newSecret()),
+    createdAt: new Date(nowMs).toISOString(),
+  };
+}
+
+const FIELDS = Object.keys(draw(0, 'http://localhost')) as (keyof FirstRun)[];
+
+function readDrawn(file: string): FirstRun {
+  const text = readFileSync(file, 'utf8');
+  try {
+    const found = JSON.parse(text) as Record<string, unknown>;
+    if (FIELDS.every((field) => typeof found[field] === 'string')) return found as unknown as FirstRun;
+  } catch {
+    // The sentence below says what to do.
+  }
+  throw new Error(`${file} is not what the first run wrote; move it away and start again to get new credentials`);
+}
+
+/** The rows of what was drawn. */
+async function rowsOf(drawn: FirstRun, nowMs: number) {
+  const { accountId } = drawn;
+  const createdAt = Date.parse(drawn.createdAt);
+  const keyRow = (apiKey: string, mode: 'live' | 'sandbox') => ({
+    ...{ id: keyIdOf(apiKey), accountId, mode, scope: 'full' as const, name: 'first run', createdAt },
+    secretHash: apiKeyHash(apiKey),
+  });
+  const credentialRow = async (mode: 'live' | 'sandbox', username: string, password: string) => ({
+    ...{ id: username, accountId, mode, username, createdAt },
+    passwordHash: await hashPassword(password),
+  });
+  const userId = drawn.operatorUserId;
+  const secret = new URL(drawn.signInUrl).hash.slice('#token='.length);
+  return {
+    marker: MARKER,
+    account: { ...newAccount(ACCOUNT_NAME, 'enterprise', createdAt), id: accountId },
+    keys: [keyRow(drawn.apiKey, 'live'), keyRow(drawn.sandboxApiKey, 'sandbox')],
+    credentials: await Promise.all([
+      credentialRow('live', drawn.smtpUsername, drawn.smtpPassword),
+      credentialRow('sandbox', drawn.sandboxSmtpUsername, drawn.sandboxSmtpPassword),
+    ]),
+    user: { id: userId, email: drawn.operatorEmail, emailVerified: 0, isOperator: 1, createdAt },
+    token: { ...tokenRow(secret, { purpose: 'first-run', byMail: false, nowMs }), userId },
+  };
+}
+
+/**
+ * The first start: an operator, an account (plan enterprise) that is the operator's, with a live and a sandbox key, and a live and a
+ * sandbox SMTP credential. They are drawn, written to `first-run.json` (mode 0600, synced), and only then committed together with a
+ * mark that the first run is done. A crash in between leaves a file without rows; the next start takes the credentials from that
+ * file and commits them, so that they are neither lost nor doubled. Of several nodes that start at once one does it, and the others
+ * keep no file. The file is never part of a backup, and a restored database carries the mark.
+ *
+ * Answers the credentials to print, or undefined where it was done before.
+ */
+export async function firstRun(
+  context: Context & { directory: DataDirectory; baseUrl: string },
+): Promise<FirstRun | undefined> {
+  const { database, clock, directory, baseUrl } = context;
+  if ((await database.execute(metaOperation, MARKER)) !== null) return undefined;
+  const file = firstRunFile(directory);
+  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(draw(clock.now(), baseUrl), null, 2)}\n`);
+  const drawn = readDrawn(file);
+  const changes = changedBy(database, systemOrigin(clock.now()));
+  if (await changes.execute(firstRunOperation, await rowsOf(drawn, clock.now()))) return drawn;
+  // Another node was faster: what was drawn here is valid nowhere. Not so after a commit of ours whose answer was lost.
+  if ((await database.execute(accountOperation, drawn.accountId)) === null) rmSync(file);
+  return undefined;
+}

@@ -1,0 +1,196 @@
+/** The rows of what proves a user beside the password: the TOTP secret (sealed), recovery codes, passkeys, answered challenges. */
+import { change } from '../audit/audit.ts';
+import { operation } from '../storage/operation.ts';
+import { insertMany, type TableRow, table } from '../storage/rows.ts';
+import { USER_COLUMNS, userOf } from './store.ts';
+import { tokenTable, type User } from './user.ts';
+
+const recoveryTable = table('recovery_code', { userId: 'text', codeHash: 'bytes' });
+const passkeyTable = table('passkey', {
+  id: 'text',
+  userId: 'text',
+  name: 'text',
+  publicKey: 'bytes',
+  counter: 'int',
+  transports: 'text',
+  createdAt: 'int',
+});
+
+/** A secret that is in force once a code of it was given; false where there is one in force. */
+export const offerTotpOperation = operation(
+  'users.offerTotp',
+  'write',
+  async (tx, { userId, sealed }: { userId: string; sealed: Uint8Array }): Promise<boolean> =>
+    (await tx.run(
+      'UPDATE app_user SET totp_secret = ?, totp_last_step = NULL WHERE id = ? AND totp_confirmed_at IS NULL',
+      sealed,
+      userId,
+    )) === 1,
+);
+
+/** The secret that waits for its first code. */
+export const offeredTotpOperation = operation(
+  'users.offeredTotp',
+  'read',
+  async (tx, userId: string): Promise<Uint8Array | null> =>
+    (
+      await tx.get<{ sealed: Uint8Array | null }>(
+        'SELECT totp_secret AS sealed FROM app_user WHERE id = ? AND totp_confirmed_at IS NULL',
+        userId,
+      )
+    )?.sealed ?? null,
+);
+
+export interface TotpConfirmation {
+  userId: string;
+  sealed: Uint8Array;
+  /** Of the code that was given; it counts no more. */
+  step: number;
+  codeHashes: Uint8Array[];
+  nowMs: number;
+}
+
+/** False where another secret is waiting by now. */
+export const confirmTotpOperation = change(
+  'users.confirmTotp',
+  async (tx, { userId, sealed, step, codeHashes, nowMs }: TotpConfirmation): Promise<boolean> => {
+    const changed = await tx.run(
+      `UPDATE app_user SET totp_confirmed_at = ?, totp_last_step = ?
+       WHERE id = ? AND totp_secret = ? AND totp_confirmed_at IS NULL`,
+      nowMs,
+      step,
+      userId,
+      sealed,
+    );
+    if (changed === 0) return false;
+    await tx.run('DELETE FROM recovery_code WHERE user_id = ?', userId);
+    await insertMany(
+      tx,
+      recoveryTable,
+      codeHashes.map((codeHash) => ({ userId, codeHash })),
+    );
+    return true;
+  },
+  { action: 'totp.confirm', resourceId: ({ userId }) => userId, did: (_, isDone) => (isDone ? {} : undefined) },
+);
+
+export const removeTotpOperation = change(
+  'users.removeTotp',
+  async (tx, userId: string): Promise<boolean> => {
+    await tx.run('DELETE FROM recovery_code WHERE user_id = ?', userId);
+    const changed = await tx.run(
+      'UPDATE app_user SET totp_secret = NULL, totp_confirmed_at = NULL WHERE id = ? AND totp_secret IS NOT NULL',
+      userId,
+    );
+    return changed === 1;
+  },
+  { action: 'totp.remove', resourceId: (userId) => userId, did: (_, isDone) => (isDone ? {} : undefined) },
+);
+
+export interface Passkey {
+  id: string;
+  userId: string;
+  name: string;
+  publicKey: Uint8Array;
+  counter: number;
+  /** As a browser names them, with commas between. */
+  transports: string;
+  createdAt: number;
+  lastUsedAt: number | null;
+}
+
+const PASSKEY_COLUMNS = `p.id, p.user_id AS "userId", p.name, p.public_key AS "publicKey", p.counter, p.transports,
+  p.created_at AS "createdAt", p.last_used_at AS "lastUsedAt"`;
+
+/** Newest first. */
+export const passkeysOperation = operation('users.passkeys', 'read', (tx, userId: string) =>
+  tx.all<Passkey>(
+    `SELECT ${PASSKEY_COLUMNS} FROM passkey p WHERE p.user_id = ? ORDER BY p.created_at DESC, p.id DESC LIMIT 100`,
+    userId,
+  ),
+);
+
+/** A challenge that was answered: no answer to it counts again. */
+export type Answered = TableRow<typeof tokenTable>;
+
+export type PasskeyAdded = 'added' | 'answered-already' | 'known-already' | 'full';
+
+export const addPasskeyOperation = change(
+  'users.addPasskey',
+  async (
+    tx,
+    {
+      passkey,
+      answered,
+      mayHaveAtMost,
+    }: { passkey: TableRow<typeof passkeyTable>; answered: Answered; mayHaveAtMost: number },
+  ): Promise<PasskeyAdded> => {
+    const { id, userId } = passkey;
+    await tx.run('UPDATE app_user SET email = email WHERE id = ?', userId);
+    if ((await tx.get('SELECT 1 AS found FROM user_token WHERE token_hash = ?', answered.tokenHash)) !== undefined)
+      return 'answered-already';
+    if ((await tx.get('SELECT 1 AS found FROM passkey WHERE id = ?', id)) !== undefined) return 'known-already';
+    const has = await tx.get<{ n: number }>('SELECT count(*) AS n FROM passkey WHERE user_id = ?', userId);
+    if ((has?.n ?? 0) >= mayHaveAtMost) return 'full';
+    await insertMany(tx, tokenTable, [answered]);
+    await insertMany(tx, passkeyTable, [passkey]);
+    return 'added';
+  },
+  {
+    action: 'passkey.add',
+    resourceId: ({ passkey }) => passkey.id,
+    did: ({ passkey }, added) => (added === 'added' ? { name: passkey.name } : undefined),
+  },
+);
+
+export const removePasskeyOperation = change(
+  'users.removePasskey',
+  async (tx, { id, userId }: { id: string; userId: string }): Promise<boolean> =>
+    (await tx.run('DELETE FROM passkey WHERE id = ? AND user_id = ?', id, userId)) === 1,
+  { action: 'passkey.remove', resourceId: ({ id }) => id, did: (_, isDone) => (isDone ? {} : undefined) },
+);
+
+export interface PasskeyHolder {
+  passkey: Passkey;
+  user: User;
+}
+
+export const findPasskeyOperation = operation(
+  'users.findPasskey',
+  'read',
+  async (tx, id: string): Promise<PasskeyHolder | null> => {
+    const passkey = await tx.get<Passkey>(`SELECT ${PASSKEY_COLUMNS} FROM passkey p WHERE p.id = ?`, id);
+    if (passkey === undefined) return null;
+    const row = await tx.get<Parameters<typeof userOf>[0]>(
+      `SELECT ${USER_COLUMNS} FROM app_user u WHERE u.id = ?`,
+      passkey.userId,
+    );
+    return row === undefined ? null : { passkey, user: userOf(row) };
+  },
+);
+
+export interface PasskeyUse {
+  id: string;
+  counter: number;
+  nowMs: number;
+  answered: Answered;
+}
+
+/** False where the challenge was answered before, or the key is gone. */
+export const usePasskeyOperation = operation(
+  'users.usePasskey',
+  'write',
+  async (tx, { id, counter, nowMs, answered }: PasskeyUse): Promise<boolean> => {
+    const changed = await tx.run(
+      `UPDATE passkey SET counter = ?, last_used_at = ?
+       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM user_token WHERE token_hash = ?)`,
+      counter,
+      nowMs,
+      id,
+      answered.tokenHash,
+    );
+    if (changed === 0) return false;
+    await insertMany(tx, tokenTable, [answered]);
+    return true;
+  },
+);

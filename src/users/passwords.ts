@@ -1,0 +1,125 @@
+/**
+ * Passwords of users: changed with the present one, set by a link, and links asked for by mail. A request for a link is
+ * answered before it is worked on, so that neither its answer nor its time tells whether the address has a user. Mail of the service
+ * goes out once an account has verified a domain; before that an operator resets passwords at the command line.
+ */
+import { hashPassword } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import type { Log } from '../base/log.ts';
+import { createSemaphore } from '../base/semaphore.ts';
+import type { Database } from '../storage/database.ts';
+import { limitedAddress, limitedName } from './limits.ts';
+import { changesOf, normalEmail, normalPassword, type SessionRequest, type SignInService } from './sign-in.ts';
+import {
+  changePasswordOperation,
+  requestResetOperation,
+  sendsMailOperation,
+  setByTokenOperation,
+  tokenUserOperation,
+} from './store.ts';
+import { linkOf, newSecret, tokenHash, tokenRow } from './tokens.ts';
+import type { User, UserCaller } from './user.ts';
+
+/** Mail of the service itself to one person. */
+export interface UserMail {
+  /** Whether the service has a name to write from. */
+  canSend: boolean;
+  /** False where mail cannot reach the address. */
+  sendTo(mail: { to: string; subject: string; text: string }): Promise<boolean>;
+}
+
+export interface PasswordDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  readonly baseUrl: string;
+  mail: UserMail;
+}
+
+const RESETS_AT_ONCE = 2;
+const RESETS_WAITING = 100;
+
+const NO_LINK = refuse(
+  failure('UNAUTHORIZED', {
+    message: 'This link is not valid any more; ask for another one with POST /password-reset.',
+  }),
+);
+
+const resetText = (link: string, nowMs: number): string =>
+  [
+    'Somebody, most likely you, asked to set a new password. Do so here, within an hour:',
+    '',
+    link,
+    '',
+    `If it was not you, nothing has changed and there is nothing to do. Asked for at ${new Date(nowMs).toISOString()}.`,
+    '',
+  ].join('\n');
+
+/** Whether invitations and links go out by mail. */
+export async function sendsMail({ database, mail }: Pick<PasswordDeps, 'database' | 'mail'>): Promise<boolean> {
+  return mail.canSend && (await database.execute(sendsMailOperation, null));
+}
+
+export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
+  const { database, clock, log } = deps;
+  const working = createSemaphore(RESETS_AT_ONCE);
+  let waiting = 0;
+
+  const sendReset = async (email: string, remoteAddress: string): Promise<void> => {
+    if (!(await sendsMail(deps))) return;
+    const nowMs = clock.now();
+    const secret = newSecret();
+    const isMade = await database.execute(requestResetOperation, {
+      ...{ email, nowMs, name: limitedName(email), address: limitedAddress(remoteAddress) },
+      token: tokenRow(secret, { purpose: 'reset', byMail: true, nowMs }),
+    });
+    if (!isMade) return;
+    const text = resetText(linkOf(deps.baseUrl, 'reset', secret), nowMs);
+    await deps.mail.sendTo({ to: email, subject: 'Set a new password', text });
+  };
+
+  return {
+    /** Returns at once. */
+    requestReset: (given: string, { remoteAddress }: Pick<SessionRequest, 'remoteAddress'>): void => {
+      if (waiting >= RESETS_WAITING) return;
+      waiting += 1;
+      working
+        .run(() => sendReset(normalEmail(given), remoteAddress))
+        .catch((error: Error) => log.warn({ error: error.message }, 'a link for a new password could not be sent'))
+        .finally(() => {
+          waiting -= 1;
+        });
+    },
+    /** Every session of the user ends. */
+    setByLink: async (token: string, password: string, request: SessionRequest): Promise<Result<User>> => {
+      const hash = tokenHash(token);
+      // Asked first: who has no link is not to cost an argon2.
+      const owner = await database.execute(tokenUserOperation, { tokenHash: hash, nowMs: clock.now() });
+      if (owner === null) return NO_LINK;
+      const passwordHash = await hashPassword(normalPassword(password));
+      const user = await changesOf(deps, owner, request).execute(setByTokenOperation, {
+        tokenHash: hash,
+        passwordHash,
+        nowMs: clock.now(),
+      });
+      return user === null ? NO_LINK : ok(user);
+    },
+    /** Every other session of the user ends. */
+    change: async (
+      caller: UserCaller,
+      given: { currentPassword: string; password: string },
+      request: SessionRequest,
+    ): Promise<Result<undefined>> => {
+      const confirmed = await signIn.confirm(caller, given.currentPassword, request);
+      if (!confirmed.ok) return confirmed;
+      const passwordHash = await hashPassword(normalPassword(given.password));
+      const isChanged = await changesOf(deps, caller.user, request).execute(changePasswordOperation, {
+        ...{ userId: caller.user.id, oldHash: confirmed.value, passwordHash, keptSessionId: caller.sessionId },
+      });
+      return isChanged
+        ? ok(undefined)
+        : refuse(failure('CONFLICT', { message: 'The password was just changed elsewhere.' }));
+    },
+  };
+}

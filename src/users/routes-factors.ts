@@ -1,0 +1,119 @@
+/**
+ * What proves a user beside the password: codes of an authenticator app with recovery codes, and passkeys. Setting one up or taking it
+ * away asks for a session that began a short while ago, so that a browser left open hands nobody the account for good.
+ */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { open, seal } from '../base/seal.ts';
+import { answer, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { confirmationSchema, named } from '../http/validate.ts';
+import { confirmTotpOperation, offeredTotpOperation, offerTotpOperation, removeTotpOperation } from './factor-store.ts';
+import { changesOf, type SessionRequest, totpContext } from './sign-in.ts';
+import { base32, newRecoveryCodes, newTotpSecret, otpauthUrl, recoveryCodeHash, verifyTotp } from './totp.ts';
+import type { UserCaller } from './user.ts';
+import { type UserRouteDeps, userRoute } from './user-route.ts';
+
+const FRESH_MS = 15 * 60_000;
+
+const STALE = refuse(
+  failure('FORBIDDEN', { message: 'Sign in again first: your session began more than 15 minutes ago.' }),
+);
+
+/** Refuses what is to be done soon after signing in. */
+export function staleRefusal({ clock }: UserRouteDeps, { signedInAt }: UserCaller): typeof STALE | undefined {
+  return clock.now() - signedInAt < FRESH_MS ? undefined : STALE;
+}
+
+const totpOffer = named('TotpOffer', {
+  secret: Type.String({ description: 'In Base32, to type in.' }),
+  otpauthUrl: Type.String({ description: 'To show as a QR code.' }),
+});
+const totpRequest = named('TotpRequest', { code: Type.String({ minLength: 6, maxLength: 16 }) });
+const recoveryCodes = named('RecoveryCodes', {
+  recoveryCodes: Type.Array(Type.String(), { description: 'Shown once; each stands in for a code once.' }),
+});
+
+export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
+  const common = { path: '/user/totp', tag: 'session', auth: 'user' } as const;
+  return [
+    userRoute({
+      ...{ ...common, method: 'POST' },
+      operationId: 'offerTotp',
+      summary: 'Begin to set up an authenticator app',
+      description: 'Codes are asked for once one was confirmed with PUT /user/totp. Asking again draws another secret.',
+      response: { status: 201, schema: totpOffer },
+      refusals: ['CONFLICT'],
+      handle: ({ caller }) => staleRefusal(deps, caller) ?? offerTotp(deps, caller),
+    }),
+    userRoute({
+      ...{ ...common, method: 'PUT' },
+      operationId: 'confirmTotp',
+      summary: 'Confirm the authenticator app with a code',
+      description:
+        'From now on signing in with the password asks for a code. The answer holds the recovery codes, once.',
+      body: totpRequest,
+      response: { status: 200, schema: recoveryCodes },
+      refusals: ['CONFLICT'],
+      handle: (request) => staleRefusal(deps, request.caller) ?? confirmTotp(deps, request, request.body.code),
+    }),
+    userRoute({
+      ...{ ...common, method: 'DELETE' },
+      operationId: 'removeTotp',
+      summary: 'Ask for codes no more',
+      description: 'The secret and the recovery codes are gone.',
+      response: { status: 200, schema: confirmationSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const { caller } = request;
+        const stale = staleRefusal(deps, caller);
+        if (stale !== undefined) return stale;
+        const isRemoved = await changesOf(deps, caller.user, request).execute(removeTotpOperation, caller.user.id);
+        deps.sessions.evictUser(caller.user.id);
+        if (!isRemoved) return refuse(failure('NOT_FOUND', { message: 'No authenticator app is set up.' }));
+        return answer({ message: 'No codes are asked for any more.' });
+      },
+    }),
+  ];
+}
+
+async function offerTotp({ database, secretKey }: UserRouteDeps, { user }: UserCaller): Promise<RouteAnswer> {
+  const secret = newTotpSecret();
+  const sealed = seal(secretKey, secret, totpContext(user.id));
+  if (!(await database.execute(offerTotpOperation, { userId: user.id, sealed })))
+    return refuse(failure('CONFLICT', { message: 'An authenticator app is set up already; remove it first.' }));
+  return answer({ secret: base32(secret), otpauthUrl: otpauthUrl(secret, user.email) });
+}
+
+async function confirmTotp(
+  deps: UserRouteDeps,
+  request: SessionRequest & { readonly caller: UserCaller },
+  code: string,
+): Promise<RouteAnswer> {
+  const { user } = request.caller;
+  const { database, secretKey, clock } = deps;
+  const sealed = await database.execute(offeredTotpOperation, user.id);
+  if (sealed === null)
+    return refuse(
+      failure('CONFLICT', { message: 'No authenticator app waits to be confirmed; begin with POST /user/totp.' }),
+    );
+  const nowMs = clock.now();
+  const step = verifyTotp(open(secretKey, sealed, totpContext(user.id)), code.replace(/\s/g, ''), nowMs);
+  const codes = newRecoveryCodes();
+  const codeHashes = codes.map((one) => recoveryCodeHash(secretKey, one));
+  const isConfirmed =
+    step !== undefined &&
+    (await changesOf(deps, user, request).execute(confirmTotpOperation, {
+      userId: user.id,
+      sealed,
+      step,
+      codeHashes,
+      nowMs,
+    }));
+  if (!isConfirmed)
+    return refuse(
+      failure('INVALID_REQUEST', { details: [{ field: 'code', message: 'is not the code of this moment' }] }),
+    );
+  deps.sessions.evictUser(user.id);
+  return answer({ recoveryCodes: codes });
+}

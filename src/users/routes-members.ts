@@ -1,0 +1,167 @@
+/**
+ * Who is in an account, and as what: listing, inviting, changing a role, removing. An invitation goes out as mail of the service, once an
+ * account has verified a domain; until then the answer holds its link. A user who has a password already is added at once. Nobody is
+ * handed an account by an address that was never shown to be theirs.
+ */
+import { type TSchema, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { requestedChanges } from '../audit/audit.ts';
+import { type Failure, failure, invalid, refuse } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import {
+  answer,
+  defineRoute,
+  type MemberRole,
+  type RouteAnswer,
+  type RouteDefinition,
+  type RouteRequest,
+} from '../http/route.ts';
+import { closed, confirmationSchema } from '../http/validate.ts';
+import { parseAddress } from '../mail/address.ts';
+import * as bodies from './bodies.ts';
+import { limitedName } from './limits.ts';
+import {
+  changeRoleOperation,
+  type Invited,
+  inviteOperation,
+  type MemberChanged,
+  membersOperation,
+  removeMemberOperation,
+} from './member-store.ts';
+import { sendsMail } from './passwords.ts';
+import { normalEmail } from './sign-in.ts';
+import { linkOf, newSecret, tokenRow } from './tokens.ts';
+import type { UserRouteDeps } from './user-route.ts';
+
+const MEMBERS_AT_MOST = 200;
+
+const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
+  definition: RouteDefinition<Caller, B, Q>,
+): RouteDefinition<Caller> => defineRoute(definition);
+
+const REFUSALS: Record<Exclude<Invited['outcome'], 'invited' | 'added'>, Failure> = {
+  'member-already': failure('CONFLICT', { message: 'This user is in the account already; change the role instead.' }),
+  unproven: failure('CONFLICT', {
+    message: 'This address was never confirmed by mail; ask the operator of this service to add the user.',
+  }),
+  full: failure('LIMIT_REACHED', { message: `An account may have ${MEMBERS_AT_MOST} users; remove one first.` }),
+  'too-often': failure('RATE_LIMITED', { retryAfterSeconds: 600 }),
+};
+
+export function memberRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  return [
+    route({
+      ...{ method: 'GET', path: '/users', tag: 'users', auth: 'key' },
+      operationId: 'listUsers',
+      summary: 'The users of the account, newest first',
+      description: 'Each with the role in this account, and whether a password was set yet.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(bodies.memberSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['usr_']);
+        if (!page.ok) return page;
+        const before = (page.value.after?.[0] as string | undefined) ?? null;
+        const of = { accountId: request.caller.account.id, before, limit: page.value.limit + 1 };
+        const rows = await database.execute(membersOperation, of);
+        return pageAnswer(request, {
+          page: page.value,
+          rows,
+          keyOf: ({ userId }) => [userId],
+          show: bodies.memberBody,
+        });
+      },
+    }),
+    route({
+      ...{ method: 'POST', path: '/users', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      operationId: 'inviteUser',
+      summary: 'Invite a user to the account',
+      description:
+        'By mail, with a link to set a password; a user who has one is added at once. Without a verified domain the service sends no mail, and the answer holds inviteUrl. The role is member unless another is asked for.',
+      body: bodies.inviteRequest,
+      refusals: ['CONFLICT', 'LIMIT_REACHED', 'RATE_LIMITED'],
+      response: { status: 201, schema: bodies.invitedSchema },
+      handle: (request) => invite(deps, request),
+    }),
+    route({
+      ...{ method: 'PATCH', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      operationId: 'changeUserRole',
+      summary: 'Change what a user may do in the account',
+      description: 'In force at once, on other nodes within a second. The last owner stays one.',
+      body: bodies.roleRequest,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: bodies.memberSchema },
+      handle: async (request) => {
+        const userId = request.params.id ?? '';
+        const change = { accountId: request.caller.account.id, userId, role: request.body.role };
+        const changed = await requestedChanges(database, request, clock.now()).execute(changeRoleOperation, change);
+        deps.sessions.evictUser(userId);
+        return changedAnswer(changed, (member) => bodies.memberBody(member));
+      },
+    }),
+    route({
+      ...{ method: 'DELETE', path: '/users/:id', tag: 'users', auth: 'key', role: 'owner', changesShared: true },
+      operationId: 'removeUser',
+      summary: 'Remove a user from the account',
+      description: 'A user who is in no other account is gone, with all sessions. The last owner stays.',
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: confirmationSchema },
+      handle: async (request) => {
+        const membership = { accountId: request.caller.account.id, userId: request.params.id ?? '' };
+        const { userId } = membership;
+        const changes = requestedChanges(database, request, clock.now());
+        const removed = await changes.execute(removeMemberOperation, membership);
+        deps.sessions.evictUser(userId);
+        return changedAnswer(removed, () => ({ message: 'The user is removed from the account.' }));
+      },
+    }),
+  ];
+}
+
+function changedAnswer(changed: MemberChanged, show: (member: Exclude<MemberChanged, string>) => unknown): RouteAnswer {
+  if (changed === 'unknown') return refuse(failure('NOT_FOUND', { message: 'There is no such user in this account.' }));
+  if (changed !== 'last-owner') return answer(show(changed));
+  const message = 'This is the last owner of the account; make another user an owner first.';
+  return refuse(failure('CONFLICT', { message }));
+}
+
+async function invite(
+  deps: UserRouteDeps,
+  request: RouteRequest<Caller, { email: string; role?: MemberRole | undefined }, unknown>,
+): Promise<RouteAnswer> {
+  const { database, clock } = deps;
+  const { caller } = request;
+  const { email: given, role = 'member' } = request.body;
+  const address = parseAddress(normalEmail(given));
+  if (!address.ok || address.value.name !== '')
+    return refuse(invalid([{ field: 'email', message: 'must be an address, such as ann@example.com' }]));
+  const email = address.value.address.toLowerCase();
+  const nowMs = clock.now();
+  const secret = newSecret();
+  const byMail = await sendsMail(deps);
+  const userId = newId('usr', nowMs);
+  const invited = await requestedChanges(database, request, nowMs).execute(inviteOperation, {
+    ...{ accountId: caller.account.id, role, name: limitedName(email), nowMs, mayHaveAtMost: MEMBERS_AT_MOST },
+    byOperator: caller.isOperator === true,
+    user: { id: userId, email, emailVerified: 0, isOperator: 0, passwordHash: null, createdAt: nowMs },
+    token: { ...tokenRow(secret, { purpose: 'invitation', byMail, nowMs }), userId },
+  });
+  if (!('member' in invited)) return refuse(REFUSALS[invited.outcome]);
+  const isNew = invited.outcome === 'invited';
+  deps.sessions.evictUser(invited.member.userId);
+  const link = isNew ? linkOf(deps.baseUrl, 'invitation', secret) : `${deps.baseUrl}/`;
+  if (byMail) await deps.mail.sendTo({ to: email, ...invitation(caller, link, isNew) });
+  return answer({ ...bodies.memberBody(invited.member), ...(isNew && !byMail ? { inviteUrl: link } : {}) });
+}
+
+function invitation({ account, actor }: Caller, link: string, isNew: boolean): { subject: string; text: string } {
+  const who = actor.kind === 'user' ? actor.name : 'An owner';
+  const what = isNew ? 'Set a password and sign in, within a week:' : 'Sign in to see it:';
+  return {
+    subject: 'You are invited to an account',
+    text: [`${who} has invited you to the account "${account.name}" of this mail service. ${what}`, '', link, ''].join(
+      '\n',
+    ),
+  };
+}

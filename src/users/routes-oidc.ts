@@ -1,0 +1,32 @@
+/** Signing in at an identity provider: two pages that a browser passes through. They are no calls of programs, and in no document. */
+import type { Caller } from '../accounts/accounts.ts';
+import type { RouteDefinition } from '../http/route.ts';
+import { createOidc } from './oidc.ts';
+import { sessionCookie } from './sessions.ts';
+import type { SignInService } from './sign-in.ts';
+import { type UserRouteDeps, userRoute } from './user-route.ts';
+
+export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefinition<Caller>[] {
+  const oidc = createOidc(deps, signIn);
+  const common = { method: 'GET', tag: 'session', auth: 'none', hidden: true, response: { status: 302 } } as const;
+  return [
+    userRoute({
+      ...{ ...common, path: '/session/oidc' },
+      summary: 'Sends the browser to the identity provider',
+      handle: async () => {
+        const begun = await oidc.begin();
+        if (!begun.ok) return begun;
+        return { ok: true, body: {}, headers: { Location: begun.value.url, 'Set-Cookie': begun.value.cookie } };
+      },
+    }),
+    userRoute({
+      ...{ ...common, path: '/session/oidc/callback', ownQuery: true },
+      summary: 'Takes the browser back, and signs in',
+      handle: async (request) => {
+        const signedIn = await oidc.finish(request);
+        if (!signedIn.ok) return signedIn;
+        return { ok: true, body: {}, headers: { Location: '/', ...sessionCookie(deps.baseUrl, signedIn.value.token) } };
+      },
+    }),
+  ];
+}

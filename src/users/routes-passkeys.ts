@@ -1,0 +1,137 @@
+/** Passkeys: adding one to the signed-in user, listing and removing them, and signing in with one. */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { answer, type RouteDefinition } from '../http/route.ts';
+import { confirmationSchema, named } from '../http/validate.ts';
+import * as bodies from './bodies.ts';
+import { type Passkey, passkeysOperation, removePasskeyOperation } from './factor-store.ts';
+import { type Credential, createPasskeys } from './passkeys.ts';
+import { staleRefusal } from './routes-factors.ts';
+import { changesOf, type SignInService } from './sign-in.ts';
+import { foreignRefusal, SMALL_BODY, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
+
+/** Made and read by browsers: what it holds is the WebAuthn specification's. */
+const webauthn = (title: string, description: string) =>
+  Type.Unsafe<Credential>({ title, type: 'object', additionalProperties: true, description });
+const creationOptions = webauthn(
+  'PasskeyCreationOptions',
+  'For PublicKeyCredential.parseCreationOptionsFromJSON() and navigator.credentials.create().',
+);
+const requestOptions = webauthn(
+  'PasskeyRequestOptions',
+  'For PublicKeyCredential.parseRequestOptionsFromJSON() and navigator.credentials.get().',
+);
+const credential = webauthn('PasskeyCredential', 'What toJSON() of the credential makes.');
+const passkeyRequest = named('PasskeyRequest', {
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+  credential,
+});
+const passkeySignIn = named('PasskeySignIn', { credential });
+const passkeySchema = named('Passkey', {
+  passkeyId: Type.String(),
+  name: Type.String(),
+  createdAt: Type.String({ format: 'date-time' }),
+  lastUsedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
+});
+
+function passkeyBody({ id, name, createdAt, lastUsedAt }: Passkey): Record<string, unknown> {
+  const used = lastUsedAt === null ? null : iso(lastUsedAt);
+  return { passkeyId: id, name, createdAt: iso(createdAt), lastUsedAt: used };
+}
+
+export function passkeyRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefinition<Caller>[] {
+  const passkeys = createPasskeys(deps, signIn);
+  return [...ownPasskeyRoutes(deps, passkeys), ...passkeySignInRoutes(deps, passkeys)];
+}
+
+type Passkeys = ReturnType<typeof createPasskeys>;
+
+function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinition<Caller>[] {
+  const { database } = deps;
+  const common = { tag: 'session', auth: 'user' } as const;
+  return [
+    userRoute({
+      ...{ ...common, method: 'GET', path: '/user/passkeys' },
+      operationId: 'listPasskeys',
+      summary: 'Your passkeys, newest first',
+      description: 'By the names that they were given, with when each was last used.',
+      response: { status: 200, schema: Type.Array(passkeySchema) },
+      handle: async ({ caller }) =>
+        answer((await database.execute(passkeysOperation, caller.user.id)).map((one) => passkeyBody(one))),
+    }),
+    userRoute({
+      ...{ ...common, method: 'POST', path: '/user/passkeys/options' },
+      operationId: 'offerPasskey',
+      summary: 'Begin to add a passkey',
+      description: 'What the browser makes one of. To be answered within five minutes, once.',
+      response: { status: 200, schema: creationOptions },
+      handle: async ({ caller }) => staleRefusal(deps, caller) ?? answer(await passkeys.addOptions(caller.user)),
+    }),
+    userRoute({
+      ...{ ...common, method: 'POST', path: '/user/passkeys', maxBodyBytes: SMALL_BODY },
+      operationId: 'addPasskey',
+      summary: 'Add the passkey that the browser made',
+      description: 'From now on it signs in without password and code.',
+      body: passkeyRequest,
+      response: { status: 201, schema: passkeySchema },
+      refusals: ['CONFLICT'],
+      handle: async (request) => {
+        const { caller, body } = request;
+        const stale = staleRefusal(deps, caller);
+        if (stale !== undefined) return stale;
+        const added = await passkeys.add(caller.user, { ...body, name: body.name ?? 'Passkey' }, request);
+        return added.ok ? answer(passkeyBody(added.value)) : added;
+      },
+    }),
+    userRoute({
+      ...{ ...common, method: 'DELETE', path: '/user/passkeys/:id' },
+      operationId: 'removePasskey',
+      summary: 'Remove a passkey',
+      description: 'It signs in no more. Sessions go on: GET /sessions lists them.',
+      response: { status: 200, schema: confirmationSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const { user } = request.caller;
+        const stale = staleRefusal(deps, request.caller);
+        if (stale !== undefined) return stale;
+        const id = request.params.id ?? '';
+        const isGone = await changesOf(deps, user, request).execute(removePasskeyOperation, { id, userId: user.id });
+        return isGone
+          ? answer({ message: 'The passkey is removed.' })
+          : refuse(failure('NOT_FOUND', { message: 'You have no such passkey.' }));
+      },
+    }),
+  ];
+}
+
+function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinition<Caller>[] {
+  const common = { tag: 'session', auth: 'none', method: 'POST', maxBodyBytes: SMALL_BODY } as const;
+  return [
+    userRoute({
+      ...{ ...common, path: '/session/passkey/options' },
+      operationId: 'offerPasskeySignIn',
+      summary: 'Begin to sign in with a passkey',
+      description:
+        'Names no user: the browser shows the passkeys that it has. To be answered within five minutes, once.',
+      response: { status: 200, schema: requestOptions },
+      handle: async () => answer(await passkeys.signInOptions()),
+    }),
+    userRoute({
+      ...{ ...common, path: '/session/passkey' },
+      operationId: 'signInWithPasskey',
+      summary: 'Sign in with a passkey',
+      description: 'Sets the cookie as POST /session does. A passkey is both factors: no code is asked for.',
+      body: passkeySignIn,
+      response: { status: 200, schema: bodies.signedInSchema },
+      refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+      handle: async (request) => {
+        const foreign = foreignRefusal(request, deps.baseUrl);
+        if (foreign !== undefined) return foreign;
+        const signedIn = await passkeys.signIn(request.body.credential, request);
+        return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,184 @@
+/**
+ * The session of a browser: signing in and out, listing and ending sessions, and passwords. What a user is in accounts stands in
+ * routes-members.ts, further proofs of who they are in routes-factors.ts.
+ */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { failure, invalid, refuse } from '../base/failure.ts';
+import { answer, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { confirmationSchema } from '../http/validate.ts';
+import * as bodies from './bodies.ts';
+import { createPasswords } from './passwords.ts';
+import { totpRoutes } from './routes-factors.ts';
+import { lookRoutes } from './routes-look.ts';
+import { memberRoutes } from './routes-members.ts';
+import { oidcRoutes } from './routes-oidc.ts';
+import { passkeyRoutes } from './routes-passkeys.ts';
+import { endSessionOperation, sessionsOperation } from './session-store.ts';
+import { IDLE_MS, sessionCookie } from './sessions.ts';
+import { changesOf, createSignIn, type SessionRequest, type SignInService } from './sign-in.ts';
+import type { UserCaller } from './user.ts';
+import { foreignRefusal, SMALL_BODY, shownUser, signedInAnswer, type UserRouteDeps, userRoute } from './user-route.ts';
+
+/** Apart from all other calls: who floods this holds up nobody's mail. */
+const SIGN_INS_AT_ONCE = 2_000;
+
+/** Every route of users. */
+export function userRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
+  const signIn = createSignIn(deps);
+  return [
+    ...signInRoutes(deps, signIn),
+    ...sessionListRoutes(deps),
+    ...passwordRoutes(deps, signIn),
+    ...memberRoutes(deps),
+    ...lookRoutes(deps),
+    ...totpRoutes(deps),
+    ...passkeyRoutes(deps, signIn),
+    ...oidcRoutes(deps, signIn),
+  ];
+}
+
+function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefinition<Caller>[] {
+  const common = { path: '/session', tag: 'session' } as const;
+  return [
+    userRoute({
+      ...{ ...common, method: 'POST', auth: 'none', maxBodyBytes: SMALL_BODY, atOnce: SIGN_INS_AT_ONCE },
+      operationId: 'signIn',
+      summary: 'Sign in',
+      description:
+        'Sets the cookie postrider_session, which stands for an API key. A wrong email, password or code gets one answer. Too many attempts are RATE_LIMITED.',
+      body: bodies.signInRequest,
+      response: { status: 200, schema: bodies.signedInSchema },
+      refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+      handle: async (request) => {
+        const foreign = foreignRefusal(request, deps.baseUrl);
+        if (foreign !== undefined) return foreign;
+        const signedIn = await signIn.withPassword(request.body, request);
+        return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+      },
+    }),
+    userRoute({
+      ...{ ...common, method: 'GET', auth: 'user' },
+      operationId: 'getSession',
+      summary: 'The signed-in user, with the accounts they are in',
+      description: 'Which accounts X-Id may name, and with which role. Those that an operator looks at come last.',
+      response: { status: 200, schema: bodies.signedInSchema },
+      handle: ({ caller }) => shownUser(deps, caller.user, caller.sessionId),
+    }),
+    userRoute({
+      ...{ ...common, method: 'DELETE', auth: 'user' },
+      operationId: 'signOut',
+      summary: 'Sign out',
+      description: 'The session ends, on every node within a second.',
+      response: { status: 200, schema: confirmationSchema },
+      handle: async (request) => {
+        await endSession(deps, request.caller.sessionId, request);
+        return answer({ message: 'You are signed out.' }, sessionCookie(deps.baseUrl, undefined));
+      },
+    }),
+  ];
+}
+
+async function endSession(
+  deps: UserRouteDeps,
+  id: string,
+  request: SessionRequest & { readonly caller: UserCaller },
+): Promise<boolean> {
+  const { user } = request.caller;
+  const isEnded = await changesOf(deps, user, request).execute(endSessionOperation, { id, userId: user.id });
+  deps.sessions.evictSession(id);
+  return isEnded;
+}
+
+function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  return [
+    userRoute({
+      ...{ method: 'GET', path: '/sessions', tag: 'session', auth: 'user' },
+      operationId: 'listSessions',
+      summary: 'Your sessions, newest first',
+      description: 'Where you are signed in: address, browser, and when it was last used.',
+      response: { status: 200, schema: Type.Array(bodies.sessionSchema) },
+      handle: async ({ caller }) => {
+        const nowMs = clock.now();
+        const of = { userId: caller.user.id, nowMs, idleSinceMs: nowMs - IDLE_MS };
+        const list = await database.execute(sessionsOperation, of);
+        return answer(list.map((session) => bodies.sessionBody(session, caller.sessionId)));
+      },
+    }),
+    userRoute({
+      ...{ method: 'DELETE', path: '/sessions/:id', tag: 'session', auth: 'user' },
+      operationId: 'endSession',
+      summary: 'End one of your sessions',
+      description: 'Its cookie is refused, on every node within a second.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: confirmationSchema },
+      handle: async (request) =>
+        (await endSession(deps, request.params.id ?? '', request))
+          ? answer({ message: 'The session has ended.' })
+          : refuse(failure('NOT_FOUND', { message: 'There is no such session.' })),
+    }),
+  ];
+}
+
+function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefinition<Caller>[] {
+  const passwords = createPasswords(deps, signIn);
+  return [
+    userRoute({
+      ...{ method: 'POST', path: '/password-reset', tag: 'session', auth: 'none', maxBodyBytes: SMALL_BODY },
+      operationId: 'requestPasswordReset',
+      summary: 'Ask for a link to set a new password',
+      description:
+        'Always 202, whether the address has a user or not. The link goes out by mail and lives for an hour. Without a verified domain the service sends no mail: an operator uses postrider user reset-password.',
+      body: bodies.passwordResetRequest,
+      response: { status: 202, schema: confirmationSchema },
+      handle: (request) => {
+        passwords.requestReset(request.body.email, request);
+        return answer({ message: 'If this address has a user, a link is on its way.' });
+      },
+    }),
+    userRoute({
+      ...{ method: 'PUT', path: '/password', tag: 'session', auth: 'none', maxBodyBytes: SMALL_BODY },
+      operationId: 'setPassword',
+      summary: 'Set your password',
+      description:
+        'With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one begins.',
+      body: bodies.passwordRequest,
+      response: { status: 200, schema: bodies.signedInSchema },
+      refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'CONFLICT'],
+      handle: (request) => setPassword(deps, { signIn, passwords }, request),
+    }),
+  ];
+}
+
+interface PasswordBody {
+  password: string;
+  currentPassword?: string | undefined;
+  token?: string | undefined;
+}
+
+async function setPassword(
+  deps: UserRouteDeps,
+  { signIn, passwords }: { signIn: SignInService; passwords: ReturnType<typeof createPasswords> },
+  request: RouteRequest<UserCaller, PasswordBody, unknown>,
+): Promise<RouteAnswer> {
+  const { password, currentPassword, token } = request.body;
+  if ((token === undefined) === (currentPassword === undefined))
+    return refuse(invalid([{ field: '', message: 'must have either token or currentPassword' }]));
+  if (token !== undefined) {
+    const foreign = foreignRefusal(request, deps.baseUrl);
+    if (foreign !== undefined) return foreign;
+    const user = await passwords.setByLink(token, password, request);
+    if (!user.ok) return user;
+    deps.sessions.evictUser(user.value.id);
+    if (user.value.hasTotp) return shownUser(deps, user.value, '');
+    const signedIn = await signIn.complete(user.value, request, { taken: [] });
+    return signedIn.ok ? signedInAnswer(deps, signedIn.value) : signedIn;
+  }
+  const caller = await deps.sessions.caller(request);
+  if (!caller.ok) return caller;
+  const changed = await passwords.change(caller.value, { currentPassword: currentPassword!, password }, request);
+  if (!changed.ok) return changed;
+  deps.sessions.evictUser(caller.value.user.id);
+  return shownUser(deps, caller.value.user, caller.value.sessionId);
+}

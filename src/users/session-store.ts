@@ -1,0 +1,257 @@
+/**
+ * The rows of signing in: attempts, sessions, and the addresses that a user is known from. Sessions are found by the SHA-256 of
+ * what the browser holds. A sign-in is stored in one transaction with all that it uses up: a code, and the session before it.
+ */
+import { type Account, readAccount } from '../accounts/accounts.ts';
+import { change } from '../audit/audit.ts';
+import type { MemberRole } from '../http/route.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { insertMany } from '../storage/rows.ts';
+import { type Attempt, giveBack, KNOWN_FOR_MS, type Taken, takeAttempt } from './limits.ts';
+import { looksOf } from './look-store.ts';
+import { USER_COLUMNS, userOf } from './store.ts';
+import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
+
+/** The sessions that a user has at most; the ones that were idle longest end first. */
+const SESSIONS_AT_MOST = 50;
+
+export interface Candidate {
+  user: User;
+  passwordHash: string | null;
+  totpSecret: Uint8Array | null;
+}
+
+export type Begun = { waitMs: number } | { taken: Taken; isKnown: boolean; candidate: Candidate | null };
+
+/** Counts an attempt to sign in, and reads what it is checked against; null where nobody has this address. */
+export const beginSignInOperation = operation(
+  'users.beginSignIn',
+  'write',
+  async (tx, { email, ...attempt }: Attempt & { email: string }): Promise<Begun> => {
+    const row = await tx.get<Parameters<typeof userOf>[0] & { password_hash: string | null; totp_secret: Uint8Array }>(
+      `SELECT ${USER_COLUMNS}, u.password_hash, u.totp_secret FROM app_user u WHERE u.email = ?`,
+      email,
+    );
+    const known = await tx.get(
+      'SELECT 1 AS found FROM known_address WHERE user_id = ? AND address = ? AND seen_at > ?',
+      row?.id ?? '',
+      attempt.address,
+      attempt.nowMs - KNOWN_FOR_MS,
+    );
+    const isKnown = known !== undefined;
+    const taken = await takeAttempt(tx, attempt, isKnown);
+    if ('waitMs' in taken) return taken;
+    if (row === undefined) return { taken, isKnown, candidate: null };
+    const user = userOf(row);
+    const totpSecret = user.hasTotp ? row.totp_secret : null;
+    return { taken, isKnown, candidate: { user, passwordHash: row.password_hash, totpSecret } };
+  },
+);
+
+async function insertSession(tx: Transaction, session: NewSession): Promise<void> {
+  await insertMany(tx, sessionTable, [session]);
+  await tx.run(
+    `DELETE FROM user_session WHERE id IN
+       (SELECT id FROM user_session WHERE user_id = ? ORDER BY last_seen_at DESC, id DESC LIMIT 1000 OFFSET ?)`,
+    session.userId,
+    SESSIONS_AT_MOST,
+  );
+  await tx.run('UPDATE app_user SET last_sign_in_at = ? WHERE id = ?', session.createdAt, session.userId);
+  await tx.run(
+    `INSERT INTO known_address (user_id, address, seen_at) VALUES (?, ?, ?)
+     ON CONFLICT (user_id, address) DO UPDATE SET seen_at = excluded.seen_at`,
+    session.userId,
+    session.address,
+    session.createdAt,
+  );
+}
+
+export interface SignIn {
+  session: NewSession;
+  /** Of the session that this browser had; it ends. */
+  formerTokenHash: Uint8Array | null;
+  taken: Taken;
+  /** Where a password was verified: the hash that it fits, which must be the user's still. */
+  passwordHash?: string;
+  /** The 30 seconds of the code that was given; they and those before them count no more. */
+  totpStep?: number;
+  recoveryCodeHash?: Uint8Array;
+}
+
+/** False where the password was changed meanwhile, or the code was used before. */
+export const completeSignInOperation = change(
+  'users.completeSignIn',
+  async (tx, args: SignIn): Promise<boolean> => {
+    const { session, passwordHash = null, totpStep = null, recoveryCodeHash } = args;
+    const changed = await tx.run(
+      `UPDATE app_user SET totp_last_step = coalesce(?, totp_last_step)
+       WHERE id = ? AND coalesce(password_hash, '') = coalesce(?, password_hash, '')
+         AND coalesce(totp_last_step, -1) < ?`,
+      totpStep,
+      session.userId,
+      passwordHash,
+      totpStep ?? Number.MAX_SAFE_INTEGER,
+    );
+    if (changed === 0) return false;
+    if (recoveryCodeHash !== undefined) {
+      const used = await tx.run(
+        'DELETE FROM recovery_code WHERE user_id = ? AND code_hash = ?',
+        session.userId,
+        recoveryCodeHash,
+      );
+      if (used === 0) return false;
+    }
+    if (args.formerTokenHash !== null)
+      await tx.run('DELETE FROM user_session WHERE token_hash = ?', args.formerTokenHash);
+    await insertSession(tx, session);
+    await giveBack(tx, args.taken);
+    return true;
+  },
+  {
+    action: 'session.begin',
+    resourceId: ({ session }) => session.id,
+    did: ({ session }, isBegun) => (isBegun ? { userAgent: session.userAgent } : undefined),
+  },
+);
+
+/** A session with what its user is in an account, read for authentication. */
+export interface FoundSession {
+  session: Session;
+  user: User;
+  member: Membership | null;
+}
+
+const SESSION_COLUMNS = `s.id AS "sessionId", s.user_id AS "userId", s.created_at AS "createdAt", s.last_seen_at AS "lastSeenAt",
+  s.expires_at AS "expiresAt", s.address, s.user_agent AS "userAgent"`;
+
+type SessionRow = Omit<Session, 'id'> & { sessionId: string };
+
+function sessionOf(row: SessionRow): Session {
+  const { sessionId: id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent } = row;
+  return { id, userId, createdAt, lastSeenAt, expiresAt, address, userAgent };
+}
+
+export const findSessionOperation = operation(
+  'users.findSession',
+  'read',
+  async (tx, args: { tokenHash: Uint8Array; accountId: string | null }): Promise<FoundSession | null> => {
+    const row = await tx.get<SessionRow & Parameters<typeof userOf>[0]>(
+      `SELECT ${SESSION_COLUMNS}, ${USER_COLUMNS} FROM user_session s JOIN app_user u ON u.id = s.user_id
+       WHERE s.token_hash = ?`,
+      args.tokenHash,
+    );
+    if (row === undefined) return null;
+    const membership =
+      args.accountId === null
+        ? undefined
+        : await tx.get<{ role: MemberRole }>(
+            'SELECT role FROM membership WHERE account_id = ? AND user_id = ?',
+            args.accountId,
+            row.userId,
+          );
+    const account: Account | undefined = membership && (await readAccount(tx, args.accountId!));
+    const [look] =
+      membership === undefined && args.accountId !== null ? await looksOf(tx, row.sessionId, args.accountId) : [];
+    const member = membership && account ? { role: membership.role, account } : (look ?? null);
+    return { session: sessionOf(row), user: userOf(row), member };
+  },
+);
+
+/** The session was used; recorded once a minute. */
+export const touchSessionOperation = operation(
+  'users.touchSession',
+  'write',
+  (tx, { id, nowMs }: { id: string; nowMs: number }) =>
+    tx.run('UPDATE user_session SET last_seen_at = ? WHERE id = ? AND last_seen_at < ?', nowMs, id, nowMs),
+);
+
+/** Those in force, newest first. */
+export const sessionsOperation = operation(
+  'users.sessions',
+  'read',
+  async (tx, args: { userId: string; nowMs: number; idleSinceMs: number }): Promise<Session[]> => {
+    const rows = await tx.all<SessionRow>(
+      `SELECT ${SESSION_COLUMNS} FROM user_session s
+       WHERE s.user_id = ? AND s.expires_at > ? AND s.last_seen_at > ? ORDER BY s.id DESC`,
+      args.userId,
+      args.nowMs,
+      args.idleSinceMs,
+    );
+    return rows.map(sessionOf);
+  },
+);
+
+/** False where the user has no such session. */
+export const endSessionOperation = change(
+  'users.endSession',
+  async (tx, { id, userId }: { id: string; userId: string }): Promise<boolean> =>
+    (await tx.run('DELETE FROM user_session WHERE id = ? AND user_id = ?', id, userId)) === 1,
+  { action: 'session.end', did: (_, isEnded) => (isEnded ? {} : undefined), resourceId: ({ id }) => id },
+);
+
+/** What GET /session shows beside the user. */
+export interface Profile {
+  /** The user's own, and then what the session looks at. */
+  memberships: Membership[];
+  recoveryCodes: number;
+  passkeys: number;
+}
+
+interface ProfileOf {
+  userId: string;
+  /** Empty before there is a session. */
+  sessionId: string;
+  nowMs: number;
+}
+
+export const profileOperation = operation('users.profile', 'read', async (tx, args: ProfileOf): Promise<Profile> => {
+  const { userId, sessionId, nowMs } = args;
+  const rows = await tx.all<{ account_id: string; role: MemberRole }>(
+    'SELECT account_id, role FROM membership WHERE user_id = ? ORDER BY account_id LIMIT 1000',
+    userId,
+  );
+  const memberships: Membership[] = [];
+  for (const { account_id, role } of rows) {
+    const account = await readAccount(tx, account_id);
+    if (account !== undefined) memberships.push({ role, account });
+  }
+  const looks = await looksOf(tx, sessionId, null);
+  memberships.push(...looks.filter(({ lookingUntil = 0 }) => lookingUntil > nowMs));
+  const count = async (table: 'recovery_code' | 'passkey'): Promise<number> =>
+    (await tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE user_id = ?`, userId))?.n ?? 0;
+  return { memberships, recoveryCodes: await count('recovery_code'), passkeys: await count('passkey') };
+});
+
+/** The hash of the password that the user has now. */
+export const passwordHashOperation = operation(
+  'users.passwordHash',
+  'read',
+  async (tx, userId: string): Promise<string | null> =>
+    (await tx.get<{ hash: string | null }>('SELECT password_hash AS hash FROM app_user WHERE id = ?', userId))?.hash ??
+    null,
+);
+
+export interface OldRows {
+  nowMs: number;
+  idleSinceMs: number;
+  limit: number;
+}
+
+/** Sessions and looks that ended, links that were not used, limits that are over, addresses not seen for long: a batch of them. */
+export const removeOldOperation = operation('users.removeOld', 'write', async (tx, args: OldRows): Promise<number> => {
+  const { nowMs, idleSinceMs, limit } = args;
+  const remove = (table: string, key: string, where: string, ...params: number[]): Promise<number> | number =>
+    tx.run(
+      `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key.replace(/[()]/g, '')} FROM ${table} WHERE ${where} LIMIT ?)`,
+      ...params,
+      limit,
+    );
+  const removed = [
+    await remove('user_session', 'id', 'expires_at <= ? OR last_seen_at <= ?', nowMs, idleSinceMs),
+    await remove('account_look', '(session_id, account_id)', 'expires_at <= ?', nowMs),
+    await remove('user_token', 'token_hash', 'expires_at <= ?', nowMs),
+    await remove('sign_in_limit', 'key', 'taken_until <= ?', nowMs),
+    await remove('known_address', '(user_id, address)', 'seen_at <= ?', nowMs - KNOWN_FOR_MS),
+  ];
+  return Math.max(...removed);
+});

@@ -1,0 +1,170 @@
+/**
+ * Sessions of signed-in users: who calls with the cookie. A session ends when it was not used for twelve hours, and after
+ * fourteen days however it was used. What is cached of one is at most 700 ms old: a session that was ended on another node, a role that
+ * was changed there, a suspended account are felt within a second, and what this process changes at once.
+ *
+ * The cookie holds 256 random bits and is HttpOnly, SameSite=Strict and, where the base URL is https, Secure; the database holds
+ * their SHA-256.
+ */
+import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Actor } from '../base/actor.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { createFreshCache } from '../base/fresh-cache.ts';
+import { newId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import { crossSiteFailure } from '../http/cross-site.ts';
+import type { IdentifiedRequest, Sessions, SignedIn } from '../http/identify.ts';
+import type { Database } from '../storage/database.ts';
+import { limitedAddress } from './limits.ts';
+import { type FoundSession, findSessionOperation, touchSessionOperation } from './session-store.ts';
+import { newSecret, tokenHash } from './tokens.ts';
+import type { NewSession, Session, UserCaller } from './user.ts';
+
+export const IDLE_MS = 12 * 3_600_000;
+const LONGEST_MS = 14 * 86_400_000;
+const FRESH_MS = 700;
+const SESSIONS_KEPT = 10_000;
+/** How often a use is recorded. */
+const TOUCH_MS = 60_000;
+const COOKIE = 'postrider_session';
+const LONGEST_AGENT = 300;
+
+export interface SessionOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  /** Asked at each call: the port may be known only once the service listens. */
+  readonly baseUrl: string;
+}
+
+export interface UserSessions extends Sessions<Caller> {
+  /** The user of this request, for calls that can be made with a session and without. */
+  caller(request: IdentifiedRequest): Promise<Result<UserCaller>>;
+  /** After the commit: what this process remembers of one session, or of all of a user. */
+  evictSession(id: string): void;
+  evictUser(userId: string): void;
+}
+
+const UNAUTHORIZED = refuse(
+  failure('UNAUTHORIZED', { message: 'There is no session, or it has ended; sign in with POST /session.' }),
+);
+const SUSPENDED = refuse(failure('ACCOUNT_SUSPENDED'));
+
+/** What the cookie of a request holds; undefined where it is missing, or there are several. */
+export function sessionToken(headers: IncomingHttpHeaders): string | undefined {
+  const found = cookiesOf(headers).filter(([name]) => name === COOKIE);
+  return found.length === 1 && /^[0-9A-Za-z]{43}$/.test(found[0]![1]) ? found[0]![1] : undefined;
+}
+
+export function cookiesOf({ cookie = '' }: IncomingHttpHeaders): [name: string, value: string][] {
+  return cookie.split(';').map((part) => {
+    const at = part.indexOf('=');
+    return [part.slice(0, Math.max(0, at)).trim(), part.slice(at + 1).trim()];
+  });
+}
+
+/** Set-Cookie for a new session, or without one for none. */
+export function sessionCookie(baseUrl: string, token: string | undefined): Record<string, string> {
+  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
+  const lasting = token === undefined ? 0 : LONGEST_MS / 1000;
+  return {
+    'Set-Cookie': `${COOKIE}=${token ?? ''}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${lasting}${secure}`,
+  };
+}
+
+/** A session that begins now, and what its cookie is to hold. */
+export function newSession(
+  userId: string,
+  { remoteAddress, headers }: { remoteAddress: string; headers: IncomingHttpHeaders },
+  nowMs: number,
+): { session: NewSession; token: string } {
+  const token = newSecret();
+  const session: NewSession = {
+    ...{ id: newId('ses', nowMs), tokenHash: tokenHash(token), userId },
+    ...{ createdAt: nowMs, lastSeenAt: nowMs, expiresAt: nowMs + LONGEST_MS },
+    address: limitedAddress(remoteAddress),
+    userAgent: headers['user-agent']?.slice(0, LONGEST_AGENT) ?? null,
+  };
+  return { session, token };
+}
+
+function isInForce(session: Session, nowMs: number): boolean {
+  return nowMs < session.expiresAt && nowMs - session.lastSeenAt < IDLE_MS;
+}
+
+function userCallerOf({ user, session }: FoundSession): UserCaller {
+  const actor: Actor = { kind: 'user', id: user.id, name: user.email };
+  const shown = { keyId: user.id, scope: 'full', mode: 'live' } as const;
+  return { ...shown, actor, user, sessionId: session.id, signedInAt: session.createdAt };
+}
+
+function signedInOf(found: FoundSession, nowMs: number): SignedIn<Caller> {
+  const user = userCallerOf(found);
+  const { isOperator } = found.user;
+  const signedIn: SignedIn<Caller> = { user: { ...user, isOperator } };
+  if (found.member === null) return signedIn;
+  const { role, account, lookingUntil } = found.member;
+  const isLook = lookingUntil !== undefined;
+  if (isLook && lookingUntil <= nowMs) return signedIn;
+  const callerIn: NonNullable<SignedIn<Caller>['member']>['callerIn'] = (mode) =>
+    account.status === 'active' || isLook
+      ? ok({ account, mode, scope: 'full', keyId: user.keyId, allowedSenders: [], actor: user.actor, role, isOperator })
+      : SUSPENDED;
+  return { ...signedIn, member: { callerIn } };
+}
+
+export function createSessions(options: SessionOptions): UserSessions {
+  const { database, clock, log } = options;
+  const touched = new Map<string, number>();
+  const cache = createFreshCache<{ digest: string; accountId: string | null }, FoundSession>({
+    clock,
+    maxAgeMs: FRESH_MS,
+    limit: SESSIONS_KEPT,
+    absentLimit: 0,
+    read: async ({ digest, accountId }) =>
+      (await database.execute(findSessionOperation, { tokenHash: Buffer.from(digest, 'base64'), accountId })) ??
+      undefined,
+  });
+
+  /** In the background: nobody waits for it, and one that is lost is made up by the next. */
+  const touch = ({ id, lastSeenAt }: Session, nowMs: number): void => {
+    if (nowMs - Math.max(lastSeenAt, touched.get(id) ?? 0) < TOUCH_MS) return;
+    touched.delete(id);
+    touched.set(id, nowMs);
+    if (touched.size > SESSIONS_KEPT) touched.delete(touched.keys().next().value as string);
+    database.execute(touchSessionOperation, { id, nowMs }).catch((error: Error) => {
+      touched.delete(id);
+      log.warn({ error: error.message }, 'the use of a session could not be recorded');
+    });
+  };
+
+  const find = async (request: IdentifiedRequest, accountId: string | null): Promise<Result<FoundSession>> => {
+    const token = sessionToken(request.headers);
+    if (token === undefined) return UNAUTHORIZED;
+    const digest = hash('sha256', token, 'base64');
+    const found = await cache.get(`${digest} ${accountId ?? ''}`, { digest, accountId });
+    const nowMs = clock.now();
+    if (found === undefined || !isInForce(found.session, nowMs)) return UNAUTHORIZED;
+    const crossSite = crossSiteFailure(request, options.baseUrl);
+    if (crossSite !== undefined) return refuse(crossSite);
+    touch(found.session, nowMs);
+    return ok(found);
+  };
+
+  return {
+    isGiven: (headers) => headers.cookie !== undefined && cookiesOf(headers).some(([name]) => name === COOKIE),
+    signedIn: async (request, accountId) => {
+      const found = await find(request, accountId?.slice(0, 64) ?? null);
+      return found.ok ? ok(signedInOf(found.value, clock.now())) : found;
+    },
+    caller: async (request) => {
+      const found = await find(request, null);
+      return found.ok ? ok(userCallerOf(found.value)) : found;
+    },
+    evictSession: (id) => cache.evictWhere(({ session }) => session.id === id),
+    evictUser: (userId) => cache.evictWhere(({ user }) => user.id === userId),
+  };
+}

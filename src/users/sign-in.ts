@@ -1,0 +1,150 @@
+/**
+ * Signing in with a password. A wrong address, password or code, and a user without a password, get one refusal after the same work:
+ * an argon2 is computed for addresses that nobody has too. Few attempts of this process ask the database at a time, and few wait
+ * for their argon2, so that a flood neither fills the memory nor holds up other calls; what limits attempts stands in limits.ts.
+ */
+import { NOBODYS_PASSWORD, verifyPassword } from '../accounts/accounts.ts';
+import { changedBy } from '../audit/audit.ts';
+import type { Actor } from '../base/actor.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { open } from '../base/seal.ts';
+import { createSemaphore } from '../base/semaphore.ts';
+import type { RouteRequest } from '../http/route.ts';
+import type { Database } from '../storage/database.ts';
+import { limitedAddress, limitedName, type Taken } from './limits.ts';
+import {
+  type Begun,
+  beginSignInOperation,
+  type Candidate,
+  completeSignInOperation,
+  passwordHashOperation,
+  type SignIn,
+} from './session-store.ts';
+import { newSession, sessionToken } from './sessions.ts';
+import { tokenHash } from './tokens.ts';
+import { recoveryCodeHash, verifyTotp } from './totp.ts';
+import type { User, UserCaller } from './user.ts';
+
+export const MINIMUM_PASSWORD = 12;
+export const LONGEST_PASSWORD = 256;
+const ASK_AT_ONCE = 4;
+/** Log-ins over SMTP wait for the same two cores. */
+const WAITING_AT_MOST = 100;
+
+export const WRONG = refuse(failure('UNAUTHORIZED', { message: 'Email, password or code is wrong.' }));
+
+export interface SignInDeps {
+  database: Database;
+  clock: Clock;
+  /** The service's key. */
+  secretKey: Uint8Array;
+}
+
+/** What of a request a session and the audit log remember, and the session that it replaces. */
+export type SessionRequest = Pick<RouteRequest, 'headers' | 'remoteAddress' | 'requestId'>;
+
+/** The database in the hands of a user: what changes leaves a row in the audit log. */
+export function changesOf(
+  { database, clock }: Pick<SignInDeps, 'database' | 'clock'>,
+  user: Pick<User, 'id' | 'email'>,
+  { remoteAddress: address, requestId }: SessionRequest,
+): Database {
+  const actor: Actor = { kind: 'user', id: user.id, name: user.email };
+  return changedBy(database, { atMs: clock.now(), actor, accountId: null, mode: null, address, requestId });
+}
+
+export interface SignedInUser {
+  user: User;
+  sessionId: string;
+  /** For the cookie. */
+  token: string;
+}
+
+export const totpContext = (userId: string): string => `totp:${userId}`;
+
+/** As it was typed on any keyboard. */
+export function normalPassword(password: string): string {
+  return password.normalize('NFC');
+}
+
+export function normalEmail(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+/** RATE_LIMITED with the time to wait. */
+function tooMany(waitMs: number): Result<never> {
+  return refuse(failure('RATE_LIMITED', { retryAfterSeconds: Math.ceil(waitMs / 1000) }));
+}
+
+export function createSignIn({ database, clock, secretKey }: SignInDeps) {
+  const asking = createSemaphore(ASK_AT_ONCE);
+
+  const begin = (email: string, { remoteAddress }: SessionRequest): Promise<Begun> => {
+    const name = limitedName(email);
+    const address = limitedAddress(remoteAddress);
+    return asking.run(() => database.execute(beginSignInOperation, { email, name, address, nowMs: clock.now() }));
+  };
+
+  /** What the code uses up; undefined for a wrong one, and where one is missing. */
+  const checkCode = (
+    { user, totpSecret }: Candidate,
+    code: string | undefined,
+  ): Pick<SignIn, 'totpStep' | 'recoveryCodeHash'> | undefined => {
+    if (totpSecret === null) return {};
+    if (code === undefined) return undefined;
+    const digits = code.replace(/\s/g, '');
+    const totpStep = verifyTotp(open(secretKey, totpSecret, totpContext(user.id)), digits, clock.now());
+    if (totpStep !== undefined) return { totpStep };
+    return /^\d{6}$/.test(digits) ? undefined : { recoveryCodeHash: recoveryCodeHash(secretKey, code) };
+  };
+
+  const verify = (password: string, phc: string, isKnown: boolean): Promise<boolean> =>
+    verifyPassword(normalPassword(password), phc, { ahead: isKnown, atMost: WAITING_AT_MOST });
+
+  /** Stores the session that a right answer begins. */
+  const complete = async (
+    user: User,
+    request: SessionRequest,
+    used: Omit<SignIn, 'session' | 'formerTokenHash'>,
+  ): Promise<Result<SignedInUser>> => {
+    const { session, token } = newSession(user.id, request, clock.now());
+    const former = sessionToken(request.headers);
+    const formerTokenHash = former === undefined ? null : tokenHash(former);
+    const changes = changesOf({ database, clock }, user, request);
+    const isDone = await changes.execute(completeSignInOperation, { session, formerTokenHash, ...used });
+    return isDone ? ok({ user, sessionId: session.id, token }) : WRONG;
+  };
+
+  return {
+    complete,
+    /** The limits of signing in, for those who prove who they are by something else. */
+    admit: async (email: string, request: SessionRequest): Promise<Result<Taken>> => {
+      const begun = await begin(email, request);
+      return 'waitMs' in begun ? tooMany(begun.waitMs) : ok(begun.taken);
+    },
+    withPassword: async (
+      given: { email: string; password: string; code?: string | undefined },
+      request: SessionRequest,
+    ): Promise<Result<SignedInUser>> => {
+      const begun = await begin(normalEmail(given.email), request);
+      if ('waitMs' in begun) return tooMany(begun.waitMs);
+      const { candidate, isKnown, taken } = begun;
+      const passwordHash = candidate?.passwordHash ?? NOBODYS_PASSWORD;
+      const isRight = await verify(given.password, passwordHash, isKnown);
+      const used = candidate === null ? undefined : checkCode(candidate, given.code);
+      if (candidate === null || candidate.passwordHash === null || !isRight || used === undefined) return WRONG;
+      return complete(candidate.user, request, { taken, passwordHash, ...used });
+    },
+    /** The present password of a signed-in user, under the same limits: the hash that it fits. */
+    confirm: async (caller: UserCaller, password: string, request: SessionRequest): Promise<Result<string>> => {
+      const begun = await begin(caller.user.email, request);
+      if ('waitMs' in begun) return tooMany(begun.waitMs);
+      const hash = await database.execute(passwordHashOperation, caller.user.id);
+      const isRight = await verify(password, hash ?? NOBODYS_PASSWORD, begun.isKnown);
+      return isRight && hash !== null ? ok(hash) : WRONG;
+    },
+  };
+}
+
+export type SignInService = ReturnType<typeof createSignIn>;

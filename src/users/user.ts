@@ -1,0 +1,77 @@
+/** Users, what they are in accounts, and their tables, each described once. */
+import type { Account } from '../accounts/accounts.ts';
+import type { CallerKey, MemberRole } from '../http/route.ts';
+import { table } from '../storage/rows.ts';
+
+export interface User {
+  id: string;
+  email: string;
+  isOperator: boolean;
+  /** Whether a code of a TOTP device is asked for at sign-in. */
+  hasTotp: boolean;
+}
+
+/** Who calls the routes of users and operators. */
+export interface UserCaller extends CallerKey {
+  user: User;
+  sessionId: string;
+  /** Unix ms. */
+  signedInAt: number;
+}
+
+export interface Session {
+  id: string;
+  userId: string;
+  createdAt: number;
+  lastSeenAt: number;
+  expiresAt: number;
+  address: string;
+  userAgent: string | null;
+}
+
+export interface NewSession extends Session {
+  tokenHash: Uint8Array;
+}
+
+export interface Membership {
+  role: MemberRole;
+  account: Account;
+  /** Of an operator who is no member and looks on, Unix ms. */
+  lookingUntil?: number;
+}
+
+export const userTable = table('app_user', {
+  id: 'text',
+  email: 'text',
+  emailVerified: 'int',
+  isOperator: 'int',
+  passwordHash: 'text?',
+  createdAt: 'int',
+});
+
+export const membershipTable = table('membership', {
+  accountId: 'text',
+  userId: 'text',
+  role: 'text',
+  createdAt: 'int',
+});
+
+export const sessionTable = table('user_session', {
+  id: 'text',
+  tokenHash: 'bytes',
+  userId: 'text',
+  createdAt: 'int',
+  lastSeenAt: 'int',
+  expiresAt: 'int',
+  address: 'text',
+  userAgent: 'text?',
+});
+
+export const tokenTable = table('user_token', {
+  tokenHash: 'bytes',
+  userId: 'text',
+  purpose: 'text',
+  byMail: 'int',
+  createdAt: 'int',
+  expiresAt: 'int',
+});
