@@ -1,0 +1,200 @@
+/**
+ * GET /audit: who changed what, when and from where; the same as CSV and as JSON lines. A sandbox key sees what concerns the
+ * sandbox alone.
+ */
+import { Readable } from 'node:stream';
+import { type Static, Type } from 'typebox';
+import { iso } from '../base/clock.ts';
+import { csvLine } from '../base/csv.ts';
+import { idFloor } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
+import type { Database } from '../storage/database.ts';
+import { type AuditPage, type AuditRow, auditOperation } from './store.ts';
+
+const nullable = (schema = Type.String()) => Type.Union([schema, Type.Null()]);
+const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
+const text = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 320, description }));
+
+const auditFilters = {
+  action: text('One action, such as webhook.replace.'),
+  resource: text('One kind of resource, such as webhook.'),
+  resourceId: text('One resource.'),
+  actorId: text('What one user or key did.'),
+  since: time('At or after.'),
+  until: time('At or before.'),
+};
+type AuditFilters = Static<ReturnType<typeof closed<typeof auditFilters>>>;
+
+const shown = Type.Unsafe<Record<string, unknown> | null>({
+  type: ['object', 'null'],
+  additionalProperties: true,
+  description: 'Fields of the resource; a secret is never among them, and long texts are cut.',
+});
+
+const auditSchema = named('AuditEntry', {
+  auditId: Type.String(),
+  time: Type.String(),
+  accountId: nullable(),
+  mode: nullable(Type.String({ description: 'Null where both modes are concerned.' })),
+  actor: closed({
+    kind: oneOf(['user', 'key', 'credential', 'command-line', 'system']),
+    id: nullable(),
+    name: nullable(),
+  }),
+  address: nullable(Type.String({ description: 'Of the client.' })),
+  requestId: nullable(),
+  action: Type.String(),
+  resource: Type.String(),
+  resourceId: nullable(),
+  before: shown,
+  after: shown,
+});
+
+function auditBody(row: AuditRow) {
+  const { id, at, actorKind, actorId, actorName, beforeChange, afterChange, ...others } = row;
+  return {
+    ...{ auditId: id, time: iso(at), ...others, actor: { kind: actorKind, id: actorId, name: actorName } },
+    before: beforeChange === null ? null : (JSON.parse(beforeChange) as object),
+    after: afterChange === null ? null : (JSON.parse(afterChange) as object),
+  };
+}
+
+/** Ids begin with the time, so that spans of time are spans of ids. */
+function pageOf(
+  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  filters: AuditFilters,
+  { before, limit }: { before: string | undefined; limit: number },
+): AuditPage {
+  const { since, until, action = null, resource = null, resourceId = null, actorId = null } = filters;
+  const untilId = until === undefined ? 'aud_~' : idFloor('aud', Math.max(0, isoTimeMs(until)) + 1);
+  const fromId = since === undefined ? '' : idFloor('aud', Math.max(0, isoTimeMs(since)));
+  const belowId = before !== undefined && before < untilId ? before : untilId;
+  return { ...of, action, resource, resourceId, actorId, fromId, belowId, limit };
+}
+
+/** A page of the log, of one account or (null) of all. */
+async function auditPage(
+  database: Database,
+  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  request: { readonly url: string; readonly query: AuditFilters & { limit?: number; cursor?: string } },
+) {
+  const page = readPage(request.query, ['aud_']);
+  if (!page.ok) return page;
+  const before = page.value.after?.[0] as string | undefined;
+  const rows = await database.execute(
+    auditOperation,
+    pageOf(of, request.query, { before, limit: page.value.limit + 1 }),
+  );
+  return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: auditBody });
+}
+
+const EXPORT_BATCH = 500;
+const CSV_COLUMNS = [
+  ...['auditId', 'time', 'accountId', 'mode', 'actorKind', 'actorId', 'actorName', 'address', 'requestId', 'action'],
+  ...['resource', 'resourceId', 'before', 'after'],
+];
+
+/** The whole log, newest first, read while it is sent. */
+function auditExport(
+  database: Database,
+  of: Pick<AuditPage, 'accountId' | 'mode'>,
+  { filters, format }: { filters: AuditFilters; format: 'csv' | 'jsonl' },
+): Readable {
+  async function* chunks(): AsyncGenerator<string> {
+    if (format === 'csv') yield csvLine(CSV_COLUMNS);
+    for (let before: string | undefined; ; ) {
+      const rows = await database.execute(auditOperation, pageOf(of, filters, { before, limit: EXPORT_BATCH }));
+      if (rows.length === 0) return;
+      yield rows.map(format === 'csv' ? csvOf : jsonOf).join('');
+      before = rows.at(-1)!.id;
+    }
+  }
+  return Readable.from(chunks(), { objectMode: false });
+}
+
+const jsonOf = (row: AuditRow): string => `${JSON.stringify(auditBody(row))}\n`;
+
+function csvOf({ id, at, beforeChange, afterChange, ...row }: AuditRow): string {
+  return csvLine([
+    ...[id, iso(at), row.accountId, row.mode, row.actorKind, row.actorId, row.actorName, row.address, row.requestId],
+    ...[row.action, row.resource, row.resourceId, beforeChange, afterChange],
+  ]);
+}
+
+interface AuditCaller extends CallerKey {
+  account: { id: string };
+  mode: Mode;
+}
+
+const ownLog = ({ account, mode }: AuditCaller) => ({
+  accountId: account.id,
+  mode: mode === 'sandbox' ? mode : null,
+});
+
+const EXPORTS = [
+  { format: 'csv', contentType: 'text/csv; charset=utf-8', name: 'CSV' },
+  { format: 'jsonl', contentType: 'application/jsonl; charset=utf-8', name: 'JSON lines' },
+] as const;
+
+/** Whose log it is, and how it is called. */
+interface LogRoutes<C> {
+  auth: 'key' | 'operator';
+  tag: string;
+  path: string;
+  /** Within operationIds. */
+  noun: string;
+  summary: string;
+  description: string;
+  of(caller: C): Pick<AuditPage, 'accountId' | 'mode'>;
+}
+
+export function auditRoutes<C extends AuditCaller>({ database }: { database: Database }): RouteDefinition<C>[] {
+  return logRoutes<C>(database, {
+    ...{ auth: 'key', tag: 'audit', path: '/audit', noun: 'Audit' },
+    summary: 'Who changed what, newest first',
+    description:
+      'One entry for each change of this account: by whom (user, key, command line, the service itself), from where, before and after. Entries cannot be changed, and are kept 400 days.',
+    of: ownLog,
+  });
+}
+
+/** The log of all accounts, for operators. */
+export function operatorAuditRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
+  return logRoutes<C>(database, {
+    ...{ auth: 'operator', tag: 'operator', path: '/operator/audit', noun: 'ServiceAudit' },
+    summary: 'Who changed what in any account, newest first',
+    description: 'As GET /audit, of all accounts and of the service itself.',
+    of: () => ({ accountId: null, mode: null }),
+  });
+}
+
+function logRoutes<C>(database: Database, log: LogRoutes<C>): RouteDefinition<C>[] {
+  const { auth, tag, path, noun, summary, description, of } = log;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path, tag, auth, operationId: `list${noun}Entries`, summary, description },
+      query: closed({ ...auditFilters, ...pageFields }),
+      response: { status: 200, schema: Type.Array(auditSchema) },
+      handle: (request: RouteRequest<C, undefined, AuditFilters & { limit?: number; cursor?: string }>) =>
+        auditPage(database, of(request.caller), request),
+    }),
+    ...EXPORTS.map(({ format, contentType, name }) =>
+      defineRoute({
+        ...{ method: 'GET', path: `${path}.${format}`, tag, auth },
+        operationId: `export${noun}As${format === 'csv' ? 'Csv' : 'JsonLines'}`,
+        summary: `The whole audit log as ${name}`,
+        description: `The same entries and filters as GET ${path}, without pages.`,
+        query: closed(auditFilters),
+        response: { status: 200, contentType },
+        handle: ({ caller, query }: RouteRequest<C, undefined, AuditFilters>) => ({
+          ...{ ok: true as const, contentType },
+          headers: { 'Content-Disposition': `attachment; filename="audit.${format}"` },
+          content: auditExport(database, of(caller), { filters: query, format }),
+        }),
+      }),
+    ),
+  ] as RouteDefinition<C>[];
+}
