@@ -37,6 +37,25 @@ const deliveryFields = {
   latencyMs: Type.Integer({ description: 'From acceptance to delivery.' }),
 };
 
+/** What became of the delivery. */
+const outcomes = {
+  delivery: Type.Optional(closed(deliveryFields)),
+  deliveryDelay: Type.Optional(closed({ ...failureFields, nextAttemptAt: time })),
+  bounce: Type.Optional(closed(failureFields)),
+  complaint: Type.Optional(
+    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
+  ),
+  reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
+};
+
+/** An event as it is shown to somebody who has a link to its message. */
+export const sharedEventSchema = named('SharedEvent', {
+  eventId: Type.String(),
+  eventType: oneOf(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject']),
+  timestamp: time,
+  ...outcomes,
+});
+
 /** An event as it is shown; exactly the member of its own type is there. */
 export const eventSchema = named('Event', {
   eventId: Type.String(),
@@ -50,13 +69,7 @@ export const eventSchema = named('Event', {
   tags: Type.Array(Type.String()),
   metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
   test: Type.Optional(Type.Boolean({ description: 'true: sent by POST /webhooks/{id}/test.' })),
-  delivery: Type.Optional(closed(deliveryFields)),
-  deliveryDelay: Type.Optional(closed({ ...failureFields, nextAttemptAt: time })),
-  bounce: Type.Optional(closed(failureFields)),
-  complaint: Type.Optional(
-    closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
-  ),
-  reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
+  ...outcomes,
   open: Type.Optional(closed(engagement)),
   click: Type.Optional(closed({ url: Type.String(), ...engagement })),
   unsubscribe: Type.Optional(closed({ method: Type.String() })),

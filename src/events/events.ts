@@ -3,14 +3,25 @@
  * never changed afterwards; the same row is the outbox of the webhooks.
  */
 
-export { appendEvents, EVENT, type NewEvent, WEBHOOK_WORK } from './append.ts';
 export {
+  appendEvents,
+  EVENT,
   EVENT_TYPES,
   type EventRow,
   type EventType,
   eventBody,
+  type NewEvent,
+  WEBHOOK_WORK,
 } from './event.ts';
-export { createFollowers, type Followers } from './follow.ts';
-export { latestPlacesOperation } from './latest-store.ts';
-export { type EventPlace, logOrder, readEventsOperation, timeline } from './read-store.ts';
-export { forgetSegmentsOperation, noteSegmentOperation, rangesOfTime, type SeqRange } from './segment-store.ts';
+export {
+  type EventPlace,
+  forgetSegmentsOperation,
+  latestPlacesOperation,
+  logOrder,
+  noteSegmentOperation,
+  rangesOfTime,
+  readEventsOperation,
+  type SeqRange,
+  timeline,
+} from './read-store.ts';
+export { createFollowers, type Followers } from './stream.ts';

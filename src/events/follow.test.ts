@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
-import { createFollowers } from './follow.ts';
+import { createFollowers } from './stream.ts';
 
 test('who comes after the last one left during a look is woken', async (t) => {
   const owner = { accountId: 'acc_1', mode: 'live' } as const;

@@ -1,15 +1,20 @@
 /**
- * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Who follows the
- * log never misses an event that is committed after later ones: in the embedded database events are numbered in their
- * order of commit; on a shared one they lie at the position of their transaction, and are shown once every transaction
- * before it has ended.
+ * Reads the log of events: newest first, or oldest first to follow it, one account and mode at a time. Who follows the log
+ * never misses an event that is committed after later ones: in the embedded database events are numbered in their order of
+ * commit; on a shared one they lie at the position of their transaction, and are shown once every transaction before it has
+ * ended.
+ *
+ * Where in the log a time is. Events are numbered nearly, but not exactly, in the order of their times: clocks are set, the
+ * sandbox's runs ahead. So the log is cut into segments, and each keeps the first and last time in it; what may hold an event
+ * of a time asked for is read, and nothing that does is ever left out. The last segment is open: its times are not known.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { numbersBefore, rowset } from '../storage/rows.ts';
+import type { SearchPart } from '../storage/searches.ts';
 import type { EventRow, EventType } from './event.ts';
-import { rangesOfTime, type SeqRange } from './segment-store.ts';
 
 /** Where an event lies in the log. */
 export interface EventPlace {
@@ -27,7 +32,10 @@ export interface EventPage {
   messageId: string | null;
   /** The whole address, in any of its spellings. */
   recipient?: string | null;
-  eventType: EventType | null;
+  /** Any of them. */
+  eventTypes?: readonly EventType[];
+  /** Exact, and all of them. */
+  tags?: readonly string[];
   /** Unix ms, both inclusive. */
   sinceMs: number | null;
   untilMs: number | null;
@@ -39,6 +47,8 @@ export interface EventPage {
 interface LogOrder {
   position: string;
   settled: string;
+  /** The last position that was ever given out, as a query. */
+  end: string;
   order(direction: 'ASC' | 'DESC'): string;
   /** A condition that the event lies on this side of a place. */
   beside(compare: '<' | '<=' | '>' | '>=', place: EventPlace): Fragment;
@@ -50,6 +60,8 @@ export function logOrder({ dialect }: Transaction): LogOrder {
     return {
       position: 'v.position',
       settled: SETTLED,
+      end: `SELECT (SELECT xid_offset FROM event_order WHERE id = 1)
+        + CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS last`,
       order: (direction) => `v.position ${direction}, v.seq ${direction}`,
       beside: (compare, { position, seq }) => ({
         ...{ sql: `(v.position, v.seq) ${compare} (?, ?)`, params: [position, seq] },
@@ -59,6 +71,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
   return {
     position: 'v.seq',
     settled: '1 = 1',
+    end: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0) AS last",
     order: (direction) => `v.seq ${direction}`,
     beside: (compare, { seq }) => ({ sql: `v.seq ${compare} ?`, params: [seq] }),
   };
@@ -99,24 +112,46 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
   bound(upTo, page.through);
   if (page.order === 'asc') conditions.push(log.settled);
   add('v.message_id = ?', page.messageId);
-  add('v.type = ?', page.eventType);
-  // Names the index of rare events.
-  if (page.eventType !== null && !EVERYDAY.includes(page.eventType))
-    conditions.push(`v.type NOT IN (${EVERYDAY_LIST})`);
   add('v.at >= ?', page.sinceMs);
   add('v.at <= ?', page.untilMs);
-  if (page.recipient) {
-    const spellings = addressSpellings(page.recipient).map(asciiLower);
-    conditions.push(
-      `EXISTS (SELECT 1 FROM message r WHERE r.account_id = v.account_id AND r.mode = v.mode AND r.id = v.message_id
-         AND lower(r.recipient) IN (${spellings.map(() => '?').join(', ')}))`,
-    );
-    params.push(...spellings);
+  for (const { sql, params: values } of conditionsOfMail(tx, page)) {
+    conditions.push(sql);
+    params.push(...values);
   }
   const place = log.order(page.order === 'asc' ? 'ASC' : 'DESC');
   // The page is chosen before anything is joined: every event has its message and email.
-  const chosen = choose(await rangesOf(tx, page), { conditions, params, place, limit: page.limit });
+  const ranges = await rangesOf(tx, page);
+  const chosen = choose(ranges, conditionsOfTypes(page.eventTypes), { conditions, params, place, limit: page.limit });
   return tx.all<EventRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
+}
+
+/** What is asked of the message and the email of an event `v`. */
+function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
+  const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
+  const asked: Fragment[] = [];
+  if (recipient) {
+    const spellings = addressSpellings(recipient).map(asciiLower);
+    const oneOf = spellings.map(() => '?').join(', ');
+    const sql = `EXISTS (SELECT 1 FROM message m WHERE ${message} AND lower(m.recipient) IN (${oneOf}))`;
+    asked.push({ sql, params: spellings });
+  }
+  if (tags.length > 0) {
+    const contains = dialect === 'postgres' ? 'strpos' : 'instr';
+    const all = tags.map(() => `${contains}(e.tags, ?) > 0`).join(' AND ');
+    asked.push({
+      sql: `EXISTS (SELECT 1 FROM message m JOIN email e ON e.seq = m.email_seq WHERE ${message} AND ${all})`,
+      params: tags.map((tag) => JSON.stringify(tag)),
+    });
+  }
+  return asked;
+}
+
+/** Alternatives, each of which an index finds in the order of the log; rare types by one of their own, which their absence in the list names. */
+function conditionsOfTypes(types: readonly EventType[] = []): Fragment[] {
+  if (types.length === 0) return [{ sql: '1 = 1', params: [] }];
+  if (types.some((type) => EVERYDAY.includes(type)))
+    return [{ sql: `v.type IN (${types.map(() => '?').join(', ')})`, params: [...types] }];
+  return types.map((type) => ({ sql: `v.type = ? AND v.type NOT IN (${EVERYDAY_LIST})`, params: [type] }));
 }
 
 interface Choice {
@@ -126,16 +161,23 @@ interface Choice {
   limit: number;
 }
 
-/** The first `limit` events of these parts of the log together, each read by itself. */
+/** The first `limit` events of these parts of the log and of these kinds together, each read by itself. */
 function choose(
   ranges: (SeqRange | null)[],
+  kinds: Fragment[],
   { conditions, params, place, limit }: Choice,
-): { sql: string; params: SqlValue[] } {
-  const parts = ranges.map((range) => {
-    const within = range === null ? [] : ['v.seq >= ?', 'v.seq <= ?'];
-    const sql = `SELECT * FROM event v WHERE ${[...conditions, ...within].join(' AND ')} ORDER BY ${place} LIMIT ?`;
-    return { sql, params: [...params, ...(range === null ? [] : [range.from, range.to]), limit] };
-  });
+): Fragment {
+  const parts = ranges.flatMap((range) =>
+    kinds.map((kind) => {
+      const within = range === null ? [] : ['v.seq >= ?', 'v.seq <= ?'];
+      const all = [...conditions, kind.sql, ...within].join(' AND ');
+      const bounds = range === null ? [] : [range.from, range.to];
+      return {
+        sql: `SELECT * FROM event v WHERE ${all} ORDER BY ${place} LIMIT ?`,
+        params: [...params, ...kind.params, ...bounds, limit],
+      };
+    }),
+  );
   if (parts.length === 1) return parts[0]!;
   const all = parts.map(({ sql }) => `SELECT * FROM (${sql}) AS part`).join(' UNION ALL ');
   return {
@@ -154,22 +196,30 @@ async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | n
 export const readEventsOperation = operation('events.read', 'read', (tx, page: EventPage) => readEvents(tx, page));
 
 /** The place that ends a part of so many events behind one, in the order asked for; null where there are fewer. */
-export const eventsPartOperation = operation(
-  'events.part',
-  'read',
-  async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<EventPlace | null> => {
-    const { accountId, mode, after } = page;
-    const log = logOrder(tx);
-    const beside = after === null ? { sql: '1 = 1', params: [] } : log.beside(page.order === 'asc' ? '>' : '<', after);
-    // What is still to come before a place must not be passed over by a subscriber of the log.
-    const settled = page.order === 'asc' ? log.settled : '1 = 1';
-    const found = await tx.get<EventPlace>(
-      `SELECT ${log.position} AS position, v.seq FROM event v
-       WHERE v.account_id = ? AND v.mode = ? AND ${beside.sql} AND ${settled}
-       ORDER BY ${log.order(page.order === 'asc' ? 'ASC' : 'DESC')} LIMIT 1 OFFSET ?`,
-      ...[accountId, mode, ...beside.params, rows - 1],
-    );
-    return found ?? null;
+async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<EventPlace | null> {
+  const { accountId, mode, after, through } = page;
+  const log = logOrder(tx);
+  const [beyond, upTo] = page.order === 'asc' ? (['>', '<='] as const) : (['<', '>='] as const);
+  const bounds = [after ? log.beside(beyond, after) : undefined, through ? log.beside(upTo, through) : undefined];
+  const given = bounds.filter((one) => one !== undefined);
+  // What is still to come before a place must not be passed over by a subscriber of the log.
+  const settled = page.order === 'asc' ? log.settled : '1 = 1';
+  const found = await tx.get<EventPlace>(
+    `SELECT ${log.position} AS position, v.seq FROM event v
+     WHERE v.account_id = ? AND v.mode = ? ${given.map(({ sql }) => `AND ${sql}`).join(' ')} AND ${settled}
+     ORDER BY ${log.order(page.order === 'asc' ? 'ASC' : 'DESC')} LIMIT 1 OFFSET ?`,
+    ...[accountId, mode, ...given.flatMap(({ params }) => params), rows - 1],
+  );
+  return found ?? null;
+}
+
+/** What the page asks for among so many events. */
+export const searchEventsOperation = operation(
+  'events.search',
+  'search',
+  async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<SearchPart<EventRow, EventPlace>> => {
+    const end = await partEnd(tx, page, rows);
+    return { found: await readEvents(tx, end === null ? page : { ...page, through: end }), end };
   },
 );
 
@@ -180,8 +230,102 @@ export async function timeline(
 ): Promise<EventRow[]> {
   return tx.all<EventRow>(
     `${joined(logOrder(tx), 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
-    message.messageId,
-    message.accountId,
-    message.mode,
+    ...[message.messageId, message.accountId, message.mode],
   );
+}
+
+export interface LogOwner {
+  accountId: string;
+  mode: Mode;
+}
+
+/** The place before every event. */
+export const BEGINNING: EventPlace = { position: 0, seq: 0 };
+
+/**
+ * Whether the place lies behind everything that this database ever counted: it is of another one, or of a time that a backup was
+ * taken back from. Nobody would notice while following from there, until the count has come to it.
+ */
+export const isBehindEndOperation = operation('events.isBehindEnd', 'read', async (tx, place: EventPlace) => {
+  const row = await tx.get<{ last: number }>(logOrder(tx).end);
+  return place.position > (row?.last ?? 0);
+});
+
+/** Last places, in the order of the owners; nothing is ever added before them. */
+export const latestPlacesOperation = operation('events.latest', 'read', async (tx, owners: LogOwner[]) => {
+  const log = logOrder(tx);
+  const last = (column: string): string =>
+    `(SELECT ${column} FROM event v WHERE v.account_id = owner.account_id AND v.mode = owner.mode AND ${log.settled}
+         ORDER BY ${log.order('DESC')} LIMIT 1)`;
+  const owner = rowset(
+    tx,
+    'owner',
+    { number: 'int', accountId: 'text', mode: 'text' },
+    owners.map((one, number) => ({ number, ...one })),
+  );
+  const rows = await tx.all<{ position: number | null; seq: number | null }>(
+    `SELECT ${last(log.position)} AS position, ${last('v.seq')} AS seq FROM ${owner.sql} ORDER BY owner.number`,
+    ...owner.params,
+  );
+  return rows.map(({ position, seq }) => (position === null || seq === null ? BEGINNING : { position, seq }));
+});
+
+const EVENTS_IN_SEGMENT = 1_024;
+/** Longer than any transaction of a shared database lives: below this no event is still to come. */
+const SETTLED_MS = 3_600_000;
+
+/** Notes the times of the next segment, once it is full; answers whether it did, and there may be another. */
+export const noteSegmentOperation = operation(
+  'events.noteSegment',
+  'write',
+  async (tx, { nowMs, events = EVENTS_IN_SEGMENT }: { nowMs: number; events?: number }): Promise<boolean> => {
+    const times = (['live', 'sandbox'] as const)
+      .flatMap((mode) => ['min', 'max'].map((pick) => `${pick}(CASE WHEN mode = '${mode}' THEN at END)`))
+      .join(', ');
+    const settled = numbersBefore(tx, nowMs - SETTLED_MS);
+    const noted = await tx.run(
+      `INSERT INTO event_stretch (last_seq, first_seq, live_from, live_until, sandbox_from, sandbox_until)
+       SELECT max(seq), min(seq), ${times} FROM (
+         SELECT seq, mode, at FROM event WHERE seq > coalesce((SELECT max(last_seq) FROM event_stretch), -1)
+         ORDER BY seq LIMIT ?) AS segment
+       HAVING count(*) = ? AND max(seq) < ?
+       ON CONFLICT (last_seq) DO NOTHING`,
+      ...[events, events, settled],
+    );
+    return noted > 0;
+  },
+);
+
+/** Forgets the segments before the oldest event there is. */
+export const forgetSegmentsOperation = operation(
+  'events.forgetSegments',
+  'write',
+  async (tx, _: null): Promise<number> =>
+    tx.run('DELETE FROM event_stretch WHERE last_seq < (SELECT seq FROM event ORDER BY seq LIMIT 1)'),
+);
+
+/** A part of the log by numbers, both ends included. */
+export interface SeqRange {
+  from: number;
+  to: number;
+}
+
+/** The parts of the log, oldest first and at most two, outside of which no event of the mode has a time asked for. */
+export async function rangesOfTime(
+  tx: Transaction,
+  { mode, sinceMs, untilMs }: { mode: Mode; sinceMs: number | null; untilMs: number | null },
+): Promise<SeqRange[]> {
+  const found = await tx.get<{ first: number | null; last: number | null; noted: number | null }>(
+    `SELECT min(CASE WHEN ${mode}_until >= ? AND ${mode}_from <= ? THEN first_seq END) AS first,
+       max(CASE WHEN ${mode}_until >= ? AND ${mode}_from <= ? THEN last_seq END) AS last, max(last_seq) AS noted
+     FROM event_stretch`,
+    sinceMs ?? Number.MIN_SAFE_INTEGER,
+    untilMs ?? Number.MAX_SAFE_INTEGER,
+    sinceMs ?? Number.MIN_SAFE_INTEGER,
+    untilMs ?? Number.MAX_SAFE_INTEGER,
+  );
+  const { first = null, last = null, noted = null } = found ?? {};
+  const open = { from: (noted ?? -1) + 1, to: Number.MAX_SAFE_INTEGER };
+  if (first === null || last === null) return [open];
+  return last === noted ? [{ from: first, to: open.to }] : [{ from: first, to: last }, open];
 }

@@ -6,11 +6,9 @@ import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createSearches } from '../storage/searches.ts';
-import { createEventCursors } from './cursor.ts';
-import { createFollowers } from './follow.ts';
-import { latestPlacesOperation } from './latest-store.ts';
-import type { EventPlace } from './read-store.ts';
+import { type EventPlace, latestPlacesOperation } from './read-store.ts';
 import { eventRoutes } from './routes.ts';
+import { createEventCursors, createFollowers } from './stream.ts';
 
 const secretKey = Buffer.alloc(32, 1);
 let app: FeatureApp;
@@ -19,7 +17,7 @@ before(async () => {
     eventRoutes({
       database,
       secretKey,
-      searches: createSearches({ partRows: 2 }),
+      searches: createSearches({ firstRows: 2, answerMs: 60_000 }),
       followers: createFollowers({ database }),
       isAllowed: async () => true,
       streams: createConcurrencyLimiter('eventStreams', () => 1),
@@ -151,6 +149,26 @@ test('events are filtered by their recipient, in pages and as a log to follow', 
   assert.deepEqual((await shown(`order=asc&cursor=${second.cursor}`)).ids, []);
   const late = await seedMail(app.temp.database, { accountId, recipients: [addresses[0]!], nowMs: Date.now() });
   assert.deepEqual((await shown(`order=asc&cursor=${second.cursor}`)).ids, [late.recipients[0]!.messageId]);
+});
+
+test('events are filtered by tags and by several types', async () => {
+  const accountId = 'acc_tags';
+  const api = app.api(accountId);
+  const messageIds: string[] = [];
+  for (const tags of [['a'], ['a', 'b'], ['ab'], []]) {
+    const { recipients } = await seedMail(app.temp.database, { accountId, tags, nowMs: Date.now() });
+    messageIds.push(recipients[0]!.messageId);
+  }
+  const shown = async (query: string) =>
+    ((await api.get(`/events?order=asc&${query}`)).body as unknown as { messageId: string }[]).map(
+      (one) => one.messageId,
+    );
+  assert.deepEqual(await shown('tag=a'), messageIds.slice(0, 2));
+  assert.deepEqual(await shown('tag=a&tag=b'), [messageIds[1]]);
+  assert.deepEqual(await shown('tag=A'), []);
+  assert.deepEqual(await shown('eventType=Bounce&eventType=Send&tag=ab'), [messageIds[2]]);
+  assert.deepEqual(await shown('eventType=Bounce&eventType=Click'), []);
+  assert.deepEqual(await shown('eventType=Send&eventType=Click'), messageIds);
 });
 
 test('since and until are inclusive; wrong values are named', async () => {

@@ -4,34 +4,48 @@
  * asking again with it shows exactly what came since. Before the first event there is no cursor; ask again without one.
  * `GET /events/stream` sends what comes as it comes, and takes the same cursors.
  */
-import type { IncomingHttpHeaders } from 'node:http';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
-import { invalid } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { invalid, refuse } from '../base/failure.ts';
 import type { ConcurrencyLimiter } from '../caps/caps.ts';
+import type { Access, IdentifiedRequest } from '../http/identify.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, oneOf } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
-import type { Searches } from '../storage/searches.ts';
-import { createEventCursors, type EventCursors } from './cursor.ts';
+import type { Found, Searches } from '../storage/searches.ts';
 import { EVENT_TYPES, type EventRow, eventBody } from './event.ts';
 import { eventSchema } from './event-schema.ts';
-import type { Followers } from './follow.ts';
-import { isBehindEndOperation, latestPlacesOperation } from './latest-store.ts';
-import { type EventPage, type EventPlace, eventsPartOperation, readEventsOperation } from './read-store.ts';
-import { eventStream } from './stream.ts';
+import {
+  type EventPage,
+  type EventPlace,
+  isBehindEndOperation,
+  latestPlacesOperation,
+  readEventsOperation,
+  searchEventsOperation,
+} from './read-store.ts';
+import { createEventCursors, type EventCursors, eventStream, type Followers } from './stream.ts';
 
 const NOT_OURS = 'is not one that this log gave out; start without it';
 const BEHIND_END = 'lies behind the end of the log, which was restored from an earlier time; start without it';
 
 const query = closed({
-  messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Events of one message.' })),
   recipient: Type.Optional(
     Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, in any of its spellings.' }),
   ),
-  eventType: Type.Optional(oneOf([...EVENT_TYPES])),
+  eventType: Type.Optional(
+    Type.Array(oneOf([...EVENT_TYPES]), {
+      maxItems: EVENT_TYPES.length,
+      description: 'Events of one type; given several times, of any of them.',
+    }),
+  ),
+  tag: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      maxItems: 10,
+      description: 'Events of mail with this tag, exactly; given several times, all of them must be there.',
+    }),
+  ),
   since: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   until: Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description: 'Inclusive.' })),
   order: Type.Optional(oneOf(['asc', 'desc'], { description: 'asc with cursor follows the log.' })),
@@ -46,16 +60,26 @@ export interface EventRouteDeps {
   searches: Searches;
   /** Streams that an account may hold open at once. */
   streams: ConcurrencyLimiter;
-  /** Whether the headers of a request still name a good key; asked while a stream goes on. */
-  isAllowed(headers: IncomingHttpHeaders): Promise<boolean>;
+  /** Whether a request still names a good key or session; asked while a stream goes on. */
+  isAllowed(request: IdentifiedRequest, access: Access): Promise<boolean>;
 }
+
+const STREAM_ACCESS = { method: 'GET', auth: 'key', accountInQuery: true } as const;
 
 const streamQuery = closed({
   messageId: query.properties.messageId,
   eventType: query.properties.eventType,
+  tag: query.properties.tag,
   cursor: Type.Optional(
     Type.String({ minLength: 1, maxLength: 1_000, description: 'Begin behind it; Last-Event-ID comes before it.' }),
   ),
+  account: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description: "With a session, in place of X-Id: the browser's EventSource sets no headers.",
+    }),
+  ),
+  mode: Type.Optional(oneOf(['live', 'sandbox'], { description: 'With a session, in place of X-Mode.' })),
 });
 
 export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
@@ -66,7 +90,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listEvents',
       summary: 'List events, or follow them',
       description:
-        'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped.',
+        'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. By recipient or tag a page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.',
       query,
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
@@ -77,7 +101,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
         const order = asked.order ?? 'desc';
         const after = asked.cursor === undefined ? null : cursors.read(asked.cursor);
         if (after === undefined) return refuse(invalid([{ field: 'cursor', message: NOT_OURS }]));
-        const rows = await readPageOf(deps, request.signal, {
+        const { rows, stoppedAt } = await readPageOf(deps, request.signal, {
           accountId: request.caller.account.id,
           mode: request.caller.mode,
           order,
@@ -85,7 +109,8 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
           limit: limit + 1,
           messageId: asked.messageId ?? null,
           recipient: asked.recipient ?? null,
-          eventType: asked.eventType ?? null,
+          eventTypes: asked.eventType ?? [],
+          tags: asked.tag ?? [],
           sinceMs: asked.since === undefined ? null : isoTimeMs(asked.since),
           untilMs: asked.until === undefined ? null : isoTimeMs(asked.until),
         });
@@ -95,7 +120,8 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
         return pageAnswer(request, {
           page: { limit, after: after === null ? undefined : [after.position, after.seq] },
           rows,
-          keyOf: ({ position, seq }) => [position ?? seq, seq],
+          stoppedAt: stoppedAt && [stoppedAt.position, stoppedAt.seq],
+          keyOf: ({ position, seq }: EventRow) => [position ?? seq, seq],
           show: eventBody,
           follow,
           textOf: (key) => cursors.textOf(placeOf(key)),
@@ -103,11 +129,11 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...{ method: 'GET', path: '/events/stream', tag: 'events', auth: 'key', waits: true },
+      ...{ ...STREAM_ACCESS, path: '/events/stream', tag: 'events', waits: true },
       operationId: 'streamEvents',
       summary: 'Follow events as they happen (server-sent events)',
       description:
-        'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out.',
+        'Each message carries one event as JSON and its place as id. Begins with what comes next, or behind Last-Event-ID: then nothing is repeated and nothing left out, at whichever node. A message without data only moves the id on, past events that are filtered out.',
       query: streamQuery,
       response: { status: 200, contentType: 'text/event-stream' },
       handle: (request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>) => follow(deps, cursors, request),
@@ -115,13 +141,18 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
   ];
 }
 
-/** A request for one recipient may pass over all events of the account. */
-function readPageOf({ database, searches }: EventRouteDeps, signal: AbortSignal, page: EventPage): Promise<EventRow[]> {
-  if (!page.recipient || page.messageId !== null) return database.execute(readEventsOperation, page);
-  return searches.run<EventRow, EventPlace>({
+/** Who asks for one recipient or a tag may pass over all events of the account. */
+async function readPageOf(
+  { database, searches }: EventRouteDeps,
+  signal: AbortSignal,
+  page: EventPage,
+): Promise<Found<EventRow, EventPlace>> {
+  const isSearch = page.messageId === null && (page.recipient || page.tags?.length);
+  if (!isSearch) return { rows: await database.execute(readEventsOperation, page), stoppedAt: null };
+  return searches.run({
     ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
-    endOf: (after, rows) => database.execute(eventsPartOperation, { page: { ...page, after }, rows }),
-    read: ({ from, through, limit }) => database.execute(readEventsOperation, { ...page, after: from, through, limit }),
+    read: ({ from, rows, limit }) =>
+      database.execute(searchEventsOperation, { page: { ...page, after: from, limit }, rows }),
   });
 }
 
@@ -130,12 +161,13 @@ function placeOf([position, seq]: PageKey): EventPlace {
 }
 
 async function follow(
-  { database, followers, isAllowed, streams }: EventRouteDeps,
+  deps: EventRouteDeps,
   cursors: EventCursors,
   request: RouteRequest<Caller, undefined, Static<typeof streamQuery>>,
 ): Promise<RouteAnswer> {
+  const { database, followers, isAllowed, streams } = deps;
   const owner = { accountId: request.caller.account.id, mode: request.caller.mode };
-  const { messageId = null, eventType = null } = request.query;
+  const { messageId = null, eventType: eventTypes = [], tag: tags = [] } = request.query;
   const lastId = request.headers['last-event-id'];
   const cursor = typeof lastId === 'string' && lastId !== '' ? lastId : request.query.cursor;
   const field = cursor === lastId ? 'Last-Event-ID' : 'cursor';
@@ -146,11 +178,12 @@ async function follow(
   const after = given ?? (await database.execute(latestPlacesOperation, [owner]))[0]!;
   const permit = streams.acquire(request.caller.account);
   if (!permit.ok) return permit;
-  const { headers, signal } = request;
+  const { method, url, headers, signal } = request;
   const content = eventStream({
     ...{ database, followers, cursors, after, signal },
-    page: { ...owner, messageId, eventType },
-    isAllowed: () => isAllowed(headers),
+    page: { ...owner, messageId, eventTypes, tags },
+    read: (page) => readPageOf(deps, signal, page),
+    isAllowed: () => isAllowed({ method, url, headers }, STREAM_ACCESS),
   });
   content.once('close', permit.release);
   // Proxies that collect an answer before they pass it on would hold events back.

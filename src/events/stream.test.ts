@@ -3,23 +3,20 @@
  * stop do to it.
  */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Database } from '../storage/database.ts';
-import { createEventCursors } from './cursor.ts';
-import { createFollowers } from './follow.ts';
-import { BEGINNING } from './latest-store.ts';
-import { type EventPlace, readEventsOperation } from './read-store.ts';
-import { eventStream, type StreamOptions } from './stream.ts';
+import { BEGINNING, type EventPlace, readEventsOperation } from './read-store.ts';
+import { createEventCursors, createFollowers, eventStream, type StreamOptions } from './stream.ts';
 
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
-const filters = { messageId: null, eventType: null };
+const filters = { messageId: null };
 
 const cursors = createEventCursors(Buffer.alloc(32, 1));
 
@@ -58,6 +55,7 @@ async function open(dialect: TempDatabase['database']['dialect'] = 'sqlite') {
   const stream = (options: Partial<StreamOptions> & { accountId: string }) => {
     const controller = new AbortController();
     const made = eventStream({
+      read: async (page) => ({ rows: await database.execute(readEventsOperation, page), stoppedAt: null }),
       ...{ database, followers, cursors, after: BEGINNING, signal: controller.signal, isAllowed: async () => true },
       page: { accountId: options.accountId, mode: 'live', ...filters },
       ...options,
@@ -116,7 +114,7 @@ test('filters are those of the list, and what comes later comes through', async 
   await seedMail(database, { accountId: 'acc_2' });
   const { made, stop } = stream({
     accountId: 'acc_1',
-    page: { accountId: 'acc_1', mode: 'live', messageId: first.recipients[0]!.messageId, eventType: 'Send' },
+    page: { accountId: 'acc_1', mode: 'live', messageId: first.recipients[0]!.messageId, eventTypes: ['Send'] },
   });
   let text = '';
   made.on('data', (chunk) => {
@@ -155,7 +153,7 @@ test('begins with its place, says something now and then, and ends with a hint w
 test('a heartbeat comes though events that are filtered out come all the time', async () => {
   const { database, stream } = await open();
   const accountId = 'acc_busy';
-  const page = { accountId, mode: 'live' as const, messageId: null, eventType: 'Click' as const };
+  const page = { accountId, mode: 'live' as const, messageId: null, eventTypes: ['Click'] as const };
   const { made, stop } = stream({ accountId, page, heartbeatMs: 60 });
   let text = '';
   made.on('data', (chunk) => {

@@ -1,0 +1,158 @@
+/**
+ * Reads the counters of one account and mode as of one moment: what is stored, and on top what of the log is not counted yet, so that
+ * the answer agrees with every event that was committed before. Where too much of the log is not counted yet, there is no
+ * answer instead of a wrong one.
+ */
+import type { EventPlace } from '../events/events.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import {
+  addCounted,
+  COUNTERS,
+  type Counted,
+  type Counter,
+  count,
+  type Dimension,
+  emptyCounted,
+  OTHERS,
+  type Period,
+} from './counts.ts';
+import { percentile } from './histogram.ts';
+import { cursorOf, type StatisticsOwner, uncountedEvents } from './roll-up-store.ts';
+import { columnOf, countedOf, STORED, type StoredRow } from './table.ts';
+
+/** Events that a call counts itself. */
+const UNCOUNTED_AT_MOST = 5_000;
+
+export interface StatisticsQuery extends StatisticsOwner {
+  dimension: Dimension;
+  period: Period;
+  /** Unix ms, beginnings of periods; the second one is the first that is not asked for. */
+  fromMs: number;
+  untilMs: number;
+  /** Groups by name: those with the most accepted messages. */
+  groups: number;
+}
+
+export interface StatisticsBucket extends Record<Counter, number> {
+  start: number;
+  /** Null: all groups that are not named. */
+  group: string | null;
+  /** Milliseconds; null where nothing was delivered, and of all other groups together. */
+  p50: number | null;
+  p95: number | null;
+}
+
+/** Reads that a step of counting came between, before there is no answer. */
+const TRIES = 10;
+
+/** Buckets with something in them, oldest first, of a period in the order of the groups; null where the log is too far ahead. */
+export const readStatisticsOperation = operation(
+  'statistics.read',
+  'read',
+  async (tx, query: StatisticsQuery): Promise<StatisticsBucket[] | null> => {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const cursor = await cursorOf(tx, query);
+      const buckets = await bucketsBehind(tx, query, cursor);
+      // The statements of the embedded database do not share a snapshot: what was counted in between would be there twice.
+      if ((await cursorOf(tx, query)).seq === cursor.seq) return buckets;
+    }
+    return null;
+  },
+);
+
+async function bucketsBehind(
+  tx: Transaction,
+  query: StatisticsQuery,
+  cursor: EventPlace,
+): Promise<StatisticsBucket[] | null> {
+  const uncounted = await uncountedOf(tx, query, cursor);
+  if (uncounted === null) return null;
+  const names = await namesOf(tx, query, uncounted);
+  const rows = [...(await namedRows(tx, query, names)), ...(await otherRows(tx, query, names))];
+  const buckets = new Map(rows.map((row) => [`${row.start} ${row.groupValue}`, row]));
+  for (const one of uncounted) {
+    const named = names.includes(one.groupValue) ? one : { ...one, groupValue: OTHERS };
+    const key = `${named.start} ${named.groupValue}`;
+    const bucket = buckets.get(key) ?? emptyCounted(named);
+    addCounted(bucket, one);
+    buckets.set(key, bucket);
+  }
+  const rank = (one: Counted): number => (one.groupValue === OTHERS ? names.length : names.indexOf(one.groupValue));
+  return [...buckets.values()].sort((a, b) => a.start - b.start || rank(a) - rank(b)).map(bucketOf);
+}
+
+function bucketOf({ start, groupValue, deliveryMs, dimension, period, ...counters }: Counted): StatisticsBucket {
+  const isOthers = groupValue === OTHERS;
+  const timeOf = (share: number): number | null => (isOthers ? null : percentile(deliveryMs, share));
+  return { start, group: isOthers ? null : groupValue, ...counters, p50: timeOf(0.5), p95: timeOf(0.95) };
+}
+
+/** What of the time asked for is not counted yet; null when that is too much to look at. */
+async function uncountedOf(tx: Transaction, query: StatisticsQuery, after: EventPlace): Promise<Counted[] | null> {
+  const limit = UNCOUNTED_AT_MOST + 1;
+  const events = await uncountedEvents(tx, query, { after, limit, unsettled: true });
+  if (events.length === limit) return null;
+  const within = events.filter(({ at }) => at >= query.fromMs && at < query.untilMs);
+  return count(within, { dimensions: [query.dimension], periods: [query.period] }).counted;
+}
+
+function condition({ accountId, mode, dimension, period, fromMs, untilMs }: StatisticsQuery): {
+  sql: string;
+  params: SqlValue[];
+} {
+  return {
+    sql: 's.account_id = ? AND s.mode = ? AND s.dimension = ? AND s.period = ? AND s.start >= ? AND s.start < ?',
+    params: [accountId, mode, dimension, period, fromMs, untilMs],
+  };
+}
+
+/** The groups that are named, first those with the most accepted messages. */
+async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Counted[]): Promise<string[]> {
+  if (query.dimension === 'none') return [''];
+  const asked = condition(query);
+  const stored = await tx.all<{ name: string }>(
+    `SELECT s.group_value AS name FROM statistics s WHERE ${asked.sql} AND s.group_value <> '${OTHERS}'
+     GROUP BY s.group_value ORDER BY sum(s.accepted) DESC, s.group_value LIMIT ?`,
+    ...asked.params,
+    query.groups,
+  );
+  // Where stored groups are left out, none of those that are only uncounted has more than they.
+  const fresh = [...uncounted].sort((a, b) => b.accepted - a.accepted).map((one) => one.groupValue);
+  return [...new Set([...stored.map(({ name }) => name), ...fresh])].slice(0, query.groups);
+}
+
+async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
+  const asked = condition(query);
+  const named = rowset(
+    tx,
+    'named',
+    { name: 'text' },
+    names.map((name) => ({ name })),
+  );
+  const rows = await tx.all<StoredRow>(
+    `SELECT ${STORED} FROM statistics s WHERE ${asked.sql} AND s.group_value IN (SELECT named.name FROM ${named.sql})`,
+    ...[...asked.params, ...named.params],
+  );
+  return rows.map(countedOf);
+}
+
+/** All groups without a name here, one row for each period. */
+async function otherRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
+  if (query.dimension === 'none') return [];
+  const asked = condition(query);
+  const named = rowset(
+    tx,
+    'named',
+    { name: 'text' },
+    names.map((name) => ({ name })),
+  );
+  const sums = COUNTERS.map((counter) => `CAST(sum(s.${columnOf(counter)}) AS BIGINT) AS "${counter}"`).join(', ');
+  const rows = await tx.all<Pick<Counted, 'start' | Counter>>(
+    `SELECT s.start, ${sums} FROM statistics s
+     WHERE ${asked.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,
+    ...[...asked.params, ...named.params],
+  );
+  const { dimension, period } = query;
+  return rows.map((row) => ({ ...row, dimension, period, groupValue: OTHERS, deliveryMs: new Map() }));
+}

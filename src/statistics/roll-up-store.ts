@@ -1,0 +1,251 @@
+/**
+ * Counts the log of one account and mode behind its end. A step reads the events behind the cursor, in the order that skips nothing
+ * (src/events/read-store.ts), and counts them where they were read; then one transaction moves the cursor and adds the
+ * counts. It moves the cursor only from where the step began: of two nodes that counted the same events one adds them, and a
+ * process that is killed has added all of a step or nothing.
+ */
+
+import type { Mode } from '../base/mode.ts';
+import { type EventPlace, logOrder } from '../events/events.ts';
+import { type Fragment, operation, type Transaction } from '../storage/operation.ts';
+import { insertMany, rowset } from '../storage/rows.ts';
+import {
+  addCounted,
+  COUNTERS,
+  type Counted,
+  type CountedEvent,
+  count,
+  DETAILED,
+  DIMENSIONS,
+  emptyCounted,
+  keyOf,
+  OTHERS,
+  PERIODS,
+  type Period,
+} from './counts.ts';
+import { columnOf, countedOf, STATISTICS, STORED, type StoredRow, tableRowOf } from './table.ts';
+
+/** Groups of a dimension that are kept by name in one period; a tag for each message must not fill the table. */
+export const GROUPS_KEPT: Record<Period, number> = { hour: 100, day: 300 };
+
+/** Counters that one step changes, but for those of its last event: events of many hours, domains and tags change many. */
+const COUNTERS_AT_MOST = 500;
+
+const BEGINNING: EventPlace = { position: 0, seq: 0 };
+
+export interface StatisticsOwner {
+  accountId: string;
+  mode: Mode;
+}
+
+/** What of a log is counted. */
+export async function cursorOf(tx: Transaction, { accountId, mode }: StatisticsOwner): Promise<EventPlace> {
+  const cursor = await tx.get<EventPlace>(
+    'SELECT position, seq FROM statistics_cursor WHERE account_id = ? AND mode = ?',
+    accountId,
+    mode,
+  );
+  return cursor ?? BEGINNING;
+}
+
+export interface UncountedEvents {
+  after: EventPlace;
+  limit: number;
+  /** Also those that others may still come before: they are counted again later, then for good. */
+  unsettled?: true;
+}
+
+/** The first events behind the place, in the order of the log, with what is counted of their messages. */
+export async function uncountedEvents(
+  tx: Transaction,
+  { accountId, mode }: StatisticsOwner,
+  { after, limit, unsettled }: UncountedEvents,
+): Promise<(CountedEvent & EventPlace)[]> {
+  const log = logOrder(tx);
+  const behind: Fragment = log.beside('>', after);
+  const order = log.order('ASC');
+  return tx.all<CountedEvent & EventPlace>(
+    `SELECT ${log.position} AS position, v.seq, v.type, v.at, m.recipient, e.tags, e.template_id,
+       CASE WHEN v.type IN (${DETAILED.map((type) => `'${type}'`).join(', ')}) THEN v.detail END AS detail
+     FROM (SELECT * FROM event v WHERE v.account_id = ? AND v.mode = ? AND ${behind.sql} AND ${unsettled ? '1 = 1' : log.settled}
+       ORDER BY ${order} LIMIT ?) v
+     LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+     LEFT JOIN email e ON e.seq = m.email_seq ORDER BY ${order}`,
+    ...[accountId, mode, ...behind.params, limit],
+  );
+}
+
+/** What one step adds to the counters. */
+export interface Step {
+  owner: StatisticsOwner;
+  from: EventPlace;
+  to: EventPlace;
+  /** How many events it has counted, and the time of the last of them. */
+  events: number;
+  lastAtMs: number;
+  /** The log ends there for now. */
+  isLast: boolean;
+  counted: Counted[];
+}
+
+/** Reads and counts what comes behind the cursor; null where nothing does. */
+export const countStepOperation = operation(
+  'statistics.countStep',
+  'read',
+  async (tx, { owner, limit }: { owner: StatisticsOwner; limit: number }): Promise<Step | null> => {
+    const from = await cursorOf(tx, owner);
+    const found = await uncountedEvents(tx, owner, { after: from, limit });
+    if (found.length === 0) return null;
+    const periods = Object.keys(PERIODS) as Period[];
+    const { counted, events } = count(found, { dimensions: DIMENSIONS, periods, countersAtMost: COUNTERS_AT_MOST });
+    const { position, seq, at: lastAtMs } = found[events - 1]!;
+    const isLast = events === found.length && found.length < limit;
+    return { owner, from, to: { position, seq }, events, lastAtMs, isLast, counted };
+  },
+);
+
+/** Adds a step; false where another one has moved the cursor meanwhile, and nothing is done. */
+export const addStepOperation = operation('statistics.addStep', 'write', async (tx, step: Step): Promise<boolean> => {
+  const { owner, from, to } = step;
+  if (!(await moveCursor(tx, owner, { from, to }))) return false;
+  const counted = await withinKept(tx, owner, step.counted);
+  const rows = counted.map((one) => tableRowOf(owner, one));
+  const replaced = [...COUNTERS.map(columnOf), 'delivery_ms'].map((column) => `${column} = excluded.${column}`);
+  await insertMany(
+    tx,
+    STATISTICS,
+    rows,
+    `ON CONFLICT (account_id, mode, dimension, period, start, group_value) DO UPDATE SET ${replaced.join(', ')}`,
+  );
+  return true;
+});
+
+/** Holds the cursor's row until the transaction ends, and with it all counters of the account and mode. */
+async function moveCursor(
+  tx: Transaction,
+  { accountId, mode }: StatisticsOwner,
+  { from, to }: { from: EventPlace; to: EventPlace },
+): Promise<boolean> {
+  if (from.seq === BEGINNING.seq) {
+    await tx.run(
+      `INSERT INTO statistics_cursor (account_id, mode, position, seq) VALUES (?, ?, ?, ?)
+       ON CONFLICT (account_id, mode) DO NOTHING`,
+      ...[accountId, mode, BEGINNING.position, BEGINNING.seq],
+    );
+  }
+  const moved = await tx.run(
+    'UPDATE statistics_cursor SET position = ?, seq = ? WHERE account_id = ? AND mode = ? AND position = ? AND seq = ?',
+    ...[to.position, to.seq, accountId, mode, from.position, from.seq],
+  );
+  return moved > 0;
+}
+
+/** The rows as they are once the counts are added; what has no room by its name is added to the others of its period. */
+async function withinKept(tx: Transaction, owner: StatisticsOwner, counted: readonly Counted[]): Promise<Counted[]> {
+  const stored = await storedPeriods(tx, owner, counted);
+  const changed = new Map<string, Counted>();
+  for (const one of counted) {
+    const { rows, names } = stored.get(periodKey(one))!;
+    const isKept = one.dimension === 'none' || rows.has(one.groupValue) || names.size < GROUPS_KEPT[one.period];
+    const groupValue = isKept ? one.groupValue : OTHERS;
+    if (isKept) names.add(groupValue);
+    const row = rows.get(groupValue) ?? emptyCounted({ ...one, groupValue });
+    addCounted(row, one);
+    rows.set(groupValue, row);
+    changed.set(keyOf(row), row);
+  }
+  return [...changed.values()];
+}
+
+interface StoredPeriod {
+  rows: Map<string, Counted>;
+  /** Groups that are kept by name. */
+  names: Set<string>;
+}
+
+const periodKey = (one: Counted): string => keyOf({ ...one, groupValue: '' });
+
+/**
+ * All groups of the periods of these, which are few. A statement for each period: one that joins a list of groups reads the whole table
+ * again and again where PostgreSQL knows nothing of its size yet, as while an old log is counted.
+ */
+async function storedPeriods(
+  tx: Transaction,
+  { accountId, mode }: StatisticsOwner,
+  counted: readonly Counted[],
+): Promise<Map<string, StoredPeriod>> {
+  const periods = new Map(counted.map((one) => [periodKey(one), one]));
+  const read = async ([key, one]: [string, Counted]): Promise<[string, StoredPeriod]> => {
+    const stored = await tx.all<StoredRow>(
+      `SELECT ${STORED} FROM statistics s
+       WHERE s.account_id = ? AND s.mode = ? AND s.dimension = ? AND s.period = ? AND s.start = ?`,
+      ...[accountId, mode, one.dimension, one.period, one.start],
+    );
+    const rows = new Map(stored.map((row) => [row.groupValue, countedOf(row)]));
+    return [key, { rows, names: new Set([...rows.keys()].filter((name) => name !== OTHERS)) }];
+  };
+  return new Map(await Promise.all([...periods].map(read)));
+}
+
+/** A log with events that are not counted yet. */
+export interface BehindLog extends StatisticsOwner {
+  /** How many, counted to COUNTED_TO. */
+  events: number;
+  /** Time of the first one, Unix ms. */
+  sinceMs: number;
+}
+
+const COUNTED_TO = 100_000;
+
+export interface FoundBehind {
+  behind: BehindLog[];
+  /** The account to go on after; null where all have been looked at. */
+  next: string | null;
+}
+
+/** The logs of the next accounts that have events behind their cursors. */
+export const behindOperation = operation(
+  'statistics.behind',
+  'read',
+  async (tx, { after, accounts }: { after: string; accounts: number }): Promise<FoundBehind> => {
+    const ids = await tx.all<{ id: string }>(
+      'SELECT id FROM account WHERE id > ? ORDER BY id LIMIT ?',
+      after,
+      accounts,
+    );
+    const log = logOrder(tx);
+    const owners = rowset(
+      tx,
+      'owner',
+      { accountId: 'text', mode: 'text' },
+      ids.flatMap(({ id }) => (['live', 'sandbox'] as const).map((mode) => ({ accountId: id, mode }))),
+    );
+    const behind = `FROM event v WHERE v.account_id = o.account_id AND v.mode = o.mode AND ${log.settled}
+      AND (${log.position}, v.seq) > (o.position, o.seq)`;
+    const rows = await tx.all<{ accountId: string; mode: Mode; sinceMs: number | null; events: number }>(
+      `SELECT * FROM (
+         SELECT o.account_id AS "accountId", o.mode AS mode,
+           (SELECT v.at ${behind} ORDER BY ${log.order('ASC')} LIMIT 1) AS "sinceMs",
+           (SELECT count(*) FROM (SELECT 1 ${behind} LIMIT ${COUNTED_TO}) AS uncounted) AS events
+         FROM (SELECT owner.account_id, owner.mode, coalesce(c.position, 0) AS position, coalesce(c.seq, 0) AS seq
+           FROM ${owners.sql} LEFT JOIN statistics_cursor c ON c.account_id = owner.account_id AND c.mode = owner.mode) AS o
+       ) AS logs WHERE events > 0 ORDER BY 1, 2`,
+      ...owners.params,
+    );
+    const isLast = ids.length < accounts;
+    return { behind: rows.map((row) => ({ ...row, sinceMs: row.sinceMs! })), next: isLast ? null : ids.at(-1)!.id };
+  },
+);
+
+/** Removes counters of periods that began before; answers how many, at most `limit`. */
+export const removeStatisticsOperation = operation(
+  'statistics.remove',
+  'write',
+  async (tx, { beforeMs, limit }: { beforeMs: number; limit: number }): Promise<number> => {
+    const key = 'account_id, mode, dimension, period, start, group_value';
+    return tx.run(
+      `DELETE FROM statistics WHERE (${key}) IN (SELECT ${key} FROM statistics WHERE start < ? LIMIT ?)`,
+      ...[beforeMs, limit],
+    );
+  },
+);

@@ -1,0 +1,146 @@
+/**
+ * Keeps the counters near the end of the logs, behind those who write them. Logs that had something new are looked at every second; all
+ * logs every minute, which also finds what was there before the first start. One node counts at a time, the others' steps
+ * would be thrown away. Nobody reads wrong numbers while this is behind: who asks adds what is not counted yet (read-store.ts).
+ */
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  addStepOperation,
+  type BehindLog,
+  behindOperation,
+  countStepOperation,
+  type FoundBehind,
+  type StatisticsOwner,
+  type Step,
+} from './roll-up-store.ts';
+
+/** Events of a step: some ten milliseconds of the thread that reads. */
+const STEP_EVENTS = 1_000;
+const PASS_MS = 1_000;
+const SWEEP_MS = 60_000;
+/** Accounts of one look at the ends of their logs. */
+const ACCOUNTS_AT_ONCE = 500;
+/** Steps of one log before the next one has its steps. */
+const STEPS_AT_ONCE = 20;
+/** Between two steps of a log that is far behind: others read and write meanwhile. */
+const PAUSE_MS = 10;
+
+/** Does one step; null at the end of the log. */
+async function step(database: Database, owner: StatisticsOwner): Promise<Step | null> {
+  const next = await database.execute(countStepOperation, { owner, limit: STEP_EVENTS });
+  if (next !== null) await database.execute(addStepOperation, next);
+  return next;
+}
+
+/** The logs that have something new, of some accounts after the other. */
+async function* logsBehind(database: Database): AsyncGenerator<BehindLog[]> {
+  for (let after: string | null = ''; after !== null; ) {
+    const found: FoundBehind = await database.execute(behindOperation, { after, accounts: ACCOUNTS_AT_ONCE });
+    yield found.behind;
+    after = found.next;
+  }
+}
+
+/** Counts all logs to their ends. */
+export async function countAll(database: Database): Promise<void> {
+  for await (const logs of logsBehind(database))
+    for (const one of logs) await catchUp(database, one, Number.POSITIVE_INFINITY);
+}
+
+/** Counts a log to its end, at most until this moment of performance.now(). */
+export async function catchUp(database: Database, owner: StatisticsOwner, deadline: number): Promise<void> {
+  while (performance.now() < deadline && (await step(database, owner))?.isLast === false);
+}
+
+export interface RollUpOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  /** Whether this process is the one that counts. */
+  isChosen?: () => boolean;
+  passMs?: number;
+  sweepMs?: number;
+}
+
+export interface RollUp extends Running {
+  /** How far the counters are behind the logs, as far as is known: events, each log's to 100,000, and the age of the oldest of live mail. */
+  lag(): { events: number; seconds: number };
+}
+
+export function startRollUp(options: RollUpOptions): RollUp {
+  const { database, clock, log, isChosen = () => true, passMs = PASS_MS, sweepMs = SWEEP_MS } = options;
+  /** Logs that had something new when they were last looked at. */
+  const behind = new Map<string, BehindLog>();
+  let sweptAt = Number.NEGATIVE_INFINITY;
+  let stopping = false;
+  let wake = (): void => undefined;
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+
+  const sweep = async (): Promise<void> => {
+    behind.clear();
+    for await (const logs of logsBehind(database)) {
+      for (const one of logs) behind.set(`${one.accountId} ${one.mode}`, one);
+      if (stopping) return;
+      await pause(PAUSE_MS);
+    }
+    sweptAt = performance.now();
+  };
+
+  const advance = async (name: string, one: BehindLog): Promise<void> => {
+    for (let steps = 0; steps < STEPS_AT_ONCE && !stopping; steps += 1) {
+      const done = await step(database, one);
+      if (done === null) behind.delete(name);
+      if (done === null || done.isLast) {
+        one.events = 0;
+        return;
+      }
+      one.events = Math.max(1, one.events - done.events);
+      one.sinceMs = done.lastAtMs;
+      await pause(PAUSE_MS);
+    }
+  };
+
+  const pass = async (): Promise<void> => {
+    if (!isChosen()) return behind.clear();
+    if (performance.now() - sweptAt >= sweepMs) await sweep();
+    for (const [name, one] of behind) if (!stopping) await advance(name, one);
+  };
+
+  const running = (async () => {
+    while (!stopping) {
+      await pass().catch((error: Error) => {
+        const level = error instanceof Unavailable ? 'warn' : 'error';
+        log[level]({ error: error.message }, 'statistics are behind the log of events; the next pass goes on');
+      });
+      if (!stopping) await pause(passMs);
+    }
+  })();
+
+  return {
+    lag: () => {
+      const late = [...behind.values()].filter((one) => one.events > 0);
+      const oldestMs = Math.min(clock.now(), ...late.filter((one) => one.mode === 'live').map((one) => one.sinceMs));
+      return {
+        events: late.reduce((sum, one) => sum + one.events, 0),
+        seconds: (clock.now() - oldestMs) / 1_000,
+      };
+    },
+    stop: async () => {
+      stopping = true;
+      wake();
+      await running;
+    },
+  };
+}

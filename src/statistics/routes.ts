@@ -1,0 +1,163 @@
+/**
+ * `GET /statistics`: how many messages of the caller's mode were accepted, delivered, bounced and so on, by hour or day, all together or
+ * by tag, template or domain of the recipient. Exact: it agrees with what GET /events shows. Where the counters are too far
+ * behind the log to be caught up with in a moment, the call is refused (503) instead of answered wrong.
+ */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
+import type { Database } from '../storage/database.ts';
+import { DIMENSIONS, PERIODS, ZEROS } from './counts.ts';
+import { readStatisticsOperation, type StatisticsBucket, type StatisticsQuery } from './read-store.ts';
+import { catchUp } from './roll-up.ts';
+import { KEPT_DAYS, readSpan, type Span } from './span.ts';
+
+const CATCH_UP_MS = 2_000;
+const RETRY_SECONDS = 5;
+const GROUPS_AT_MOST = 100;
+/** Buckets of one answer; fewer groups are named where more would come together. */
+const BUCKETS_AT_MOST = 10_000;
+
+const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
+const query = closed({
+  since: time('Rounded down to the beginning of its hour or day (UTC); 7 days before until by default.'),
+  until: time('Exclusive; rounded up to the end of its hour or day (UTC); now by default.'),
+  interval: Type.Optional(
+    oneOf(['hour', 'day'], {
+      description: 'By default hour up to 3 days, else day. At most 31 days by hour, 400 by day.',
+    }),
+  ),
+  groupBy: Type.Optional(oneOf([...DIMENSIONS], { description: 'none by default.' })),
+});
+
+const number = (description: string) => Type.Integer({ minimum: 0, description });
+const seconds = (description: string) => Type.Unsafe<number | null>({ type: ['number', 'null'], description });
+
+const bucketSchema = named('StatisticsBucket', {
+  start: Type.String({ format: 'date-time', description: 'Beginning of the hour or day.' }),
+  group: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description:
+        'Tag, templateId or domain; empty for mail without a tag or template, null for all groups that are not named. Absent with groupBy=none.',
+    }),
+  ),
+  accepted: number('Send events: messages accepted, suppressed ones among them.'),
+  delivered: number('Delivery events.'),
+  bounced: Type.Object(
+    { hard: number('Bounce events of kind hard.'), soft: number('Bounce events of kind soft.') },
+    { additionalProperties: false },
+  ),
+  delayed: number('DeliveryDelay events: messages whose first attempt failed for now.'),
+  suppressed: number('Reject events of addresses that are suppressed; cancelled messages do not count.'),
+  complained: number('Complaint events.'),
+  opened: number('Open events, those of programs and repeated ones among them.'),
+  clicked: number('Click events, likewise.'),
+  unsubscribed: number('Unsubscribe events.'),
+  deliverySeconds: Type.Object(
+    {
+      p50: seconds(
+        'Median of the time from acceptance to delivery, at most 2.5 % off; null where nothing was delivered.',
+      ),
+      p95: seconds('The time that 95 % of the deliveries took at most, likewise.'),
+    },
+    { additionalProperties: false },
+  ),
+});
+const statisticsSchema = named('Statistics', { buckets: Type.Array(bucketSchema) });
+
+export interface StatisticsRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** How long a call counts what is not counted yet. */
+  catchUpMs?: number;
+}
+
+export function statisticsRoutes({
+  database,
+  clock,
+  catchUpMs = CATCH_UP_MS,
+}: StatisticsRouteDeps): RouteDefinition<Caller>[] {
+  const sandboxClock = createSandboxClock({ database, clock });
+  return [
+    defineRoute<Caller, undefined, typeof query>({
+      ...{ method: 'GET', path: '/statistics', tag: 'statistics', auth: 'key' },
+      operationId: 'getStatistics',
+      summary: 'Count what became of messages',
+      description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups every hour or day has a bucket; with groups only where there is something.`,
+      query,
+      response: { status: 200, schema: statisticsSchema },
+      refusals: ['OVERLOADED'],
+      async handle({ caller, query: asked }) {
+        const owner = { accountId: caller.account.id, mode: caller.mode };
+        const nowMs = caller.mode === 'sandbox' ? await sandboxClock.now(caller.account.id) : clock.now();
+        const span = readSpan(
+          { sinceMs: msOf(asked.since), untilMs: msOf(asked.until), interval: asked.interval },
+          nowMs,
+        );
+        if (!span.ok) return span;
+        const dimension = asked.groupBy ?? 'none';
+        const buckets = await read(
+          { database, catchUpMs },
+          { ...owner, ...span.value, dimension, groups: groupsOf(span.value) },
+        );
+        if (buckets === null) return refuse(BEHIND);
+        const all = dimension === 'none' ? everyPeriod(buckets, span.value) : buckets;
+        return answer({ buckets: all.map((bucket) => shown(bucket, dimension !== 'none')) });
+      },
+    }),
+  ];
+}
+
+const BEHIND = failure('OVERLOADED', {
+  message: 'Statistics are still being made from the log of events; repeat the call as Retry-After says.',
+  retryAfterSeconds: RETRY_SECONDS,
+});
+
+const msOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : isoTimeMs(text));
+
+function groupsOf({ period, fromMs, untilMs }: Span): number {
+  const periods = Math.max(1, (untilMs - fromMs) / PERIODS[period]);
+  // The groups without a name take one bucket of each period.
+  return Math.min(GROUPS_AT_MOST, Math.floor(BUCKETS_AT_MOST / periods) - 1);
+}
+
+async function read(
+  { database, catchUpMs }: Pick<Required<StatisticsRouteDeps>, 'database' | 'catchUpMs'>,
+  asked: StatisticsQuery,
+): Promise<StatisticsBucket[] | null> {
+  const buckets = await database.execute(readStatisticsOperation, asked);
+  if (buckets !== null) return buckets;
+  await catchUp(database, { accountId: asked.accountId, mode: asked.mode }, performance.now() + catchUpMs);
+  return database.execute(readStatisticsOperation, asked);
+}
+
+/** With a bucket of zeros where there is none. */
+function everyPeriod(buckets: StatisticsBucket[], { period, fromMs, untilMs }: Span): StatisticsBucket[] {
+  const found = new Map(buckets.map((bucket) => [bucket.start, bucket]));
+  const all: StatisticsBucket[] = [];
+  for (let start = fromMs; start < untilMs; start += PERIODS[period]) {
+    all.push(found.get(start) ?? { ...ZEROS, start, group: '', p50: null, p95: null });
+  }
+  return all;
+}
+
+/** Seconds with three digits: more would promise more than a histogram knows. */
+const secondsOf = (ms: number | null): number | null => (ms === null ? null : Number((ms / 1_000).toPrecision(3)));
+
+function shown({ start, group, p50, p95, bouncedHard, bouncedSoft, ...counters }: StatisticsBucket, grouped: boolean) {
+  const { accepted, delivered, ...others } = counters;
+  return {
+    start: iso(start),
+    ...(grouped && { group }),
+    accepted,
+    delivered,
+    bounced: { hard: bouncedHard, soft: bouncedSoft },
+    ...others,
+    deliverySeconds: { p50: secondsOf(p50), p95: secondsOf(p95) },
+  };
+}

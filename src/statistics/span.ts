@@ -1,0 +1,45 @@
+/** The time that a call asks for: whole hours or whole days of UTC, of the 400 days that counters are kept. */
+import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { PERIODS, type Period } from './counts.ts';
+
+const DAY_MS = PERIODS.day;
+export const KEPT_DAYS = 400;
+/** Longest span of each interval, in days. */
+const DAYS_AT_MOST: Record<Period, number> = { hour: 31, day: KEPT_DAYS };
+/** Up to this span the interval is an hour, unless another is asked for. */
+const HOURLY_DAYS = 3;
+const DEFAULT_DAYS = 7;
+
+export interface Span {
+  period: Period;
+  /** Unix ms: the beginning of the first period, and of the first that is not asked for. */
+  fromMs: number;
+  untilMs: number;
+}
+
+interface Asked {
+  sinceMs: number | undefined;
+  untilMs: number | undefined;
+  interval: Period | undefined;
+}
+
+export function readSpan(asked: Asked, nowMs: number): Result<Span> {
+  const untilMs = asked.untilMs ?? nowMs;
+  const sinceMs = asked.sinceMs ?? untilMs - DEFAULT_DAYS * DAY_MS;
+  const period = asked.interval ?? (untilMs - sinceMs <= HOURLY_DAYS * DAY_MS ? 'hour' : 'day');
+  const length = PERIODS[period];
+  const fromMs = Math.floor(sinceMs / length) * length;
+  const endMs = Math.ceil(untilMs / length) * length;
+  const days = DAYS_AT_MOST[period];
+  const issues: Issue[] = [];
+  if (sinceMs > untilMs) issues.push({ field: 'since', message: 'must not be after until, which is now by default' });
+  // A period more, of which a part is asked for: the last 31 days end in the middle of an hour.
+  if (sinceMs < Math.floor(nowMs / DAY_MS) * DAY_MS - KEPT_DAYS * DAY_MS)
+    issues.push({ field: 'since', message: `must be at most ${KEPT_DAYS} days ago: so long are statistics kept` });
+  if (endMs - fromMs > days * DAY_MS + length)
+    issues.push({
+      field: 'since',
+      message: `must be at most ${days} days before until where the interval is ${period}`,
+    });
+  return issues.length > 0 ? refuse(invalid(issues)) : ok({ period, fromMs, untilMs: endMs });
+}
