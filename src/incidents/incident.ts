@@ -1,0 +1,145 @@
+/**
+ * An incident: something that fails now, for one reason, with what to do about it. Its id follows from what makes it, so that it stays the same
+ * while it lasts and needs no row of its own. Shapes, ids and words; pure.
+ */
+import { hash } from 'node:crypto';
+import { iso } from '../base/clock.ts';
+import type { Cause } from '../delivery/delivery.ts';
+import type { DelayedGroup, FailingDomain, FailingWebhook, Sample } from './store.ts';
+
+interface Common {
+  incidentId: string;
+  /** By which incidents are ordered: messages, or deliveries of a webhook; a domain comes before all. */
+  weight: number;
+}
+
+export interface DelayedIncident extends Common, DelayedGroup {
+  kind: 'delayed';
+}
+
+export interface BouncedIncident extends Common {
+  kind: 'bounced';
+  meaning: Cause;
+  destination: string;
+  reply: string | null;
+  advice: string;
+  messages: number;
+  sinceMs: number;
+  lastAtMs: number;
+  /** Newest first. */
+  messageIds: string[];
+}
+
+export interface WebhookIncident extends Common {
+  kind: 'webhook';
+  webhook: FailingWebhook;
+}
+
+export interface DomainIncident extends Common {
+  kind: 'domain';
+  domain: FailingDomain;
+}
+
+export type Incident = DelayedIncident | BouncedIncident | WebhookIncident | DomainIncident;
+
+export const INCIDENT_ID = /^inc_[0-9a-f]{20}$/;
+const ID_CHARACTERS = 20;
+/** Above every number of messages. */
+const DOMAIN_WEIGHT = 1_000_000_000_000;
+
+export function incidentId(kind: Exclude<Incident['kind'], 'delayed'>, of: string): string {
+  return `inc_${hash('sha256', `${kind} ${of}`).slice(0, ID_CHARACTERS)}`;
+}
+
+/** That of delayed messages begins the cause in their rows, so that it leads to them. */
+export function delayedIncident(group: DelayedGroup): DelayedIncident {
+  const incidentId = `inc_${group.cause.slice(0, ID_CHARACTERS)}`;
+  return { kind: 'delayed', incidentId, weight: group.messages, ...group };
+}
+
+/** From where and below what the causes of an incident lie in their index. */
+export function causeRange(id: string): { from: string; below: string } {
+  const prefix = id.slice('inc_'.length);
+  return { from: `${prefix} `, below: `${prefix}!` };
+}
+
+export function webhookIncident(webhook: FailingWebhook): WebhookIncident {
+  return { kind: 'webhook', incidentId: incidentId('webhook', webhook.id), weight: webhook.deliveries, webhook };
+}
+
+export function domainIncident(domain: FailingDomain): DomainIncident {
+  return { kind: 'domain', incidentId: incidentId('domain', domain.id), weight: DOMAIN_WEIGHT, domain };
+}
+
+export function byWeight(a: Incident, b: Incident): number {
+  return b.weight - a.weight || (a.incidentId < b.incidentId ? 1 : -1);
+}
+
+export interface DelayedWords {
+  cause: Cause;
+  advice: string;
+  destination: string;
+  sample: Sample;
+  clockOffsetMs: number;
+}
+
+function deliveryBody(
+  { category, owner, smtpCode, enhancedCode }: Cause,
+  shown: { incidentId: string; state: 'delayed' | 'bounced'; destination: string; reply: string | null },
+) {
+  const { incidentId, state, destination, reply } = shown;
+  return { incidentId, kind: 'delivery', state, destination, smtpCode, enhancedCode, reply, category, owner };
+}
+
+export function delayedBody(
+  { incidentId, messages }: DelayedIncident,
+  { cause, advice, destination, sample, clockOffsetMs }: DelayedWords,
+) {
+  const { sinceMs, nextDueMs, lastAtMs } = sample;
+  return {
+    ...deliveryBody(cause, { incidentId, state: 'delayed', destination, reply: sample.reply }),
+    ...{ advice, messages, since: iso(sinceMs ?? lastAtMs), lastAt: iso(lastAtMs) },
+    nextAttemptAt: iso(nextDueMs + clockOffsetMs),
+    sampleMessageIds: sample.messageIds,
+  };
+}
+
+export function bouncedBody(one: BouncedIncident) {
+  const { incidentId, destination, reply, advice, messages, sinceMs, lastAtMs, messageIds } = one;
+  return {
+    ...deliveryBody(one.meaning, { incidentId, state: 'bounced', destination, reply }),
+    ...{ advice, messages, since: iso(sinceMs), lastAt: iso(lastAtMs), sampleMessageIds: messageIds },
+  };
+}
+
+export function webhookBody({ incidentId, webhook }: WebhookIncident) {
+  const { id, url, enabled, disabledReason, failingSince, updatedAt, deliveries, lastStatus, lastError } = webhook;
+  const isDisabled = enabled === 0;
+  const { host } = new URL(url);
+  return {
+    ...{ incidentId, kind: 'webhook', state: isDisabled ? 'disabled' : 'failing', webhookId: id, host, deliveries },
+    ...{ lastStatus, lastError, ...(disabledReason !== null && isDisabled && { disabledReason }) },
+    owner: 'recipient',
+    advice: webhookAdvice(webhook, host),
+    since: iso(failingSince ?? updatedAt),
+    lastAt: iso(webhook.lastAtMs ?? updatedAt),
+  };
+}
+
+function webhookAdvice({ id, enabled, lastStatus, lastError }: FailingWebhook, host: string): string {
+  const fault = lastStatus === null ? (lastError ?? 'it cannot be reached') : `it answers ${lastStatus}`;
+  if (enabled === 1)
+    return `Have ${host} answer 2xx within 15 s (${fault}); what waits is tried again by itself, and the webhook is disabled after five days.`;
+  return `Repair ${host} (${fault}), enable the webhook with PUT /webhooks/${id}, and then retry this incident or replay the time in question.`;
+}
+
+export function domainBody({ incidentId, domain }: DomainIncident) {
+  const { id, domain: name, selector, sinceMs, checkedAt } = domain;
+  const record = { type: 'TXT', name: `${selector}._domainkey.${name}` };
+  return {
+    ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender-domain' },
+    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail.`,
+    since: iso(sinceMs),
+    lastAt: iso(checkedAt),
+  };
+}

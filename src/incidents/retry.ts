@@ -1,0 +1,89 @@
+/**
+ * Tries again what an incident has held up: its messages become due now, one behind the other, or the deliveries of its webhook are sent
+ * again. Done in small transactions; a repeat changes nothing of what is on its way already.
+ */
+import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
+import type { Database } from '../storage/database.ts';
+import { retryDeliveryOperation } from '../webhooks/webhooks.ts';
+import type { DelayedIncident, Incident, WebhookIncident } from './incident.ts';
+import { DELIVERIES_LOOKED_AT } from './incidents.ts';
+import { failedDeliveriesOperation, type Owner, type RetriedPart, retryCauseOperation } from './store.ts';
+
+const PART_ROWS = 500;
+/** Messages that one call makes due; the rest is for the next call. */
+const MOST_RETRIED = 50_000;
+/** A thousand a second: more than comes through, and not all of them at one moment. */
+const APART_MS = 1;
+
+export interface Retried {
+  retried: number;
+  message: string;
+}
+
+export interface RetryOptions {
+  database: Database;
+  owner: Owner;
+  /** Real time, and what the clock of the owner's mode is ahead of it. */
+  nowMs: number;
+  clockOffsetMs: number;
+  /** Called once, before anything is changed. */
+  onChange(asked: { messages: number } | { deliveries: number }): Promise<void>;
+}
+
+export function retryIncident(options: RetryOptions, incident: Incident): Promise<Result<Retried>> | Result<Retried> {
+  if (incident.kind === 'delayed') return retryMessages(options, incident);
+  if (incident.kind === 'webhook') return retryDeliveries(options, incident);
+  return refuse(notRetried(incident.kind));
+}
+
+function notRetried(kind: 'bounced' | 'domain'): Failure {
+  const message =
+    kind === 'bounced'
+      ? 'These messages have bounced and are not tried any more; send each again with POST /messages/{id}/resend once the cause is gone.'
+      : 'A domain is not retried; publish its record and call POST /domains/{id}/verify.';
+  return failure('CONFLICT', { message });
+}
+
+async function retryMessages(options: RetryOptions, incident: DelayedIncident): Promise<Result<Retried>> {
+  const { database, owner, nowMs } = options;
+  const { cause, messages } = incident;
+  const count = Math.min(messages, MOST_RETRIED);
+  // Those that a call just before this one has put in a row come by then.
+  const latestMs = nowMs + count * APART_MS;
+  await options.onChange({ messages });
+  let retried = 0;
+  for (let afterSeq: number | null = 0; afterSeq !== null && retried < MOST_RETRIED; ) {
+    const limit = Math.min(PART_ROWS, MOST_RETRIED - retried);
+    const part: RetriedPart = await database.execute(retryCauseOperation, {
+      ...{ ...owner, cause, afterSeq, limit, nowMs, latestMs, done: retried, apartMs: APART_MS },
+    });
+    retried += part.retried;
+    afterSeq = part.lastSeq;
+  }
+  const more = messages > MOST_RETRIED ? '; repeat the call for the others' : '';
+  if (retried === 0) return ok({ retried, message: 'All of its messages are due already, or being sent.' });
+  const noun = retried === 1 ? 'message is' : 'messages are';
+  return ok({
+    retried,
+    message: `${retried} ${noun} tried again as soon as the pauses and limits of the destination let them${more}.`,
+  });
+}
+
+async function retryDeliveries(options: RetryOptions, { webhook }: WebhookIncident): Promise<Result<Retried>> {
+  const { database, owner, nowMs, clockOffsetMs } = options;
+  if (webhook.enabled === 0) {
+    const message = `The webhook is disabled; enable it with PUT /webhooks/${webhook.id} first, and then retry.`;
+    return refuse(failure('CONFLICT', { message }));
+  }
+  const deliveryIds = await database.execute(failedDeliveriesOperation, {
+    ...{ webhookId: webhook.id, looked: DELIVERIES_LOOKED_AT, nowMs: nowMs + clockOffsetMs },
+  });
+  if (deliveryIds.length > 0) await options.onChange({ deliveries: deliveryIds.length });
+  let retried = 0;
+  for (const deliveryId of deliveryIds) {
+    const done = await database.execute(retryDeliveryOperation, { ...owner, id: webhook.id, deliveryId, nowMs });
+    if (done.found && done.enabled) retried += 1;
+  }
+  if (retried === 0) return ok({ retried, message: 'All of its deliveries are on their way already.' });
+  return ok({ retried, message: `${retried} ${retried === 1 ? 'delivery is' : 'deliveries are'} sent again now.` });
+}

@@ -1,0 +1,238 @@
+/** `/incidents`: what fails now, each with what to do, its messages, and one retry for all of them. */
+import { type Static, type TSchema, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { type Page, pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
+import type { Database } from '../storage/database.ts';
+import { type BouncedIncident, type DelayedIncident, INCIDENT_ID, type Incident } from './incident.ts';
+import { bouncedIdOf, createIncidents, type Incidents } from './incidents.ts';
+import { type RetryOptions, retryIncident } from './retry.ts';
+import { affectedOperation, type Owner } from './store.ts';
+
+export interface IncidentRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** Tells delivery and webhooks that there is something to do. */
+  nudge(): void;
+}
+
+type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
+
+const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()]);
+const listQuery = closed(pageFields);
+const owner = oneOf(['recipient', 'sender-domain', 'our-side', 'remote'], { description: 'Who can fix it.' });
+const times = {
+  since: Type.String({ format: 'date-time' }),
+  lastAt: Type.String({ format: 'date-time', description: 'When it failed last.' }),
+};
+const incidentIdField = Type.String({ description: 'The same as long as it lasts.' });
+
+const deliveryShape = {
+  incidentId: incidentIdField,
+  kind: oneOf(['delivery']),
+  state: oneOf(['delayed', 'bounced'], {
+    description: 'delayed: tried again by itself. bounced: in the last 24 hours.',
+  }),
+  destination: Type.String({ description: 'The domain of the recipients.' }),
+  smtpCode: orNull(Type.Integer()),
+  enhancedCode: orNull(Type.String()),
+  reply: orNull(
+    Type.String({ description: 'Of one of the messages; those of the others differ in numbers and ids only.' }),
+  ),
+  category: Type.String({ description: 'As in events.' }),
+  owner,
+  advice: Type.String({ description: 'What to do, in one sentence.' }),
+  messages: Type.Integer({ description: 'How many.' }),
+  ...times,
+  nextAttemptAt: Type.Optional(
+    Type.String({ format: 'date-time', description: 'When the first of them is tried again.' }),
+  ),
+  sampleMessageIds: Type.Array(Type.String()),
+};
+const affectedSchema = closed({
+  messageId: Type.String(),
+  to: Type.String(),
+  status: Type.String({ description: 'As in GET /messages.' }),
+  failedAt: Type.String({ format: 'date-time' }),
+  nextAttemptAt: Type.Optional(Type.String({ format: 'date-time' })),
+});
+const webhookSchema = named('WebhookIncident', {
+  incidentId: incidentIdField,
+  kind: oneOf(['webhook']),
+  state: oneOf(['failing', 'disabled']),
+  webhookId: Type.String(),
+  host: Type.String(),
+  deliveries: Type.Integer({ description: 'Of its newest 1,000 those that were not taken.' }),
+  lastStatus: orNull(Type.Integer({ description: 'HTTP status of the last answer.' })),
+  lastError: orNull(Type.String()),
+  disabledReason: Type.Optional(Type.String()),
+  owner,
+  advice: Type.String(),
+  ...times,
+});
+const domainSchema = named('DomainIncident', {
+  incidentId: incidentIdField,
+  kind: oneOf(['domain']),
+  state: oneOf(['failing']),
+  domainId: Type.String(),
+  domain: Type.String(),
+  record: closed({ type: Type.String(), name: Type.String() }, { description: 'What is missing in the DNS.' }),
+  owner,
+  advice: Type.String(),
+  ...times,
+});
+const incidentSchema = Type.Union([named('DeliveryIncident', deliveryShape), webhookSchema, domainSchema]);
+const detailSchema = Type.Union([
+  named('DeliveryIncidentDetail', { ...deliveryShape, affectedMessages: Type.Array(affectedSchema) }),
+  webhookSchema,
+  domainSchema,
+]);
+const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
+
+const noSuchIncident = refuse(
+  failure('NOT_FOUND', { message: 'There is no such incident; what it was about may be over.' }),
+);
+
+function ownerOf({ caller }: Request): Owner {
+  return { accountId: caller.account.id, mode: caller.mode };
+}
+
+export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): RouteDefinition<Caller>[] {
+  const { clockOffsetMs } = createSandboxClock({ database, clock });
+  const incidents = createIncidents({ database, clockOffsetMs, nowMs: () => clock.now() });
+  const find = (request: Request): Promise<Incident | undefined> => {
+    const id = request.params.id ?? '';
+    return INCIDENT_ID.test(id) ? incidents.find(ownerOf(request), id) : Promise.resolve(undefined);
+  };
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/incidents', tag: 'incidents', auth: 'key' },
+      operationId: 'listIncidents',
+      summary: 'List what fails now, the heaviest first',
+      description:
+        'Delayed and bounced messages by destination and reply, webhooks and domains that fail; each with what to do about it.',
+      query: listQuery,
+      response: { status: 200, schema: Type.Array(incidentSchema) },
+      async handle(request: Request<Static<typeof listQuery>>) {
+        const page = readPage(request.query, ['number', 'string']);
+        if (!page.ok) return page;
+        const rows = pageOf(await incidents.list(ownerOf(request)), page.value);
+        const bodies = await incidents.show(ownerOf(request), rows.slice(0, page.value.limit));
+        const shown = new Map(bodies.map((body) => [body.incidentId, body]));
+        // What is over since it was counted is left out of the answer, and not of the page.
+        const listed = pageAnswer(request, {
+          page: page.value,
+          rows,
+          keyOf: ({ weight, incidentId }) => [weight, incidentId],
+          show: ({ incidentId }) => shown.get(incidentId),
+        });
+        return { ...listed, body: (listed.body as unknown[]).filter((one) => one !== undefined) };
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/incidents/:id', tag: 'incidents', auth: 'key' },
+      operationId: 'getIncident',
+      summary: 'Show an incident with its messages',
+      description: 'affectedMessages is a page of them, newest first. 404 once it is over.',
+      query: listQuery,
+      response: { status: 200, schema: detailSchema },
+      async handle(request: Request<Static<typeof listQuery>>) {
+        const found = await find(request);
+        const [body] = found ? await incidents.show(ownerOf(request), [found]) : [];
+        if (!found || !body) return noSuchIncident;
+        if (found.kind === 'delayed') return delayedDetail(database, request, { found, body });
+        if (found.kind === 'bounced') return bouncedDetail(incidents, request, { found, body });
+        return answer(body);
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/incidents/:id/retry', tag: 'incidents', auth: 'key' },
+      operationId: 'retryIncident',
+      summary: 'Try all messages of an incident again now',
+      description:
+        'They become due; pauses and limits of the destination go on to rule. Of a webhook the deliveries that failed are sent again. At most 50,000 messages with one call.',
+      ...{ body: closed({}), bodyOptional: true },
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: retriedSchema },
+      async handle(request: RouteRequest<Caller, object>) {
+        const found = await find(request as unknown as Request);
+        if (!found) return noSuchIncident;
+        const owner = ownerOf(request as unknown as Request);
+        const offsetMs = owner.mode === 'live' ? 0 : await clockOffsetMs(owner.accountId);
+        const nowMs = clock.now();
+        const onChange: RetryOptions['onChange'] = (asked) =>
+          requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
+            ...{ action: 'incident.retry', resourceId: found.incidentId, asked },
+          });
+        const retried = await retryIncident({ database, owner, nowMs, clockOffsetMs: offsetMs, onChange }, found);
+        if (!retried.ok) return retried;
+        nudge();
+        return answer(retried.value);
+      },
+    }),
+  ];
+}
+
+/** One more than the page shows, so that it is known whether there is a next one. */
+function pageOf(all: readonly Incident[], { after, limit }: Page): Incident[] {
+  if (after === undefined) return all.slice(0, limit + 1);
+  const [weight, id] = [Number(after[0]), String(after[1])];
+  return all.filter((one) => one.weight < weight || (one.weight === weight && one.incidentId < id)).slice(0, limit + 1);
+}
+
+interface Found<I> {
+  found: I;
+  body: Record<string, unknown>;
+}
+
+async function delayedDetail(
+  database: Database,
+  request: Request<Static<typeof listQuery>>,
+  { found, body }: Found<DelayedIncident>,
+) {
+  const page = readPage(request.query, ['number']);
+  if (!page.ok) return page;
+  const { after, limit } = page.value;
+  const rows = await database.execute(affectedOperation, {
+    ...{ ...ownerOf(request), cause: found.cause, before: after === undefined ? null : Number(after[0]) },
+    limit: limit + 1,
+  });
+  const listed = pageAnswer(request, {
+    page: page.value,
+    rows,
+    keyOf: ({ seq }) => [seq],
+    show: ({ messageId, recipient: to, status, leased, failedAtMs, nextAttemptAtMs }) => ({
+      ...{ messageId, to, status: leased > 0 ? 'sending' : status, failedAt: iso(failedAtMs) },
+      ...(nextAttemptAtMs !== null && { nextAttemptAt: iso(nextAttemptAtMs) }),
+    }),
+  });
+  return { ...listed, body: { ...body, affectedMessages: listed.body } };
+}
+
+async function bouncedDetail(
+  incidents: Incidents,
+  request: Request<Static<typeof listQuery>>,
+  { found, body }: Found<BouncedIncident>,
+) {
+  const page = readPage(request.query, ['number', 'number']);
+  if (!page.ok) return page;
+  const { after, limit } = page.value;
+  const from = after === undefined ? null : { position: Number(after[0]), seq: Number(after[1]) };
+  const rows: { position: number; seq: number; messageId: string; recipient: string; at: number }[] = [];
+  await incidents.bounces(ownerOf(request), from, (row, bounce) => {
+    if (bouncedIdOf(row, bounce) === found.incidentId) rows.push(row);
+    return rows.length <= limit;
+  });
+  const listed = pageAnswer(request, {
+    page: page.value,
+    rows,
+    keyOf: ({ position, seq }) => [position, seq],
+    show: ({ messageId, recipient: to, at }) => ({ messageId, to, status: 'bounced', failedAt: iso(at) }),
+  });
+  return { ...listed, body: { ...body, affectedMessages: listed.body } };
+}

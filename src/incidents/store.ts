@@ -1,0 +1,331 @@
+/**
+ * What incidents are made of, read in parts that leave the storage to others in between: rows of work by their cause, bounces of the
+ * log newest first, endpoints and domains that fail; and the retry of a cause, some hundred rows at a time.
+ */
+import type { Mode } from '../base/mode.ts';
+import { type EventPlace, logOrder } from '../events/events.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { clockOffsetOf } from '../work/work.ts';
+
+export interface Owner {
+  accountId: string;
+  mode: Mode;
+}
+
+export interface DelayedPart extends Owner {
+  /** Causes behind this one, and in front of the other. */
+  after: string;
+  below: string;
+  /** Causes of one part. */
+  groups: number;
+  /** Messages that are counted of a cause. */
+  counted: number;
+}
+
+export interface DelayedGroup {
+  cause: string;
+  messages: number;
+}
+
+/**
+ * Messages that wait for their next attempt, counted by cause in the order of causes: by stepping through their index from cause to cause, and
+ * counting each there. Grouping all rows costs five times as much on SQLite.
+ */
+export const delayedOperation = operation('incidents.delayed', 'read', (tx, part: DelayedPart) => {
+  const { accountId, mode } = part;
+  const own = 'account_id = CAST(? AS TEXT) AND mode = CAST(? AS TEXT) AND cause IS NOT NULL';
+  const next = (behind: string) =>
+    `(SELECT cause FROM work WHERE ${own} AND work.cause > ${behind} AND work.cause < ? ORDER BY work.cause LIMIT 1)`;
+  return tx.all<DelayedGroup>(
+    `WITH RECURSIVE step (found, n) AS (
+       SELECT ${next('CAST(? AS TEXT)')}, 1
+       UNION ALL SELECT ${next('step.found')}, n + 1 FROM step WHERE step.found IS NOT NULL AND n < CAST(? AS INTEGER))
+     SELECT step.found AS cause,
+       (SELECT count(*) FROM (SELECT 1 FROM work WHERE ${own} AND work.cause = step.found LIMIT ?) AS counted) AS messages
+     FROM step WHERE step.found IS NOT NULL ORDER BY step.found`,
+    ...[
+      accountId,
+      mode,
+      part.after,
+      part.below,
+      accountId,
+      mode,
+      part.below,
+      part.groups,
+      accountId,
+      mode,
+      part.counted,
+    ],
+  );
+});
+
+export interface AffectedRow {
+  seq: number;
+  messageId: string;
+  recipient: string;
+  status: string;
+  leased: number;
+  failedAtMs: number;
+  nextAttemptAtMs: number | null;
+}
+
+export interface AffectedPage extends Owner {
+  cause: string;
+  /** Number of the last row seen. */
+  before: number | null;
+  limit: number;
+}
+
+async function affected(tx: Transaction, { accountId, mode, cause, before, limit }: AffectedPage) {
+  return tx.all<AffectedRow>(
+    `SELECT w.seq, w.subject AS "messageId", m.recipient, m.status, w.leased, w.failed_at AS "failedAtMs",
+       m.next_attempt_at AS "nextAttemptAtMs"
+     FROM work w JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
+     WHERE w.account_id = ? AND w.mode = ? AND w.cause = ? ${before === null ? '' : 'AND w.seq < ?'}
+     ORDER BY w.seq DESC LIMIT ?`,
+    ...[accountId, mode, cause, ...(before === null ? [] : [before]), limit],
+  );
+}
+
+/** The messages of a cause, newest first. */
+export const affectedOperation = operation('incidents.affected', 'read', affected);
+
+export interface Sample {
+  cause: string;
+  recipient: string;
+  messageIds: string[];
+  /** Of the last attempt at the newest message, or what its event says where none was made. */
+  reply: string | null;
+  /** When the oldest one was put off first. */
+  sinceMs: number | null;
+  /** Of the newest messages: when the first is tried again, in real time, and when one failed last, by the clock of the mode. */
+  nextDueMs: number;
+  lastAtMs: number;
+}
+
+export interface SampleRequest extends Owner {
+  causes: string[];
+  /** Messages to name of each, and to look at for its times. */
+  limit: number;
+  looked: number;
+}
+
+/** What the newest and the oldest message of some causes show; causes that are over meanwhile are left out. */
+export const samplesOperation = operation('incidents.samples', 'read', async (tx, request: SampleRequest) => {
+  const samples = await Promise.all(request.causes.map((cause) => sampleOf(tx, request, cause)));
+  return samples.flatMap((one) => one ?? []);
+});
+
+async function sampleOf(
+  tx: Transaction,
+  { accountId, mode, limit, looked }: SampleRequest,
+  cause: string,
+): Promise<Sample | undefined> {
+  const rows = await affected(tx, { accountId, mode, cause, before: null, limit });
+  const newest = rows[0];
+  if (!newest) return undefined;
+  const own = 'FROM work WHERE account_id = ? AND mode = ? AND cause = ?';
+  const [times, oldest, attempt] = await Promise.all([
+    tx.get<Pick<Sample, 'nextDueMs' | 'lastAtMs'>>(
+      `SELECT min(due) AS "nextDueMs", max(failed_at) AS "lastAtMs"
+       FROM (SELECT due, failed_at ${own} ORDER BY seq DESC LIMIT ?) AS newest`,
+      ...[accountId, mode, cause, looked],
+    ),
+    tx.get<{ subject: string }>(`SELECT subject ${own} ORDER BY seq LIMIT 1`, accountId, mode, cause),
+    tx.get<{ record: string }>(
+      'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number DESC LIMIT 1',
+      ...[accountId, newest.messageId],
+    ),
+  ]);
+  const first = await firstDelay(tx, { accountId, mode }, oldest?.subject ?? newest.messageId);
+  const event = attempt === undefined ? await firstDelay(tx, { accountId, mode }, newest.messageId) : undefined;
+  return {
+    ...{ cause, recipient: newest.recipient, messageIds: rows.map(({ messageId }) => messageId) },
+    reply: attempt ? (JSON.parse(attempt.record) as { reply: string | null }).reply : replyOf(event?.detail),
+    ...{ sinceMs: first?.at ?? null, ...times! },
+  };
+}
+
+function firstDelay(tx: Transaction, { accountId, mode }: Owner, messageId: string) {
+  return tx.get<{ at: number; detail: string }>(
+    `SELECT at, detail FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'DeliveryDelay'
+     ORDER BY seq LIMIT 1`,
+    ...[messageId, accountId, mode],
+  );
+}
+
+function replyOf(detail: string | undefined): string | null {
+  if (detail === undefined) return null;
+  return (JSON.parse(detail) as { deliveryDelay: { reply: string | null } }).deliveryDelay.reply;
+}
+
+export interface BouncedPart extends Owner {
+  /** The last event seen. */
+  before: EventPlace | null;
+  limit: number;
+}
+
+export interface BouncedRow extends EventPlace {
+  messageId: string;
+  at: number;
+  /** JSON with the member `bounce`. */
+  detail: string;
+  recipient: string;
+}
+
+/** Bounces, newest first. */
+export const bouncedOperation = operation('incidents.bounced', 'read', (tx, part: BouncedPart) => {
+  const log = logOrder(tx);
+  const beyond = part.before === null ? { sql: '1 = 1', params: [] } : log.beside('<', part.before);
+  // The last condition names the index of rare events.
+  return tx.all<BouncedRow>(
+    `SELECT ${log.position} AS position, v.seq, v.message_id AS "messageId", v.at, v.detail, m.recipient
+     FROM event v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+     WHERE v.account_id = ? AND v.mode = ? AND v.type = 'Bounce' AND v.type NOT IN ('Send', 'Delivery') AND ${beyond.sql}
+     ORDER BY ${log.order('DESC')} LIMIT ?`,
+    ...[part.accountId, part.mode, ...beyond.params, part.limit],
+  );
+});
+
+export interface FailingWebhook {
+  id: string;
+  url: string;
+  enabled: number;
+  disabledReason: string | null;
+  failingSince: number | null;
+  updatedAt: number;
+  /** Of its newest deliveries, those that were not taken. */
+  deliveries: number;
+  lastStatus: number | null;
+  lastError: string | null;
+  lastAtMs: number | null;
+}
+
+/** Endpoints of which nothing but failures comes, or that were disabled for it. `looked`: deliveries that are looked at. */
+export const failingWebhooksOperation = operation(
+  'incidents.webhooks',
+  'read',
+  async (tx, { accountId, mode, looked }: Owner & { looked: number }): Promise<FailingWebhook[]> => {
+    const rows = await tx.all<Omit<FailingWebhook, 'deliveries' | 'lastStatus' | 'lastError' | 'lastAtMs'>>(
+      `SELECT id, url, enabled, disabled_reason AS "disabledReason", failing_since AS "failingSince",
+         updated_at AS "updatedAt"
+       FROM webhook WHERE account_id = ? AND mode = ?
+         AND ((enabled = 1 AND failing_since IS NOT NULL) OR (enabled = 0 AND disabled_reason IS NOT NULL))
+       ORDER BY id`,
+      ...[accountId, mode],
+    );
+    return Promise.all(
+      rows.map(async (row) => {
+        const newest = '(SELECT * FROM webhook_delivery WHERE webhook_id = ? ORDER BY id DESC LIMIT ?) AS newest';
+        const [count, last] = await Promise.all([
+          tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${newest} WHERE status <> 'succeeded'`, row.id, looked),
+          tx.get<{ status: number | null; error: string | null; at: number }>(
+            `SELECT response_status AS status, error, updated_at AS at FROM ${newest} WHERE attempts > 0
+             ORDER BY updated_at DESC LIMIT 1`,
+            ...[row.id, looked],
+          ),
+        ]);
+        const found = { lastStatus: last?.status ?? null, lastError: last?.error ?? null, lastAtMs: last?.at ?? null };
+        return { ...row, deliveries: count!.n, ...found };
+      }),
+    );
+  },
+);
+
+/** Of the newest deliveries of an endpoint those that failed, or wait for a later time than `nowMs` (by the clock of the mode). */
+export const failedDeliveriesOperation = operation(
+  'incidents.failedDeliveries',
+  'read',
+  async (tx, { webhookId, looked, nowMs }: { webhookId: string; looked: number; nowMs: number }): Promise<string[]> => {
+    const rows = await tx.all<{ id: string }>(
+      `SELECT id FROM (SELECT * FROM webhook_delivery WHERE webhook_id = ? ORDER BY id DESC LIMIT ?) AS newest
+       WHERE status = 'failed' OR (status = 'pending' AND next_attempt_at > ?) ORDER BY id`,
+      ...[webhookId, looked, nowMs],
+    );
+    return rows.map(({ id }) => id);
+  },
+);
+
+export interface FailingDomain {
+  id: string;
+  domain: string;
+  selector: string;
+  /** When the record was found to be gone. */
+  sinceMs: number;
+  checkedAt: number;
+}
+
+/** Verified domains whose deciding record is gone. */
+export const failingDomainsOperation = operation(
+  'incidents.domains',
+  'read',
+  (tx, { accountId, limit }: { accountId: string; limit: number }) =>
+    tx.all<FailingDomain>(
+      `SELECT d.id, d.domain, k.selector, coalesce(d.failing_since, d.checked_at, d.created_at) AS "sinceMs",
+         coalesce(d.checked_at, d.created_at) AS "checkedAt"
+       FROM domain d JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'rsa'
+       WHERE d.account_id = ? AND d.status = 'failing' ORDER BY d.id LIMIT ?`,
+      ...[accountId, limit],
+    ),
+);
+
+export interface RetryPart extends Owner {
+  cause: string;
+  afterSeq: number;
+  limit: number;
+  nowMs: number;
+  /** Rows that are due by then stay as they are. */
+  latestMs: number;
+  /** Rows that were made due before this part: each is due a while behind the one before. */
+  done: number;
+  apartMs: number;
+}
+
+export interface RetriedPart {
+  retried: number;
+  /** Number of the last row looked at; null behind the last. */
+  lastSeq: number | null;
+}
+
+/**
+ * Makes messages of a cause due in their order, which wait for a later time. What a worker holds stays as it is, and so do the pauses and
+ * limits of their destination: they say when a due message is tried.
+ */
+export const retryCauseOperation = operation(
+  'incidents.retry',
+  'write',
+  async (tx, part: RetryPart): Promise<RetriedPart> => {
+    const { accountId, mode, cause, limit } = part;
+    const rows = await tx.all<{ seq: number; subject: string }>(
+      `SELECT seq, subject FROM work WHERE account_id = ? AND mode = ? AND cause = ? AND seq > ? AND due > ? AND leased = 0
+       ORDER BY seq LIMIT ?`,
+      ...[accountId, mode, cause, part.afterSeq, part.latestMs, limit],
+    );
+    if (rows.length === 0) return { retried: 0, lastSeq: null };
+    const wanted = rows.map(({ seq, subject }, index) => {
+      return { seq, id: subject, due: part.nowMs + (part.done + index) * part.apartMs };
+    });
+    const work = rowset(tx, 'wanted', { seq: 'int', due: 'int' }, wanted);
+    const changed = await tx.all<{ seq: number }>(
+      `UPDATE work SET due = wanted.due FROM ${work.sql}
+       WHERE work.seq = wanted.seq AND work.leased = 0 AND work.due > wanted.due RETURNING work.seq`,
+      ...work.params,
+    );
+    const made = new Set(changed.map(({ seq }) => seq));
+    const clockOffsetMs = await clockOffsetOf(tx, part);
+    const messages = rowset(
+      tx,
+      'wanted',
+      { id: 'text', at: 'int' },
+      wanted.flatMap(({ seq, id, due }) => (made.has(seq) ? [{ id, at: due + clockOffsetMs }] : [])),
+    );
+    const ids = rows.map(({ subject }) => subject).sort();
+    await tx.run(
+      `UPDATE message SET next_attempt_at = wanted.at FROM ${messages.sql}
+       WHERE message.account_id = ? AND message.mode = ? AND message.id = wanted.id AND message.id >= ? AND message.id <= ?`,
+      ...[...messages.params, accountId, mode, ids[0]!, ids.at(-1)!],
+    );
+    return { retried: made.size, lastSeq: rows.length < limit ? null : rows.at(-1)!.seq };
+  },
+);

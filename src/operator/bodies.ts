@@ -1,0 +1,275 @@
+/** Accounts, approvals, the queue, destinations and nodes as operators see them, with the schemas that describe it. */
+import { Type } from 'typebox';
+import type { Account, Usage } from '../accounts/accounts.ts';
+import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { iso } from '../base/clock.ts';
+import { CAP_NAMES, type CapName, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import type { LivingNode } from '../nodes/nodes.ts';
+import type { AccountQueue, AskedApproval, Credentials, QueueFigures, SentMail } from './store.ts';
+
+const time = Type.String({ format: 'date-time' });
+const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description });
+const nullableTime = (description: string) =>
+  Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description });
+const count = (description: string) => Type.Integer({ description });
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms));
+
+const plan = oneOf(['free', 'paid', 'enterprise']);
+const status = oneOf(['active', 'suspended']);
+const emailBytes = (description: string) => Type.Integer({ description });
+const caps = closed(
+  Object.fromEntries(CAP_NAMES.map((name) => [name, Type.Integer()])) as Record<CapName, ReturnType<typeof count>>,
+  { description: 'What the account may have at most.' },
+);
+
+const accountFields = {
+  accountId: Type.String(),
+  name: Type.String(),
+  plan,
+  status,
+  approvedEmailBytes: emailBytes('Size of an email with the upload flow.'),
+  limits: caps,
+  createdAt: time,
+};
+export const accountSchema = named('OperatorAccount', accountFields);
+
+export function accountBody(account: Account) {
+  const { id: accountId, name, plan, status, approvedEmailBytes, createdAt } = account;
+  const limits: Caps = capsOf(account.limits);
+  return { accountId, name, plan, status, approvedEmailBytes, limits, createdAt: iso(createdAt) };
+}
+
+export const accountDetailSchema = named('OperatorAccountDetail', {
+  ...accountFields,
+  usage: closed({
+    messagesToday: count('Live messages since midnight UTC.'),
+    messagesLast30Days: count('Counted up to 100,000.'),
+    queued: count('Of them those that wait.'),
+  }),
+  health: closed({
+    status: oneOf(['good', 'warning', 'critical']),
+    periodDays: Type.Integer(),
+    bounceRate: Type.Number({ description: 'Share of the live messages delivered, bounced or complained about.' }),
+    complaintRate: Type.Number(),
+  }),
+  lastActivityAt: nullableTime('When its newest message was made, live or sandbox; null without any.'),
+});
+
+interface Health {
+  status: string;
+  periodDays: number;
+  bounceRate: number;
+  complaintRate: number;
+}
+
+export function accountDetailBody(
+  account: Account,
+  { usage, health, lastAt }: { usage: Usage; health: Health; lastAt: number | null },
+) {
+  const { status, periodDays, bounceRate, complaintRate } = health;
+  return {
+    ...accountBody(account),
+    usage,
+    health: { status, periodDays, bounceRate, complaintRate },
+    lastActivityAt: isoOrNull(lastAt),
+  };
+}
+
+/** As that of an account on the command line: without characters that could steer a terminal. */
+const name = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: '1 to 200 characters without control characters',
+});
+export const newAccountRequest = named('NewAccountRequest', { name, plan: Type.Optional(plan) });
+export const newAccountSchema = named('NewAccount', {
+  accountId: Type.String(),
+  apiKey: Type.String({ description: 'A live key of full scope, shown this once.' }),
+  sandboxApiKey: Type.String({ description: 'Shown this once.' }),
+});
+
+const capChange = Type.Optional(
+  Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    minimum: 0,
+    maximum: HIGHEST_CAP,
+    description: 'Null returns to the standard one.',
+  }),
+);
+const changedCaps = Object.fromEntries(CAP_NAMES.map((cap) => [cap, capChange])) as Record<CapName, typeof capChange>;
+export const accountChangeRequest = closed(
+  {
+    plan: Type.Optional(plan),
+    status: Type.Optional(status),
+    approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
+    limits: Type.Optional(closed(changedCaps)),
+  },
+  { title: 'AccountChangeRequest', minProperties: 1 },
+);
+
+export const suspensionSchema = named('Suspension', {
+  accountId: Type.String(),
+  status,
+  mail: closed({
+    queued: count('Live messages that would wait until the account is active again.'),
+    scheduled: Type.Integer(),
+    delayed: Type.Integer(),
+    sending: count('Messages on their way, which arrive.'),
+    isComplete: Type.Boolean({ description: 'False where the account has more than 100,000 messages to look at.' }),
+  }),
+  apiKeys: count('Keys that are refused, 403 ACCOUNT_SUSPENDED.'),
+  smtpCredentials: count('Credentials that are refused, 535.'),
+  sessions: count('Open sessions of its users, whose calls to this account are refused.'),
+});
+
+export function suspensionBody(
+  account: Account,
+  { counts, isComplete, credentials }: { counts: Map<string, number>; isComplete: boolean; credentials: Credentials },
+) {
+  const of = (status: string): number => counts.get(status) ?? 0;
+  const { id: accountId, status } = account;
+  const mail = { queued: of('queued'), scheduled: of('scheduled'), delayed: of('delayed'), sending: of('sending') };
+  return { accountId, status, mail: { ...mail, isComplete }, ...credentials };
+}
+
+export const approvalSchema = named('OperatorApproval', {
+  approvalId: Type.String(),
+  accountId: Type.String(),
+  requestedEmailBytes: Type.Integer(),
+  reason: Type.String(),
+  status: oneOf(['pending', 'approved', 'rejected']),
+  decisionReason: nullable('What the account was answered.'),
+  createdAt: time,
+  decidedAt: nullableTime('Null while it is pending.'),
+  sender: closed({
+    name: Type.String(),
+    plan,
+    status,
+    approvedEmailBytes: emailBytes('What the account may send now.'),
+    createdAt: time,
+    messagesLast30Days: count('Live messages, as the statistics count them.'),
+    bounceRate: Type.Number({ description: 'Of those of 30 days that were delivered, bounced or complained about.' }),
+    complaintRate: Type.Number(),
+    approvedBefore: count('Earlier requests of the account that were approved.'),
+    rejectedBefore: Type.Integer(),
+  }),
+});
+
+const share = (part: number, { delivered, bounced }: SentMail): number =>
+  delivered + bounced === 0 ? 0 : Math.round((part / (delivered + bounced)) * 10_000) / 10_000;
+
+/** A complaint comes after a delivery, and counts among those already. */
+export function approvalBody({ account, mail, ...approval }: AskedApproval) {
+  return {
+    approvalId: approval.id,
+    accountId: approval.accountId,
+    requestedEmailBytes: approval.requestedEmailBytes,
+    reason: approval.reason,
+    status: approval.status,
+    decisionReason: approval.decisionReason,
+    createdAt: iso(approval.createdAt),
+    decidedAt: isoOrNull(approval.decidedAt),
+    sender: {
+      name: account.name,
+      plan: account.plan,
+      status: account.status,
+      approvedEmailBytes: account.approvedEmailBytes,
+      createdAt: iso(account.createdAt),
+      messagesLast30Days: mail.accepted,
+      bounceRate: share(mail.bounced, mail),
+      complaintRate: share(mail.complained, mail),
+      approvedBefore: approval.approvedBefore,
+      rejectedBefore: approval.rejectedBefore,
+    },
+  };
+}
+
+export const rejectionRequest = named('RejectionRequest', {
+  reason: Type.String({
+    minLength: 1,
+    maxLength: 2_000,
+    pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
+    description: 'the answer to the account, in words',
+  }),
+});
+
+const figures = {
+  depth: count('Messages that wait or are being delivered.'),
+  due: count('Due now and in nobody’s hands.'),
+  leased: count('In the hands of a node.'),
+  held: count('Set aside because their account or destination has enough in memory.'),
+  deferred: count('Tried at least once.'),
+  oldestDueAt: nullableTime('Null where nothing is due.'),
+};
+export const queueSchema = named('Queue', {
+  ...figures,
+  isComplete: Type.Boolean({
+    description:
+      'False where the queue is longer than what is looked at: then all figures but depth are of those due first.',
+  }),
+  accounts: Type.Array(
+    closed({ accountId: Type.String(), name: nullable('Null for the service itself.'), ...figures }),
+    { description: 'The 100 with the most messages.' },
+  ),
+});
+
+const ACCOUNTS_SHOWN = 100;
+
+function figuresBody({ oldestDueMs, depth, due, leased, held, deferred }: QueueFigures) {
+  return { depth, due, leased, held, deferred, oldestDueAt: isoOrNull(oldestDueMs) };
+}
+
+/** `depth` of the whole queue, which may be longer than the rows that were looked at. */
+export function queueBody(accounts: readonly AccountQueue[], { depth, rows }: { depth: number; rows: number }) {
+  const sum = (of: (one: AccountQueue) => number): number => accounts.reduce((all, one) => all + of(one), 0);
+  const due = accounts.flatMap(({ oldestDueMs }) => (oldestDueMs === null ? [] : [oldestDueMs]));
+  const counted = sum((one) => one.depth);
+  const isComplete = counted < rows;
+  const all: QueueFigures = {
+    depth: isComplete ? counted : Math.max(counted, depth),
+    due: sum((one) => one.due),
+    leased: sum((one) => one.leased),
+    held: sum((one) => one.held),
+    deferred: sum((one) => one.deferred),
+    oldestDueMs: due.length === 0 ? null : due.reduce((a, b) => Math.min(a, b)),
+  };
+  return {
+    ...figuresBody(all),
+    isComplete,
+    accounts: accounts
+      .slice(0, ACCOUNTS_SHOWN)
+      .map(({ accountId, name, ...rest }) => ({ accountId, name, ...figuresBody(rest) })),
+  };
+}
+
+export const nodeSchema = named('Node', {
+  nodeId: Type.String(),
+  host: Type.String(),
+  roles: Type.Array(Type.String()),
+  version: Type.String(),
+  startedAt: time,
+  lastSeenAt: time,
+  leases: closed(
+    { delivery: Type.Optional(Type.Integer()), webhooks: Type.Optional(Type.Integer()) },
+    { description: 'Messages and webhook deliveries in its hands.' },
+  ),
+});
+
+export function nodeBody({ id: nodeId, host, roles, version, startedAt, seenAt, state }: LivingNode) {
+  const seen = { startedAt: iso(startedAt), lastSeenAt: iso(seenAt) };
+  return { nodeId, host, roles, version, ...seen, leases: state.leases ?? {} };
+}
+
+export const diagnosisSchema = named('Diagnosis', {
+  healthy: Type.Boolean({ description: 'Whether no check failed.' }),
+  checks: Type.Array(
+    closed({
+      name: Type.String(),
+      status: oneOf(['ok', 'warn', 'fail']),
+      message: Type.String(),
+      remedy: Type.Optional(Type.String()),
+    }),
+  ),
+});

@@ -1,0 +1,108 @@
+/**
+ * Destinations as all nodes together have them: each publishes those that are paused, and its busiest, and here they become one list,
+ * the paused first, then those for which the most mail waits.
+ */
+import { Type } from 'typebox';
+import { iso } from '../base/clock.ts';
+import { closed, named } from '../http/validate.ts';
+import type { LastReply, LivingNode, PublishedDestination } from '../nodes/nodes.ts';
+
+const REPLIES_SHOWN = 4;
+
+interface OnNode extends PublishedDestination {
+  nodeId: string;
+}
+
+export interface DestinationView {
+  key: string;
+  depth: number;
+  nodes: OnNode[];
+}
+
+/** The relay, behind which all live mail waits for one destination. */
+const RELAY = 'relay';
+
+/** In the order of the list; `waiting` has the messages in the queue by domain. */
+export function destinationsOf(
+  nodes: readonly LivingNode[],
+  waiting: readonly { domain: string; depth: number }[],
+): DestinationView[] {
+  const all = nodes.flatMap(({ id: nodeId, state }) => (state.destinations ?? []).map((one) => ({ ...one, nodeId })));
+  const depths = new Map(waiting.map(({ domain, depth }) => [domain, depth]));
+  depths.set(
+    RELAY,
+    waiting.reduce((sum, { depth }) => sum + depth, 0),
+  );
+  return [...Map.groupBy(all, ({ key }) => key)]
+    .map(([key, on]) => ({ key, depth: depths.get(key) ?? 0, nodes: on }))
+    .sort(compare);
+}
+
+export type DestinationKey = readonly [paused: number, depth: number, key: string];
+
+export const keyOf = ({ key, depth, nodes }: DestinationView): DestinationKey => [
+  nodes.some((one) => one.pausedUntil !== null) ? 1 : 0,
+  depth,
+  key,
+];
+
+function compare(a: DestinationView, b: DestinationView): number {
+  return compareKeys(keyOf(a), keyOf(b));
+}
+
+export function compareKeys(a: DestinationKey, b: DestinationKey): number {
+  if (a[0] !== b[0]) return b[0] - a[0];
+  if (a[1] !== b[1]) return b[1] - a[1];
+  return a[2] < b[2] ? -1 : a[2] > b[2] ? 1 : 0;
+}
+
+const pausedUntil = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  format: 'date-time',
+  description: 'Nothing is begun before; null where it is not paused.',
+});
+const connections = Type.Integer({ description: 'Open now.' });
+const limit = Type.Integer({ description: 'Connections that it may have now.' });
+
+export const destinationSchema = named('Destination', {
+  destinationId: Type.String({ description: 'A domain, or relay.' }),
+  depth: Type.Integer({ description: 'Messages for it among the first 50,000 of the queue.' }),
+  connections,
+  limit,
+  pausedUntil,
+  lastReplies: Type.Array(
+    closed({
+      time: Type.String({ format: 'date-time' }),
+      host: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+      reply: Type.String(),
+    }),
+    { description: 'What it said last, newest first: each refusal once, and the last of those that took a message.' },
+  ),
+  nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
+});
+
+export function destinationBody({ key, depth, nodes }: DestinationView) {
+  const sum = (of: (one: OnNode) => number): number => nodes.reduce((all, one) => all + of(one), 0);
+  const until = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
+  return {
+    destinationId: key,
+    depth,
+    connections: sum((one) => one.connections),
+    limit: sum((one) => one.limit),
+    pausedUntil: until === 0 ? null : iso(until),
+    lastReplies: repliesOf(nodes).map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
+    nodes: nodes.map((one) => ({
+      ...{ nodeId: one.nodeId, connections: one.connections, limit: one.limit },
+      pausedUntil: one.pausedUntil === null ? null : iso(one.pausedUntil),
+    })),
+  };
+}
+
+/** The newest of all nodes, none twice. */
+function repliesOf(nodes: readonly OnNode[]): LastReply[] {
+  const newest = nodes.flatMap(({ replies }) => replies).sort((a, b) => b.at - a.at);
+  const kindOf = ({ accepted, reply }: LastReply): string => (accepted ? '' : reply);
+  return newest
+    .filter((one, index) => newest.findIndex((other) => kindOf(other) === kindOf(one)) === index)
+    .slice(0, REPLIES_SHOWN);
+}

@@ -1,0 +1,153 @@
+/** /operator/accounts: finding accounts, making them, changing what only the operator changes; what a suspension stops is shown before. */
+import { type Static, Type } from 'typebox';
+import {
+  type Account,
+  accountOperation,
+  type Caller,
+  createAccount,
+  createUsageReader,
+  messageCountsOperation,
+  setAccountOperation,
+} from '../accounts/accounts.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { idFloor } from '../base/ids.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, type RouteDefinition } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import type { Database } from '../storage/database.ts';
+import * as bodies from './bodies.ts';
+import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
+import { accountPageOperation, credentialCountsOperation, lastMessageOperation } from './store.ts';
+
+const DAY_MS = 86_400_000;
+/** A message waits for 30 days of its schedule and three days of attempts at most. */
+const WAITING_DAYS = 33;
+const COUNTED_AT_MOST = 100_000;
+
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such account.' }));
+
+export function accountRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  return [...readRoutes(deps), ...changeRoutes(deps)];
+}
+
+async function found(database: Database, id: string | undefined): Promise<Result<Account>> {
+  const account = await database.execute(accountOperation, id ?? '');
+  return account === null ? UNKNOWN : ok(account);
+}
+
+function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  const reader = createUsageReader(deps);
+  return [
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/accounts' },
+      operationId: 'listAccounts',
+      summary: 'All accounts, newest first',
+      description: 'Filtered by a part of the name (without case), status and plan.',
+      query: closed({
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'A part of it.' })),
+        status: Type.Optional(oneOf(['active', 'suspended'], { description: 'Accounts of this status.' })),
+        plan: Type.Optional(oneOf(['free', 'paid', 'enterprise'], { description: 'Accounts on this plan.' })),
+        ...pageFields,
+      }),
+      response: { status: 200, schema: Type.Array(bodies.accountSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['acc_']);
+        if (!page.ok) return page;
+        const { name, status = null, plan = null } = request.query;
+        const rows = await database.execute(accountPageOperation, {
+          ...{ name: name?.toLowerCase() ?? null, status, plan, limit: page.value.limit + 1 },
+          before: (page.value.after?.[0] as string | undefined) ?? null,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: bodies.accountBody });
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/accounts/:id' },
+      operationId: 'getOperatorAccount',
+      summary: 'One account: plan, limits, usage, health',
+      description: 'Usage and health are of live mail.',
+      response: { status: 200, schema: bodies.accountDetailSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params }) => {
+        const account = await found(database, params.id);
+        if (!account.ok) return account;
+        const { id } = account.value;
+        const [usage, health] = [await reader.usage(id, 'live'), await reader.health(id, 'live')];
+        const lastAt = await database.execute(lastMessageOperation, id);
+        return answer(bodies.accountDetailBody(account.value, { usage, health, lastAt }));
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/accounts/:id/suspension' },
+      operationId: 'previewSuspension',
+      summary: 'What a suspension of the account would stop',
+      description: 'Mail that would wait, keys and credentials that would be refused. Changes nothing.',
+      response: { status: 200, schema: bodies.suspensionSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async ({ params }) => {
+        const account = await found(database, params.id);
+        if (!account.ok) return account;
+        const accountId = account.value.id;
+        const rows = await database.execute(messageCountsOperation, {
+          ...{ accountId, mode: 'live', recentMs: 0, limit: COUNTED_AT_MOST },
+          fromId: idFloor('msg', clock.now() - WAITING_DAYS * DAY_MS),
+        });
+        const credentials = await database.execute(credentialCountsOperation, { accountId, nowMs: clock.now() });
+        const looked = rows.reduce((sum, { messages }) => sum + messages, 0);
+        const counts = new Map(rows.map(({ status, messages }) => [status, messages]));
+        const isComplete = looked < COUNTED_AT_MOST;
+        return answer(bodies.suspensionBody(account.value, { counts, isComplete, credentials }));
+      },
+    }),
+  ];
+}
+
+function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  const { clock, callers, logins, nudge } = deps;
+  return [
+    operatorRoute({
+      ...{ method: 'POST', path: '/operator/accounts' },
+      operationId: 'createAccount',
+      summary: 'Make an account with a live and a sandbox key',
+      description: 'The keys are shown in this answer only. The plan is paid where none is given.',
+      body: bodies.newAccountRequest,
+      response: { status: 201, schema: bodies.newAccountSchema },
+      handle: async (request) => {
+        const { name, plan = 'paid' } = request.body;
+        const database = operatorChanges(deps, request, null);
+        const { account, apiKey, sandboxApiKey } = await createAccount(
+          { database, clock },
+          { name: name.trim(), plan },
+        );
+        return answer({ accountId: account.id, apiKey, sandboxApiKey });
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'PATCH', path: '/operator/accounts/:id' },
+      operationId: 'setAccount',
+      summary: 'Change plan, status, approved size or limits of an account',
+      description:
+        'Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.',
+      body: bodies.accountChangeRequest,
+      response: { status: 200, schema: bodies.accountSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const id = request.params.id ?? '';
+        const {
+          plan = null,
+          status = null,
+          approvedEmailBytes = null,
+          limits,
+        } = request.body as Static<typeof bodies.accountChangeRequest>;
+        const change = { id, plan, status, approvedEmailBytes, ...(limits && { limits }), nowMs: clock.now() };
+        const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
+        if (account === null) return UNKNOWN;
+        callers.evictAccount(id);
+        logins.evictAccount(id);
+        if (status === 'active') nudge();
+        return answer(bodies.accountBody(account));
+      },
+    }),
+  ];
+}

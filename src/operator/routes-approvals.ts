@@ -1,0 +1,92 @@
+/** /operator/approvals: requests for larger mail, with what is known of who asks, and deciding on them once. */
+import { type TSchema, Type } from 'typebox';
+import { type Caller, decideApprovalOperation } from '../accounts/accounts.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, type CallerKey, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, oneOf } from '../http/validate.ts';
+import { approvalBody, approvalSchema, rejectionRequest } from './bodies.ts';
+import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
+import { type ApprovalPage, approvalPageOperation } from './store.ts';
+
+const DAY_MS = 86_400_000;
+const HISTORY_DAYS = 30;
+
+const UNKNOWN = refuse(failure('NOT_FOUND', { message: 'There is no such request.' }));
+
+export function approvalRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  const read = (page: Omit<ApprovalPage, 'sinceMs'>) => {
+    const nowMs = clock.now();
+    const sinceMs = nowMs - (nowMs % DAY_MS) - HISTORY_DAYS * DAY_MS;
+    return database.execute(approvalPageOperation, { ...page, sinceMs });
+  };
+  return [
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/approvals' },
+      operationId: 'listApprovalRequests',
+      summary: 'Requests for larger mail of all accounts, newest first',
+      description: 'Each with the history of who asks: age, mail and rates of 30 days, earlier requests.',
+      query: closed({
+        status: Type.Optional(oneOf(['pending', 'approved', 'rejected'], { description: 'Requests of this status.' })),
+        ...pageFields,
+      }),
+      response: { status: 200, schema: Type.Array(approvalSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['apr_']);
+        if (!page.ok) return page;
+        const rows = await read({
+          ...{ id: null, status: request.query.status ?? null, limit: page.value.limit + 1 },
+          before: (page.value.after?.[0] as string | undefined) ?? null,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: approvalBody });
+      },
+    }),
+    ...decisionRoutes(deps, read),
+  ];
+}
+
+function decisionRoutes(
+  deps: OperatorRouteDeps,
+  read: (page: Omit<ApprovalPage, 'sinceMs'>) => Promise<Parameters<typeof approvalBody>[0][]>,
+): RouteDefinition<Caller>[] {
+  const decide = async (
+    request: RouteRequest<CallerKey, unknown, unknown>,
+    decision: { status: 'approved' | 'rejected'; reason: string | null },
+  ): Promise<RouteAnswer> => {
+    const id = request.params.id ?? '';
+    const page = { id, status: null, before: null, limit: 1 };
+    const [asked] = await read(page);
+    if (asked === undefined) return UNKNOWN;
+    const { accountId } = asked;
+    const changes = operatorChanges(deps, request, accountId);
+    const decided = await changes.execute(decideApprovalOperation, { id, ...decision, nowMs: deps.clock.now() });
+    if (decided === null) return UNKNOWN;
+    if (!decided.decided)
+      return refuse(failure('CONFLICT', { message: `The request is ${decided.approval.status} already.` }));
+    deps.callers.evictAccount(accountId);
+    deps.logins.evictAccount(accountId);
+    return answer(approvalBody((await read(page))[0]!));
+  };
+  const common = {
+    response: { status: 200, schema: approvalSchema as TSchema },
+    refusals: ['NOT_FOUND', 'CONFLICT'],
+  } as const;
+  return [
+    operatorRoute({
+      ...{ ...common, method: 'POST', path: '/operator/approvals/:id/approve' },
+      operationId: 'approveRequest',
+      summary: 'Raise the email size of the account to what was asked for',
+      description: 'In force at once; a larger size that the account has already stays.',
+      handle: (request) => decide(request, { status: 'approved', reason: null }),
+    }),
+    operatorRoute({
+      ...{ ...common, method: 'POST', path: '/operator/approvals/:id/reject' },
+      operationId: 'rejectRequest',
+      summary: 'Refuse a larger email size',
+      description: 'The account reads the reason.',
+      body: rejectionRequest,
+      handle: (request) => decide(request, { status: 'rejected', reason: request.body.reason.trim() }),
+    }),
+  ];
+}

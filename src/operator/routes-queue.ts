@@ -1,0 +1,77 @@
+/** /operator/queue and /operator/destinations: what waits and why, and ending a pause. */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { resumeDestinationOperation } from '../delivery/delivery.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, type RouteDefinition } from '../http/route.ts';
+import { closed } from '../http/validate.ts';
+import { queueBody, queueSchema } from './bodies.ts';
+import {
+  compareKeys,
+  type DestinationKey,
+  type DestinationView,
+  destinationBody,
+  destinationSchema,
+  destinationsOf,
+  keyOf,
+} from './destinations.ts';
+import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
+import { queueByAccountOperation, queueByDomainOperation } from './store.ts';
+
+/** Of the queue, in one look: what docs/performance.md says it costs. */
+const ROWS_AT_MOST = 50_000;
+
+export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock, nodes, queueDepth } = deps;
+  const destinations = async (): Promise<DestinationView[]> =>
+    destinationsOf(await nodes.list(), await database.execute(queueByDomainOperation, { rows: ROWS_AT_MOST }));
+  return [
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/queue' },
+      operationId: 'getQueue',
+      summary: 'How the queue stands, in all and by account',
+      description: 'Up to 50,000 messages, those that are due first, are looked at; depth is of the whole queue.',
+      response: { status: 200, schema: queueSchema },
+      handle: async () => {
+        const look = { nowMs: clock.now(), rows: ROWS_AT_MOST };
+        const accounts = await database.execute(queueByAccountOperation, look);
+        return answer(queueBody(accounts, { depth: queueDepth(), rows: ROWS_AT_MOST }));
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/destinations' },
+      operationId: 'listDestinations',
+      summary: 'Where mail goes now: the paused first, then those with the most mail',
+      description:
+        'What each node published in the last seconds: up to 60 that are paused, and its 40 busiest. One that changes its position between two pages may be shown twice, or not.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(destinationSchema) },
+      handle: async (request) => {
+        const page = readPage(request.query, ['number', 'number', 'string']);
+        if (!page.ok) return page;
+        const after = page.value.after as DestinationKey | undefined;
+        const rows = (await destinations()).filter((one) => after === undefined || compareKeys(after, keyOf(one)) < 0);
+        return pageAnswer(request, { page: page.value, rows, keyOf, show: destinationBody });
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'POST', path: '/operator/destinations/:id/resume' },
+      operationId: 'resumeDestination',
+      summary: 'End the pause of a destination',
+      description:
+        'On all nodes within two seconds: one session probes it then, and what waits follows when it answers. Refused again, it is paused again. The answer shows it as it was.',
+      response: { status: 200, schema: destinationSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const destination = request.params.id ?? '';
+        const known = (await destinations()).find(({ key }) => key === destination);
+        if (known === undefined)
+          return refuse(failure('NOT_FOUND', { message: 'No node has mail for this destination, or a pause of it.' }));
+        const changes = operatorChanges(deps, request, null);
+        await changes.execute(resumeDestinationOperation, { destination, nowMs: clock.now() });
+        return answer(destinationBody(known));
+      },
+    }),
+  ];
+}

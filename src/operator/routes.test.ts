@@ -1,0 +1,229 @@
+/** The operator's API on the whole service, but for delivery: accounts, approvals, queue, nodes, doctor, the log of all accounts. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Answer } from '../../test/kit/api.ts';
+import { acceptance } from '../../test/kit/seed-mail.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import type { Actor } from '../base/actor.ts';
+import { acceptOperation } from '../send/acceptance.ts';
+import { createUser } from '../users/users.ts';
+
+let rig: WholeApi;
+let browser: Browser;
+let actor: Actor;
+before(async () => {
+  rig = await wholeApi();
+  const made = await createUser(rig.parts, { email: 'op@example.com', isOperator: true });
+  assert.ok(made.ok);
+  actor = { kind: 'user', id: made.value.userId, name: made.value.email };
+  browser = await rig.signedIn(made.value.email, made.value.password);
+});
+after(() => rig.close());
+
+const operator = {
+  get: (path: string): Promise<Answer> => browser.call('GET', path),
+  post: (path: string, body: unknown): Promise<Answer> => browser.call('POST', path, body),
+  call: ({ method, path, body }: { method: string; path: string; body?: unknown }): Promise<Answer> =>
+    browser.call(method, path, body),
+};
+
+type Row = Record<string, unknown>;
+
+const latestOf = async (resourceId: string): Promise<Row & { actor: Actor }> =>
+  (
+    (await operator.get(`/operator/audit?limit=1&resourceId=${resourceId}`)).body as unknown as (Row & {
+      actor: Actor;
+    })[]
+  )[0]!;
+
+/** Those below that change something; test/flows/operator-nodes.long.test.ts has the resume. */
+const CHANGING: Record<string, string> = {
+  'POST /operator/accounts': 'account.create',
+  'PATCH /operator/accounts/:id': 'account.set',
+  'POST /operator/accounts/:id/look': 'account.look',
+  'DELETE /operator/accounts/:id/look': 'account.end-look',
+  'POST /operator/approvals/:id/approve': 'approval.decide',
+  'POST /operator/approvals/:id/reject': 'approval.decide',
+  'POST /operator/destinations/:id/resume': 'destination.resume',
+};
+
+test('every route is for operators alone', async () => {
+  const routes = rig.routes.filter(({ path }) => path.startsWith('/operator/'));
+  assert.ok(routes.length >= 16, `${routes.length} routes`);
+  const { email, password } = await rig.user('owner@example.com', 'owner');
+  const user = await rig.signedIn(email, password);
+  for (const { method, path, auth } of routes) {
+    assert.equal(auth, 'operator', path);
+    const call = { method, path: path.replace(':id', 'none'), body: method === 'GET' ? undefined : {} };
+    assert.equal((await user.call(method, call.path, call.body)).status, 403, `${method} ${path}`);
+    // A key is none of a signed-in user: 401, whatever it may do in its account.
+    assert.equal((await rig.live.call(call)).status, 401, `${method} ${path}`);
+  }
+});
+
+test('an account is made, found, changed and suspended, each with a row of who did it', async () => {
+  const made = await operator.post('/operator/accounts', { name: ' Läden & Co ' });
+  assert.equal(made.status, 201);
+  const { accountId, apiKey, sandboxApiKey } = made.body as Record<string, string>;
+  assert.match(apiKey!, /^pr_live_/);
+  assert.match(sandboxApiKey!, /^pr_test_/);
+  const found = await operator.get('/operator/accounts?name=den%20%26&status=active&plan=paid');
+  assert.deepEqual(
+    (found.body as Row[]).map((one) => [one.accountId, one.name]),
+    [[accountId, 'Läden & Co']],
+  );
+  assert.deepEqual((await operator.get('/operator/accounts?name=den%25')).body, [], 'a percent sign is itself');
+  const first = await operator.get('/operator/accounts?limit=1');
+  const next = await operator.get(`/operator/accounts?limit=1&cursor=${first.headers['x-next-cursor']}`);
+  assert.deepEqual(
+    [(first.body as Row[])[0]!.accountId, (next.body as Row[])[0]!.accountId],
+    [accountId, rig.accountId],
+  );
+  const path = `/operator/accounts/${accountId}`;
+  const change = { plan: 'enterprise', approvedEmailBytes: 30_000_000, limits: { webhooks: 7, domains: null } };
+  const changed = await operator.call({ method: 'PATCH', path, body: change });
+  assert.equal(changed.status, 200, changed.text);
+  const { plan, approvedEmailBytes, limits } = changed.body as Row & { limits: Row };
+  assert.deepEqual([plan, approvedEmailBytes, limits.webhooks, limits.domains], ['enterprise', 30_000_000, 7, 1_000]);
+  const row = await latestOf(accountId!);
+  assert.deepEqual([row.action, row.accountId, row.actor], ['account.set', accountId, actor]);
+  assert.equal((row.before as Row).plan, 'paid');
+  for (const body of [{}, { plan: 'gold' }, { approvedEmailBytes: 40_000_001 }, { limits: { webhooks: -1 } }])
+    assert.equal((await operator.call({ method: 'PATCH', path, body })).status, 400, JSON.stringify(body));
+  const unknown = { method: 'PATCH', path: '/operator/accounts/acc_none', body: { plan: 'free' } } as const;
+  assert.equal((await operator.call(unknown)).status, 404);
+});
+
+test('what a suspension stops is shown before; keys are refused then', async () => {
+  const { accountId, live } = rig;
+  const path = `/operator/accounts/${accountId}`;
+  const { database } = rig.parts;
+  await database.execute(acceptOperation, acceptance({ accountId, recipients: ['a@x.example', 'b@x.example'] }));
+  const later = acceptance({ accountId, sendAtMs: Date.now() + 3_600_000 });
+  await database.execute(acceptOperation, later);
+  await database.execute(acceptOperation, acceptance({ accountId, mode: 'sandbox' }));
+  assert.deepEqual((await operator.get(`${path}/suspension`)).body, {
+    ...{ accountId, status: 'active', apiKeys: 2, smtpCredentials: 0, sessions: 1 },
+    mail: { queued: 2, scheduled: 1, delayed: 0, sending: 0, isComplete: true },
+  });
+  const detail = (await operator.get(path)).body as Row & { usage: Row; health: Row };
+  assert.deepEqual([detail.usage.queued, detail.health.bounceRate], [3, 0]);
+  assert.ok(Date.parse(detail.lastActivityAt as string) > Date.now() - 60_000);
+  assert.equal((await live.get('/account')).status, 200);
+  assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'suspended' } })).status, 200);
+  await waitUntil('the key to be refused', async () => (await live.get('/account')).status === 403);
+  assert.equal((await operator.call({ method: 'PATCH', path, body: { status: 'active' } })).status, 200);
+  for (const unknown of ['', '/suspension'])
+    assert.equal((await operator.get(`/operator/accounts/acc_none${unknown}`)).status, 404);
+});
+
+test('a request for larger mail is shown with who asks, and decided once', async () => {
+  const ask = async (): Promise<string> =>
+    (await rig.live.post('/approvals', { requestedEmailBytes: 30_000_000, reason: 'scans' })).body.approvalId;
+  const [first, second] = [await ask(), await ask()];
+  const reject = (id: string, body: unknown) => operator.post(`/operator/approvals/${id}/reject`, body);
+  assert.equal((await reject(first, {})).status, 400);
+  assert.equal((await reject(first, { reason: ' ' })).status, 400);
+  const rejected = await reject(first, { reason: 'links, please' });
+  assert.deepEqual(
+    [rejected.status, rejected.body.status, rejected.body.decisionReason],
+    [200, 'rejected', 'links, please'],
+  );
+  assert.equal((await operator.post(`/operator/approvals/${first}/approve`, {})).status, 409);
+  const pending = (await operator.get('/operator/approvals?status=pending')).body as (Row & { sender: Row })[];
+  assert.deepEqual(
+    pending.map(({ approvalId, sender }) => [
+      approvalId,
+      sender.name,
+      sender.rejectedBefore,
+      sender.approvedEmailBytes,
+    ]),
+    [[second, 'One', 1, 2_000_000]],
+  );
+  const approved = await operator.post(`/operator/approvals/${second}/approve`, undefined);
+  assert.deepEqual([approved.status, approved.body.sender.approvedEmailBytes], [200, 30_000_000]);
+  const row = await latestOf(second);
+  assert.deepEqual([row.action, row.accountId, row.actor], ['approval.decide', rig.accountId, actor]);
+  assert.equal((await operator.post('/operator/approvals/apr_none/approve', {})).status, 404);
+});
+
+test('queue, nodes, destinations and doctor answer', async () => {
+  const queue = (await operator.get('/operator/queue')).body as Row & { accounts: Row[] };
+  assert.deepEqual([queue.depth, queue.due, queue.isComplete], [4, 3, true]);
+  assert.deepEqual(
+    [queue.accounts[0]!.accountId, queue.accounts[0]!.name, queue.accounts[0]!.depth],
+    [rig.accountId, 'One', 4],
+  );
+  const [node] = (await operator.get('/operator/nodes')).body as Row[];
+  assert.equal(node!.host, 'postrider.test');
+  assert.deepEqual((await operator.get('/operator/destinations')).body, []);
+  assert.equal((await operator.post('/operator/destinations/x.example/resume', {})).status, 404);
+  const doctor = (await operator.get('/operator/doctor')).body as { healthy: boolean; checks: Row[] };
+  const names = doctor.checks.map(({ name }) => name);
+  for (const name of ['configuration', 'database', 'disk space', 'DNS', 'port 25'])
+    assert.ok(names.includes(name), name);
+  assert.equal(
+    doctor.healthy,
+    doctor.checks.every(({ status }) => status !== 'fail'),
+  );
+  assert.deepEqual((await operator.get('/operator/doctor')).body, doctor, 'as it was found before');
+});
+
+test('an operator looks at an account: reads it for an hour, changes nothing, and the account sees who looked', async () => {
+  const { accountId } = (await operator.post('/operator/accounts', { name: 'Looked at' })).body as Record<
+    string,
+    string
+  >;
+  const read = (method = 'GET', path = '/account', by = browser) =>
+    by.call(method, path, method === 'GET' ? undefined : {}, { 'x-id': accountId! });
+  const path = `/operator/accounts/${accountId}/look`;
+  assert.equal((await read()).status, 404);
+  assert.equal((await operator.post('/operator/accounts/acc_none/look', {})).status, 404);
+  const look = await operator.post(path, {});
+  assert.equal(look.status, 201, look.text);
+  const leftMs = Date.parse(look.body.expiresAt) - rig.parts.clock.now();
+  assert.ok(leftMs > 3_590_000 && leftMs <= 3_600_000, `${leftMs} ms`);
+  assert.equal((await read()).body.accountId, accountId);
+  for (const [method, at] of [
+    ['PATCH', '/account'],
+    ['POST', '/send'],
+    ['POST', '/users'],
+    ['POST', '/api-keys'],
+  ] as const)
+    assert.match(String((await read(method, at)).body.error?.message), /your role in this account is viewer/, at);
+  assert.deepEqual((await operator.get('/session')).body.accounts, [
+    {
+      ...{ accountId, name: 'Looked at', role: 'viewer', plan: 'paid', status: 'active' },
+      ...{ looking: true, lookingUntil: look.body.expiresAt },
+    },
+  ]);
+  const rows = (await read('GET', '/audit')).body as unknown as (Row & { actor: Actor })[];
+  assert.deepEqual([rows[0]!.action, rows[0]!.actor, rows[0]!.resourceId], ['account.look', actor, accountId]);
+  assert.deepEqual(rows[0]!.after, { until: look.body.expiresAt });
+
+  const suspended = { method: 'PATCH', path: `/operator/accounts/${accountId}`, body: { status: 'suspended' } };
+  assert.equal((await operator.call(suspended)).status, 200);
+  assert.equal((await read()).status, 200, 'above all what is suspended is looked at');
+  const made = await createUser(rig.parts, { email: 'op2@example.com', isOperator: true });
+  assert.ok(made.ok);
+  const other = await rig.signedIn(made.value.email, made.value.password);
+  assert.equal((await read('GET', '/account', other)).status, 404, 'another operator has to look, too');
+  assert.equal((await operator.call({ method: 'DELETE', path })).status, 200);
+  assert.equal((await read()).status, 404);
+  assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
+  assert.equal((await latestOf(accountId!)).action, 'account.end-look');
+});
+
+test('the log of all accounts is exported too', async () => {
+  const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');
+  const actions = new Set(lines.map((line) => (JSON.parse(line) as Row).action));
+  const changing = rig.routes.filter(({ method, auth }) => method !== 'GET' && auth === 'operator');
+  assert.deepEqual(changing.map(({ method, path }) => `${method} ${path}`).sort(), Object.keys(CHANGING).sort());
+  for (const action of Object.values(CHANGING)) {
+    if (action !== 'destination.resume') assert.ok(actions.has(action), action);
+  }
+  const accounts = new Set(lines.map((line) => (JSON.parse(line) as Row).accountId));
+  assert.ok(accounts.size >= 2, 'of several accounts');
+  assert.match((await operator.get('/operator/audit.csv')).text, /^auditId,time,/);
+});

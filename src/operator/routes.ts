@@ -1,0 +1,39 @@
+/**
+ * The operator's HTTP surface: every route is for signed-in operators alone, and everything they change leaves a row in the audit
+ * log in their name.
+ */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { RouteDefinition } from '../http/route.ts';
+import { diagnosisSchema, nodeBody, nodeSchema } from './bodies.ts';
+import { type OperatorRouteDeps, operatorRoute } from './operator-route.ts';
+import { accountRoutes } from './routes-accounts.ts';
+import { approvalRoutes } from './routes-approvals.ts';
+import { queueRoutes } from './routes-queue.ts';
+
+export function operatorRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  return [...accountRoutes(deps), ...approvalRoutes(deps), ...queueRoutes(deps), ...serviceRoutes(deps)];
+}
+
+function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Caller>[] {
+  return [
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/nodes' },
+      operationId: 'listNodes',
+      summary: 'The processes that share the database',
+      description:
+        'Each that gave a sign of life in the last ten seconds: its version, its roles, what it has in its hands.',
+      response: { status: 200, schema: Type.Array(nodeSchema) },
+      handle: async () => ({ ok: true, body: (await nodes.list()).map(nodeBody) }),
+    }),
+    operatorRoute({
+      ...{ method: 'GET', path: '/operator/doctor' },
+      operationId: 'examineService',
+      summary: 'What is well, what to watch, what is broken',
+      description:
+        'What `postrider doctor` says of the node that answers: settings, disks, database, content store, DNS, the way out, sender domains. At most 30 seconds old.',
+      response: { status: 200, schema: diagnosisSchema },
+      handle: async () => ({ ok: true, body: await doctor() }),
+    }),
+  ];
+}

@@ -1,0 +1,233 @@
+/**
+ * What an operator reads across all accounts: the accounts themselves, requests for larger mail with the history of who asks, the
+ * queue. Whatever grows with the mail is looked at up to a bound, because other readers of the embedded database wait behind it.
+ */
+import {
+  ACCOUNT_COLUMNS,
+  type Account,
+  type AccountRow,
+  type AccountStatus,
+  type Approval,
+  accountOf,
+  type Plan,
+} from '../accounts/accounts.ts';
+import { DELIVERY_WORK } from '../messages/messages.ts';
+import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+
+export interface AccountPage {
+  /** A part of the name, in lower case. */
+  name: string | null;
+  status: AccountStatus | null;
+  plan: Plan | null;
+  /** Ids below this one. */
+  before: string | null;
+  limit: number;
+}
+
+/** Newest first. */
+export const accountPageOperation = operation('operator.accounts', 'read', async (tx, page: AccountPage) => {
+  const { sql, params } = allOf([
+    ['a.id < ?', page.before],
+    ["lower(a.name) LIKE ? ESCAPE '!'", page.name === null ? null : `%${page.name.replace(/[!%_]/g, '!$&')}%`],
+    ['a.status = ?', page.status],
+    ['a.plan = ?', page.plan],
+  ]);
+  const rows = await tx.all<AccountRow>(
+    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE ${sql} ORDER BY a.id DESC LIMIT ?`,
+    ...params,
+    page.limit,
+  );
+  return rows.map(accountOf);
+});
+
+/** Those conditions that have a value. */
+function allOf(conditions: readonly [sql: string, value: SqlValue][]): { sql: string; params: SqlValue[] } {
+  const asked = conditions.filter(([, value]) => value !== null);
+  return { sql: ['1 = 1', ...asked.map(([sql]) => sql)].join(' AND '), params: asked.map(([, value]) => value) };
+}
+
+/** Unix ms at which the newest message of the account was made, of either mode; null without one. */
+export const lastMessageOperation = operation('operator.lastMessage', 'read', async (tx, accountId: string) => {
+  let lastAt: number | null = null;
+  for (const mode of ['live', 'sandbox']) {
+    const row = await tx.get<{ at: number }>(
+      'SELECT created_at AS at FROM message WHERE account_id = ? AND mode = ? ORDER BY id DESC LIMIT 1',
+      accountId,
+      mode,
+    );
+    if (row && row.at > (lastAt ?? 0)) lastAt = row.at;
+  }
+  return lastAt;
+});
+
+export interface Credentials {
+  apiKeys: number;
+  smtpCredentials: number;
+  /** Of the users of the account. */
+  sessions: number;
+}
+
+/** What of an account callers and clients log in with. */
+export const credentialCountsOperation = operation(
+  'operator.credentials',
+  'read',
+  async (tx, { accountId, nowMs }: { accountId: string; nowMs: number }) => {
+    const row = await tx.get<Credentials>(
+      `SELECT (SELECT count(*) FROM api_key WHERE account_id = ? AND revoked_at IS NULL) AS "apiKeys",
+       (SELECT count(*) FROM smtp_credential WHERE account_id = ? AND revoked_at IS NULL) AS "smtpCredentials",
+       (SELECT count(*) FROM membership m JOIN user_session s ON s.user_id = m.user_id
+        WHERE m.account_id = ? AND s.expires_at > ?) AS sessions`,
+      ...[accountId, accountId, accountId, nowMs],
+    );
+    return row!;
+  },
+);
+
+/** Live mail that was accepted since a time, and what became of it. */
+export interface SentMail {
+  accepted: number;
+  delivered: number;
+  bounced: number;
+  complained: number;
+}
+
+export interface AskedApproval extends Approval {
+  account: Account;
+  mail: SentMail;
+  /** Requests of the account that were decided before this one was made. */
+  approvedBefore: number;
+  rejectedBefore: number;
+}
+
+export interface ApprovalPage {
+  id: string | null;
+  status: Approval['status'] | null;
+  /** Ids below this one. */
+  before: string | null;
+  limit: number;
+  /** Unix ms from which mail counts, a beginning of a day. */
+  sinceMs: number;
+}
+
+const APPROVAL = `p.id, p.account_id AS "accountId", p.requested_email_bytes AS "requestedEmailBytes", p.reason, p.status,
+  p.decision_reason AS "decisionReason", p.created_at AS "createdAt", p.decided_at AS "decidedAt",
+  (SELECT count(*) FROM approval e WHERE e.account_id = p.account_id AND e.id < p.id AND e.status = 'approved') AS "approvedBefore",
+  (SELECT count(*) FROM approval e WHERE e.account_id = p.account_id AND e.id < p.id AND e.status = 'rejected') AS "rejectedBefore"`;
+
+/** Newest first. */
+export const approvalPageOperation = operation(
+  'operator.approvals',
+  'read',
+  async (tx, page: ApprovalPage): Promise<AskedApproval[]> => {
+    const { sql, params } = allOf([
+      ['p.id = ?', page.id],
+      ['p.id < ?', page.before],
+      ['p.status = ?', page.status],
+    ]);
+    const rows = await tx.all<Omit<AskedApproval, 'account' | 'mail'>>(
+      `SELECT ${APPROVAL} FROM approval p WHERE ${sql} ORDER BY p.id DESC LIMIT ?`,
+      ...params,
+      page.limit,
+    );
+    const ids = [...new Set(rows.map(({ accountId }) => accountId))];
+    const accounts = await accountsOf(tx, ids);
+    const mail = await sentMailOf(tx, ids, page.sinceMs);
+    return rows.map((row) => ({
+      ...row,
+      account: accounts.get(row.accountId)!,
+      mail: mail.get(row.accountId) ?? { accepted: 0, delivered: 0, bounced: 0, complained: 0 },
+    }));
+  },
+);
+
+function asked(tx: Transaction, ids: readonly string[]) {
+  return rowset(
+    tx,
+    'asked',
+    { id: 'text' },
+    ids.map((id) => ({ id })),
+  );
+}
+
+async function accountsOf(tx: Transaction, ids: readonly string[]): Promise<Map<string, Account>> {
+  const wanted = asked(tx, ids);
+  const rows = await tx.all<AccountRow>(
+    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT asked.id FROM ${wanted.sql})`,
+    ...wanted.params,
+  );
+  return new Map(rows.map((row) => [row.id, accountOf(row)]));
+}
+
+/** As the statistics count it. */
+async function sentMailOf(tx: Transaction, ids: readonly string[], sinceMs: number): Promise<Map<string, SentMail>> {
+  const wanted = asked(tx, ids);
+  const sum = (columns: string, name: string): string => `CAST(sum(${columns}) AS BIGINT) AS "${name}"`;
+  const rows = await tx.all<SentMail & { accountId: string }>(
+    `SELECT s.account_id AS "accountId", ${sum('s.accepted', 'accepted')}, ${sum('s.delivered', 'delivered')},
+       ${sum('s.bounced_hard + s.bounced_soft', 'bounced')}, ${sum('s.complained', 'complained')}
+     FROM statistics s WHERE s.account_id IN (SELECT asked.id FROM ${wanted.sql}) AND s.mode = 'live'
+       AND s.dimension = 'none' AND s.period = 'day' AND s.start >= ? GROUP BY s.account_id`,
+    ...wanted.params,
+    sinceMs,
+  );
+  return new Map(rows.map(({ accountId, ...mail }) => [accountId, mail]));
+}
+
+export interface QueueFigures {
+  /** Messages that are waiting or being delivered. */
+  depth: number;
+  /** Due now and not taken yet. */
+  due: number;
+  /** In the hands of a worker. */
+  leased: number;
+  /** Set aside because their account or destination has too much in memory. */
+  held: number;
+  /** Tried at least once. */
+  deferred: number;
+  /** Unix ms; null when nothing is due. */
+  oldestDueMs: number | null;
+}
+
+export interface AccountQueue extends QueueFigures {
+  accountId: string;
+  name: string | null;
+}
+
+export interface QueueLook {
+  nowMs: number;
+  /** Rows that are looked at, those that are due first. */
+  rows: number;
+}
+
+/** The longest queues first; each row that was looked at is counted. */
+export const queueByAccountOperation = operation(
+  'operator.queue',
+  'read',
+  async (tx, { nowMs, rows }: QueueLook): Promise<AccountQueue[]> =>
+    tx.all<AccountQueue>(
+      `SELECT q.account_id AS "accountId", a.name, count(*) AS depth,
+         sum(CASE WHEN leased = 0 AND held = 0 AND due <= ? THEN 1 ELSE 0 END) AS due,
+         sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END) AS leased, sum(held) AS held,
+         sum(CASE WHEN attempts > 0 THEN 1 ELSE 0 END) AS deferred,
+         min(CASE WHEN leased = 0 AND due <= ? THEN due END) AS "oldestDueMs"
+       FROM (SELECT account_id, leased, held, due, attempts FROM work WHERE kind = ? ORDER BY held, due LIMIT ?) q
+         LEFT JOIN account a ON a.id = q.account_id
+       GROUP BY q.account_id, a.name ORDER BY depth DESC, q.account_id`,
+      ...[nowMs, nowMs, DELIVERY_WORK, rows],
+    ),
+);
+
+/** Live messages by domain, the most first, among so many rows of the queue. */
+export const queueByDomainOperation = operation(
+  'operator.queueByDomain',
+  'read',
+  async (tx, { rows }: Pick<QueueLook, 'rows'>): Promise<{ domain: string; depth: number }[]> =>
+    tx.all<{ domain: string; depth: number }>(
+      `SELECT domain, count(*) AS depth FROM
+         (SELECT mode, substr(lane, length(account_id) + 2) AS domain FROM work
+          WHERE kind = ? ORDER BY held, due LIMIT ?) q
+       WHERE mode = 'live' GROUP BY domain ORDER BY depth DESC, domain LIMIT 5000`,
+      ...[DELIVERY_WORK, rows],
+    ),
+);

@@ -1,0 +1,43 @@
+/** What of a refusal's words is kept, and what never is. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Issue } from '../base/failure.ts';
+import { newId, randomText } from '../base/ids.ts';
+import { redactDetails, redactMessage } from './redact.ts';
+
+const detailsOf = (...details: Issue[]): Issue[] => JSON.parse(redactDetails(details)) as Issue[];
+
+test('secrets are cut out in whatever sentence they stand, our ids and ordinary words are not', () => {
+  const id = newId('msg');
+  for (const secret of [
+    `pr_live_${randomText(21)}_${randomText(32)}`,
+    'pr_test_x',
+    `whsec_${randomText(32)}`,
+    'aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE',
+    Buffer.from('user\0password-1').toString('base64'),
+  ]) {
+    const kept = redactMessage(`The value ${secret}, of ${id}, is not known.`);
+    assert.equal(kept, `The value …, of ${id}, is not known.`);
+  }
+  const plain = 'Use company_registration_number_html of GET /account, at most 2,000,000 bytes.';
+  assert.equal(redactMessage(plain), plain);
+});
+
+test('what is quoted of the request, and the source of a template, is cut out', () => {
+  assert.equal(redactMessage('is not "my secret": a list'), 'is not "…": a list');
+  assert.deepEqual(
+    detailsOf({ field: 'html', message: 'is not a valid template: tag s3cret\nnot found (line 2, column 7)', line: 2 }),
+    [{ field: 'html', message: 'is not a valid template (line 2, column 7)', line: 2 }],
+  );
+});
+
+test('texts are short, whole characters, and such as every database takes', () => {
+  const long = redactMessage(`\0${'ö'.repeat(5_000)}\ud800`);
+  assert.ok(Buffer.byteLength(long) < 1_010 && long.isWellFormed() && long.endsWith('ö…'), long.slice(-5));
+  assert.equal(redactMessage('a\0b\r\nc\ud800'), 'a b c\ufffd');
+  const many = redactDetails(
+    Array.from({ length: 100 }, () => ({ field: 'x'.repeat(5_000), message: 'ü'.repeat(900) })),
+  );
+  assert.ok(Buffer.byteLength(many) <= 2_500);
+  assert.ok((JSON.parse(many) as Issue[]).length >= 5);
+});
