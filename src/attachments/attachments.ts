@@ -4,12 +4,15 @@
  */
 export { type CompleteBatch, type FileToSend, type SendReference, useBatch } from './for-send.ts';
 export {
+  type BatchUse,
+  bindFiles,
   KEEP_UNSENT_MS,
+  markBatchUsed,
   overdueBatchesOperation,
   type RemovedFiles,
   removeOverdueOperation,
   removeUsedFilesOperation,
+  unmarkBatchUsed,
   uploadedBlobsOperation,
-} from './retention-store.ts';
-export { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from './store.ts';
-export { createUploadUrls, type UploadUrls } from './upload-url.ts';
+} from './store.ts';
+export { createUploadUrls, type UploadUrls } from './upload.ts';

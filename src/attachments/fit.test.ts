@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { type Address, parseAddress, wireAddress } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
-import { fitFailure, leastEmailBytes } from './fit.ts';
+import { fitFailure, leastEmailBytes } from './register.ts';
 
 function address(text: string): Address {
   const parsed = parseAddress(text);

@@ -5,12 +5,17 @@
  * backup. What is found holds only as long as the batch keeps its `version`: its user compares that in the transaction.
  */
 import { createHash } from 'node:crypto';
-import { type Failure, failure, type Issue } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { type Failure, failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
 import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { batchOperation, confirmFileOperation } from './store.ts';
-import { type BatchFile, type BatchKey, readConsistently, type UploadBatch } from './upload-batch.ts';
+import {
+  type BatchFile,
+  type BatchKey,
+  batchOperation,
+  confirmFileOperation,
+  readConsistently,
+  type UploadBatch,
+} from './store.ts';
 
 export interface FileToSend {
   name: string;

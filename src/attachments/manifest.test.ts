@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { manifestEntry } from '../../test/kit/upload.ts';
-import { ok } from '../base/result.ts';
+import { ok } from '../base/failure.ts';
 import { manifestHash, readManifest } from './manifest.ts';
 
 const bytes = Buffer.from('content');

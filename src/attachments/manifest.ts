@@ -5,14 +5,13 @@
  */
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
-import { failure, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
-import { checkBody } from '../http/check-body.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { checkBody } from '../http/body.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { closed, compile } from '../http/validate.ts';
-import { isContentType, refusedFileType } from '../mail/compose/content-type.ts';
-import { fileNameIssue } from '../mail/compose/file-name.ts';
-import type { ManifestItem } from './upload-batch.ts';
+import { fileNameIssue, isContentType, refusedFileType } from '../mail/compose/content-type.ts';
+
+import type { ManifestItem } from './store.ts';
 
 const MAX_FILES = 10;
 

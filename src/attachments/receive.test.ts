@@ -135,7 +135,7 @@ async function crawl(): Promise<void> {
   assert.ok(slow.received().length < bytes.length);
 }
 
-test('whoever gives up in the middle leaves the body at rest, and other bytes than announced end it', async () => {
+test('a consumer that gives up in the middle leaves the body at rest, and other bytes than announced end it', async () => {
   const writers = createSemaphore(1);
   const bytes = randomBytes(1_000_000);
   const long = start(writers, bytes.subarray(1));

@@ -5,10 +5,15 @@
  * A client that is slow for its own reasons is given up: when nothing comes for a while, and when it falls behind a least rate.
  * Only the time in which we wait for the client counts, not that of the storage. However many uploads are under way, few write
  * at the same time, and each holds little; a client that brings nothing holds no permit.
+ *
+ * How many uploads may be under way in this process: a few for each file, since one URL may be used by many connections at
+ * once; a part of all for each account, so that an account that lets connections stall takes the service from nobody else; and
+ * so many in all that other requests keep their share of it.
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { discardSoon } from '../base/collector.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import type { Semaphore } from '../base/semaphore.ts';
 
 /** Why an upload ended without its bytes. */
@@ -116,7 +121,7 @@ export class UploadReader {
   }
 }
 
-export interface ReceiveOptions {
+interface ReceiveOptions {
   /** What has to come. */
   sizeBytes: number;
   sha256: Uint8Array;
@@ -144,4 +149,66 @@ export async function* receive(
   }
   if (receivedBytes !== sizeBytes) throw new UploadError('other-size');
   if (!hash.digest().equals(sha256)) throw new UploadError('other-digest');
+}
+
+export interface UploadLimits {
+  perFile: number;
+  /** Both modes of an account together. */
+  perAccount: number;
+  total: number;
+}
+
+/** In all, half of the requests that the service works on at once. */
+export const UPLOAD_LIMITS: UploadLimits = { perFile: 8, perAccount: 100, total: 500 };
+const RETRY_AFTER_SECONDS = 5;
+
+export interface UploadKey {
+  accountId: string;
+  submissionId: string;
+  number: number;
+}
+
+interface UploadLimiter {
+  /** Admits one more upload of this file; the value releases it again, and is to be called once. OVERLOADED otherwise. */
+  acquire(key: UploadKey): Result<() => void>;
+}
+
+export function createUploadLimiter(limits: UploadLimits = UPLOAD_LIMITS): UploadLimiter {
+  const { perFile, perAccount, total } = limits;
+  const counts = new Map<string, number>();
+  const countOf = (name: string): number => counts.get(name) ?? 0;
+  const add = (name: string, change: number): void => {
+    const count = countOf(name) + change;
+    if (count === 0) counts.delete(name);
+    else counts.set(name, count);
+  };
+  return {
+    acquire: ({ accountId, submissionId, number }) => {
+      const bounds: [name: string, most: number, message: string][] = [
+        [
+          `${submissionId} ${number}`,
+          perFile,
+          `This file is being uploaded ${perFile} times at this moment; wait for one of the uploads to end.`,
+        ],
+        [
+          accountId,
+          perAccount,
+          `${perAccount} files of this account are being uploaded at this moment; upload this one when one of them has ended.`,
+        ],
+        [
+          'all',
+          total,
+          'The service is at work on as many uploads as it takes at once, and has kept nothing; upload the file again.',
+        ],
+      ];
+      for (const [name, most, message] of bounds) {
+        if (countOf(name) >= most)
+          return refuse(failure('OVERLOADED', { message, retryAfterSeconds: RETRY_AFTER_SECONDS }));
+      }
+      for (const [name] of bounds) add(name, 1);
+      return ok(() => {
+        for (const [name] of bounds) add(name, -1);
+      });
+    },
+  };
 }

@@ -6,8 +6,7 @@
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { BATCH_COLUMNS, type BatchRow, withFiles } from './store.ts';
-import type { BatchFile, UploadBatch } from './upload-batch.ts';
+import { BATCH_COLUMNS, type BatchFile, type BatchRow, type UploadBatch, withFiles } from './store.ts';
 
 export interface Registration {
   /** For a submission that is made now. */
@@ -76,9 +75,7 @@ async function knownBatch(tx: Transaction, registration: Registration): Promise<
   const row = await tx.get<KnownRow>(
     `SELECT ${BATCH_COLUMNS}, counted_bytes AS "countedBytes", has_files AS "hasFiles" FROM attachment_submission
      WHERE account_id = ? AND mode = ? AND idempotency_key = ?`,
-    accountId,
-    mode,
-    idempotencyKey,
+    ...[accountId, mode, idempotencyKey],
   );
   if (row === undefined) return undefined;
   if (await isKeySpent(tx, row, registration.keysFromMs)) {
@@ -128,19 +125,13 @@ async function withoutRoom(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes,
        min(CASE WHEN has_files = 1 THEN expires_at + ? ELSE expires_at END) AS until
      FROM attachment_submission WHERE account_id = ? AND mode = ? AND used_at IS NULL AND expires_at > ?`,
-    keepUnsentMs,
-    accountId,
-    mode,
-    nowMs,
+    ...[keepUnsentMs, accountId, mode, nowMs],
   );
   const stored = await tx.get<Unsent>(
     `SELECT CAST(COALESCE(sum(counted_bytes), 0) AS BIGINT) AS bytes, min(expires_at) + ? AS until
      FROM attachment_submission
      WHERE account_id = ? AND mode = ? AND used_at IS NULL AND has_files = 1 AND expires_at <= ?`,
-    keepUnsentMs,
-    accountId,
-    mode,
-    nowMs,
+    ...[keepUnsentMs, accountId, mode, nowMs],
   );
   if ((live?.bytes ?? 0) + (stored?.bytes ?? 0) + bytes <= maximumUnsentBytes) return undefined;
   const ends = [live?.until ?? null, stored?.until ?? null].filter((end) => end !== null);

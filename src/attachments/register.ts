@@ -1,30 +1,93 @@
 /**
  * POST /attachments and GET /attachments/{submissionId} below their HTTP surface: a manifest becomes a submission with an
- * upload URL for every file. The same key with the same manifest is the same submission; its URLs are made again once they
- * have expired, and only then.
+ * upload URL for every file. The same key with the same manifest is the same submission; its URLs are made again once they have
+ * expired, and only then.
+ *
+ * Whether files can be part of any email within a limit: checked by the smallest email that there is around them, composed by
+ * the composer itself, so that the figure is exact. It is a lower bound: no email with these files is smaller, and a manifest
+ * that some email could carry is never refused.
  */
+
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import { limitReached } from '../caps/caps.ts';
+import { composedSizeBytes, type FileBySize, type MailBySize } from '../mail/compose/compose.ts';
+import { newMessageId } from '../mail/compose/header.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { type EmailLimits, fitFailure, leastEmailBytes } from './fit.ts';
 import { manifestHash } from './manifest.ts';
 import { type Registration, registerOperation } from './register-store.ts';
-import { KEEP_UNSENT_MS } from './retention-store.ts';
-import { batchOperation } from './store.ts';
-import { requiredHeaders } from './upload.ts';
 import {
   type BatchFile,
   type BatchKey,
+  batchOperation,
+  KEEP_UNSENT_MS,
   type ManifestItem,
   readConsistently,
   type UploadBatch,
-} from './upload-batch.ts';
-import type { UploadUrls } from './upload-url.ts';
+} from './store.ts';
+import { requiredHeaders, type UploadUrls } from './upload.ts';
+
+/**
+ * No address that may be sent from or to is shorter: a domain has two labels at least, each of one character. No Message-ID
+ * is shorter either: it is made at the sender's domain.
+ */
+const SHORTEST = { name: '', address: 'a@b.c', local: 'a', domain: 'b.c' };
+const MESSAGE_ID = newMessageId(SHORTEST.domain, Date.UTC(2026, 0));
+
+function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailBySize {
+  return {
+    from: SHORTEST,
+    to: [SHORTEST],
+    cc: [],
+    replyTo: [],
+    subject: '',
+    headers: [],
+    messageId: MESSAGE_ID,
+    dateMs: 0,
+    attachments: files,
+    ...body,
+  };
+}
+
+/** Bytes of the smallest complete email with these files. */
+export function leastEmailBytes(files: readonly { name: string; contentType: string; sizeBytes: number }[]): number {
+  const bySize = files.map(({ name, contentType, sizeBytes }) => ({ name, contentType, sizeBytes }));
+  // What is given must not be empty, and may be once its variables are filled in; no text is derived from empty html.
+  return Math.min(
+    composedSizeBytes(smallestMail({ text: '' }, bySize)),
+    composedSizeBytes(smallestMail({ html: '' }, bySize)),
+  );
+}
+
+interface EmailLimits {
+  /** What the operator has approved for the account. */
+  approvedEmailBytes: number;
+  /** What no approval goes beyond. */
+  maximumEmailBytes: number;
+}
+
+/** EMAIL_SIZE_EXCEEDED with both sizes, or undefined when the files fit. */
+export function fitFailure(leastBytes: number, limits: EmailLimits): Failure | undefined {
+  const { approvedEmailBytes, maximumEmailBytes } = limits;
+  const limitBytes = Math.min(approvedEmailBytes, maximumEmailBytes);
+  if (leastBytes <= limitBytes) return undefined;
+  const remedy =
+    leastBytes <= maximumEmailBytes
+      ? 'ask for a larger limit with POST /approvals, or send fewer or smaller files'
+      : `no email may be larger than ${maximumEmailBytes} bytes: send fewer or smaller files`;
+  return failure('EMAIL_SIZE_EXCEEDED', {
+    message: `An email with these files is at least ${leastBytes} bytes; at most ${limitBytes} bytes are approved for this account: ${remedy}.`,
+    details: [
+      {
+        field: 'attachments',
+        message: `make an email of at least ${leastBytes} bytes; at most ${limitBytes} are approved`,
+      },
+    ],
+  });
+}
 
 /** How long a key counts after the send it led to. */
 const KEY_LIFETIME_MS = 86_400_000;
@@ -44,7 +107,7 @@ export interface RegisterDependencies {
   maximumUnsentBytes?: number;
 }
 
-export interface RegisterRequest {
+interface RegisterRequest {
   accountId: string;
   mode: Mode;
   limits: EmailLimits;
@@ -53,7 +116,7 @@ export interface RegisterRequest {
 }
 
 /** The answer of POST /attachments (specification: 2.2). */
-export interface SubmissionBody {
+interface SubmissionBody {
   attachmentSubmissionId: string;
   expiresAt: number;
   attachmentUploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
@@ -168,7 +231,7 @@ async function uploadOf(
 }
 
 /** The answer of GET /attachments/{submissionId}. */
-export interface SubmissionState {
+interface SubmissionState {
   attachmentSubmissionId: string;
   expiresAt: number;
   status: 'open' | 'used';

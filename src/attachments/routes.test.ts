@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import type { JsonObject } from '../../test/kit/api.ts';
 import { manifestEntry, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
-import { leastEmailBytes } from './fit.ts';
+import { leastEmailBytes } from './register.ts';
 
 const MINUTES = 60_000;
 let app: UploadApp;

@@ -4,15 +4,13 @@
  */
 import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { failure } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { failure, refuse } from '../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type InFlightKeys, readKey } from '../idempotency/idempotency.ts';
 import { manifestSchema, readManifest } from './manifest.ts';
 import { batchState, type RegisterDependencies, registerManifest } from './register.ts';
-import { createUpload, type UploadDependencies } from './upload.ts';
-import { UPLOAD_PATH } from './upload-url.ts';
+import { createUpload, UPLOAD_PATH, type UploadDependencies } from './upload.ts';
 
 const ENDPOINT = '/attachments';
 const REPEATED = { 'Idempotent-Replayed': 'true' };

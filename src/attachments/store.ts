@@ -1,10 +1,76 @@
 /**
+ * An upload batch: the files registered together for one email, which the API calls an attachment submission, and what of them
+ * has arrived. The batch and its stored files are two places: a repeated upload takes away the bytes that the row named a
+ * moment ago. Who reads both reads again as long as the batch has changed meanwhile.
+ *
  * The rows of upload batches: reading them, switching a file to the bytes that have arrived, and marking a batch as used in the
  * transaction of the send. The files of an open batch change by uploads alone, those of a used one never again.
+ *
+ * Removes submissions and files that are kept no longer, a bounded number at a time. Files of a used submission stay as long as
+ * the content of any email made of them; an open submission is removed only by a sweep that has seen twice that its time is
+ * over.
  */
 import type { Mode } from '../base/mode.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import type { BatchFile, BatchKey, UploadBatch } from './upload-batch.ts';
+
+/** One file as the manifest describes it. */
+export interface ManifestItem {
+  name: string;
+  contentType: string;
+  sizeBytes: number;
+  sha256: Buffer;
+}
+
+/** One file of a batch, in its position in the manifest (`number`, from 0). */
+export interface BatchFile extends Omit<ManifestItem, 'sha256'> {
+  number: number;
+  sha256: Uint8Array;
+  /** Uploaded straight to the blob storage: `blobKey` is known from the beginning and proves nothing. */
+  direct: boolean;
+  blobKey: string | null;
+  /** What the store said of the blob when its bytes were known to be right; see Blobs.stampOf(). */
+  blobStamp: string | null;
+}
+
+export interface BatchKey {
+  accountId: string;
+  mode: Mode;
+  id: string;
+}
+
+export interface UploadBatch extends BatchKey {
+  /** Of the POST /attachments that made it. */
+  idempotencyKey: string | null;
+  /** Unix ms at which the upload URLs expire. */
+  expiresAt: number;
+  /** Grows with every change of the files. */
+  version: number;
+  /** Unix ms of the send; null while it is open. */
+  usedAt: number | null;
+  files: BatchFile[];
+}
+
+/** Only a client that uploads the same file all the time is in the way longer. */
+const READS_AT_MOST = 10;
+
+/**
+ * What `read` makes of the batch; undefined when there is none (any more). An answer that is not final counts only if the
+ * batch is still the one that was read; otherwise it is read again.
+ */
+export async function readConsistently<T extends { isFinal: boolean }>(
+  find: () => Promise<UploadBatch | null>,
+  read: (batch: UploadBatch) => Promise<T>,
+): Promise<T | undefined> {
+  let batch = await find();
+  for (let reads = 1; batch !== null; reads += 1) {
+    const answer = await read(batch);
+    if (answer.isFinal || reads === READS_AT_MOST) return answer;
+    const now = await find();
+    if (now?.version === batch.version && now.usedAt === batch.usedAt) return answer;
+    batch = now;
+  }
+  return undefined;
+}
 
 export type BatchRow = Omit<UploadBatch, 'files'> & { manifestHash: Uint8Array };
 type FileRow = Omit<BatchFile, 'direct'> & { direct: number };
@@ -26,22 +92,16 @@ export async function withFiles(tx: Transaction, row: BatchRow): Promise<UploadB
 }
 
 /** With its files; null when the account has none of this id in this mode. */
-export const batchOperation = operation(
-  'attachments.submission',
-  'read',
-  async (tx, key: BatchKey): Promise<UploadBatch | null> => {
-    const row = await tx.get<BatchRow>(
-      `SELECT ${BATCH_COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
-      key.id,
-      key.accountId,
-      key.mode,
-    );
-    return row === undefined ? null : withFiles(tx, row);
-  },
-);
+export const batchOperation = operation('attachments.submission', 'read', async (tx, key: BatchKey) => {
+  const row = await tx.get<BatchRow>(
+    `SELECT ${BATCH_COLUMNS} FROM attachment_submission WHERE id = ? AND account_id = ? AND mode = ?`,
+    ...[key.id, key.accountId, key.mode],
+  );
+  return row === undefined ? null : withFiles(tx, row);
+});
 
 /** What an upload is checked against. */
-export interface UploadTarget {
+interface UploadTarget {
   accountId: string;
   expiresAt: number;
   usedAt: number | null;
@@ -62,8 +122,7 @@ export const uploadTargetOperation = operation(
     );
     const file = await tx.get<FileRow>(
       `SELECT ${FILE_COLUMNS} FROM attachment_file WHERE submission_id = ? AND number = ?`,
-      key.submissionId,
-      key.number,
+      ...[key.submissionId, key.number],
     );
     if (row === undefined || file === undefined) return null;
     const { accountId, expiresAt, usedAt } = row;
@@ -71,7 +130,7 @@ export const uploadTargetOperation = operation(
   },
 );
 
-export interface FinishedUpload {
+interface FinishedUpload {
   submissionId: string;
   number: number;
   /** Holds exactly the bytes of the manifest. */
@@ -95,35 +154,24 @@ export const finishUploadOperation = operation(
     if (open === 0) return { taken: false, replaced: null };
     const before = await tx.get<{ blob_key: string | null }>(
       'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND number = ?',
-      upload.submissionId,
-      upload.number,
+      ...[upload.submissionId, upload.number],
     );
     if (before === undefined) throw new Error(`file ${upload.number} of ${upload.submissionId} is gone`);
     await tx.run(
       'UPDATE attachment_file SET blob_key = ?, blob_stamp = ? WHERE submission_id = ? AND number = ?',
-      upload.blobKey,
-      upload.blobStamp,
-      upload.submissionId,
-      upload.number,
+      ...[upload.blobKey, upload.blobStamp, upload.submissionId, upload.number],
     );
     return { taken: true, replaced: before.blob_key };
   },
 );
 
 /** Records the stamp of a blob whose bytes were read again and are right; nothing when another upload came meanwhile. */
-export const confirmFileOperation = operation(
-  'attachments.confirmFile',
-  'write',
-  async (tx, file: FinishedUpload): Promise<void> => {
-    await tx.run(
-      'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
-      file.blobStamp,
-      file.submissionId,
-      file.number,
-      file.blobKey,
-    );
-  },
-);
+export const confirmFileOperation = operation('attachments.confirmFile', 'write', async (tx, file: FinishedUpload) => {
+  await tx.run(
+    'UPDATE attachment_file SET blob_stamp = ? WHERE submission_id = ? AND number = ? AND blob_key = ?',
+    ...[file.blobStamp, file.submissionId, file.number, file.blobKey],
+  );
+});
 
 /** The submission as a send has found it complete. */
 export interface BatchUse {
@@ -143,11 +191,7 @@ export async function markBatchUsed(tx: Transaction, use: BatchUse): Promise<boo
   const taken = await tx.run(
     `UPDATE attachment_submission SET used_at = ?
      WHERE id = ? AND account_id = ? AND mode = ? AND version = ? AND used_at IS NULL`,
-    use.nowMs,
-    use.submissionId,
-    use.accountId,
-    use.mode,
-    use.version,
+    ...[use.nowMs, use.submissionId, use.accountId, use.mode, use.version],
   );
   return taken === 1;
 }
@@ -161,3 +205,113 @@ export async function unmarkBatchUsed(tx: Transaction, use: BatchUse): Promise<v
 export async function bindFiles(tx: Transaction, submissionId: string, emailSeq: number): Promise<void> {
   await tx.run('INSERT INTO attachment_use (email_seq, submission_id) VALUES (?, ?)', emailSeq, submissionId);
 }
+
+/** How long files that were not sent are kept behind the expiry of their URLs. */
+export const KEEP_UNSENT_MS = 86_400_000;
+
+interface OverdueBatch {
+  /** Unix ms: submissions whose URLs expired at this time or before are overdue. */
+  expiredBeforeMs: number;
+  /** Id of the last one seen. */
+  afterId: string;
+  limit: number;
+}
+
+/** Open submissions that are overdue, in order of their ids. */
+export const overdueBatchesOperation = operation('attachments.overdue', 'read', async (tx, batch: OverdueBatch) => {
+  const rows = await tx.all<{ id: string }>(
+    `SELECT id FROM attachment_submission WHERE used_at IS NULL AND expires_at <= ? AND id > ? ORDER BY id LIMIT ?`,
+    ...[batch.expiredBeforeMs, batch.afterId, batch.limit],
+  );
+  return rows.map((row) => row.id);
+});
+
+export interface RemovedFiles {
+  /** Submissions that were removed, or lost their files. */
+  count: number;
+  /** Blobs that nothing names any more. */
+  blobKeys: string[];
+}
+
+/** Removes those of these submissions that are still open and overdue, with their files. */
+export const removeOverdueOperation = operation(
+  'attachments.removeOverdue',
+  'write',
+  async (tx, args: { ids: string[]; expiredBeforeMs: number }): Promise<RemovedFiles> => {
+    const removed: RemovedFiles = { count: 0, blobKeys: [] };
+    for (const id of args.ids) {
+      // What finishes an upload or a send changes this row first, and so waits for us or we for them.
+      const overdue = await tx.run(
+        'UPDATE attachment_submission SET version = version + 1 WHERE id = ? AND used_at IS NULL AND expires_at <= ?',
+        ...[id, args.expiredBeforeMs],
+      );
+      if (overdue === 0) continue;
+      removed.count += 1;
+      removed.blobKeys.push(...(await blobKeysOf(tx, id)));
+      await removeBatch(tx, id);
+    }
+    return removed;
+  },
+);
+
+interface UsedBatch {
+  /** Id of the last submission that was looked at. */
+  afterId: string;
+  limit: number;
+  /** Unix ms: of submissions used since then the row is kept for its key, only the files go. */
+  rowsFromMs: number;
+}
+
+/**
+ * Takes the files from used submissions none of whose emails has its content any more. `lastId` is where to go on, or null
+ * when all were looked at.
+ */
+export const removeUsedFilesOperation = operation(
+  'attachments.removeUsedFiles',
+  'write',
+  async (tx, batch: UsedBatch): Promise<RemovedFiles & { lastId: string | null }> => {
+    const rows = await tx.all<{ id: string; used_at: number; kept: number }>(
+      `SELECT s.id, s.used_at, CASE WHEN EXISTS
+         (SELECT 1 FROM attachment_use u JOIN email e ON e.seq = u.email_seq
+          WHERE u.submission_id = s.id AND e.content_until IS NOT NULL) THEN 1 ELSE 0 END AS kept
+       FROM attachment_submission s WHERE s.used_at IS NOT NULL AND s.id > ? ORDER BY s.id LIMIT ?`,
+      ...[batch.afterId, batch.limit],
+    );
+    const removed: RemovedFiles = { count: 0, blobKeys: [] };
+    for (const row of rows) {
+      if (row.kept === 1) continue;
+      const blobKeys = await blobKeysOf(tx, row.id);
+      const isOver = row.used_at <= batch.rowsFromMs;
+      if (isOver) await removeBatch(tx, row.id);
+      else if (blobKeys.length > 0)
+        await tx.run('UPDATE attachment_file SET blob_key = NULL WHERE submission_id = ?', row.id);
+      if (isOver || blobKeys.length > 0) removed.count += 1;
+      removed.blobKeys.push(...blobKeys);
+    }
+    return { ...removed, lastId: rows.length === batch.limit ? (rows.at(-1)?.id ?? null) : null };
+  },
+);
+
+async function blobKeysOf(tx: Transaction, submissionId: string): Promise<string[]> {
+  const rows = await tx.all<{ blob_key: string }>(
+    'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND blob_key IS NOT NULL ORDER BY number',
+    submissionId,
+  );
+  return rows.map((row) => row.blob_key);
+}
+
+async function removeBatch(tx: Transaction, id: string): Promise<void> {
+  await tx.run('DELETE FROM attachment_use WHERE submission_id = ?', id);
+  await tx.run('DELETE FROM attachment_file WHERE submission_id = ?', id);
+  await tx.run('DELETE FROM attachment_submission WHERE id = ?', id);
+}
+
+/** Which of these blobs hold a file of a submission; asked where rows are written, so that none is missed. */
+export const uploadedBlobsOperation = operation('attachments.namedBlobs', 'write', async (tx, keys: string[]) => {
+  if (keys.length === 0) return [];
+  const rows = await tx.all<{ blob_key: string }>(
+    `SELECT blob_key FROM attachment_file WHERE blob_key IN (${keys.map(() => '?').join(', ')})`,
+    ...keys,
+  );
+  return rows.map((row) => row.blob_key);
+});

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { manifestEntry, type PutAnswer, someBytes } from '../../test/kit/upload.ts';
 import { type UploadApp, uploadApp } from '../../test/kit/upload-app.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { createUploadLimiter, UPLOAD_LIMITS, type UploadKey } from './upload-limiter.ts';
+import { createUploadLimiter, UPLOAD_LIMITS, type UploadKey } from './receive.ts';
 
 let app: UploadApp;
 before(async () => {

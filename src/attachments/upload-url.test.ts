@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { newId } from '../base/ids.ts';
-import { createUploadUrls, type UploadGrant } from './upload-url.ts';
+import { createUploadUrls, type UploadGrant } from './upload.ts';
 
 const place = { secretKey: randomBytes(32), baseUrl: 'https://mail.test/base' };
 const urls = createUploadUrls(place);

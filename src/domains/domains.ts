@@ -2,13 +2,12 @@
  * Sender domains: adding and verifying them, the records they need in the DNS, and what sending asks of them (may this
  * account send from here, and with which keys is it signed).
  */
-export { addDomain } from './add.ts';
+
 export { type DnsRecord, knownRecords, lookUpRecords } from './dns-records.ts';
-export { type SenderDomain, senderDomainName } from './domain.ts';
 export {
   createDkimKeyring,
   createSenderCheck,
   type SenderCheck,
 } from './keyring.ts';
-export { domainOperation, domainsToCheckOperation } from './store.ts';
-export { verifyDomain } from './verify.ts';
+export { domainOperation, domainsToCheckOperation, type SenderDomain, senderDomainName } from './store.ts';
+export { addDomain, verifyDomain } from './verify.ts';

@@ -12,10 +12,8 @@ import { open } from '../base/seal.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { DkimKey } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
-import { sealContext } from './add.ts';
-import { onDomainChange } from './changes.ts';
-import { coveringDomains } from './domain.ts';
-import { type SendingDomain, sealedKeysOperation, sendingDomainOperation } from './store.ts';
+import { coveringDomains, type SendingDomain, sealedKeysOperation, sendingDomainOperation } from './store.ts';
+import { onDomainChange, sealContext } from './verify.ts';
 
 const FRESH_MS = 700;
 const SENDERS_KEPT = 10_000;

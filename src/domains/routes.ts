@@ -2,20 +2,21 @@
  * Sender domains over HTTP. Domains are shared by both modes, and changed with live keys only. A domain added twice is the same domain (200 instead of
  * 201), with the keys it has.
  */
+
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { requestedChanges, requestOrigin } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { failure, refuse } from '../base/failure.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { domainChanged } from './changes.ts';
 import { knownRecords, lookUpRecords } from './dns-records.ts';
-import { senderDomainName } from './domain.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
-import { deleteDomainOperation, domainOperation, domainsOperation } from './store.ts';
+import { deleteDomainOperation, domainOperation, domainsOperation, senderDomainName } from './store.ts';
+import { domainChanged } from './verify.ts';
 
 const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: RouteDefinition<Caller, B, Q>,
@@ -63,54 +64,67 @@ export interface DomainRouteOptions {
   sendingHost: string;
 }
 
-export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
-  const { database, sendingHost } = options;
-  const body = (domain: SenderDomain) => ({
-    domainId: domain.id,
-    domain: domain.domain,
-    status: domain.status,
-    dnsRecords: knownRecords(domain, sendingHost),
-    createdAt: new Date(domain.createdAt).toISOString(),
-    checkedAt: domain.checkedAt === null ? null : new Date(domain.checkedAt).toISOString(),
-  });
-  const notFound: RouteAnswer = { ok: false, failure: failure('NOT_FOUND', { message: 'There is no such domain.' }) };
-  const find = (caller: Caller, id: string | undefined) =>
-    database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id });
-
-  const withDns = async <T>(ask: (dns: Dns) => Promise<T>): Promise<T> => {
-    const dns = options.freshDns();
-    try {
-      return await ask(dns);
-    } finally {
-      dns.close();
-    }
+/** What the routes share. */
+function shared(options: DomainRouteOptions) {
+  const { database, sendingHost, freshDns } = options;
+  return {
+    ...options,
+    body: (domain: SenderDomain) => ({
+      domainId: domain.id,
+      domain: domain.domain,
+      status: domain.status,
+      dnsRecords: knownRecords(domain, sendingHost),
+      createdAt: new Date(domain.createdAt).toISOString(),
+      checkedAt: domain.checkedAt === null ? null : new Date(domain.checkedAt).toISOString(),
+    }),
+    find: (caller: Caller, id: string | undefined) =>
+      database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id }),
+    withDns: async <T>(ask: (dns: Dns) => Promise<T>): Promise<T> => {
+      const dns = freshDns();
+      try {
+        return await ask(dns);
+      } finally {
+        dns.close();
+      }
+    },
   };
+}
 
-  const adding = (method: Method): RouteDefinition<Caller> =>
-    route({
-      ...{ method, path: '/domains', tag: 'domains', auth: 'key', changesShared: true },
-      operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
-      summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
-      description:
-        'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
-      body: domainRequest,
-      furtherIssues: ({ domain = '' }) => {
-        const name = senderDomainName(domain);
-        return name.ok ? [] : [{ field: 'domain', message: name.reason }];
-      },
-      refusals: ['LIMIT_REACHED'],
-      response: { status: 201, schema: domainSchema },
-      handle: async (request): Promise<RouteAnswer> => {
-        const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
-        const added = await addDomain(options, wish);
-        if (!added.ok) return added;
-        return { ...answer(body(added.value.domain)), status: added.value.created ? 201 : 200 };
-      },
-    });
+type Shared = ReturnType<typeof shared>;
 
+const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'There is no such domain.' }));
+
+export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
+  const own = shared(options);
+  return [addRoute(own, 'POST'), addRoute(own, 'PUT'), ...readRoutes(own), removeRoute(own), ...dnsRoutes(own)];
+}
+
+function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
+  return route({
+    ...{ method, path: '/domains', tag: 'domains', auth: 'key', changesShared: true },
+    operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
+    summary: method === 'PUT' ? 'Add a sender domain, or find the one that was added' : 'Add a sender domain',
+    description:
+      'Makes its DKIM keys. Publish the records in dnsRecords, then call verify. 200 when it was there already.',
+    body: domainRequest,
+    furtherIssues: ({ domain = '' }) => {
+      const name = senderDomainName(domain);
+      return name.ok ? [] : [{ field: 'domain', message: name.reason }];
+    },
+    refusals: ['LIMIT_REACHED'],
+    response: { status: 201, schema: domainSchema },
+    furtherResponses: [{ status: 200, schema: domainSchema, description: 'It was added before.' }],
+    handle: async (request): Promise<RouteAnswer> => {
+      const wish = { accountId: request.caller.account.id, domain: request.body.domain, verified: false };
+      const added = await addDomain({ ...deps, by: requestOrigin(request, deps.clock.now()) }, wish);
+      if (!added.ok) return added;
+      return { ...answer(deps.body(added.value.domain)), status: added.value.created ? 201 : 200 };
+    },
+  });
+}
+
+function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[] {
   return [
-    adding('POST'),
-    adding('PUT'),
     route({
       ...{ method: 'GET', path: '/domains', tag: 'domains', auth: 'key' },
       operationId: 'listDomains',
@@ -141,21 +155,30 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
         return domain ? answer(body(domain)) : notFound;
       },
     }),
-    route({
-      ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key', changesShared: true },
-      operationId: 'deleteDomain',
-      summary: 'Remove a sender domain and its keys',
-      description:
-        'Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.',
-      refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: confirmationSchema },
-      handle: async ({ caller, params }) => {
-        const args = { id: params.id ?? '', accountId: caller.account.id };
-        const removed = await database.execute(deleteDomainOperation, args);
-        domainChanged(database, { accountId: args.accountId, domainId: args.id });
-        return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
-      },
-    }),
+  ];
+}
+
+function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
+  return route({
+    ...{ method: 'DELETE', path: '/domains/:id', tag: 'domains', auth: 'key', changesShared: true },
+    operationId: 'deleteDomain',
+    summary: 'Remove a sender domain and its keys',
+    description:
+      'Mail from it is refused from then on; mail that waits in the queue bounces instead of leaving unsigned.',
+    refusals: ['NOT_FOUND'],
+    response: { status: 200, schema: confirmationSchema },
+    handle: async (request) => {
+      const args = { id: request.params.id ?? '', accountId: request.caller.account.id };
+      const removed = await requestedChanges(database, request, clock.now()).execute(deleteDomainOperation, args);
+      domainChanged(database, { accountId: args.accountId, domainId: args.id });
+      return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
+    },
+  });
+}
+
+function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
+  const { find, withDns, sendingHost } = deps;
+  return [
     route({
       ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
       operationId: 'getDomainDnsRecords',
@@ -178,10 +201,11 @@ export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Calle
         status: 200,
         schema: named('DomainVerification', { success: Type.Boolean(), message: Type.String() }),
       },
-      handle: async ({ caller, params }) => {
-        const domain = await find(caller, params.id);
+      handle: async (request) => {
+        const domain = await find(request.caller, request.params.id);
         if (!domain) return notFound;
-        const { success, message } = await withDns((dns) => verifyDomain({ ...options, dns }, domain));
+        const by = requestOrigin(request, deps.clock.now());
+        const { success, message } = await withDns((dns) => verifyDomain({ ...deps, dns, by }, domain));
         return answer({ success, message });
       },
     }),

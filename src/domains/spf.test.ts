@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';
 import { type Dns, openDns } from '../net/dns.ts';
-import { lookUpSpf, suggestedSpf } from './spf.ts';
+import { lookUpSpf, suggestedSpf } from './dns-records.ts';
 
 const HOST = 'mail.sender.example';
 

@@ -1,7 +1,85 @@
-/** The rows of sender domains and their DKIM keys; private keys are sealed before they come here. */
+/**
+ * The rows of sender domains and their DKIM keys; private keys are sealed before they come here.
+ *
+ * Sender domains: shapes, and which names may be one. A domain is kept in A-labels and lower case. Refused are single labels,
+ * addresses and the public suffixes that are met most; a less known suffix cannot be verified anyway, since its zone is not the
+ * customer's.
+ */
+import { isIP } from 'node:net';
+import { change } from '../audit/audit.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
+import { domainToAscii } from '../mail/address.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import { type DkimAlgorithm, type DomainKey, type DomainStatus, MAY_SEND, type SenderDomain } from './domain.ts';
+
+export type DomainStatus = 'pending' | 'verified' | 'failing';
+export type DkimAlgorithm = 'rsa' | 'ed25519';
+
+export interface DomainKey {
+  algorithm: DkimAlgorithm;
+  selector: string;
+  /** Value of the TXT record. */
+  publicKey: string;
+  /** Unix ms of the last check, if that found it in the DNS. */
+  publishedAt: number | null;
+}
+
+export interface SenderDomain {
+  id: string;
+  accountId: string;
+  domain: string;
+  status: DomainStatus;
+  /** Unix ms. */
+  createdAt: number;
+  checkedAt: number | null;
+  keys: DomainKey[];
+}
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Longest domain that still leaves room for the selector and `_domainkey` in a DNS name. */
+const MAX_DOMAIN_LENGTH = 200;
+/** Second-level suffixes such as co.uk, under the country codes that use them. */
+const PUBLIC_SUFFIX =
+  /^(?:co|com|org|net|gov|edu|ac|mil|or|ne|go|gob|gouv|sch|plc|ltd|me)\.(?:uk|au|nz|za|jp|kr|br|in|il|th|tr|mx|ar|sg|hk|my|cn|tw|id|ph|vn|ke|ng|eg|sa|ae|pk|bd|ve|pe|ec|uy)$/;
+
+type DomainName = { ok: true; domain: string } | { ok: false; reason: string };
+
+/** The name as it is kept, or why it cannot be a sender domain (the end of a sentence that begins with the field). */
+export function senderDomainName(text: string): DomainName {
+  const refused = (reason: string): DomainName => ({ ok: false, reason });
+  const typed = text.replace(/\.$/, '');
+  if (isIP(typed.replace(/^\[|\]$/g, '')) !== 0) return refused('is an address; give a domain name');
+  if (typed.includes('@')) return refused('is an email address; give the part after the @');
+  const domain = domainToAscii(typed.normalize('NFC'));
+  if (domain === undefined) return refused('is not a valid domain name');
+  const labels = domain.split('.');
+  if (labels.length < 2) return refused('must have at least two labels, such as example.com');
+  if (domain.length > MAX_DOMAIN_LENGTH) return refused(`must be at most ${MAX_DOMAIN_LENGTH} characters long`);
+  if (!labels.every((label) => LABEL.test(label))) {
+    return refused('must be a domain name of letters, digits and hyphens, such as example.com');
+  }
+  if (/^\d+$/.test(labels.at(-1)!)) return refused('must not end in a number');
+  if (PUBLIC_SUFFIX.test(domain))
+    return refused('is a public suffix, under which others register; give your own domain');
+  return { ok: true, domain };
+}
+
+/** The domain and those above it that could cover it, longest first: `a.b.example.com` → itself, b.example.com, example.com. */
+export function coveringDomains(domain: string): string[] {
+  const labels = domain.split('.');
+  const list: string[] = [];
+  for (let i = 0; i + 2 <= labels.length && list.length < 20; i += 1) list.push(labels.slice(i).join('.'));
+  return list;
+}
+
+/** Whether it counts as verified on an operator's word alone: no check has found its key. */
+export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
+  return (
+    domain.status === 'verified' && domain.keys.every((key) => key.algorithm !== 'rsa' || key.publishedAt === null)
+  );
+}
+
+/** Whether mail may be sent: a domain whose record vanished after it was verified keeps sending, and shows it. */
+const MAY_SEND: readonly DomainStatus[] = ['verified', 'failing'];
 
 interface DomainRow {
   id: string;
@@ -34,12 +112,13 @@ export interface NewDomain {
   keys: { algorithm: DkimAlgorithm; selector: string; publicKey: string; privateKeySealed: Uint8Array }[];
 }
 
-export type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | CapReached };
+type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | CapReached };
+
+const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
 
 /** Adds a domain with its keys. One that is there already keeps its keys; it only becomes verified where that is asked for. */
-export const addDomainOperation = operation(
+export const addDomainOperation = change(
   'domains.add',
-  'write',
   async (tx, added: NewDomain): Promise<AddOutcome> => {
     // Held, so that the domain is not deleted between here and the end.
     if (!(await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, added.accountId))) {
@@ -50,38 +129,33 @@ export const addDomainOperation = operation(
     const changed = await tx.run(
       `INSERT INTO domain (id, account_id, domain, status, created_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, domain) DO NOTHING`,
-      added.id,
-      added.accountId,
-      added.domain,
-      added.status,
-      added.nowMs,
+      ...[added.id, added.accountId, added.domain, added.status, added.nowMs],
     );
     if (changed === 1) {
       for (const key of added.keys) {
         await tx.run(
           `INSERT INTO dkim_key (domain_id, algorithm, selector, public_key, private_key_sealed, created_at)
          VALUES (?, ?, ?, ?, ?, ?)`,
-          added.id,
-          key.algorithm,
-          key.selector,
-          key.publicKey,
-          key.privateKeySealed,
-          added.nowMs,
+          ...[added.id, key.algorithm, key.selector, key.publicKey, key.privateKeySealed, added.nowMs],
         );
       }
     } else if (added.status === 'verified') {
       await tx.run(
-        `UPDATE domain SET status = 'verified' WHERE account_id = ? AND domain = ?`,
-        added.accountId,
-        added.domain,
+        `UPDATE domain SET status = 'verified', failing_since = NULL WHERE account_id = ? AND domain = ?`,
+        ...[added.accountId, added.domain],
       );
     }
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND domain = ?`,
-      added.accountId,
-      added.domain,
+      ...[added.accountId, added.domain],
     );
     return { created: changed === 1, domain: await withKeys(tx, row as DomainRow) };
+  },
+  {
+    ...DOMAIN_TRAIL,
+    action: 'domain.add',
+    where: ({ accountId, domain }) => ({ account_id: accountId, domain }),
+    resourceId: (_, added) => ('domain' in added ? added.domain.id : null),
   },
 );
 
@@ -99,8 +173,7 @@ export const domainByNameOperation = operation(
   async (tx, args: { accountId: string; domain: string }): Promise<SenderDomain | null> => {
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND domain = ?`,
-      args.accountId,
-      args.domain,
+      ...[args.accountId, args.domain],
     );
     return row ? withKeys(tx, row) : null;
   },
@@ -113,8 +186,7 @@ export const domainOperation = operation(
   async (tx, args: { id: string; accountId: string | null }): Promise<SenderDomain | null> => {
     const row = await tx.get<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE id = ? AND account_id = coalesce(?, account_id)`,
-      args.id,
-      args.accountId,
+      ...[args.id, args.accountId],
     );
     return row ? withKeys(tx, row) : null;
   },
@@ -127,9 +199,7 @@ export const domainsOperation = operation(
   async (tx, args: { accountId: string; before: string | null; limit: number }): Promise<SenderDomain[]> => {
     const rows = await tx.all<DomainRow>(
       `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-      args.accountId,
-      args.before ?? 'dom_~',
-      args.limit,
+      ...[args.accountId, args.before ?? 'dom_~', args.limit],
     );
     const list: SenderDomain[] = [];
     for (const row of rows) list.push(await withKeys(tx, row));
@@ -137,9 +207,8 @@ export const domainsOperation = operation(
   },
 );
 
-export const deleteDomainOperation = operation(
+export const deleteDomainOperation = change(
   'domains.delete',
-  'write',
   async (tx, args: { id: string; accountId: string }): Promise<boolean> => {
     await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, args.accountId);
     const own = await tx.get('SELECT 1 AS found FROM domain WHERE id = ? AND account_id = ?', args.id, args.accountId);
@@ -148,30 +217,34 @@ export const deleteDomainOperation = operation(
     await tx.run('DELETE FROM domain WHERE id = ?', args.id);
     return true;
   },
+  { ...DOMAIN_TRAIL, action: 'domain.delete' },
 );
 
 /** What a check found of one key; null where the DNS did not answer, which leaves it as it was. */
-export interface KeyFinding {
+interface KeyFinding {
   algorithm: DkimAlgorithm;
   isPublished: boolean | null;
 }
 
 /** Records a check. */
-export const recordCheckOperation = operation(
+export const recordCheckOperation = change(
   'domains.recordCheck',
-  'write',
   async (tx, args: { id: string; status: DomainStatus; nowMs: number; keys: KeyFinding[] }): Promise<void> => {
-    await tx.run('UPDATE domain SET status = ?, checked_at = ? WHERE id = ?', args.status, args.nowMs, args.id);
+    const { status, nowMs, id } = args;
+    await tx.run(
+      `UPDATE domain SET status = ?, checked_at = ?,
+         failing_since = CASE WHEN CAST(? AS TEXT) = 'failing' THEN coalesce(failing_since, CAST(? AS BIGINT)) END WHERE id = ?`,
+      ...[status, nowMs, status, nowMs, id],
+    );
     for (const { algorithm, isPublished } of args.keys) {
       if (isPublished === null) continue;
       await tx.run(
         'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND algorithm = ?',
-        isPublished ? args.nowMs : null,
-        args.id,
-        algorithm,
+        ...[isPublished ? args.nowMs : null, args.id, algorithm],
       );
     }
   },
+  { ...DOMAIN_TRAIL, action: 'domain.check' },
 );
 
 export interface SendingDomain {
@@ -198,7 +271,7 @@ export const sendingDomainOperation = operation(
   },
 );
 
-export interface SealedKey {
+interface SealedKey {
   algorithm: DkimAlgorithm;
   selector: string;
   privateKeySealed: Uint8Array;
@@ -216,13 +289,9 @@ export const sealedKeysOperation = operation(
 );
 
 /** The newest domains of all accounts; for the operator's checks. */
-export const domainsToCheckOperation = operation(
-  'domains.toCheck',
-  'read',
-  async (tx, limit: number): Promise<SenderDomain[]> => {
-    const rows = await tx.all<DomainRow>(`SELECT ${DOMAIN} FROM domain ORDER BY id DESC LIMIT ?`, limit);
-    const list: SenderDomain[] = [];
-    for (const row of rows) list.push(await withKeys(tx, row));
-    return list;
-  },
-);
+export const domainsToCheckOperation = operation('domains.toCheck', 'read', async (tx, limit: number) => {
+  const rows = await tx.all<DomainRow>(`SELECT ${DOMAIN} FROM domain ORDER BY id DESC LIMIT ?`, limit);
+  const list: SenderDomain[] = [];
+  for (const row of rows) list.push(await withKeys(tx, row));
+  return list;
+});

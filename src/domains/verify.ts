@@ -1,26 +1,119 @@
 /**
- * Verifying a sender domain: the RSA key's record must be in the DNS. A domain that was verified and whose record is
- * gone becomes `failing`; a DNS that does not answer changes nothing. What was found of each key is kept: a mail is signed with
+ * Adding a sender domain: RSA-2048 and Ed25519 keys are made (off the event loop), the private ones sealed, and all of it
+ * stored in one transaction. Adding a domain again changes nothing, so that a repeated call is harmless. The selectors are
+ * random, so that several accounts or installations can prove one domain side by side.
+ *
+ * Verifying a sender domain: the RSA key's record must be in the DNS. A domain that was verified and whose record is gone
+ * becomes `failing`; a DNS that does not answer changes nothing. What was found of each key is kept: a mail is signed with
  * Ed25519 only while its key is known to be published.
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
+ *
+ * Changes are announced to what keeps answers about domains in memory: every cache over the same database forgets at once. What
+ * another process changes is not heard of here; the caches age fast enough for that.
  */
+
+import { changedBy, type Origin, systemOrigin } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
+import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { newId, randomText } from '../base/ids.ts';
+import { seal } from '../base/seal.ts';
+import { limitReached } from '../caps/caps.ts';
+import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { domainChanged } from './changes.ts';
 import { type DnsRecord, lookUpRecords } from './dns-records.ts';
-import type { DomainStatus, SenderDomain } from './domain.ts';
-import { recordCheckOperation } from './store.ts';
+import {
+  addDomainOperation,
+  type DkimAlgorithm,
+  type DomainStatus,
+  domainByNameOperation,
+  recordCheckOperation,
+  type SenderDomain,
+  senderDomainName,
+} from './store.ts';
 
-export interface Verifying {
+interface DomainChange {
+  accountId: string;
+  domainId: string;
+}
+
+type Listener = (change: DomainChange) => void;
+
+/** By database, so that they go when it goes. */
+const listeners = new WeakMap<Database, Listener[]>();
+
+/** Calls back for each change from now on, for as long as the database is in use. */
+export function onDomainChange(database: Database, listener: Listener): void {
+  const list = listeners.get(database);
+  if (list) list.push(listener);
+  else listeners.set(database, [listener]);
+}
+
+export function domainChanged(database: Database, change: DomainChange): void {
+  for (const listener of listeners.get(database) ?? []) listener(change);
+}
+
+/** What a sealed DKIM key is bound to. */
+export function sealContext(domainId: string, algorithm: DkimAlgorithm): string {
+  return `dkim:${domainId}:${algorithm}`;
+}
+
+interface Adding {
   database: Database;
   clock: Clock;
+  secretKey: Uint8Array;
+  /** Who asks for it; the service itself when left out. */
+  by?: Origin;
+}
+
+/** The domain and whether it is new; INVALID_REQUEST for a bad name, NOT_FOUND for an unknown account,
+ * LIMIT_REACHED. */
+export async function addDomain(
+  adding: Adding,
+  wish: { accountId: string; domain: string; verified: boolean },
+): Promise<Result<{ created: boolean; domain: SenderDomain }>> {
+  const name = senderDomainName(wish.domain);
+  if (!name.ok) return refuse(invalid([{ field: 'domain', message: name.reason }]));
+  const { database } = adding;
+  const { accountId } = wish;
+  const known = await database.execute(domainByNameOperation, { accountId, domain: name.domain });
+  if (known && (!wish.verified || known.status === 'verified')) return ok({ created: false, domain: known });
+  const nowMs = adding.clock.now();
+  const id = newId('dom', nowMs);
+  const generated = await generateDkimKeys();
+  const selector = `pr-${randomText(10).toLowerCase()}`;
+  const keyOf = (algorithm: DkimAlgorithm) => ({
+    algorithm,
+    selector: `${selector}-${algorithm === 'rsa' ? 'rsa' : 'ed'}`,
+    publicKey: generated[algorithm].dnsValue,
+    privateKeySealed: seal(adding.secretKey, generated[algorithm].privateKeyPem, sealContext(id, algorithm)),
+  });
+  const outcome = await changedBy(database, adding.by ?? systemOrigin(nowMs)).execute(addDomainOperation, {
+    id,
+    accountId,
+    domain: name.domain,
+    status: wish.verified ? 'verified' : 'pending',
+    nowMs,
+    keys: [keyOf('rsa'), keyOf('ed25519')],
+  });
+  if ('refused' in outcome) {
+    return refuse(outcome.refused === 'unknown-account' ? failure('NOT_FOUND') : limitReached(outcome.refused));
+  }
+  domainChanged(database, { accountId, domainId: outcome.domain.id });
+  return ok(outcome);
+}
+
+interface Verifying {
+  database: Database;
+  clock: Clock;
+  /** Who asks for it; the service itself when left out. */
+  by?: Origin;
   dns: Dns;
   sendingHost: string;
 }
 
-export interface Verification {
+interface Verification {
   /** Whether the domain is verified now. */
   success: boolean;
   message: string;
@@ -41,7 +134,9 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
     const { status: found } = records[index]!;
     return { algorithm, isPublished: found === 'unknown' ? null : found === 'verified' };
   });
-  await database.execute(recordCheckOperation, { id: domain.id, status, nowMs: clock.now(), keys });
+  const nowMs = clock.now();
+  const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
+  await changes.execute(recordCheckOperation, { id: domain.id, status, nowMs, keys });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const message = found ? `${domain.domain} is verified.` : decisive.note!;
   return { success: found, message, status, records };

@@ -3,11 +3,12 @@
  * an unsubscribing that is repeated changes nothing, and openings and clicks are bounded for each message, since
  * anybody who has the mail can repeat them without end.
  */
-import type { Mode } from '../base/mode.ts';
+
 import { appendEngagement } from '../messages/messages.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import { clockOffsetOf } from '../work/work.ts';
+import type { Copy } from './engagement.ts';
 
 /** Within this time the same open or click again is the same one. */
 const COLLAPSE_MS = 60_000;
@@ -16,12 +17,6 @@ const MAX_BY_PEOPLE = 100;
 const MAX_BY_BOTS = 20;
 /** What opens or clicks within this time of the delivery is a scanner on the way to the mailbox. */
 const SCAN_MS = 2_000;
-
-export interface Copy {
-  accountId: string;
-  mode: Mode;
-  messageId: string;
-}
 
 /** Who sent a message, as its header shows it; undefined when it is not kept any more. */
 export const senderOfOperation = operation(

@@ -144,7 +144,7 @@ test('refuses header injection and names that deceive', () => {
   for (const [text, pattern] of cases) assert.match(reason(text), pattern, text);
 });
 
-test('lists: commas separate outside quotes, and every issue is told with its place', () => {
+test('lists: commas separate outside quotes, and every issue is named with its position', () => {
   const list = parseAddressList('a@b.example, "Lee, \\"Ann\\"" <c@d.example> ,Zoë <e@f.example>');
   assert.ok(list.ok);
   assert.deepEqual(

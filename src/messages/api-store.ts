@@ -3,21 +3,25 @@
  * may make before a message leaves (cancel, move). A message that a worker holds right now cannot be changed any more.
  */
 
+import { change } from '../audit/audit.ts';
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import type { SearchPart } from '../storage/searches.ts';
 import { clockOffsetOf } from '../work/work.ts';
-import { dropContents } from './content.ts';
 import {
   type EmailOptions,
+  MESSAGE_TRAIL,
   type MessageRow,
   type MessageStatus,
+  messageColumns,
   RETAIN_MS,
   type Retain,
   type Role,
 } from './message.ts';
+import { dropContents } from './retention-store.ts';
 import { transition } from './state-machine.ts';
 
 export interface MessageKey {
@@ -44,6 +48,9 @@ export interface MessagePage {
   /** Parts of the text. */
   from: string | null;
   subject: string | null;
+  /** A part of the address or of the subject. */
+  any: string | null;
+  templateId: string | null;
   /** Exact, and all of them. */
   tags: readonly string[];
   /** Names and values, exact, and all of them. */
@@ -66,9 +73,11 @@ function statusCondition(status: MessageStatus): string {
 }
 
 /** Newest first. Ids sort by the time they were made, so that the key of the table is the order of the list. */
-export const listMessagesOperation = operation('messages.list', 'read', (tx, page: MessagePage) => {
+function listMessages(tx: Transaction, page: MessagePage) {
   const conditions = ['m.account_id = ?', 'm.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
+  // Nothing needs escaping, unlike with LIKE.
+  const contains = (text: string): string => `${tx.dialect === 'postgres' ? 'strpos' : 'instr'}(${text}, ?) > 0`;
   const add = (condition: string, value: SqlValue, times = 1): void => {
     if (value === null) return;
     conditions.push(condition);
@@ -83,13 +92,14 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
   if (page.to !== null) {
     const spellings = addressSpellings(page.to).map(asciiLower);
     const oneOf = spellings.map(() => '?').join(', ');
-    conditions.push(`(lower(m.recipient) IN (${oneOf}) OR replace(lower(m.recipient), ?, '') <> lower(m.recipient))`);
+    conditions.push(`(lower(m.recipient) IN (${oneOf}) OR ${contains('lower(m.recipient)')})`);
     params.push(...spellings, asciiLower(page.to));
   }
-  // A text contains another one when taking it out changes it; both dialects know replace(), and nothing needs escaping.
-  add("replace(lower(e.header_from), ?, '') <> lower(e.header_from)", asciiLower(page.from));
-  add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
-  for (const tag of page.tags) add("replace(e.tags, ?, '') <> e.tags", JSON.stringify(tag));
+  add(contains('lower(e.header_from)'), asciiLower(page.from));
+  add(contains('lower(e.subject)'), asciiLower(page.subject));
+  add(`(${contains('lower(m.recipient)')} OR ${contains('lower(e.subject)')})`, asciiLower(page.any), 2);
+  add('e.template_id = ?', page.templateId);
+  for (const tag of page.tags) add(contains('e.tags'), JSON.stringify(tag));
   for (const pair of page.metadata) {
     conditions.push(
       tx.dialect === 'postgres'
@@ -104,26 +114,34 @@ export const listMessagesOperation = operation('messages.list', 'read', (tx, pag
     ...params,
     page.limit,
   );
-});
+}
+
+export const listMessagesOperation = operation('messages.list', 'read', listMessages);
 
 /** The id that ends a part of so many messages, newest first, in front of one; null where there are fewer. */
-export const messagesPartOperation = operation(
-  'messages.part',
-  'read',
-  async (tx, { page, rows }: { page: MessagePage; rows: number }): Promise<string | null> => {
-    const bounds = [page.before, page.highestId, page.lowestId];
-    const [before, highest, lowest] = ['m.id < ?', 'm.id <= ?', 'm.id >= ?'].map((one, index) =>
-      bounds[index] === null ? '' : `AND ${one}`,
-    );
-    const found = await tx.get<{ id: string }>(
-      `SELECT m.id FROM message m WHERE m.account_id = ? AND m.mode = ? ${before} ${highest} ${lowest}
-       ORDER BY m.id DESC LIMIT 1 OFFSET ?`,
-      page.accountId,
-      page.mode,
-      ...bounds.filter((one) => one !== null),
-      rows - 1,
-    );
-    return found?.id ?? null;
+async function partEnd(tx: Transaction, page: MessagePage, rows: number): Promise<string | null> {
+  const bounds = [page.before, page.highestId, page.lowestId];
+  const [before, highest, lowest] = ['m.id < ?', 'm.id <= ?', 'm.id >= ?'].map((one, index) =>
+    bounds[index] === null ? '' : `AND ${one}`,
+  );
+  const found = await tx.get<{ id: string }>(
+    `SELECT m.id FROM message m WHERE m.account_id = ? AND m.mode = ? ${before} ${highest} ${lowest}
+     ORDER BY m.id DESC LIMIT 1 OFFSET ?`,
+    page.accountId,
+    page.mode,
+    ...bounds.filter((one) => one !== null),
+    rows - 1,
+  );
+  return found?.id ?? null;
+}
+
+/** What the page asks for among so many messages. */
+export const searchMessagesOperation = operation(
+  'messages.search',
+  'search',
+  async (tx, { page, rows }: { page: MessagePage; rows: number }): Promise<SearchPart<MessageRow, string>> => {
+    const end = await partEnd(tx, page, rows);
+    return { found: await listMessages(tx, end === null ? page : { ...page, lowestId: end }), end };
   },
 );
 
@@ -136,7 +154,7 @@ async function findRow(tx: Transaction, key: MessageKey): Promise<MessageRow | u
   );
 }
 
-export interface MessageDetail {
+interface MessageDetail {
   row: MessageRow;
   /** JSON of AttemptRecord, oldest first. */
   attempts: string[];
@@ -249,9 +267,8 @@ const CANCELLED = {
  * Takes a message back that has not left and is not being sent: its work is removed and a Reject event says so. Answers
  * the blobs that nothing refers to any more.
  */
-export const cancelMessageOperation = operation(
+export const cancelMessageOperation = change(
   'messages.cancel',
-  'write',
   async (tx, cancellation: Cancellation): Promise<Change<{ blobKeys: string[] }>> => {
     const found = await readChangeable(tx, cancellation);
     if (!found) return { changed: false, reason: 'not-found' };
@@ -269,6 +286,7 @@ export const cancelMessageOperation = operation(
     const row = (await findRow(tx, cancellation)) as MessageRow;
     return { changed: true, row, blobKeys: await dropUnretained(tx, found.email_seq) };
   },
+  { ...MESSAGE_TRAIL, action: 'message.cancel', where: (key) => messageColumns(key) },
 );
 
 /** Somebody took or ended the work between our look and our change: the state as it is now. */
@@ -284,15 +302,14 @@ async function dropUnretained(tx: Transaction, emailSeq: number): Promise<string
 }
 
 /** Both times by the clock of the mode. */
-export type Move = MessageKey & { sendAtMs: number; nowMs: number };
+type Move = MessageKey & { sendAtMs: number; nowMs: number };
 
 /**
  * Moves a scheduled message to another time; its expiry and the keeping of its content move along. A time that has passed
  * makes it leave now.
  */
-export const moveMessageOperation = operation(
+export const moveMessageOperation = change(
   'messages.move',
-  'write',
   async (tx, move: Move): Promise<Change<object>> => {
     const found = await readChangeable(tx, move);
     if (!found) return { changed: false, reason: 'not-found' };
@@ -331,4 +348,5 @@ export const moveMessageOperation = operation(
     );
     return { changed: true, row: (await findRow(tx, move)) as MessageRow };
   },
+  { ...MESSAGE_TRAIL, action: 'message.move', where: (key) => messageColumns(key) },
 );

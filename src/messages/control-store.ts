@@ -1,8 +1,9 @@
 /** What an operator asks of the queue from the command line: how it stands, and that a message be tried now. */
+import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { operation } from '../storage/operation.ts';
 import { clockOffsetOf } from '../work/work.ts';
-import { DELIVERY_WORK, type MessageStatus } from './message.ts';
+import { DELIVERY_WORK, MESSAGE_TRAIL, type MessageStatus, messageColumns } from './message.ts';
 
 export interface QueueStatus {
   /** Messages that are waiting or being delivered. */
@@ -67,9 +68,8 @@ export const findQueuedOperation = operation(
 export type RetryOutcome = { retried: true; status: MessageStatus } | { retried: false; reason: 'gone' | 'sending' };
 
 /** Makes a waiting message due now, a scheduled or held one too; its schedule of retries goes on from where it is. */
-export const retryOperation = operation(
+export const retryOperation = change(
   'messages.retry',
-  'write',
   async (tx, args: QueuedMessage & { nowMs: number }): Promise<RetryOutcome> => {
     const work = await tx.get<{ leased: number }>(
       'SELECT leased FROM work WHERE seq = ? AND subject = ?',
@@ -93,4 +93,5 @@ export const retryOperation = operation(
     );
     return message ? { retried: true, status: message.status } : { retried: false, reason: 'gone' };
   },
+  { ...MESSAGE_TRAIL, action: 'message.retry', where: (key) => messageColumns(key) },
 );

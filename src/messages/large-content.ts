@@ -12,8 +12,8 @@ import {
   base64SizeBytes,
   writeBase64,
 } from '../mail/compose/transfer-encoding.ts';
-import type { BlobReader, Blobs } from '../storage/blobs/blobs.ts';
-import { openBlob } from '../storage/blobs/reader.ts';
+import { type BlobReader, type Blobs, openBlob } from '../storage/blobs/blobs.ts';
+
 import type { EmailFile } from './message.ts';
 
 /** Raw bytes read at once: whole lines, just above 128 KiB; 179,712 bytes of lines. */
@@ -32,7 +32,7 @@ export class ContentFault extends Error {
   }
 }
 
-export interface LargeContent {
+interface LargeContent {
   /** Everything but the files. */
   content: Buffer;
   files: readonly EmailFile[];

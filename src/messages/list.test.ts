@@ -18,7 +18,7 @@ before(async () => {
   app = await featureApp(({ database, folder }) =>
     messageRoutes({
       ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },
-      searches: createSearches({ partRows: 2 }),
+      searches: createSearches({ firstRows: 2, answerMs: 60_000 }),
       checkSender: async () => undefined,
       once: async (_, first) => (await first(null))!,
       nudge: () => {},
@@ -44,7 +44,7 @@ test('the list is filtered by every field, without case where that is promised',
     recipients: ['bob@example.com'],
     subject: 'Hello',
     tags: ['axb', 'new'],
-    email: { metadata: JSON.stringify({ order: '17', 'a b': 'é' }) },
+    email: { metadata: JSON.stringify({ order: '17', 'a b': 'é' }), templateId: 'tpl_7', templateVersion: 1 },
   });
   const c = await seed({
     accountId,
@@ -68,6 +68,11 @@ test('the list is filtered by every field, without case where that is promised',
   assert.equal((await api.get('/messages?meta.order=17')).status, 400);
   assert.deepEqual(await found('subject=%25%20OFF_'), [a]);
   assert.deepEqual(await found('from=DESK@'), [c]);
+  assert.deepEqual(await found('q=HELL'), [b]);
+  assert.deepEqual(await found('q=ADA%40'), [a]);
+  assert.deepEqual(await found('q=desk'), []);
+  assert.deepEqual(await found('template=tpl_7'), [b]);
+  assert.deepEqual(await found('template=tpl_'), []);
   assert.deepEqual(await found('tag=a_b'), [a]);
   assert.deepEqual(await found('tag=A_b'), []);
   assert.deepEqual(await found(`messageId=${b}&tag=new`), [b]);
@@ -98,6 +103,38 @@ test('a search finds page by page what lies far apart', async () => {
   assert.deepEqual(ids(first.body as never), wanted.slice(0, 2));
   const second = await api.get(/<([^>]+)>; rel="next"/.exec(first.headers.link ?? '')![1]!);
   assert.deepEqual([ids(second.body as never), second.headers.link], [wanted.slice(2), undefined]);
+});
+
+test('a search whose time is over answers short pages, and its links lead to everything', async () => {
+  const hurried = await featureApp(({ database, folder }) =>
+    messageRoutes({
+      ...{ database, blobs: openDiskBlobs(path.join(folder, 'blobs')), clock },
+      searches: createSearches({ firstRows: 2, answerMs: 0 }),
+      checkSender: async () => undefined,
+      once: async (_, first) => (await first(null))!,
+      nudge: () => {},
+    }),
+  );
+  try {
+    const accountId = 'acc_hurried';
+    const wanted: string[] = [];
+    for (let i = 0; i < 9; i += 1) {
+      clock.advance(1);
+      const mail = { accountId, subject: i % 4 === 0 ? 'needle' : 'straw', nowMs: clock.now() };
+      const { recipients } = await seedMail(hurried.temp.database, mail);
+      if (i % 4 === 0) wanted.unshift(recipients[0]!.messageId);
+    }
+    const pages: string[][] = [];
+    for (let url: string | undefined = '/messages?subject=needle&limit=2'; url; ) {
+      const page = await hurried.api(accountId).get(url);
+      pages.push(ids(page.body as never));
+      url = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
+    }
+    assert.deepEqual(pages, [wanted.slice(0, 1), [], wanted.slice(1, 2), [], wanted.slice(2)]);
+    assert.equal((await hurried.api(accountId).get('/messages')).body.length, 9, 'a list without a filter is whole');
+  } finally {
+    await hurried.close();
+  }
 });
 
 test('pages are exact while messages are accepted', async () => {

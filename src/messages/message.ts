@@ -1,9 +1,10 @@
 /**
- * The records of mail: an email is one composed text, a message is one recipient's copy of it. Shapes only; the
- * database rows, the answers of the API, and what the delivery is handed.
+ * The records of mail: an email is one composed text, a message is one recipient's copy of it. Their tables (a new column is two
+ * migrations, a line here, its producer and its reader), the answers of the API, and what the delivery is handed.
  */
 import { iso } from '../base/clock.ts';
 import type { Mode } from '../base/mode.ts';
+import { type TableRow, table } from '../storage/rows.ts';
 
 export const MESSAGE_STATUSES = [
   'scheduled',
@@ -24,6 +25,13 @@ export type Retain = 'none' | '7d' | '30d';
 const DAY_MS = 86_400_000;
 /** How long content is kept from the time of sending; of mail that is not retained only until it is settled, at most so long. */
 export const RETAIN_MS: Readonly<Record<Retain, number>> = { none: 30 * DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS };
+
+/** What the audit log shows of a changed message, and how it is found. */
+export const MESSAGE_TRAIL = { table: 'message', shows: ['status', 'send_at', 'next_attempt_at'] };
+
+export function messageColumns({ accountId, mode, messageId }: { accountId: string; mode: Mode; messageId: string }) {
+  return { account_id: accountId, mode, id: messageId };
+}
 
 /** The kind of work rows that deliver: subject is the message id, ref the email's number. */
 export const DELIVERY_WORK = 'delivery';
@@ -178,3 +186,56 @@ export interface DirectDispatch {
   /** `leaseUntilMs`: Unix ms, real time, up to which their leases hold for sure, however long ago they began. */
   dispatch(jobs: DeliveryJob[], leaseUntilMs: number): void;
 }
+
+/** One composed email: what several recipients share. Small content stands here, larger content in the blob it names. */
+export const EMAIL = table('email', {
+  seq: 'int',
+  accountId: 'text',
+  mode: 'text',
+  source: 'text',
+  headerFrom: 'text',
+  headerTo: 'text',
+  envelopeFrom: 'text',
+  subject: 'text',
+  headerMessageId: 'text',
+  tags: 'text',
+  metadata: 'text',
+  options: 'text',
+  templateId: 'text?',
+  templateVersion: 'int?',
+  sizeBytes: 'int',
+  content: 'bytes?',
+  blobKey: 'text?',
+  createdAt: 'int',
+  retain: 'text',
+  contentUntil: 'int?',
+  clientAddress: 'text?',
+});
+export type EmailRow = TableRow<typeof EMAIL>;
+
+/** One recipient's copy. */
+export const MESSAGE = table('message', {
+  accountId: 'text',
+  mode: 'text',
+  id: 'text',
+  emailSeq: 'int',
+  recipient: 'text',
+  role: 'text',
+  status: 'text',
+  attempts: 'int',
+  workSeq: 'int?',
+  sendAt: 'int?',
+  nextAttemptAt: 'int?',
+  expiresAt: 'int',
+  createdAt: 'int',
+  updatedAt: 'int',
+});
+
+/** One try to deliver a message. */
+export const ATTEMPT = table('attempt', {
+  accountId: 'text',
+  messageId: 'text',
+  number: 'int',
+  at: 'int',
+  record: 'text',
+});

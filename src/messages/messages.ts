@@ -10,7 +10,6 @@ export {
   type MessageKey,
   type StoredMail,
 } from './api-store.ts';
-export { dropContents } from './content.ts';
 export {
   findQueuedOperation,
   type QueuedMessage,
@@ -26,13 +25,17 @@ export {
   readLargeContent,
 } from './large-content.ts';
 export {
+  ATTEMPT,
   DELIVERY_WORK,
   type DeliveryJob,
   type DirectDispatch,
+  EMAIL,
   type EmailFile,
   type EmailOptions,
+  type EmailRow,
   INLINE_BYTES,
   isUnfinished,
+  MESSAGE,
   type MessageRow,
   type MessageStatus,
   RETAIN_MS,
@@ -48,6 +51,9 @@ export {
   PARTITION_MS,
 } from './partition-store.ts';
 export {
+  dropContents,
+  hasUnfinishedMessages,
+  lastExpiryOf,
   namedBlobsOperation,
   type Removed,
   removeContentOperation,
@@ -55,5 +61,3 @@ export {
   stillNamedBlobsOperation,
 } from './retention-store.ts';
 export { appendEngagement, type Transition, transition, transitionMany } from './state-machine.ts';
-export { ATTEMPT, EMAIL, type EmailRow, MESSAGE } from './tables.ts';
-export { hasUnfinishedMessages, lastExpiryOf } from './unfinished.ts';

@@ -5,7 +5,7 @@
  */
 import { idFloor } from '../base/ids.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
-import { timeSeqFloor } from '../storage/time-seq.ts';
+import { timeSeqFloor } from '../storage/rows.ts';
 import { UNFINISHED } from './message.ts';
 
 export const PARTITION_MS = 7 * 86_400_000;
@@ -69,7 +69,7 @@ async function begin(tx: Transaction): Promise<void> {
   await tx.run(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
 }
 
-export interface MakePartitions {
+interface MakePartitions {
   nowMs: number;
   /**
    * For an import, before its rows come: when its messages were made. The weeks of these are made too, and for rows that were

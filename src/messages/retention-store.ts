@@ -1,12 +1,13 @@
 /**
- * Removes what is kept no longer, a bounded number of rows at a time so that nobody waits behind it. Messages that are not
- * finished, and whatever belongs to them, are never removed, however old they are.
+ * What is kept, and removing what is kept no longer, a bounded number of rows at a time so that nobody waits behind it. Messages that
+ * are not finished, and whatever belongs to them, are never removed, however old they are.
  */
 import type { Mode } from '../base/mode.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
 import { UNFINISHED } from './message.ts';
 
-export interface RetentionBatch {
+interface RetentionBatch {
   /** Unix ms; what counts from before it is removed. */
   beforeMs: number;
   /** Rows looked at in this call. */
@@ -19,7 +20,7 @@ export interface Removed {
   blobKeys: string[];
 }
 
-export interface ContentBatch extends RetentionBatch {
+interface ContentBatch extends RetentionBatch {
   /** The same for content that is kept 7 days: earlier than `beforeMs` where the operator keeps content for less than 30 days. */
   beforeOf7DaysMs: number;
 }
@@ -52,7 +53,7 @@ export const removeContentOperation = operation(
   },
 );
 
-export interface EmailsBatch extends RetentionBatch {
+interface EmailsBatch extends RetentionBatch {
   /** Number of the last email that was looked at. */
   afterSeq: number;
 }
@@ -116,3 +117,112 @@ export const namedBlobsOperation = operation('messages.namedBlobs', 'read', name
  * committed. For the last look before a blob is removed.
  */
 export const stillNamedBlobsOperation = operation('messages.stillNamedBlobs', 'write', namesOf);
+
+/**
+ * Removes the content of these emails, and the uploaded files they are made of: these go with it as soon as no other email has its
+ * own content of them; the upload batch they belong to stays for a while, without them. What two transactions at once leave to each
+ * other is found by the housekeeping. An email is passed over while one of its messages waits to be tried. Answers the blobs to
+ * remove, by email.
+ */
+export async function dropContents(tx: Transaction, emailSeqs: readonly number[]): Promise<Map<number, string[]>> {
+  const blobs = new Map<number, string[]>();
+  if (emailSeqs.length === 0) return blobs;
+  const numbers = [...new Set(emailSeqs)].sort((a, b) => a - b);
+  const asked = rowset(
+    tx,
+    'asked',
+    { seq: 'int' },
+    numbers.map((seq) => ({ seq })),
+  );
+  // The bounds say which partitions are concerned, and spare the others.
+  const these = `email.seq IN (SELECT asked.seq FROM ${asked.sql}) AND email.seq >= ? AND email.seq <= ?`;
+  const params = [...asked.params, numbers[0]!, numbers.at(-1)!];
+  // Two copies that are settled at once: the one that comes later sees, in its second statement, that the other is finished.
+  const held = locked(tx);
+  if (held !== '') await tx.all(`SELECT 1 AS found FROM email WHERE ${these} ORDER BY seq ${held}`, ...params);
+  const rows = await tx.all<{ seq: number; blob_key: string | null }>(
+    `SELECT seq, blob_key FROM email WHERE ${these} AND NOT EXISTS
+       (SELECT 1 FROM message WHERE email_seq = email.seq AND status IN ${UNFINISHED})`,
+    ...params,
+  );
+  const dropped = rowset(tx, 'dropped', { seq: 'int' }, rows);
+  await tx.run(
+    `UPDATE email SET content = NULL, blob_key = NULL, content_until = NULL
+     WHERE seq IN (SELECT dropped.seq FROM ${dropped.sql}) AND seq >= ? AND seq <= ?`,
+    ...[...dropped.params, numbers[0]!, numbers.at(-1)!],
+  );
+  for (const { seq, blob_key } of rows) {
+    const files = await dropFiles(tx, seq);
+    blobs.set(seq, blob_key === null ? files : [blob_key, ...files]);
+  }
+  return blobs;
+}
+
+/** Answers the blobs that nothing names any more. */
+async function dropFiles(tx: Transaction, emailSeq: number): Promise<string[]> {
+  const uses = await tx.all<{ submission_id: string }>(
+    `SELECT submission_id FROM attachment_use u WHERE email_seq = ? AND NOT EXISTS
+       (SELECT 1 FROM attachment_use o JOIN email e ON e.seq = o.email_seq
+        WHERE o.submission_id = u.submission_id AND e.content_until IS NOT NULL)`,
+    emailSeq,
+  );
+  const blobKeys: string[] = [];
+  for (const { submission_id: id } of uses) {
+    const files = await tx.all<{ blob_key: string }>(
+      'SELECT blob_key FROM attachment_file WHERE submission_id = ? AND blob_key IS NOT NULL ORDER BY number',
+      id,
+    );
+    await tx.run('UPDATE attachment_file SET blob_key = NULL WHERE submission_id = ?', id);
+    blobKeys.push(...files.map((file) => file.blob_key));
+  }
+  return blobKeys;
+}
+
+interface KeptAnswer {
+  accountId: string;
+  mode: Mode;
+  /** The stored body: of POST /send, or of POST /send/batch. */
+  body: string;
+}
+
+interface SendAnswer {
+  data?: { recipients?: { messageId?: unknown }[] };
+}
+
+function messagesOf(body: string): { id: string }[] {
+  const parsed = JSON.parse(body) as SendAnswer & { results?: SendAnswer[] };
+  const answers = parsed.results ?? [parsed];
+  return answers.flatMap((answer) =>
+    (answer.data?.recipients ?? []).flatMap(({ messageId }) =>
+      typeof messageId === 'string' ? [{ id: messageId }] : [],
+    ),
+  );
+}
+
+/** When the last of the messages expires, in Unix ms; 0 where there is none. */
+export async function lastExpiryOf(
+  tx: Transaction,
+  { accountId, mode, messageIds }: { accountId: string; mode: Mode; messageIds: readonly string[] },
+): Promise<number> {
+  const row = await tx.get<{ expires_at: number | null }>(
+    `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
+       AND id IN (${messageIds.map(() => '?').join(', ')})`,
+    ...[accountId, mode, ...messageIds],
+  );
+  return row?.expires_at ?? 0;
+}
+
+/**
+ * Whether the answer that an idempotency key was given has to be kept past its time: as long as one of the messages that it
+ * names is still to be tried. The answer itself says which these are, for one send and for a batch alike, so that a message
+ * that was moved to a later time afterwards keeps the answer too.
+ */
+export async function hasUnfinishedMessages(tx: Transaction, { accountId, mode, body }: KeptAnswer): Promise<boolean> {
+  const named = rowset(tx, 'named', { id: 'text' }, messagesOf(body));
+  const found = await tx.get(
+    `SELECT 1 AS found FROM ${named.sql} JOIN message m ON m.account_id = ? AND m.mode = ? AND m.id = named.id
+     WHERE m.status IN ${UNFINISHED} LIMIT 1`,
+    ...[...named.params, accountId, mode],
+  );
+  return found !== undefined;
+}

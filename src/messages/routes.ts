@@ -2,22 +2,25 @@
  * `/messages`: what was accepted and what became of it, content, and the changes a user may still make: move, cancel,
  * send again. Everything is of the caller's account and mode; what is another's answers as if it did not exist.
  */
+
 import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure, invalid } from '../base/failure.ts';
+import { type Failure, failure, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { ok, refuse } from '../base/result.ts';
 import { eventSchema } from '../events/event-schema.ts';
 import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { answer, type ContentAnswer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { KeyedCalls } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { sendResponse } from '../send/answer-schema.ts';
 import { resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
+import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import type { Searches } from '../storage/searches.ts';
 import {
@@ -27,14 +30,14 @@ import {
   listMessagesOperation,
   type MessageKey,
   type MessagePage,
-  messagesPartOperation,
   moveMessageOperation,
   type StoredContent,
+  searchMessagesOperation,
 } from './api-store.ts';
 import { streamLargeContent } from './large-content.ts';
 import { type EmailOptions, MESSAGE_STATUSES, type MessageRow, type MessageStatus, messageBody } from './message.ts';
 
-export interface MessageRouteDeps {
+interface MessageRouteDeps {
   database: Database;
   blobs: Blobs;
   clock: Clock;
@@ -60,7 +63,7 @@ const text = (maxLength: number, description: string) =>
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 
 const listFields = {
-  status: Type.Optional(oneOf([...MESSAGE_STATUSES])),
+  status: Type.Optional(oneOf([...MESSAGE_STATUSES], { description: 'The present status.' })),
   to: text(320, 'A part of the address, without case, or the whole of it in any of its spellings.'),
   from: text(998, 'A part of the From header, without case.'),
   subject: text(998, 'A part of the subject, without case.'),
@@ -71,17 +74,22 @@ const listFields = {
     }),
   ),
   messageId: text(64, 'One id.'),
+  template: text(64, 'The id of the template it was made with.'),
+  q: text(998, 'A part of the address or of the subject, without case.'),
   since: time('Accepted at or after.'),
   until: time('Accepted at or before.'),
   ...pageFields,
 };
 /** A filter by metadata has the name of the pair in its own. */
 const listQuery = closed(listFields, {
-  patternProperties: { '^metadata\\.': { type: 'string', maxLength: 998 } },
+  patternProperties: {
+    '^metadata\\.': { type: 'string', maxLength: 998, description: 'Pairs of the metadata: metadata.NAME=value.' },
+  },
   maxProperties: 40,
 });
 
-const messageShape = {
+/** Of a message, for its account and for those who have a link to it. */
+export const outcomeShape = {
   messageId: Type.String(),
   status: oneOf([...MESSAGE_STATUSES]),
   mode: oneOf(['live', 'sandbox']),
@@ -89,10 +97,6 @@ const messageShape = {
   to: Type.String(),
   role: oneOf(['to', 'cc', 'bcc']),
   subject: Type.String(),
-  tags: Type.Array(Type.String()),
-  metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-  templateId: Type.Optional(Type.String()),
-  templateVersion: Type.Optional(Type.Integer()),
   sizeBytes: Type.Integer(),
   headerMessageId: Type.String(),
   createdAt: Type.String(),
@@ -100,9 +104,16 @@ const messageShape = {
   nextAttemptAt: Type.Optional(Type.String()),
   expiresAt: Type.String(),
 };
+const messageShape = {
+  ...outcomeShape,
+  tags: Type.Array(Type.String()),
+  metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  templateId: Type.Optional(Type.String()),
+  templateVersion: Type.Optional(Type.Integer()),
+};
 const messageSchema = named('Message', messageShape);
 const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
-const attemptSchema = named('Attempt', {
+export const attemptSchema = named('Attempt', {
   time: Type.String({ format: 'date-time' }),
   durationMs: Type.Integer(),
   host: nullableText,
@@ -125,9 +136,9 @@ const detailSchema = named('MessageDetail', {
   timeline: Type.Array(eventSchema),
 });
 
-const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
+export const noSuchMessage = refuse(failure('NOT_FOUND', { message: 'There is no message with this id.' }));
 
-function keyOf(request: Request<unknown>): MessageKey {
+export function keyOf(request: Request<unknown>): MessageKey {
   return { accountId: request.caller.account.id, mode: request.caller.mode, messageId: request.params.id ?? '' };
 }
 
@@ -149,7 +160,7 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listMessages',
       summary: 'List messages, newest first',
       description:
-        'Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given.',
+        'Filters narrow together; parts of addresses and subjects are compared without case. With `metadata.NAME=value` only those whose metadata has this pair; several may be given. A search through very many messages answers within 0.3 seconds what it has found: its page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(messageSchema) },
       async handle(request: Request<undefined, Static<typeof listQuery>>) {
@@ -162,10 +173,13 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           limit: limit + 1,
         };
         // Nobody reads the answer to a client that has left while it waited for its turn.
-        const rows = isSearch(asked)
+        const { rows, stoppedAt } = isSearch(asked)
           ? await search(deps, asked, request.signal)
-          : await database.execute(listMessagesOperation, asked);
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: messageBody });
+          : { rows: await database.execute(listMessagesOperation, asked), stoppedAt: null };
+        return pageAnswer(request, {
+          ...{ page: page.value, rows, show: messageBody, keyOf: (row: MessageRow) => [row.id] },
+          stoppedAt: stoppedAt === null ? null : [stoppedAt],
+        });
       },
     }),
     defineRoute({
@@ -198,16 +212,20 @@ function readRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         if (content === undefined) {
           return refuse(failure('NOT_FOUND', { message: 'The content of this message is no longer kept.' }));
         }
-        // Mail is a stranger's text: a browser must not run it.
-        const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
-        return { ok: true, contentType: 'message/rfc822', content, headers };
+        return mailAnswer(content);
       },
     }),
   ];
 }
 
+/** Mail is a stranger's text: a browser must not run it. */
+export function mailAnswer(content: Buffer | Readable): ContentAnswer {
+  const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
+  return { ok: true, contentType: 'message/rfc822', content, headers };
+}
+
 /** The whole mail; undefined when it, or one of its files, is no longer stored. */
-async function readContent(
+export async function readContent(
   found: StoredContent & { options: string },
   blobs: Blobs,
 ): Promise<Buffer | Readable | undefined> {
@@ -221,19 +239,20 @@ async function readContent(
 }
 
 /** Whether the filter may pass over all messages of the account. */
-function isSearch({ status, messageId, to, from, subject, tags, metadata }: MessagePage): boolean {
-  if (messageId !== null) return false;
-  return [status, to, from, subject].some((one) => one !== null) || tags.length > 0 || metadata.length > 0;
+function isSearch(page: MessagePage): boolean {
+  if (page.messageId !== null) return false;
+  const { status, to, from, subject, any, templateId, tags, metadata } = page;
+  if (tags.length > 0 || metadata.length > 0) return true;
+  // Times alone pass over many where ids do not follow them.
+  const isTimed = page.mode === 'sandbox' && (page.sinceMs !== null || page.untilMs !== null);
+  return isTimed || [status, to, from, subject, any, templateId].some((one) => one !== null);
 }
 
 function search({ database, searches }: MessageRouteDeps, page: MessagePage, signal: AbortSignal) {
   return searches.run<MessageRow, string>({
     ...{ accountId: page.accountId, limit: page.limit, from: page.before, signal },
-    endOf: (before, rows) => database.execute(messagesPartOperation, { page: { ...page, before }, rows }),
-    read: ({ from, through, limit }) => {
-      const part = { ...page, before: from, limit, lowestId: through ?? page.lowestId };
-      return database.execute(listMessagesOperation, part);
-    },
+    read: ({ from, rows, limit }) =>
+      database.execute(searchMessagesOperation, { page: { ...page, before: from, limit }, rows }),
   });
 }
 
@@ -251,6 +270,8 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
     to: query.to ?? null,
     from: query.from ?? null,
     subject: query.subject ?? null,
+    any: query.q ?? null,
+    templateId: query.template ?? null,
     tags: query.tag ?? [],
     metadata: Object.entries(query).flatMap(([name, value]) =>
       name.startsWith(METADATA) ? [[name.slice(METADATA.length), String(value)] as const] : [],
@@ -292,7 +313,11 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           const message = `must be at most ${MAX_AHEAD_DAYS} days ahead`;
           return refuse(invalid([{ field: 'sendAt', message }]));
         }
-        const moved = await database.execute(moveMessageOperation, { ...keyOf(request), sendAtMs, nowMs });
+        const moved = await requestedChanges(database, request, nowMs).execute(moveMessageOperation, {
+          ...keyOf(request),
+          sendAtMs,
+          nowMs,
+        });
         if (moved.changed) {
           if (sendAtMs <= nowMs) deps.nudge();
           return answer(messageBody(moved.row));
@@ -312,16 +337,16 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
       async handle(request: Request<object>) {
         const { nowMs } = await timeOf(request);
         const cancellation = { ...keyOf(request), eventId: newId('evt', nowMs), nowMs };
-        const cancelled = await database.execute(cancelMessageOperation, cancellation);
+        const cancelled = await requestedChanges(database, request, clock.now()).execute(
+          cancelMessageOperation,
+          cancellation,
+        );
         if (!cancelled.changed) {
           if (cancelled.reason === 'not-found') return noSuchMessage;
           return conflict(cancelled.status, 'scheduled, queued or delayed');
         }
         deps.nudge();
-        for (const key of cancelled.blobKeys) {
-          // A blob that stays is an orphan and is swept later; the message is cancelled all the same.
-          await blobs.remove(key).catch((error: Error) => request.log.warn({ cause: error.message }, 'blob stays'));
-        }
+        await removeBlobs({ blobs, log: request.log }, cancelled.blobKeys);
         return answer(messageBody(cancelled.row));
       },
     }),
@@ -334,7 +359,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
         'For a message that is settled: delivered, bounced, suppressed or cancelled. Mail that came over HTTP gets a new Message-ID. Takes an Idempotency-Key.',
       ...{ body: closed({}), bodyOptional: true, acceptsMail: true },
       refusals: ['CONFLICT', 'SENDER_NOT_VERIFIED', 'DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
-      response: { status: 200, description: 'The answer of POST /send.' },
+      response: { status: 200, schema: sendResponse, description: 'The answer of POST /send.' },
       async handle(request: Request<object>) {
         const key = keyOf(request);
         const call = {
@@ -348,6 +373,9 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           if (refused) return refuse(refused);
           const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), idempotency });
           if (!resent?.ok) return resent;
+          await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
+            ...{ action: 'message.resend', resourceId: key.messageId, asked: JSON.parse(resent.value).data },
+          });
           deps.nudge();
           return ok({ status: 200, json: resent.value, replayed: false });
         });

@@ -103,7 +103,7 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
 }
 
 /** What a recipient did with a message, which changes no state. */
-export interface Engagement {
+interface Engagement {
   accountId: string;
   mode: Mode;
   messageId: string;

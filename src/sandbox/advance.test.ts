@@ -1,7 +1,7 @@
 /** Moves of the clock that do not go through: out of time, failing in the middle, taken over from the dead. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
@@ -10,17 +10,21 @@ import { createSandboxDeliveries } from '../delivery/delivery.ts';
 import { findMessageOperation } from '../messages/api-store.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { recoverOperation } from '../work/work.ts';
-import { type AdvanceDeps, createAdvance, type SandboxRunner } from './advance.ts';
+import { type AdvanceDeps, createAdvance, type SandboxKind } from './advance.ts';
 import { createSandboxClock } from './clock.ts';
 import { beginMoveOperation } from './clock-store.ts';
 
 const HOUR = 3_600_000;
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
-const noWebhooks: SandboxRunner = { kind: 'webhook', shortestWaitsMs: [], most: 1, run: async () => 0 };
+const never = (): never => assert.fail('there are no webhooks');
+const noWebhooks: SandboxKind = {
+  ...{ kind: 'webhook', shortestWaitsMs: [], most: 1 },
+  ...{ claim: never, withoutAttempt: never, attempt: never, record: never },
+};
 
 async function open() {
   const temp = await tempDatabase();
@@ -41,7 +45,7 @@ async function open() {
     return ids;
   };
   const advance = (byMs: number, deps: Partial<AdvanceDeps> = {}) =>
-    createAdvance({ database, clock, runners: [deliveries, noWebhooks], nudge: () => undefined, ...deps })({
+    createAdvance({ database, clock, kinds: [deliveries, noWebhooks], nudge: () => undefined, ...deps })({
       ...{ accountId: 'acc_1', byMs, signal: new AbortController().signal },
     });
   const told = async (messageId: string) => {
@@ -84,14 +88,14 @@ test('when a step fails its work is given back, and the next move runs it', asyn
   const { deliveries, scheduled, advance, told, now } = await open();
   const [first, second] = (await scheduled(1, 5)) as [string, string];
   let runs = 0;
-  const failing: SandboxRunner = {
+  const failing: typeof deliveries = {
     ...deliveries,
-    run: (rows) => {
+    attempt: (held) => {
       runs += 1;
-      return runs === 2 ? Promise.reject(new Error('a bug of this step')) : deliveries.run(rows);
+      return runs === 2 ? Promise.reject(new Error('a bug of this step')) : deliveries.attempt(held);
     },
   };
-  await assert.rejects(advance(10 * HOUR, { runners: [failing, noWebhooks] }), /a bug of this step/);
+  await assert.rejects(advance(10 * HOUR, { kinds: [failing, noWebhooks] }), /a bug of this step/);
   assert.equal(await now(), HOUR, 'what had happened stays');
   assert.deepEqual((await told(first)).at(-1), ['Delivery', HOUR]);
   const moved = await advance(10 * HOUR);
@@ -125,15 +129,15 @@ test('a client that goes away ends the move', async () => {
   const { database, clock, deliveries, scheduled, now } = await open();
   await scheduled(1, 2, 3);
   const controller = new AbortController();
-  const leaving: SandboxRunner = {
+  const leaving: typeof deliveries = {
     ...deliveries,
-    run: (rows) => {
+    attempt: (held) => {
       controller.abort();
-      return deliveries.run(rows);
+      return deliveries.attempt(held);
     },
   };
-  const runners = [leaving, noWebhooks] as const;
-  const advance = createAdvance({ database, clock, runners, nudge: () => undefined });
+  const kinds = [leaving, noWebhooks] as const;
+  const advance = createAdvance({ database, clock, kinds, nudge: () => undefined });
   const moved = await advance({ accountId: 'acc_1', byMs: 9 * HOUR, signal: controller.signal });
   assert.deepEqual([moved.ok && moved.value.ran, await now()], [1, HOUR]);
 });

@@ -10,34 +10,25 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure, invalid } from '../base/failure.ts';
+import { type Failure, failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { randomText } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
+import { type ChosenKind, claimChosen, type Item, type Lease, runChosen } from '../work/work.ts';
 import { createSandboxClock } from './clock.ts';
-import {
-  beginMoveOperation,
-  endMoveOperation,
-  outstandingWorkOperation,
-  type TakenRow,
-  takeDueOperation,
-} from './clock-store.ts';
+import { beginMoveOperation, endMoveOperation, nextStepOperation, outstandingWorkOperation } from './clock-store.ts';
 
-/** Runs one kind of work of the sandbox. */
-export interface SandboxRunner {
-  kind: string;
+/** One kind of work of the sandbox. */
+export interface SandboxKind<I extends Item = Item, R extends Lease = Lease> extends ChosenKind<I, R> {
   /** By the number of attempts made: the least time until an attempt that fails is due again, in ms. */
   shortestWaitsMs: number[];
-  /** Rows of one call at most: it has to end well within a lease. */
+  /** Rows of one step at most: it has to end well within a lease. */
   most: number;
-  /** Runs rows that are leased to the caller, each at its time, and records what came of them; answers how many it tried. */
-  run(rows: TakenRow[]): Promise<number>;
 }
 
 export interface AdvanceDeps {
   database: Database;
   clock: Clock;
-  runners: readonly [delivery: SandboxRunner, webhook: SandboxRunner];
+  kinds: readonly [delivery: SandboxKind, webhook: SandboxKind];
   /** Tells the workers that there may be work, so that what is due already is soon done. */
   nudge(): void;
   /** Of one call, in real time; for machines and tests that want another. */
@@ -96,9 +87,9 @@ async function begin({ database, clock }: AdvanceDeps, accountId: string, by: st
 }
 
 /** Until what is due at this moment is done, so that the move begins behind it. */
-async function quiet({ database, clock, runners, nudge }: AdvanceDeps, { accountId, signal }: Advance): Promise<void> {
+async function quiet({ database, clock, nudge, ...deps }: AdvanceDeps, { accountId, signal }: Advance): Promise<void> {
   const began = performance.now();
-  const kinds = [runners[0].kind, runners[1].kind] as const;
+  const kinds = [deps.kinds[0].kind, deps.kinds[1].kind] as const;
   nudge();
   for (;;) {
     const { held, due } = await database.execute(outstandingWorkOperation, { accountId, kinds, untilMs: clock.now() });
@@ -109,53 +100,72 @@ async function quiet({ database, clock, runners, nudge }: AdvanceDeps, { account
   }
 }
 
-async function runStep(runners: AdvanceDeps['runners'], rows: TakenRow[], notRun: Set<TakenRow>): Promise<number> {
-  let ran = 0;
-  for (const runner of runners) {
-    const own = rows.filter((row) => row.kind === runner.kind);
-    if (own.length > 0) ran += await runner.run(own);
-    for (const row of own) notRun.delete(row);
-  }
-  return ran;
+/** A move that is under way. */
+interface Move extends Advance {
+  /** Names it. */
+  by: string;
+  /** Unix ms by the account's clock: what has happened so far. */
+  momentMs: number;
+  /** Attempts so far. */
+  ran: number;
+  /** Of a step that failed: what was claimed and not recorded. */
+  unfinished: Set<Item>;
+}
+
+/** Runs what comes due in the account's sandbox until then, step by step; false when it ended before. */
+async function runDue(
+  { database, clock, kinds, budgetMs }: AdvanceDeps,
+  move: Move,
+  untilMs: number,
+): Promise<boolean> {
+  const { accountId, by, signal, unfinished } = move;
+  const [deliveries, webhooks] = kinds;
+  const latest = performance.now() + (budgetMs ?? BUDGET_MS);
+  do {
+    const lease = { nowMs: clock.now(), leaseMs: LEASE_MS };
+    const rows = await database.execute(nextStepOperation, {
+      ...{ ...lease, accountId, by, targetMs: untilMs, momentMs: move.momentMs },
+      kinds: [deliveries.kind, webhooks.kind],
+      most: [deliveries.most, webhooks.most],
+      shortestWaitsMs: [deliveries.shortestWaitsMs, webhooks.shortestWaitsMs],
+    });
+    // The lease was lost: this process stood still for long, and somebody else moves the clock.
+    if (rows === undefined) return false;
+    if (rows.length === 0) return true;
+    for (const kind of kinds) {
+      const own = rows.filter((row) => row.kind === kind.kind);
+      if (own.length === 0) continue;
+      const items = await claimChosen(kind, own, lease);
+      for (const item of items) unfinished.add(item);
+      move.ran += await runChosen(kind, items);
+      unfinished.clear();
+    }
+    move.momentMs = rows.at(-1)!.atMs;
+  } while (performance.now() < latest && !signal.aborted);
+  return false;
 }
 
 async function move(deps: AdvanceDeps, advance: Advance): Promise<Result<Advanced>> {
-  const { database, clock, runners } = deps;
-  const { accountId, byMs, signal } = advance;
-  const by = randomText(16);
-  if ((await createSandboxClock(deps).clockOffsetMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
+  const { database, clock } = deps;
+  const { accountId, byMs } = advance;
+  const sandboxClock = createSandboxClock(deps);
+  if ((await sandboxClock.clockOffsetMs(accountId)) + byMs > MOST_AHEAD_MS) return refuse(tooFar());
   await quiet(deps, advance);
+  const by = randomText(16);
   if (!(await begin(deps, accountId, by))) return refuse(busy());
-  const until = performance.now() + (deps.budgetMs ?? BUDGET_MS);
-  let momentMs = 0;
-  let ran = 0;
-  let isDone = false;
-  let notRun = new Set<TakenRow>();
+  const moving: Move = { ...advance, by, momentMs: 0, ran: 0, unfinished: new Set() };
   const end = (toMs: number): Promise<number> => {
-    const giveBack = [...notRun].map(({ seq, fence, atMs }) => ({ seq, fence, atMs }));
+    const giveBack = [...moving.unfinished].map(({ job: { seq, fence }, atMs }) => ({ seq, fence, atMs: atMs! }));
     return database.execute(endMoveOperation, { accountId, by, nowMs: clock.now(), toMs, giveBack });
   };
   try {
-    momentMs = await createSandboxClock(deps).now(accountId);
-    const targetMs = momentMs + byMs;
-    do {
-      const rows = await database.execute(takeDueOperation, {
-        ...{ accountId, by, nowMs: clock.now(), leaseMs: LEASE_MS, targetMs, momentMs },
-        kinds: [runners[0].kind, runners[1].kind],
-        most: [runners[0].most, runners[1].most],
-        shortestWaitsMs: [runners[0].shortestWaitsMs, runners[1].shortestWaitsMs],
-      });
-      // The lease was lost: this process stood still for long, and somebody else moves the clock.
-      if (rows === undefined) break;
-      isDone = rows.length === 0;
-      notRun = new Set(rows);
-      ran += await runStep(runners, rows, notRun);
-      momentMs = rows.at(-1)?.atMs ?? momentMs;
-    } while (!isDone && performance.now() < until && !signal.aborted);
-    const nowMs = await end(isDone ? targetMs : momentMs);
-    return ok({ nowMs, ran, leftMs: Math.max(0, targetMs - nowMs) });
+    moving.momentMs = await sandboxClock.now(accountId);
+    const targetMs = moving.momentMs + byMs;
+    const isDone = await runDue(deps, moving, targetMs);
+    const nowMs = await end(isDone ? targetMs : moving.momentMs);
+    return ok({ nowMs, ran: moving.ran, leftMs: Math.max(0, targetMs - nowMs) });
   } catch (error) {
-    await end(momentMs).catch(() => undefined);
+    await end(moving.momentMs).catch(() => undefined);
     throw error;
   }
 }

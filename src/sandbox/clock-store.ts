@@ -12,7 +12,6 @@ import {
   outstandingWorkOf,
   release,
   type SandboxRow,
-  take,
 } from '../work/work.ts';
 import { INBOX_MS } from './store.ts';
 
@@ -75,16 +74,16 @@ export interface Step extends MoveLease {
   shortestWaitsMs: readonly [delivery: number[], webhook: number[]];
 }
 
-export interface TakenRow extends SandboxRow {
+export interface DueRow extends SandboxRow {
   /** Unix ms by the account's clock at which it happens. */
   atMs: number;
 }
 
-/** Undefined when the lease of the move is lost. No rows: nothing is due until the target. */
-export const takeDueOperation = operation(
-  'sandbox.takeDue',
+/** What can happen together next. Undefined when the lease of the move is lost. No rows: nothing is due until the target. */
+export const nextStepOperation = operation(
+  'sandbox.nextStep',
   'write',
-  async (tx, step: Step): Promise<TakenRow[] | undefined> => {
+  async (tx, step: Step): Promise<DueRow[] | undefined> => {
     const clock = await tx.get<{ ahead_ms: number }>(
       'UPDATE sandbox_clock SET moving_until = ? WHERE account_id = ? AND moved_by = ? RETURNING ahead_ms',
       step.nowMs + step.leaseMs,
@@ -100,17 +99,8 @@ export const takeDueOperation = operation(
     const [first] = free;
     // All that was due before the first of them has happened.
     if (first && atOf(first) > step.momentMs) await follow(tx, step, clock.ahead_ms);
-    const chosen = await untilOneIsDueAgain(
-      tx,
-      step,
-      free.map((row) => ({ ...row, atMs: atOf(row) })),
-    );
-    const taken: TakenRow[] = [];
-    for (const row of chosen) {
-      const work = await take(tx, row, step);
-      if (work) taken.push({ ...row, fence: work.fence });
-    }
-    return taken;
+    const rows = free.map((row) => ({ ...row, atMs: atOf(row) }));
+    return untilOneIsDueAgain(tx, step, rows);
   },
 );
 
@@ -123,14 +113,14 @@ async function follow(tx: Transaction, { accountId, nowMs, momentMs }: Step, clo
  * Rows can be run together as long as none of them makes something due that belongs between them: an attempt that is put
  * off comes back after its wait, or at the end of its lifetime; where endpoints listen, its event is to be sent at once.
  */
-async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[]): Promise<TakenRow[]> {
+async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: DueRow[]): Promise<DueRow[]> {
   const [deliveryWaits, webhookWaits] = step.shortestWaitsMs;
   const listened = await tx.get(
     "SELECT 1 AS found FROM webhook_subscription WHERE account_id = ? AND mode = 'sandbox' LIMIT 1",
     step.accountId,
   );
   const ends = listened ? new Map<string, number>() : await endsOf(tx, step, rows);
-  const waitOf = (row: TakenRow): number => {
+  const waitOf = (row: DueRow): number => {
     if (row.kind !== step.kinds[0]) return webhookWaits[row.attempts] ?? Number.POSITIVE_INFINITY;
     if (listened) return 0;
     const leftMs = (ends.get(row.subject) ?? Number.POSITIVE_INFINITY) - row.atMs;
@@ -138,7 +128,7 @@ async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[])
       ? Number.POSITIVE_INFINITY
       : Math.min(deliveryWaits[row.attempts] ?? deliveryWaits.at(-1)!, leftMs);
   };
-  const chosen: TakenRow[] = [];
+  const chosen: DueRow[] = [];
   let horizonMs = Number.POSITIVE_INFINITY;
   const left = new Map(step.kinds.map((kind, index) => [kind, step.most[index]!]));
   for (const row of rows) {
@@ -152,7 +142,7 @@ async function untilOneIsDueAgain(tx: Transaction, step: Step, rows: TakenRow[])
 }
 
 /** When the lifetimes of messages end, by their ids. */
-async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): Promise<Map<string, number>> {
+async function endsOf(tx: Transaction, step: Step, rows: readonly DueRow[]): Promise<Map<string, number>> {
   const ids: (string | null)[] = rows.flatMap((row) => (row.kind === step.kinds[0] ? [row.subject] : []));
   if (ids.length === 0) return new Map();
   // One text of the statement, so that it stays prepared.
@@ -168,8 +158,8 @@ async function endsOf(tx: Transaction, step: Step, rows: readonly TakenRow[]): P
 export interface MoveEnd extends Pick<MoveLease, 'accountId' | 'by' | 'nowMs'> {
   /** Unix ms by the account's clock. */
   toMs: number;
-  /** Rows that were taken and not run; they are due when they were. */
-  giveBack: Pick<TakenRow, 'seq' | 'fence' | 'atMs'>[];
+  /** Rows that were claimed and not run; they are due when they were. */
+  giveBack: Pick<DueRow, 'seq' | 'fence' | 'atMs'>[];
 }
 
 /** Lets the clock stand at its new time; what has become too old for the inbox goes. Answers the time by that clock. */

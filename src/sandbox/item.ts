@@ -1,8 +1,7 @@
 /** A captured message as the API shows it: in lists, and by itself with its content. */
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { failure, refuse } from '../base/failure.ts';
 import { named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';

@@ -1,7 +1,7 @@
 /**
  * Which outcome a message of the sandbox plays. Pure. The recipient's local part before any `+` decides (`bounced`, `delayed`,
  * `complained`, `suppressed`; anything else is delivered), unless X-Sandbox-Outcome asked for one of these words or gave an
- * SMTP reply to simulate. A text that is neither is ignored here; the intake refuses it.
+ * SMTP reply to simulate. A text that is neither is ignored here; the check of the send refuses it.
  */
 import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 

@@ -2,11 +2,12 @@
  * What an account makes happen in its sandbox: a further outcome of a message, and time that passes. Events and webhooks
  * follow as they would by themselves.
  */
+
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
-import { type Issue, invalid } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { type Issue, invalid, refuse } from '../base/failure.ts';
 import type { PlayByHand } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { named } from '../http/validate.ts';
@@ -21,7 +22,7 @@ export interface PlayRouteDeps {
   database: Database;
   clock: Clock;
   playByHand: PlayByHand;
-  runners: AdvanceDeps['runners'];
+  kinds: AdvanceDeps['kinds'];
   /** Tells workers and followers that there is something new. */
   nudge(): void;
 }
@@ -67,6 +68,9 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     if (!(await find())) return noSuchItem;
     const played = await deps.playByHand(key, play);
     if (!played.ok) return played;
+    await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
+      ...{ action: 'message.play-outcome', resourceId: key.messageId, asked: { outcome: request.body.outcome } },
+    });
     deps.nudge();
     const row = await find();
     return row ? answer(itemBody(row, await sandboxClock.now(key.accountId))) : noSuchItem;
@@ -76,6 +80,9 @@ export function sandboxPlayRoutes(deps: PlayRouteDeps): RouteDefinition<Caller>[
     const { caller, signal } = request;
     if (caller.mode !== 'sandbox') return sandboxOnly;
     const accountId = caller.account.id;
+    await requestedChanges(database, request, deps.clock.now()).execute(recordChangeOperation, {
+      ...{ action: 'sandbox-clock.advance', resourceId: null, asked: { seconds: request.body.seconds } },
+    });
     const moved = await advance({ accountId, byMs: request.body.seconds * 1000, signal });
     deps.nudge();
     if (!moved.ok) return moved;

@@ -2,11 +2,12 @@
  * `/sandbox/inbox`: what was sent with sandbox keys, what became of it, and waiting for what is to come. A live key is refused
  * here: live mail is never captured, and an empty list would hide that the wrong key is in use.
  */
+
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
-import { refuse } from '../base/result.ts';
+import { failure, refuse } from '../base/failure.ts';
 import type { ConcurrencyLimiter } from '../caps/caps.ts';
 import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
@@ -57,7 +58,7 @@ const cannotWait = refuse(
 );
 
 export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[] {
-  const { database } = deps;
+  const { database, clock } = deps;
   const sandboxClock = createSandboxClock(deps);
   return [
     defineRoute({
@@ -109,7 +110,7 @@ export function sandboxRoutes(deps: SandboxRouteDeps): RouteDefinition<Caller>[]
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         if (request.caller.mode !== 'sandbox') return sandboxOnly;
-        await database.execute(clearInboxOperation, request.caller.account.id);
+        await requestedChanges(database, request, clock.now()).execute(clearInboxOperation, request.caller.account.id);
         return answer({ message: 'The inbox is empty.' });
       },
     }),

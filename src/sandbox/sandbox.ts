@@ -2,9 +2,8 @@
  * The sandbox: mail that is accepted as if it were live and never leaves. Which outcome a message plays is decided here,
  * and what time it is for an account's sandbox.
  */
-export type { Advanced, SandboxRunner } from './advance.ts';
+export type { SandboxKind } from './advance.ts';
 export { createSandboxClock, type SandboxClock } from './clock.ts';
-export type { TakenRow } from './clock-store.ts';
 export {
   type SandboxOutcome,
   type SandboxPlay,

@@ -2,6 +2,7 @@
  * The virtual inbox: what the sandbox captured for one account, newest first, at most the last 1,000 messages and seven
  * days, whatever has been removed of older ones so far.
  */
+import { change } from '../audit/audit.ts';
 import { asciiLower } from '../base/ascii-lower.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
@@ -102,8 +103,10 @@ export const findInboxOperation = operation(
 );
 
 /** Empties the inbox; the messages themselves stay. Answers how many. */
-export const clearInboxOperation = operation('sandbox.clear', 'write', (tx, accountId: string) =>
-  tx.run('DELETE FROM sandbox_item WHERE account_id = ?', accountId),
+export const clearInboxOperation = change(
+  'sandbox.clear',
+  (tx, accountId: string) => tx.run('DELETE FROM sandbox_item WHERE account_id = ?', accountId),
+  { action: 'sandbox-inbox.clear', did: (_, items) => (items === 0 ? undefined : { items }) },
 );
 
 /** Items of the sandbox's inbox that are too old, or behind the newest `perAccount` of their account. */

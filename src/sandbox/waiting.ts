@@ -70,7 +70,7 @@ export function createWaitForMail({ database, followers }: { database: Database;
     const read = async (): Promise<void> => {
       for (let rows: EventRow[] = []; channel.waiters.size > 0 && channel.place !== undefined; ) {
         const owner = { accountId, mode: 'sandbox' as const };
-        const filters = { messageId: null, eventType: 'Send' as const, sinceMs: null, untilMs: null };
+        const filters = { messageId: null, eventTypes: ['Send'] as const, sinceMs: null, untilMs: null };
         rows = await database.execute(readEventsOperation, {
           ...{ ...owner, ...filters, order: 'asc', after: channel.place, limit: PAGE },
         });

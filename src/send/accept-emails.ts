@@ -4,13 +4,22 @@
  *
  *   blob (large content) → transaction with lease → hand-over
  */
+
 import type { BatchUse } from '../attachments/attachments.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type IdempotencyRecord, KEY_LIFETIME_MS } from '../idempotency/idempotency.ts';
-import { sameAddressKey } from '../mail/address.ts';
-import { type DeliveryJob, type DirectDispatch, INLINE_BYTES, RETAIN_MS, type Retain } from '../messages/messages.ts';
+import { type Address, sameAddressKey } from '../mail/address.ts';
+import {
+  type DeliveryJob,
+  type DirectDispatch,
+  type EmailOptions,
+  INLINE_BYTES,
+  RETAIN_MS,
+  type Retain,
+  type Role,
+} from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
@@ -23,8 +32,36 @@ import {
   acceptOperation,
   laneOf,
 } from './acceptance.ts';
-import type { ComposedEmail, EmailRecipient } from './composed-email.ts';
 import { acceptLargeOperation, type LargeAcceptanceResult } from './large-store.ts';
+
+export interface EmailRecipient {
+  messageId: string;
+  address: Address;
+  role: Role;
+  simulateSuppressed: boolean;
+  /** The address in the form in which spellings are compared, where it is known. */
+  key?: string | undefined;
+}
+
+/** One composed email, the same bytes for all of its recipients: what every way to submit mail ends in, and is accepted from. */
+export interface ComposedEmail {
+  headerFrom: string;
+  headerTo: { to: string[]; cc: string[] };
+  envelopeFrom: string;
+  subject: string;
+  headerMessageId: string;
+  tags: string[];
+  metadata: Record<string, string>;
+  options: EmailOptions;
+  /** The stored template that the mail was made of. */
+  template?: { id: string; version: number } | undefined;
+  content: Buffer;
+  /** The blob that holds the content already; `content` is empty then, and `sizeBytes` is its length. */
+  blobKey?: string;
+  /** Of the whole mail, where `options.files` are to be added to the content; otherwise its length. */
+  sizeBytes?: number;
+  recipients: EmailRecipient[];
+}
 
 const LEASE_MS = 60_000;
 

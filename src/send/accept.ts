@@ -7,33 +7,43 @@
  *
  * A dry run takes the same steps and shows the mail instead of composing it.
  */
-
-import { type Failure, type FailureCode, failure, type Issue } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import {
+  type Failure,
+  type FailureCode,
+  failure,
+  type Issue,
+  invalid,
+  ok,
+  type Result,
+  refuse,
+} from '../base/failure.ts';
 import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { type Answer, digestOfJson, type InFlightKeys, once } from '../idempotency/idempotency.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
-import { validateSources } from '../templates/templates.ts';
+import {
+  accountVariables,
+  settleDeclared,
+  type TemplateSource,
+  UNSUBSCRIBE_VARIABLE,
+  validateSources,
+} from '../templates/templates.ts';
 import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
-import { acceptLarge, uploadedFiles } from './accept-large.ts';
 import type { AcceptanceResult } from './acceptance.ts';
-import type { CheckedMail } from './check.ts';
-import { composeEmails } from './compose-emails.ts';
+import { type AppliedTemplate, type CheckedMail, validateBody } from './check.ts';
+import { composeEmails, type FilledMail, type FillInDependencies, fillIn } from './compose-emails.ts';
 import { dryRun } from './dry-run.ts';
-import { type FilledMail, type FillInDependencies, fillIn } from './fill-in.ts';
+import { acceptLarge, uploadedFiles } from './large.ts';
+import { type IsVerified, type Sender, type SendingCaller, senderFailure } from './mail-header.ts';
 import { sendBody } from './request.ts';
-import { type IsVerified, type Sender, type SendingCaller, senderFailure } from './sender.ts';
-import { applyTemplate } from './template.ts';
-import { validateBody } from './validate-body.ts';
 
 export interface SendDependencies extends AcceptDependencies, FillInDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
 }
 
-export interface SendRequest {
+interface SendRequest {
   caller: SendingCaller;
   requestId?: string | undefined;
   clientAddress?: string | undefined;
@@ -218,4 +228,52 @@ function withTemplateIssues(refusal: Failure, value: unknown): Failure {
   );
   if (sources.ok) return refusal;
   return failure(refusal.code, { details: [...refusal.details, ...sources.failure.details] });
+}
+
+/**
+ * The mail with the parts of its stored template in place of those that the request does not give, and the variables that it
+ * declares settled with the values of the request. One version is looked up once, so that all copies of a mail are made of it,
+ * whatever is edited meanwhile. A part given by the request stands alone: neither the template's own part nor its layout is around
+ * it. NOT_FOUND when the account has no such template, INVALID_REQUEST when nobody gives a
+ * subject or a value is not of its declared type, TEMPLATE_INVALID when it has outgrown the limits together with its layout.
+ */
+async function applyTemplate(
+  mail: CheckedMail,
+  sender: Sender,
+  { templates }: { templates: TemplateSource },
+): Promise<Result<CheckedMail>> {
+  const found = await templates.find({ accountId: sender.account.id, mode: sender.mode }, mail.templateId!);
+  if (found === undefined) return refuse(unknownTemplate());
+  if ('unusable' in found) return refuse(found.unusable);
+  const ownSubject = mail.subject === '';
+  if (ownSubject && found.subject === null) {
+    return refuse(invalid([{ field: 'subject', message: 'is required: the template has none' }]));
+  }
+  const parsed = { ...found.parsed };
+  if (!ownSubject) delete parsed.subject;
+  if (mail.html !== undefined) delete parsed.html;
+  if (mail.text !== undefined) delete parsed.text;
+  const whole: CheckedMail = {
+    ...mail,
+    subject: ownSubject ? found.subject! : mail.subject,
+    html: mail.html ?? found.html ?? undefined,
+    text: mail.text ?? found.text ?? undefined,
+  };
+  const template: AppliedTemplate = {
+    ...{ id: found.id, version: found.version, parsed },
+    ...{ optional: new Set(), missing: [] },
+  };
+  if (!mail.render) return ok({ ...whole, template });
+  const others = accountVariables(sender.account.settings.variables);
+  others[UNSUBSCRIBE_VARIABLE] = '';
+  const { variables, optional, missing, issues } = settleDeclared(found.declared, mail.variables, others);
+  if (issues.length > 0) return refuse(invalid(issues));
+  return ok({ ...whole, variables, template: { ...template, optional, missing } });
+}
+
+function unknownTemplate(): ReturnType<typeof failure> {
+  return failure('NOT_FOUND', {
+    message: 'The templateId matches no template of this account; give the id or the name of one.',
+    details: [{ field: 'templateId', message: 'matches no template of this account' }],
+  });
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { acceptance } from '../../test/kit/seed-mail.ts';
-import { PackedBytes, UnpackedBytes } from '../storage/codec.ts';
+import { PackedBytes, UnpackedBytes } from '../storage/operation.ts';
 import { type Acceptance, acceptanceCodec } from './acceptance.ts';
 
 function across(mails: readonly Acceptance[]): Acceptance[] {

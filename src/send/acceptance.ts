@@ -24,8 +24,8 @@ import {
   SUPPRESSED,
 } from '../messages/messages.ts';
 import { SANDBOX_ITEM } from '../sandbox/sandbox.ts';
-import { list, nullable, record } from '../storage/codec.ts';
-import { batch, serverTime, type Transaction } from '../storage/operation.ts';
+import { batch, list, nullable, record, serverTime, type Transaction } from '../storage/operation.ts';
+
 import { insertMany, type TableRow, takeNumbers, withoutColumns } from '../storage/rows.ts';
 import { type ListedAddress, suppressedUntil } from '../suppressions/suppressions.ts';
 import { clockOffsets, enqueue, type NewWork, WORK } from '../work/work.ts';
@@ -77,7 +77,7 @@ export interface Acceptance {
   leaseUntilMs: number | null;
 }
 
-export interface RecipientAnswer {
+interface RecipientAnswer {
   email: string;
   role: Role;
   status: 'queued' | 'scheduled' | 'suppressed';
@@ -286,7 +286,7 @@ function addMessage(
 }
 
 /** The answer of POST /send (contract: section 3). Recipients keep the order to, cc, bcc in which they are given. */
-export function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
+function sendAnswer(from: string, recipients: RecipientAnswer[]): string {
   const status =
     (['queued', 'scheduled'] as const).find((one) => recipients.some((recipient) => recipient.status === one)) ??
     'suppressed';

@@ -12,30 +12,36 @@ import {
   type FailureCode,
   failure,
   OutcomeUnknown,
+  ok,
   outcomeUnknown,
+  type Result,
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { ok, type Result } from '../base/result.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { type Answer, digestOfJson, KEY_LIFETIME_MS, keepAnswerOperation, once } from '../idempotency/idempotency.ts';
 import { REPEATABLE, type Send, type SendDependencies } from './accept.ts';
-import type { SendingCaller } from './sender.ts';
+import type { SendingCaller } from './mail-header.ts';
 
 const BATCH_ENDPOINT = '/send/batch';
 
-export interface BatchRequest {
+interface BatchRequest {
   caller: SendingCaller;
   requestId?: string;
   clientAddress?: string;
   parse(): Result<{ messages: unknown[] }>;
   idempotency?: { key: string; json: ParsedJson; bytes(): Uint8Array };
   log: Log;
+  /** Each message that is refused, by its index. */
+  onRefused?(index: number, refusal: ItemRefusal): void;
 }
+
+/** As the answer names it. */
+export type ItemRefusal = Pick<Failure, 'code' | 'message' | 'details'>;
 
 type ItemResult =
   | { status: number; data: { messageId: string } }
-  | { status: number; error: Pick<Failure, 'code' | 'message' | 'details'>; reasonCode: FailureCode };
+  | { status: number; error: ItemRefusal; reasonCode: FailureCode };
 
 /** Runs the batch; the answer is 200 whatever becomes of its messages. */
 export async function sendBatch(
@@ -97,6 +103,7 @@ async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
       return result;
     }),
   );
+  for (const [index, result] of results.entries()) if ('error' in result) request.onRefused?.(index, result.error);
   const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
   const messageIds = results.flatMap((result) => ('data' in result ? [result.data.messageId] : []));
   return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, messageIds });

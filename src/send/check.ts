@@ -1,21 +1,22 @@
 /**
- * From a body that fits its schema to a mail that may be sent: everything that a schema cannot check. All issues are
- * collected; a value bound for a header with CR, LF or NUL is refused, never stripped.
+ * From a body to a mail that may be sent: its form by the schema, everything that a schema cannot check, and every issue of both at
+ * once. Of a field whose form is wrong only what fits has a meaning to check. A value bound for a header with CR, LF or NUL is
+ * refused, never stripped. Base64 is read strictly, with or without line breaks; names and types of files that could break out of a
+ * header, out of a directory, or into a program are refused.
  */
-
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
-import { failure, type Issue, invalid } from '../base/failure.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
-import { isoTimeMs } from '../http/validate.ts';
+import { checkBody, type FurtherIssues } from '../http/body.ts';
+import type { ParsedJson } from '../http/strict-json.ts';
+import { isoTimeMs, type Validator } from '../http/validate.ts';
 import type { Address } from '../mail/address.ts';
 import type { FileToCompose } from '../mail/compose/compose.ts';
+import { fileNameIssue, isContentType, refusedFileType } from '../mail/compose/content-type.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
 import type { Retain } from '../messages/messages.ts';
 import type { ParsedParts } from '../templates/templates.ts';
-import { readHeaders } from './extra-headers.ts';
-import { readFiles } from './files.ts';
-import { type Recipients, readFrom, readRecipients, readReplyTo } from './recipients.ts';
+import { type Recipients, readFrom, readHeaders, readRecipients, readReplyTo } from './mail-header.ts';
 import type { SendBody } from './request.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
@@ -48,7 +49,7 @@ export interface CheckedMail {
   requireTls: boolean | 'verified';
   sandboxOutcome: string | undefined;
   attachmentSubmissionId: string | undefined;
-  /** Id or name of the stored template whose parts stand in for those not given here; see template.ts. */
+  /** Id or name of the stored template whose parts stand in for those not given here; see `applyTemplate`. */
   templateId: string | undefined;
   /** Set once the template has been found and its parts are in place. */
   template?: AppliedTemplate;
@@ -69,7 +70,7 @@ export interface AppliedTemplate {
   missing: string[];
 }
 
-export interface CheckContext {
+interface CheckContext {
   settings: AccountSettings;
   mode: Mode;
   nowMs: number;
@@ -78,7 +79,7 @@ export interface CheckContext {
 const NO_VARIABLES: Record<string, unknown> = {};
 
 /** Checks the body; every issue found is in the details of the refusal. */
-export function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
+function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   const issues: Issue[] = [];
   const refusedTypes: Issue[] = [];
   const fromText = body.from ?? context.settings.defaultFrom ?? undefined;
@@ -195,4 +196,99 @@ function readSendAt(text: string, nowMs: number, issues: Issue[]): number | null
   const sendAtMs = isoTimeMs(text);
   if (sendAtMs > nowMs + MAX_SCHEDULE_MS) issues.push({ field: 'sendAt', message: 'must be at most 30 days ahead' });
   return sendAtMs > nowMs ? sendAtMs : null;
+}
+
+/**
+ * The checked mail, or INVALID_REQUEST (UNSUPPORTED_FILE_TYPE when nothing else is wrong) with every issue, those that were found
+ * `elsewhere` (query, headers) among them.
+ */
+export function validateBody(
+  json: ParsedJson,
+  validate: Validator<SendBody>,
+  context: CheckContext,
+  elsewhere?: readonly Issue[],
+): Result<CheckedMail> {
+  const furtherIssues: FurtherIssues = (fields, malformed) => {
+    const checked = checkMail(fields as unknown as SendBody, context);
+    const issues = checked.ok ? [] : checked.failure.details;
+    return issues.filter((issue) => !issue.message.startsWith('is required') || !isMissingFor(issue.field, malformed));
+  };
+  const formed = checkBody(json, { validate, furtherIssues }, elsewhere);
+  return formed.ok ? checkMail(formed.value, context) : formed;
+}
+
+/** Whether a field may only seem to be missing because it, or another one which could stand in for it, is malformed. */
+function isMissingFor(field: string, malformed: ReadonlySet<string>): boolean {
+  if (malformed.has(field)) return true;
+  if (field === 'html') return malformed.has('text') || malformed.has('templateId');
+  if (field === 'subject') return malformed.has('templateId');
+  return field === 'to' && (malformed.has('cc') || malformed.has('bcc'));
+}
+
+interface FileIssues {
+  /** INVALID_REQUEST. */
+  issues: Issue[];
+  /** UNSUPPORTED_FILE_TYPE. */
+  refusedTypes: Issue[];
+}
+
+type GivenFile = NonNullable<SendBody['attachments']>[number];
+
+const MAX_ISSUES = 100;
+
+/**
+ * Reads `attachments`; what is faulty is left out of the result and reported. Parts that are not there are left alone: who
+ * asks has found them at fault already.
+ */
+function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefined, found: FileIssues): FileToCompose[] {
+  if (given === undefined) return [];
+  const files: FileToCompose[] = [];
+  const contentIds = new Set<string>();
+  for (let index = 0; index < given.length && found.issues.length < MAX_ISSUES; index += 1) {
+    const file = given[index];
+    if (file === undefined) continue;
+    const { name, contentType, contentId, content: base64 } = file;
+    const field = `attachments[${index}]`;
+    const before = found.issues.length;
+    const note = (part: string, message: string | undefined): void => {
+      if (message !== undefined) found.issues.push({ field: `${field}.${part}`, message });
+    };
+    if (name !== undefined) note('name', fileNameIssue(name));
+    if (contentType !== undefined && !isContentType(contentType))
+      note('contentType', 'must be a content type such as application/pdf');
+    if (contentId !== undefined) {
+      note(
+        'contentId',
+        contentIds.has(contentId) ? 'is given twice; each file needs its own' : contentIdIssue(contentId),
+      );
+      contentIds.add(contentId);
+    }
+    const content = base64 === undefined ? undefined : readBase64(base64);
+    if (base64 !== undefined && content === undefined)
+      note('content', 'must be Base64 (RFC 4648 section 4) with padding; nothing but line breaks may stand in it');
+    if (name === undefined || contentType === undefined) continue;
+    const refused = refusedFileType({ name, contentType });
+    if (refused !== undefined) {
+      found.refusedTypes.push({ field, message: `${refused}; put it into an archive, or link to it` });
+    } else if (content !== undefined && found.issues.length === before)
+      files.push({ name, contentType, content, ...(contentId !== undefined && { contentId }) });
+  }
+  return files;
+}
+
+function contentIdIssue(contentId: string): string | undefined {
+  return /^[\x21-\x7e]+$/.test(contentId) && !/[<>"]/.test(contentId)
+    ? undefined
+    : 'must be visible ASCII characters without spaces, quotes and angle brackets';
+}
+
+/** The bytes, or undefined when the text is not Base64 to the letter; the line breaks of MIME (RFC 2045 section 6.8) are left out. */
+function readBase64(given: string): Buffer | undefined {
+  const text = /[\r\n]/.test(given) ? given.replaceAll(/[\r\n]+/g, '') : given;
+  if (text.length % 4 !== 0) return undefined;
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  // The decoder passes over what it does not know, which shows in the length; the URL alphabet it would take for Base64.
+  if (text.includes('-') || text.includes('_')) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === (text.length / 4) * 3 - padding ? bytes : undefined;
 }

@@ -10,15 +10,14 @@ import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
 import { suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
-import { mailToCompose } from './compose-emails.ts';
-import { largeSizeIssues, type SizeIssue, type UploadedFile } from './compose-large.ts';
-import { type FilledMail, type FillInDependencies, personalise } from './fill-in.ts';
-import type { Sender } from './sender.ts';
+import { type FilledMail, type FillInDependencies, mailToCompose, personalise } from './compose-emails.ts';
+import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
+import type { Sender } from './mail-header.ts';
 
 /** Gmail shows only so much html of a message. */
 const GMAIL_CLIP_BYTES = 102 * 1024;
 
-export interface Warning {
+interface Warning {
   code: string;
   message: string;
   remedy: string;
@@ -109,11 +108,9 @@ function warningsOf(
   { senderFailure, isHttps, tooLarge }: { senderFailure: Failure | undefined; isHttps: boolean; tooLarge: SizeIssue[] },
 ): Warning[] {
   const warnings: Warning[] = [];
-  const warn = (applies: boolean, code: string, message: string, remedy: string): void => {
+  const warn: Warn = (applies, code, message, remedy) => {
     if (applies) warnings.push({ code, message, remedy });
   };
-  const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
-  const { variables } = sender.account.settings;
   warn(
     senderFailure !== undefined,
     'SENDER_NOT_VERIFIED',
@@ -127,6 +124,21 @@ function warningsOf(
     'Give them in templateVariables, set missingVariables, or send the content literally with render: false.',
   );
   for (const { message, remedy } of tooLarge) warn(true, 'EMAIL_SIZE_EXCEEDED', message, remedy);
+  warnOfContent(warn, mail, { html: result.html, isHttps, accountVariables: sender.account.settings.variables });
+  return warnings;
+}
+
+type Warn = (applies: boolean, code: string, message: string, remedy: string) => void;
+
+interface ShownContent {
+  html: string | null;
+  isHttps: boolean;
+  accountVariables: Record<string, string>;
+}
+
+/** What would be sent, and would be better otherwise. */
+function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVariables }: ShownContent): void {
+  const sources = `${mail.html ?? ''}\n${mail.text ?? ''}`;
   warn(
     mail.text === undefined,
     'NO_TEXT_PART',
@@ -134,9 +146,9 @@ function warningsOf(
     'Write a text part; readers without html and spam filters look at it.',
   );
   warn(
-    result.html !== null && Buffer.byteLength(result.html) > GMAIL_CLIP_BYTES,
+    html !== null && Buffer.byteLength(html) > GMAIL_CLIP_BYTES,
     'GMAIL_CLIPPING',
-    `The html is ${Buffer.byteLength(result.html ?? '')} bytes; Gmail cuts messages off after ${GMAIL_CLIP_BYTES}.`,
+    `The html is ${Buffer.byteLength(html ?? '')} bytes; Gmail cuts messages off after ${GMAIL_CLIP_BYTES}.`,
     'Shorten the html, or move inline styles and images out of it.',
   );
   warn(
@@ -156,7 +168,7 @@ function warningsOf(
   warn(
     mail.render &&
       sources.includes('company_address_html') &&
-      !variables.company_address_html &&
+      !accountVariables.company_address_html &&
       !mail.variables.company_address_html,
     'COMPANY_ADDRESS_EMPTY',
     'The variable company_address_html is used, and the account has no address set.',
@@ -168,5 +180,4 @@ function warningsOf(
     'Opens and clicks are tracked in html only, and the mail has none.',
     'Write an html part, or leave enableOpenTracking and enableClickTracking out.',
   );
-  return warnings;
 }

@@ -1,13 +1,15 @@
 /**
- * The transaction of a send whose files were uploaded before: the submission is marked as used and the email accepted
- * together, or neither is. An upload to or a send of the same submission at this moment changes the same row, so that one
- * of them finds it changed.
+ * The transactions of mail whose files were uploaded before. A send marks its submission as used and accepts the email together, or
+ * does neither; an upload to or a send of the same submission at this moment changes the same row, so that one of them finds it
+ * changed. A mail that is sent again shares its files with the first one: they stay as long as the content of either, and nothing is
+ * accepted when the first has lost its content meanwhile, for its files go with it.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
-import { operation, type Transaction } from '../storage/operation.ts';
+import type { MessageKey } from '../messages/messages.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { type Acceptance, type AcceptanceResult, acceptWithin, notStored } from './acceptance.ts';
 
-export interface LargeAcceptance {
+interface LargeAcceptance {
   acceptance: Acceptance;
   use: BatchUse;
 }
@@ -40,3 +42,38 @@ async function emailSeqOf(tx: Transaction, { accountId, mode, emails }: Acceptan
   if (row === undefined) throw new Error(`message ${messageId} is not there in its own transaction`);
   return row.email_seq;
 }
+
+interface AcceptAgain {
+  acceptance: Acceptance;
+  /** A message of the email that is sent again. */
+  of: MessageKey;
+}
+
+/** Undefined when the files are no longer kept. */
+export const acceptAgainOperation = operation(
+  'send.acceptAgain',
+  'write',
+  async (tx, { acceptance, of }: AcceptAgain): Promise<AcceptanceResult | undefined> => {
+    // The lock keeps the removal of content, and with it that of the files, behind this transaction.
+    const original = await tx.get<{ seq: number; content_until: number | null }>(
+      `SELECT seq, content_until FROM email WHERE seq =
+         (SELECT email_seq FROM message WHERE account_id = ? AND mode = ? AND id = ?) ${locked(tx)}`,
+      of.accountId,
+      of.mode,
+      of.messageId,
+    );
+    if (!original || original.content_until === null) return undefined;
+    const result = await acceptWithin(tx, acceptance);
+    if (!result.stored) return result;
+    await tx.run(
+      `INSERT INTO attachment_use (email_seq, submission_id)
+       SELECT m.email_seq, u.submission_id FROM message m, attachment_use u
+       WHERE m.account_id = ? AND m.mode = ? AND m.id = ? AND u.email_seq = ?`,
+      of.accountId,
+      of.mode,
+      result.recipients[0]!.messageId,
+      original.seq,
+    );
+    return result;
+  },
+);

@@ -1,4 +1,4 @@
-/** What POST /send refuses: every field, every issue at once, and in the order in which a request is judged. */
+/** What POST /send refuses: every field, every issue at once, and in the order in which a request is checked. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendOptions, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';

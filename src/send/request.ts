@@ -113,48 +113,5 @@ export const sendQuery = closed({
 
 /** Each message is checked by itself against the body of /send. */
 export const batchBody = named('SendBatchRequest', {
-  messages: Type.Array(Type.Unknown({ description: 'a body of POST /send' }), { minItems: 1, maxItems: MAX_BATCH }),
-});
-
-const recipientAnswer = named('RecipientStatus', {
-  email: Type.String(),
-  role: oneOf(['to', 'cc', 'bcc']),
-  status: oneOf(['queued', 'scheduled', 'suppressed']),
-  messageId: Type.String(),
-});
-
-const sendData = named('SendResult', {
-  message: oneOf(['queued', 'scheduled', 'suppressed']),
-  messageId: Type.String({ description: "the first recipient's" }),
-  from: Type.String(),
-  status: oneOf(['queued', 'scheduled', 'suppressed']),
-  totalRecipients: Type.Integer(),
-  recipients: Type.Array(recipientAnswer),
-});
-
-export const sendResponse = named('SendResponse', { success: Type.Literal(true), data: sendData });
-
-/** What POST /send?dryRun=true answers. */
-export const dryRunResponse = named('DryRunResponse', {
-  subject: Type.String(),
-  html: Type.Union([Type.String(), Type.Null()]),
-  text: Type.Union([Type.String(), Type.Null()]),
-  sizeBytes: Type.Integer({ description: 'of the complete message' }),
-  limitBytes: Type.Integer(),
-  suppressed: Type.Array(Type.String(), { description: 'recipients who would not get the mail' }),
-  missingVariables: Type.Array(Type.String()),
-  warnings: Type.Array(closed({ code: Type.String(), message: Type.String(), remedy: Type.String() })),
-});
-
-export const batchResponse = named('SendBatchResponse', {
-  results: Type.Array(
-    closed({
-      status: Type.Integer(),
-      data: Type.Optional(sendData),
-      error: Type.Optional(
-        closed({ code: Type.String(), message: Type.String(), details: Type.Array(Type.Unknown()) }),
-      ),
-      reasonCode: Type.Optional(Type.String({ description: 'With an error: its code once more.' })),
-    }),
-  ),
+  messages: Type.Array(Type.Unknown({ shownAs: sendBody }), { minItems: 1, maxItems: MAX_BATCH }),
 });

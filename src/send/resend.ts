@@ -3,9 +3,8 @@
  * recipient. Mail that came over HTTP gets a new Message-ID, since a mailbox would take it for the copy it already has; mail from SMTP
  * is kept as it was submitted. Uploaded files are shared with the first mail. Suppressions are looked up again.
  */
-import { type Failure, failure } from '../base/failure.ts';
+import { type Failure, failure, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
@@ -23,9 +22,9 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
-import { acceptAgainOperation } from './resend-store.ts';
+import { acceptAgainOperation } from './large-store.ts';
 
-export interface Resend extends MessageKey {
+interface Resend extends MessageKey {
   /** By the clock of the mode, and what that is ahead of the real time. */
   nowMs: number;
   clockOffsetMs: number;

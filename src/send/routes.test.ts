@@ -5,16 +5,20 @@ import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { GOOD, rowsOf, type SendRig, sendRig } from '../../test/kit/send-rig.ts';
 import type { Caller } from '../accounts/accounts.ts';
+import { ok } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
-import { ok } from '../base/result.ts';
 import { createHttpApp, type HttpApp } from '../http/app.ts';
 import { createOpenapi } from '../http/openapi.ts';
 import { compile } from '../http/validate.ts';
-import { keepAnswerOperation } from '../idempotency/store.ts';
+import { keepAnswerOperation } from '../idempotency/idempotency.ts';
 import { findQueuedOperation } from '../messages/messages.ts';
-import { dryRunResponse } from './request.ts';
+import { dryRunResponse } from './answer-schema.ts';
 import { createSendRoutes } from './routes.ts';
 
+const CALLER: Omit<Caller, 'account'> = {
+  ...{ mode: 'live' as const, allowedSenders: [], scope: 'send' as const, keyId: 'key_x' },
+  actor: { kind: 'key', id: 'key_x', name: 'x' },
+};
 let rig: SendRig;
 let app: HttpApp;
 let port: number;
@@ -26,7 +30,7 @@ before(async () => {
     port: 0,
     log: silentLog,
     routes: createSendRoutes(rig.dependencies),
-    authenticate: () => ok({ account: rig.account, mode: 'live', allowedSenders: [], scope: 'send', keyId: 'key_x' }),
+    authenticate: () => ok({ ...CALLER, account: rig.account }),
   });
   ({ port } = await app.listen());
 });

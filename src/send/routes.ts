@@ -1,21 +1,37 @@
 /** POST /send and POST /send/batch on the HTTP surface. */
 import type { Caller } from '../accounts/accounts.ts';
-import { invalid } from '../base/failure.ts';
-import { type Result, refuse } from '../base/result.ts';
+import { invalid, type Result, refuse } from '../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { type Answer, readKey } from '../idempotency/idempotency.ts';
 import { createSend, type SendDependencies } from './accept.ts';
-import { sendBatch } from './batch.ts';
-import {
-  batchBody,
-  batchResponse,
-  dryRunResponse,
-  MAX_BODY_BYTES,
-  sendBody,
-  sendQuery,
-  sendResponse,
-} from './request.ts';
+import { batchResponse, dryRunResponse, sendResponse } from './answer-schema.ts';
+import { type ItemRefusal, sendBatch } from './batch.ts';
+import { batchBody, MAX_BODY_BYTES, sendBody, sendQuery } from './request.ts';
 
+const SHARED = {
+  method: 'POST',
+  tag: 'send',
+  auth: 'key',
+  scope: 'send',
+  idempotencyKey: true,
+  maxBodyBytes: MAX_BODY_BYTES,
+  rawFirst: true,
+  acceptsMail: true,
+} as const;
+const SEND_REFUSALS = [
+  'UNSUPPORTED_FILE_TYPE',
+  'TEMPLATE_VARIABLE_MISSING',
+  'TEMPLATE_INVALID',
+  'SENDER_NOT_VERIFIED',
+  'NOT_FOUND',
+  'SUBMISSION_NOT_FOUND',
+  'DUPLICATE_REQUEST_IN_PROGRESS',
+  'ATTACHMENT_UPLOAD_INCOMPLETE',
+  'SUBMISSION_ALREADY_USED',
+  'EMAIL_SIZE_EXCEEDED',
+  'IDEMPOTENCY_KEY_MISMATCH',
+  'IDEMPOTENCY_KEY_REUSED',
+] as const;
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 /** Who sends, and from where. */
@@ -23,7 +39,12 @@ function senderOf({ caller, requestId, remoteAddress: clientAddress }: RouteRequ
   return { caller, requestId, clientAddress };
 }
 
-export function createSendRoutes(dependencies: SendDependencies): RouteDefinition<Caller>[] {
+interface SendRouteDependencies extends SendDependencies {
+  /** A message of a batch was refused; refused requests are answered as such. */
+  onItemRefused?(request: RouteRequest<Caller>, index: number, refusal: ItemRefusal): void;
+}
+
+export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefinition<Caller>[] {
   const sender = createSend(dependencies);
 
   const send = async (request: RouteRequest<Caller, unknown, { dryRun?: boolean }>): Promise<RouteAnswer> => {
@@ -51,6 +72,7 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
       ...senderOf(request),
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
       log: request.log,
+      onRefused: (index, refusal) => dependencies.onItemRefused?.(request as RouteRequest<Caller>, index, refusal),
       ...(key.value !== undefined && {
         idempotency: { key: key.value, json: request.json(), bytes: () => request.rawBody },
       }),
@@ -60,57 +82,24 @@ export function createSendRoutes(dependencies: SendDependencies): RouteDefinitio
 
   return [
     defineRoute({
-      method: 'POST',
-      path: '/send',
-      operationId: 'sendEmail',
-      idempotencyKey: true,
-      summary: 'Send an email',
+      ...{ ...SHARED, path: '/send', operationId: 'sendEmail', summary: 'Send an email' },
       description: 'Answers 202 once the email is on stable storage. Every recipient has a message id of its own.',
-      tag: 'send',
-      auth: 'key',
-      scope: 'send',
       body: sendBody,
       query: sendQuery,
       response: { status: 202, schema: sendResponse, description: 'The email is on stable storage.' },
       furtherResponses: [
         { status: 200, schema: dryRunResponse, description: 'With dryRun=true: what would be sent; nothing is.' },
       ],
-      refusals: [
-        'UNSUPPORTED_FILE_TYPE',
-        'TEMPLATE_VARIABLE_MISSING',
-        'TEMPLATE_INVALID',
-        'SENDER_NOT_VERIFIED',
-        'NOT_FOUND',
-        'SUBMISSION_NOT_FOUND',
-        'DUPLICATE_REQUEST_IN_PROGRESS',
-        'ATTACHMENT_UPLOAD_INCOMPLETE',
-        'SUBMISSION_ALREADY_USED',
-        'EMAIL_SIZE_EXCEEDED',
-        'IDEMPOTENCY_KEY_MISMATCH',
-        'IDEMPOTENCY_KEY_REUSED',
-      ],
-      maxBodyBytes: MAX_BODY_BYTES,
+      refusals: SEND_REFUSALS,
       bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
-      rawFirst: true,
-      acceptsMail: true,
       handle: send,
     }),
     defineRoute({
-      method: 'POST',
-      path: '/send/batch',
-      operationId: 'sendEmailBatch',
-      idempotencyKey: true,
-      summary: 'Send up to 100 emails',
+      ...{ ...SHARED, path: '/send/batch', operationId: 'sendEmailBatch', summary: 'Send up to 100 emails' },
       description: 'Each message is checked and stored by itself; results are in the order of the messages.',
-      tag: 'send',
-      auth: 'key',
-      scope: 'send',
       body: batchBody,
       response: { status: 200, schema: batchResponse },
       refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
-      maxBodyBytes: MAX_BODY_BYTES,
-      rawFirst: true,
-      acceptsMail: true,
       handle: batch,
     }),
   ];

@@ -15,7 +15,7 @@ const DECLARED = /(boundary)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;]+)/gi;
 const MOST_BOUNDARIES = 2_000;
 const DASH = 45;
 
-export interface SubmissionDigest {
+interface SubmissionDigest {
   update(chunk: Buffer): void;
   /** Ends it; SHA-256. */
   digest(): Buffer;

@@ -6,9 +6,8 @@
  */
 
 import { setTimeout } from 'node:timers/promises';
-import { type Failure, type Issue, invalid } from '../base/failure.ts';
+import { type Failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import {
   type Answer,
   hashBody,
@@ -22,12 +21,14 @@ import type { SubmittedMail } from '../mail/mime/submitted.ts';
 import type { EmailOptions, Role } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
-import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
+import {
+  type AcceptDependencies,
+  type ComposedEmail,
+  createAcceptEmails,
+  type EmailsToAccept,
+} from './accept-emails.ts';
 import { DEFAULT_EXPIRY_SECONDS } from './check.ts';
-import type { ComposedEmail } from './composed-email.ts';
-import { readOutcome } from './extra-headers.ts';
-import { simulatesSuppressed } from './recipients.ts';
-import { type IsVerified, type SendingCaller, senderFailure } from './sender.ts';
+import { type IsVerified, readOutcome, type SendingCaller, senderFailure, simulatesSuppressed } from './mail-header.ts';
 import { type CopiesDependencies, createTrackCopies } from './submitted-copies.ts';
 
 /** Keys of submitted mail are a space of their own beside those of the HTTP endpoints. */
@@ -40,7 +41,7 @@ const ACCEPTED = 202;
 const WAIT_FOR_FIRST_MS = 5_000;
 const LOOK_EVERY_MS = 50;
 
-export interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
+interface SubmitDependencies extends AcceptDependencies, CopiesDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
   /** Five seconds unless given. */

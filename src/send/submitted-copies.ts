@@ -4,15 +4,14 @@
  * copy; what was stored for a mail that is refused is removed.
  */
 import { setImmediate } from 'node:timers/promises';
-import { type failure, invalid, Unavailable } from '../base/failure.ts';
+import { type failure, invalid, ok, type Result, refuse, Unavailable } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { TrackingLinks } from '../engagement/engagement.ts';
 import { readTrackableMail, type TrackableMail } from '../mail/mime/track-submitted.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
-import type { ComposedEmail } from './composed-email.ts';
+import type { ComposedEmail } from './accept-emails.ts';
 
 /** More links are no mail to a person; each costs a signature for each recipient. */
 const MAX_LINKS = 5_000;
@@ -22,7 +21,7 @@ const IN_MEMORY_AT_ONCE = 4;
 const BYTES_PER_SLICE = 1_000_000;
 const NO_BYTES = Buffer.alloc(0);
 
-export interface Tracked {
+interface Tracked {
   accountId: string;
   mode: Mode;
   wanted: { opens: boolean; clicks: boolean };
@@ -37,7 +36,7 @@ export interface CopiesDependencies {
  * The email as one for each of its recipients; as it is where nothing in it can be tracked. Its blob is not touched, and is
  * no longer needed when the answer does not name it. Rejects with Unavailable when storage fails.
  */
-export type TrackCopies = (email: ComposedEmail, tracked: Tracked) => Promise<Result<ComposedEmail[]>>;
+type TrackCopies = (email: ComposedEmail, tracked: Tracked) => Promise<Result<ComposedEmail[]>>;
 
 export function createTrackCopies(dependencies: CopiesDependencies): TrackCopies {
   const { blobs } = dependencies;

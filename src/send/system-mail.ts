@@ -5,7 +5,6 @@
  * sender is postmaster of the name that this service goes by; RFC 3834 keeps other robots from answering.
  */
 import { createHash } from 'node:crypto';
-import { contactsOperation } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
@@ -13,8 +12,8 @@ import { type Address, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
-import { createAcceptEmails } from './accept-emails.ts';
-import type { ComposedEmail } from './composed-email.ts';
+import { contactsOperation } from '../users/users.ts';
+import { type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
 
 /** The account of all mail of the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';
@@ -22,14 +21,16 @@ const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
 
 /** What an account has to know, and a key that is the same when it is sent again. */
-export interface SystemMail {
+interface SystemMail {
   accountId: string;
   key: string;
   subject: string;
   text: string;
 }
 
-export interface SystemMailOptions {
+type Letter = Omit<SystemMail, 'accountId'>;
+
+interface SystemMailOptions {
   database: Database;
   blobs: Blobs;
   clock: Clock;
@@ -52,7 +53,7 @@ function systemSender(hostnames: readonly string[]): Address | undefined {
 function emailTo(
   recipient: Address,
   sender: Address,
-  { notice, nowMs }: { notice: SystemMail; nowMs: number },
+  { notice, nowMs }: { notice: Letter; nowMs: number },
 ): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
@@ -81,13 +82,52 @@ function reachable(addresses: readonly string[]): Address[] {
   });
 }
 
-/** Resolves when the mail is accepted, or when there is nobody to get it. */
-export function createSystemMail(options: SystemMailOptions): (notice: SystemMail) => Promise<void> {
+/** A mail to one person, such as a link for them alone: its content is kept by nobody but them. */
+export interface PersonalMail {
+  to: string;
+  subject: string;
+  text: string;
+}
+
+export interface SystemMailer {
+  /** Whether this service has a name to write from. */
+  readonly canSend: boolean;
+  /** Resolves when the mail is accepted, or when there is nobody to get it. */
+  notify(notice: SystemMail): Promise<void>;
+  /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
+  sendTo(mail: PersonalMail): Promise<boolean>;
+}
+
+export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const { database, blobs, clock, log, onAccepted } = options;
   const acceptEmails = createAcceptEmails({ database, blobs, clock, onAccepted });
   const sender = systemSender(options.hostnames);
-  return async (notice) => {
-    const { accountId, key, subject } = notice;
+
+  const accept = async (recipients: Address[], notice: Letter, retain: '7d' | 'none'): Promise<void> => {
+    const nowMs = clock.now();
+    await acceptEmails({
+      accountId: SYSTEM_ACCOUNT,
+      mode: 'live',
+      source: 'http',
+      nowMs,
+      clockOffsetMs: 0,
+      from: sender!.address,
+      // One for each, so that nobody learns who else is notified.
+      emails: recipients.map((recipient) => emailTo(recipient, sender!, { notice, nowMs })),
+      retain,
+      sendAtMs: null,
+      expiresAfterSeconds: LIFETIME_SECONDS,
+      idempotency: {
+        endpoint: ENDPOINT,
+        key: notice.key,
+        bodyHash: createHash('sha256').update(notice.text).digest(),
+        status: 202,
+      },
+    });
+  };
+
+  const notify = async (notice: SystemMail): Promise<void> => {
+    const { accountId, subject } = notice;
     const { users, operators } = await database.execute(contactsOperation, accountId);
     const own = reachable(users);
     const recipients = own.length > 0 ? own : reachable(operators);
@@ -98,25 +138,15 @@ export function createSystemMail(options: SystemMailOptions): (notice: SystemMai
       log.warn({ accountId, subject, why }, 'an account could not be notified by mail');
       return;
     }
-    const nowMs = clock.now();
-    await acceptEmails({
-      accountId: SYSTEM_ACCOUNT,
-      mode: 'live',
-      source: 'http',
-      nowMs,
-      clockOffsetMs: 0,
-      from: sender.address,
-      // One for each, so that nobody learns who else is notified.
-      emails: recipients.map((recipient) => emailTo(recipient, sender, { notice, nowMs })),
-      retain: '7d',
-      sendAtMs: null,
-      expiresAfterSeconds: LIFETIME_SECONDS,
-      idempotency: {
-        endpoint: ENDPOINT,
-        key,
-        bodyHash: createHash('sha256').update(notice.text).digest(),
-        status: 202,
-      },
-    });
+    await accept(recipients, notice, '7d');
   };
+
+  const sendTo = async ({ to, subject, text }: PersonalMail): Promise<boolean> => {
+    const recipients = reachable([to]);
+    if (sender === undefined || recipients.length === 0) return false;
+    await accept(recipients, { key: randomText(32), subject, text }, 'none');
+    return true;
+  };
+
+  return { canSend: sender !== undefined, notify, sendTo };
 }

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dataOf, GOOD, sendRig } from '../../test/kit/send-rig.ts';
+import { ok } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
-import { ok } from '../base/result.ts';
 import { threadTimeMs } from '../templates/templates.ts';
 import { sendBatch } from './batch.ts';
 

@@ -6,8 +6,8 @@
  */
 import { Readable } from 'node:stream';
 import { iso } from '../base/clock.ts';
-import { firstIssue, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { csvLine } from '../base/csv.ts';
+import { firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { timeSlice } from '../base/time-slice.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
@@ -17,8 +17,6 @@ const MAX_ISSUES = 100;
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
 
-/** What begins a formula in a spreadsheet, behind any apostrophes of its own. */
-const FORMULA = /^'*[=+\-@\t\r]/;
 /** The apostrophe that the export puts in front of it. */
 const GUARDED = /^'(?='*[=+\-@\t\r])/;
 
@@ -132,14 +130,8 @@ export async function readSuppressions(
   return ok({ suppressions: [...found.values()], passedOver });
 }
 
-function quote(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
-}
-
-function csvLine(one: Suppression): string {
-  const email = FORMULA.test(one.email) ? `'${one.email}` : one.email;
-  const cells = [email, one.reason, one.sourceMessageId ?? '', one.expiresAt === null ? '' : iso(one.expiresAt)];
-  return `${[...cells, iso(one.createdAt)].map(quote).join(',')}\r\n`;
+function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Suppression): string {
+  return csvLine([email, reason, sourceMessageId, expiresAt === null ? null : iso(expiresAt), iso(createdAt)]);
 }
 
 /** The list as a stream; `read` gives the rows after an address, none at the end. */
@@ -151,7 +143,7 @@ export function suppressionsCsv(read: (after: string) => Promise<Suppression[]>)
       const rows = await read(after);
       const last = rows.at(-1);
       if (!last) return;
-      yield rows.map(csvLine).join('');
+      yield rows.map(exportLine).join('');
       after = last.email;
     }
   }

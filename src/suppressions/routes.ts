@@ -1,15 +1,16 @@
 /** The suppression list over HTTP, for the account and the mode of the key. */
+
 import { type Static, type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { failure, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
-import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import type { Searches } from '../storage/searches.ts';
+import type { Found, Searches } from '../storage/searches.ts';
 import { readSuppressions, suppressionsCsv } from './csv.ts';
 import {
   findSuppressionOperation,
@@ -18,9 +19,9 @@ import {
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionPage,
+  searchSuppressionsOperation,
   suppressionsByEmailOperation,
   suppressionsOperation,
-  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from './suppressions.ts';
@@ -34,7 +35,7 @@ const IMPORT_MAX_BYTES = 5_000_000;
 const IMPORT_BATCH = 500;
 const EXPORT_BATCH = 2_000;
 
-const reason = oneOf([...SUPPRESSION_REASONS]);
+const reason = oneOf([...SUPPRESSION_REASONS], { description: 'Why it gets no mail.' });
 const nullableText = Type.Unsafe<string | null>({ type: ['string', 'null'] });
 const suppressionSchema = named('Suppression', {
   email: Type.String({ description: 'Lower case, as addresses are compared.' }),
@@ -123,19 +124,22 @@ function partOfKey(part: string | undefined): string | null {
 /** The address of a path, as it is compared. */
 const keyOf = (params: Readonly<Record<string, string>>): string => sameAddressKey((params.email ?? '').trim());
 
-function readList(
+async function readList(
   { database, searches }: SuppressionRouteDeps,
   page: SuppressionPage,
   signal: AbortSignal,
-): Promise<Suppression[]> {
-  if (!page.email && !page.reason) return database.execute(suppressionsOperation, page);
-  return searches.run<Suppression, NonNullable<SuppressionPage['after']>>({
+): Promise<Found<Suppression, NonNullable<SuppressionPage['after']>>> {
+  if (!page.email && !page.reason) {
+    return { rows: await database.execute(suppressionsOperation, page), stoppedAt: null };
+  }
+  return searches.run({
     ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
-    endOf: (after, rows) => database.execute(suppressionsPartOperation, { page: { ...page, after }, rows }),
-    read: ({ from, through, limit }) =>
-      database.execute(suppressionsOperation, { ...page, after: from, through, limit }),
+    read: ({ from, rows, limit }) =>
+      database.execute(searchSuppressionsOperation, { page: { ...page, after: from, limit }, rows }),
   });
 }
+
+const placeOf = ({ createdAt, email }: Pick<Suppression, 'createdAt' | 'email'>): PageKey => [createdAt, email];
 
 function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
@@ -159,8 +163,11 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
           email: partOfKey(request.query.email),
           reason: request.query.reason ?? null,
         };
-        const rows = await readList(deps, asked, request.signal);
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.createdAt, row.email], show: body });
+        const { rows, stoppedAt } = await readList(deps, asked, request.signal);
+        return pageAnswer(request, {
+          ...{ page: page.value, rows, stoppedAt: stoppedAt && placeOf(stoppedAt) },
+          ...{ keyOf: placeOf, show: body },
+        });
       },
     }),
     route({
@@ -175,7 +182,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       handle: async (request) => {
         const read = readNew(request.body, clock.now());
         if (!read.ok) return read;
-        const kept = await database.execute(suppressOperation, {
+        const kept = await requestedChanges(database, request, clock.now()).execute(suppressOperation, {
           ...listOf(request.caller),
           suppression: read.value,
         });
@@ -202,9 +209,10 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       description: 'The next send to it leaves again.',
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: confirmationSchema },
-      handle: async ({ caller, params }) => {
+      handle: async (request) => {
+        const { caller, params } = request;
         const entry = { ...listOf(caller), email: keyOf(params), nowMs: clock.now() };
-        const removed = await database.execute(unsuppressOperation, entry);
+        const removed = await requestedChanges(database, request, clock.now()).execute(unsuppressOperation, entry);
         return removed ? answer({ message: 'The address is no longer suppressed.' }) : notSuppressed;
       },
     }),
@@ -251,6 +259,9 @@ function csvRoutes({ database, clock }: SuppressionRouteDeps): RouteDefinition<C
         const read = await readSuppressions((request.body as unknown as string | undefined) ?? '', nowMs);
         if (!read.ok) return read;
         const { suppressions, passedOver } = read.value;
+        await requestedChanges(database, request, nowMs).execute(recordChangeOperation, {
+          ...{ action: 'suppression.import', resourceId: null, asked: { addresses: suppressions.length } },
+        });
         let imported = 0;
         for (let i = 0; i < suppressions.length; i += IMPORT_BATCH) {
           const batch = suppressions.slice(i, i + IMPORT_BATCH);

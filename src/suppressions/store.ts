@@ -1,7 +1,9 @@
 /** The rows of the suppression list: one per account, mode and address key (lower case, A-label domain). */
+import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
+import type { SearchPart } from '../storage/searches.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual';
 export const SUPPRESSION_REASONS: SuppressionReason[] = ['bounce', 'complaint', 'unsubscribe', 'manual'];
@@ -94,12 +96,22 @@ export async function suppressedUntil(
   return (address) => ends.get(keyOf(address)) ?? 0;
 }
 
+const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['email', 'reason', 'source_message_id', 'expires_at'] };
+
+function keyColumns({ accountId, mode, email }: ListedAddress) {
+  return { account_id: accountId, mode, email };
+}
+
 /** `suppress` of one address; answers its entry. */
-export const suppressOperation = operation(
+export const suppressOperation = change(
   'suppressions.add',
-  'write',
   async (tx, { suppression, ...list }: ListOf & { suppression: Suppression }): Promise<Suppression> =>
     (await suppress(tx, [{ ...list, ...suppression }]))[0]!,
+  {
+    ...SUPPRESSION_TRAIL,
+    action: 'suppression.add',
+    where: ({ suppression, ...list }) => keyColumns({ ...list, email: suppression.email }),
+  },
 );
 
 /** Adds addresses that are not in force on the list yet; answers how many were added. */
@@ -129,73 +141,77 @@ export const suppressedAmongOperation = operation(
 );
 
 /** False when the address is not on the list, or no longer in force there. */
-export const unsuppressOperation = operation(
+export const unsuppressOperation = change(
   'suppressions.remove',
-  'write',
   async (tx, args: ListOf & { email: string; nowMs: number }): Promise<boolean> => {
     const changed = await tx.run(
       `DELETE FROM suppression WHERE account_id = ? AND mode = ? AND email = ?
          AND (expires_at IS NULL OR expires_at > ?)`,
-      args.accountId,
-      args.mode,
-      args.email,
-      args.nowMs,
+      ...[args.accountId, args.mode, args.email, args.nowMs],
     );
     return changed === 1;
   },
+  { ...SUPPRESSION_TRAIL, action: 'suppression.delete', where: (entry) => keyColumns(entry) },
 );
+
+/** Of a row in the list, by time and address. */
+type Place = Pick<Suppression, 'createdAt' | 'email'>;
 
 export interface SuppressionPage extends ListOf {
   nowMs: number;
-  /** The last row of the page in front, by time and address. */
-  after: { createdAt: number; email: string } | null;
+  /** The last row of the page in front. */
+  after: Place | null;
   limit: number;
   /** A part of the address, as keys are written. */
   email?: string | null;
   reason?: SuppressionReason | null;
   /** The last row to look at. */
-  through?: { createdAt: number; email: string } | null;
+  through?: Place | null;
 }
 
 /** Place of the row that ends a part of so many, in force or not, newest first; null where there are fewer. */
-export const suppressionsPartOperation = operation(
-  'suppressions.part',
-  'read',
-  async (tx, { page, rows }: { page: SuppressionPage; rows: number }) => {
-    const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
-    const found = await tx.get<{ createdAt: number; email: string }>(
-      `SELECT created_at AS "createdAt", email FROM suppression WHERE account_id = ? AND mode = ?
-         AND (created_at < ? OR (created_at = ? AND email < ?)) ORDER BY created_at DESC, email DESC LIMIT 1 OFFSET ?`,
-      ...[page.accountId, page.mode, createdAt, createdAt, page.after?.email ?? '', rows - 1],
-    );
-    return found ?? null;
-  },
-);
+async function partEnd(tx: Transaction, page: SuppressionPage, rows: number): Promise<Place | null> {
+  const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
+  const found = await tx.get<Place>(
+    `SELECT created_at AS "createdAt", email FROM suppression WHERE account_id = ? AND mode = ?
+       AND (created_at < ? OR (created_at = ? AND email < ?)) ORDER BY created_at DESC, email DESC LIMIT 1 OFFSET ?`,
+    ...[page.accountId, page.mode, createdAt, createdAt, page.after?.email ?? '', rows - 1],
+  );
+  return found ?? null;
+}
 
 /** In force, newest first. */
-export const suppressionsOperation = operation(
-  'suppressions.list',
-  'read',
-  async (tx, page: SuppressionPage): Promise<Suppression[]> => {
-    const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
-    const { accountId, mode, nowMs, email, reason, through } = page;
-    const wishes: [condition: string, ...SqlValue[]][] = [];
-    if (through)
-      wishes.push([
-        '(created_at > ? OR (created_at = ? AND email >= ?))',
-        ...[through.createdAt, through.createdAt, through.email],
-      ]);
-    // A text contains another one when taking it out changes it.
-    if (email) wishes.push(["replace(email, ?, '') <> email", email]);
-    if (reason) wishes.push(['reason = ?', reason]);
-    return tx.all<Suppression>(
-      `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND (expires_at IS NULL OR expires_at > ?)
+async function listSuppressions(tx: Transaction, page: SuppressionPage): Promise<Suppression[]> {
+  const createdAt = page.after?.createdAt ?? Number.MAX_SAFE_INTEGER;
+  const { accountId, mode, nowMs, email, reason, through } = page;
+  const wishes: [condition: string, ...SqlValue[]][] = [];
+  if (through)
+    wishes.push([
+      '(created_at > ? OR (created_at = ? AND email >= ?))',
+      ...[through.createdAt, through.createdAt, through.email],
+    ]);
+  // A text contains another one when taking it out changes it.
+  if (email) wishes.push(["replace(email, ?, '') <> email", email]);
+  if (reason) wishes.push(['reason = ?', reason]);
+  return tx.all<Suppression>(
+    `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND (expires_at IS NULL OR expires_at > ?)
          AND (created_at < ? OR (created_at = ? AND email < ?)) ${wishes.map(([one]) => `AND ${one}`).join(' ')}
        ORDER BY created_at DESC, email DESC LIMIT ?`,
-      ...[accountId, mode, nowMs, createdAt, createdAt, page.after?.email ?? ''],
-      ...wishes.flatMap(([, ...values]) => values),
-      page.limit,
-    );
+    ...[accountId, mode, nowMs, createdAt, createdAt, page.after?.email ?? ''],
+    ...wishes.flatMap(([, ...values]) => values),
+    page.limit,
+  );
+}
+
+export const suppressionsOperation = operation('suppressions.list', 'read', listSuppressions);
+
+/** What the page asks for among so many entries. */
+export const searchSuppressionsOperation = operation(
+  'suppressions.search',
+  'search',
+  async (tx, { page, rows }: { page: SuppressionPage; rows: number }): Promise<SearchPart<Suppression, Place>> => {
+    const end = await partEnd(tx, page, rows);
+    return { found: await listSuppressions(tx, { ...page, through: end }), end };
   },
 );
 
@@ -207,10 +223,6 @@ export const suppressionsByEmailOperation = operation(
     tx.all<Suppression>(
       `SELECT ${COLUMNS} FROM suppression WHERE account_id = ? AND mode = ? AND email > ?
          AND (expires_at IS NULL OR expires_at > ?) ORDER BY email LIMIT ?`,
-      args.accountId,
-      args.mode,
-      args.after,
-      args.nowMs,
-      args.limit,
+      ...[args.accountId, args.mode, args.after, args.nowMs, args.limit],
     ),
 );

@@ -18,7 +18,7 @@ async function setup(t: TestContext) {
   const two = await createAccount(making, { name: 'Two', plan: 'paid' });
   const server = await serveRoutes({
     ...making,
-    routes: suppressionRoutes({ ...making, searches: createSearches({ partRows: 2 }) }),
+    routes: suppressionRoutes({ ...making, searches: createSearches({ firstRows: 2, answerMs: 60_000 }) }),
   });
   t.after(server.close);
   const live = { key: one.apiKey, id: one.account.id };

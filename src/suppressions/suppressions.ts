@@ -13,12 +13,12 @@ export {
   type Suppression,
   type SuppressionEntry,
   type SuppressionPage,
+  searchSuppressionsOperation,
   suppress,
   suppressedAmongOperation,
   suppressedUntil,
   suppressionsByEmailOperation,
   suppressionsOperation,
-  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from './store.ts';

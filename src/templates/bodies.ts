@@ -1,6 +1,7 @@
 /** Templates as schemas: what is saved, what is shown, and what a preview takes and answers. */
 import { type Static, Type } from 'typebox';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
+import type { Declaration } from './render.ts';
 import {
   type DeclaredVariable,
   MAX_SOURCE_LENGTH,
@@ -8,7 +9,6 @@ import {
   type TemplateContent,
   VARIABLE_TYPES,
 } from './template.ts';
-import type { Declaration } from './variables.ts';
 
 /** Largest body of a template: html and text with their escapes. */
 export const MAX_TEMPLATE_BYTES = 8_000_000;

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => app.close());
 
-test('parts that do not parse are named beside issues of form, and each declaration is judged by itself', async () => {
+test('parts that do not parse are named beside issues of form, and each declaration is checked by itself', async () => {
   const kept = await make({ name: 'kept as it is', text: 'x' });
   const rejected = async (body: JsonObject): Promise<string[]> => {
     const made = await refused(api.post('/templates', body), 400, 'INVALID_REQUEST');

@@ -1,19 +1,43 @@
 /**
  * Bounds on what filters are given and make, and what they are charged for it: no object where they would make text of it,
- * nothing too long, and no call that works longer than the clock may stay unasked. What goes beyond ends the rendering with
- * a sentence that names the filter.
+ * nothing too long, and no call that works longer than the clock may stay unasked. What goes beyond ends the rendering with a
+ * sentence that names the filter.
  *
  * Every filter there is has a row that says how its work grows and what it may be given. One of Liquid without a row is not
  * registered, and a test names it, so that a new version brings none that nobody has looked at.
  *
  * Measured with hostile values of each kind: a unit (a character, times the weight) takes at most 0.1 µs, so that one call of a
- * filter, which cannot be interrupted, takes at most 20 ms. Without bounds `sort: list` of 90,000 took 147 s, `replace_last`
- * of 200,000 characters 5 s, and `where_exp` over a range of 4,900,000 22 s.
+ * filter, which cannot be interrupted, takes at most 20 ms. Without bounds `sort: list` of 90,000 took 147 s, `replace_last` of
+ * 200,000 characters 5 s, and `where_exp` over a range of 4,900,000 22 s.
+ *
+ * Filters of our own stand in place of Liquid's that go through their value without yielding, or would make text of lists for
+ * every comparison: sorting, adding up, and escaping of any length. Operators and ranges are bounded likewise: comparing lists
+ * item by item yields, and each step is charged (render.ts); what is done by native code is charged here by its length, and
+ * refused where it may take too long. An operator of Liquid that has no row here does not parse.
  */
-import type { Liquid } from 'liquidjs';
-import { type Budget, checkItems, OverLimit } from './budget.ts';
-import type { MailContext } from './context.ts';
-import { isTooNested, measureText } from './value.ts';
+import {
+  type Context,
+  defaultOperators,
+  evalTokenValue,
+  type Liquid,
+  type Operators,
+  type RangeToken,
+  Tokenizer,
+  TokenKind,
+  TypeGuards,
+} from 'liquidjs';
+import {
+  type Budget,
+  checkItems,
+  escapeWithin,
+  isTooNested,
+  type Kind,
+  type MailContext,
+  measureText,
+  OverLimit,
+  printable,
+  readProperty,
+} from './context.ts';
 
 /**
  * - `none`: one look, whatever the size.
@@ -69,7 +93,7 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
 /** Most units of work of one call. */
 const MAX_UNITS = 200_000;
 /** Longest name or number as an argument. */
-const MAX_NAME_LENGTH = 200;
+const MAX_SHORT_LENGTH = 200;
 
 type Filter = Extract<Liquid['filters'][string], (...values: never[]) => unknown>;
 type FilterThis = ThisParameterType<Filter>;
@@ -108,9 +132,9 @@ function charge(name: string, row: FilterRow, { value, index }: Argument, budget
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return;
   if (index > 0 && index <= row.short) {
-    if (isText && value.length <= MAX_NAME_LENGTH) return;
+    if (isText && value.length <= MAX_SHORT_LENGTH) return;
     throw new OverLimit(
-      `gives the filter ${name} ${isText ? `more than ${MAX_NAME_LENGTH} characters` : 'a list'} where it takes a name, a number or a short text`,
+      `gives the filter ${name} ${isText ? `more than ${MAX_SHORT_LENGTH} characters` : 'a list'} where it takes a name, a number or a short text`,
     );
   }
   if (row.growth === 'none' && isText) return;
@@ -168,4 +192,163 @@ function checkMade(name: string, made: unknown, budget: Budget): void {
   if (!Array.isArray(made)) return;
   checkItems(made.length, `makes with the filter ${name} a list of`);
   if (isTooNested(made, budget)) throw new OverLimit(`makes with the filter ${name} a list of too many lists or texts`);
+}
+
+const budgetOf = (filter: FilterThis): Budget => (filter.context as MailContext).report.budget;
+
+const listOf = (value: unknown): readonly unknown[] => {
+  if (value === undefined || value === null) return [];
+  return Array.isArray(value) ? value : [value];
+};
+
+/** The item's value at a path; without one the item itself. */
+function valueAt(item: unknown, property: unknown): unknown {
+  if (!property) return item;
+  let value = item;
+  for (const name of String(property).split('.')) value = readProperty(value, name);
+  return value;
+}
+
+type SortKey = string | number | boolean | undefined;
+
+/** What an item is sorted by; lists, objects and absent values come last. */
+function sortKey(value: unknown, isNatural: boolean): SortKey {
+  if (value === null || value === undefined || typeof value === 'object') return undefined;
+  return isNatural ? String(value).toLowerCase() : (value as SortKey);
+}
+
+function compare(a: SortKey, b: SortKey, budget: Budget): number {
+  // Texts differ late only if both are long.
+  budget.work(typeof a === 'string' && typeof b === 'string' ? 16 + Math.min(a.length, b.length) / 16 : 16);
+  if (a === b) return 0;
+  if (a === undefined) return 1;
+  if (b === undefined) return -1;
+  if (a < b) return -1;
+  return a > b ? 1 : 0;
+}
+
+function sorter(isNatural: boolean): Filter {
+  return function sort(this: FilterThis, value: unknown, property: unknown): unknown {
+    const budget = budgetOf(this);
+    const keyed = listOf(value).map((item) => {
+      const key = sortKey(valueAt(item, property), isNatural);
+      budget.work(typeof key === 'string' ? 64 + key.length : 64);
+      return { item, key };
+    });
+    return keyed.sort((a, b) => compare(a.key, b.key, budget)).map(({ item }) => item);
+  };
+}
+
+function sum(this: FilterThis, value: unknown, property: unknown): number {
+  let total = 0;
+  for (const item of listOf(value)) {
+    const one = valueAt(item, property);
+    budgetOf(this).work(typeof one === 'string' ? 64 + one.length : 64);
+    const number = typeof one === 'object' ? 0 : Number(one);
+    if (!Number.isNaN(number)) total += number;
+  }
+  return total;
+}
+
+function escapeText(this: FilterThis, value: unknown): string {
+  const budget = budgetOf(this);
+  return escapeWithin(printable(value, budget) ?? '', budget);
+}
+
+/** To be put in place before the filters are bounded. */
+export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
+  liquid.registerFilter('sort', sorter(false));
+  liquid.registerFilter('sort_natural', sorter(true));
+  liquid.registerFilter('sum', sum);
+  liquid.registerFilter('escape', escapeText);
+  liquid.registerFilter('xml_escape', escapeText);
+  liquid.registerFilter('newline_to_br', function (this: FilterThis, value: unknown) {
+    return kind === 'html' ? escapeText.call(this, value).replace(/\r?\n/g, '<br>\n') : value;
+  });
+}
+
+/** Longest text that is searched, and that a list may become to be compared. */
+const MAX_SEARCHED_LENGTH = 200_000;
+/** Longest text to search for. */
+const MAX_SOUGHT_LENGTH = 2_000;
+
+type Comparison = (l: unknown, r: unknown, context: Context) => unknown;
+type Charge = (l: unknown, r: unknown, budget: Budget) => void;
+
+/** Texts of different lengths are not looked into. */
+function chargeEqual(l: unknown, r: unknown, budget: Budget): void {
+  if (typeof l === 'string' && typeof r === 'string') budget.work(Math.min(l.length, r.length) / 16);
+}
+
+function chargeOrder(l: unknown, r: unknown, budget: Budget): void {
+  chargeEqual(l, r, budget);
+  for (const value of [l, r]) {
+    if (typeof value !== 'object' || measureText(value, MAX_SEARCHED_LENGTH, budget) <= MAX_SEARCHED_LENGTH) continue;
+    throw new OverLimit(`compares a list of more than ${MAX_SEARCHED_LENGTH} characters; compare its size`);
+  }
+}
+
+function chargeContains(l: unknown, r: unknown, budget: Budget): void {
+  if (typeof l !== 'string') return;
+  if (l.length > MAX_SEARCHED_LENGTH || measureText(r, MAX_SOUGHT_LENGTH, budget) > MAX_SOUGHT_LENGTH) {
+    const most = `more than ${MAX_SEARCHED_LENGTH} characters, or for more than ${MAX_SOUGHT_LENGTH}`;
+    throw new OverLimit(`searches with contains in ${most}; shorten the value before the send`);
+  }
+  budget.work(l.length);
+}
+
+const CHARGES: ReadonlyMap<string, Charge | undefined> = new Map([
+  ...['==', '!='].map((name): [string, Charge] => [name, chargeEqual]),
+  ...['<', '>', '<=', '>='].map((name): [string, Charge] => [name, chargeOrder]),
+  ['contains', chargeContains],
+  ...['and', 'or', 'not'].map((name): [string, undefined] => [name, undefined]),
+]);
+
+function charged(compare: Comparison, charge: Charge): Comparison {
+  return function* (l, r, context): Generator<unknown, unknown, unknown> {
+    charge(l, r, (context as MailContext).report.budget);
+    return yield compare(l, r, context);
+  };
+}
+
+/** In the place of Liquid's own. */
+export function boundOperators(): Operators {
+  const operators: Record<string, unknown> = {};
+  for (const [name, operator] of Object.entries(defaultOperators)) {
+    const charge = CHARGES.get(name);
+    if (CHARGES.has(name)) operators[name] = charge === undefined ? operator : charged(operator as Comparison, charge);
+  }
+  return operators as Operators;
+}
+
+type Read = (this: Tokenizer) => unknown;
+
+/** The end of a range: a number, or text that is one; anything else is none. */
+function endOf(value: unknown): number {
+  return typeof value === 'number' || typeof value === 'string' ? Math.trunc(Number(value)) : Number.NaN;
+}
+
+function* evaluate({ lhs, rhs }: RangeToken, context: Context): Generator<unknown, number[], unknown> {
+  const low = endOf(yield evalTokenValue(lhs, context));
+  const high = endOf(yield evalTokenValue(rhs, context));
+  const count = high - low + 1;
+  if (!(count > 0)) return [];
+  checkItems(count, 'makes a range of');
+  (context as MailContext).report?.budget.make(count);
+  return Array.from({ length: count }, (_, index) => low + index);
+}
+
+/**
+ * Has every tokenizer read ranges such as `(1..9)` as values that are evaluated here. Liquid's own are made by a loop that ends
+ * when the end is reached, which beyond 2^53 it never is, and its ends may be lists, of which it makes text first.
+ */
+export function boundRanges(): void {
+  const prototype = Tokenizer.prototype as unknown as { readGroupOrRange: Read };
+  const read = prototype.readGroupOrRange;
+  prototype.readGroupOrRange = function (this: Tokenizer): unknown {
+    const token = read.call(this) as RangeToken | undefined;
+    if (token === undefined || !TypeGuards.isRangeToken(token)) return token;
+    const initial = { evaluate: (context: Context) => evaluate(token, context) };
+    return Object.assign(token, { kind: TokenKind.FilteredValue, filters: [], initial });
+  };
 }

@@ -1,6 +1,14 @@
 /**
  * The Liquid language as mail has it: without tags that read other templates or write to the values given, with our own output,
  * loops and filters, and with every filter, operator and piece of text within the budget of the rendering.
+ *
+ * What `{{ … }}` does in mail, in place of Liquid's own output: it escapes in html and not in text, inserts names that end in
+ * `_html` (and whatever ends in `| raw`) as they are in html and reduced to text in text, and takes note of every variable that
+ * is printed without having a value. Nothing it writes is ever expanded again.
+ *
+ * A variable counts as missing where it would be printed or looped over, not where it is only asked about: `{% if name %}` and
+ * `{{ name | default: "…" }}` are how a template says that a value is optional, and a branch that is not taken asks for
+ * nothing.
  */
 import {
   type Context,
@@ -13,17 +21,191 @@ import {
   TablerowTag,
   Tag,
   type TagToken,
+  type Template,
+  Tokenizer,
   type TopLevelToken,
   TypeGuards,
   toValue,
+  Value,
 } from 'liquidjs';
-import { type Budget, checkItems } from './budget.ts';
-import { type MailContext, noteWithoutValue } from './context.ts';
-import { boundFilters } from './filters.ts';
-import { boundOperators, boundRanges } from './operators.ts';
-import { type Kind, MailOutput, type Ranged } from './output.ts';
-import { registerOwnFilters } from './own-filters.ts';
-import { escapeWithin, printable } from './value.ts';
+import {
+  type Budget,
+  checkItems,
+  escapeWithin,
+  isLoop,
+  type Kind,
+  MAX_NAME_LENGTH,
+  type MailContext,
+  noteWithoutValue,
+  printable,
+  type Report,
+  readProperty,
+} from './context.ts';
+import { boundFilters, boundOperators, boundRanges, registerOwnFilters } from './filters.ts';
+
+/** What stands between the braces of an output. */
+type Ranged = TopLevelToken & { contentRange: [number, number] };
+
+/** Filters after which the text is html already. */
+const ESCAPING = new Set(['escape', 'escape_once', 'xml_escape', 'newline_to_br']);
+
+type Treatment = 'escape' | 'as is' | 'reduce';
+
+function treatmentOf(kind: Kind, value: Value, lastName: string | undefined): Treatment {
+  const names = value.filters.map((filter) => filter.name);
+  const last = names.at(-1);
+  const isHtml = last === 'raw' || (lastName?.endsWith('_html') === true && names.every((name) => name === 'default'));
+  if (kind === 'text') return isHtml ? 'reduce' : 'as is';
+  return isHtml || (last !== undefined && ESCAPING.has(last)) ? 'as is' : 'escape';
+}
+
+/** Liquid prints the first of several values and drops the others; a slip such as `{{ first name }}` is better refused. */
+function assertOneValue(value: Value): void {
+  let values = 0;
+  for (const token of value.initial.postfix) {
+    if (!TypeGuards.isOperatorToken(token)) values += 1;
+    else if (token.operator !== 'not') values -= 1;
+  }
+  if (values !== 1) throw new Error('expected one value, found several without an operator between them');
+}
+
+/** The names and indexes of `user.orders[0].id`; undefined for anything that has to be computed. */
+function plainPath(value: Value): (string | number)[] | undefined {
+  const token = value.initial.postfix[0];
+  if (value.initial.postfix.length !== 1 || !TypeGuards.isPropertyAccessToken(token) || token.variable)
+    return undefined;
+  const path: (string | number)[] = [];
+  for (const prop of token.props) {
+    if (!TypeGuards.isWordToken(prop) && !TypeGuards.isQuotedToken(prop) && !TypeGuards.isNumberToken(prop))
+      return undefined;
+    path.push(prop.content);
+  }
+  return path;
+}
+
+export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
+
+const tokenizers = new WeakMap<Liquid, Tokenizer>();
+
+/** One for all outputs, set to the next: making one costs more than reading an output. */
+function tokenizerFor({ input, contentRange: [begin, end] }: Ranged, liquid: Liquid): Tokenizer {
+  let tokenizer = tokenizers.get(liquid);
+  if (tokenizer === undefined) {
+    tokenizer = new Tokenizer('', liquid.options.operators);
+    tokenizers.set(liquid, tokenizer);
+  }
+  tokenizer.input = input;
+  tokenizer.p = begin;
+  tokenizer.N = end;
+  return tokenizer;
+}
+
+export class MailOutput implements Template {
+  readonly token: TopLevelToken;
+  /** Of a variable and nothing else, which needs no Liquid: a loop of many lines takes a third of the time (bench/micro.ts). */
+  readonly #path: (string | number)[] | undefined;
+  readonly #value: Value;
+  readonly #name: string;
+  /** Where the value comes from, if that is plain to see. */
+  readonly #first: string | undefined;
+  readonly #treatment: Treatment;
+  /** The link inside quotes after `=` is an address, not a piece of html. */
+  readonly #isHref: boolean;
+
+  constructor(token: Ranged, liquid: Liquid, kind: Kind) {
+    const tokenizer = tokenizerFor(token, liquid);
+    this.token = token;
+    this.#value = new Value(tokenizer.readFilteredValue(), liquid);
+    assertOneValue(this.#value);
+    const path = plainPath(this.#value);
+    const isPlain = this.#value.filters.every((filter) => filter.name === 'raw');
+    this.#path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
+    this.#first = typeof path?.[0] === 'string' ? path[0] : undefined;
+    const lastName = path?.at(-1);
+    this.#name = (path === undefined ? token.input.slice(...token.contentRange).trim() : path.join('.')).slice(
+      0,
+      MAX_NAME_LENGTH,
+    );
+    this.#treatment = treatmentOf(kind, this.#value, typeof lastName === 'string' ? lastName : undefined);
+    this.#isHref =
+      kind === 'html' &&
+      lastName === UNSUBSCRIBE_VARIABLE &&
+      /=\s*["']$/.test(token.input.slice(token.begin - 4, token.begin));
+  }
+
+  render(context: Context, emitter: Emitter): unknown {
+    const path = this.#path;
+    const scope = path === undefined ? undefined : scopeOf(context, path[0] as string);
+    let value: unknown = path === undefined ? undefined : scope?.[path[0]!];
+    // Liquid's own objects, such as forloop, answer through their methods.
+    if (path === undefined || !isPlainData(value)) return this.#renderFiltered(context as MailContext, emitter);
+    const { report } = context as MailContext;
+    // Whatever is asked of an object may take as long as it has members, and print nothing.
+    if (typeof value === 'object' && value !== null) report.budget.checkTime();
+    for (let i = 1; i < path.length; i += 1) value = readProperty(value, path[i]!);
+    emitter.write(this.#text(value, report));
+    return undefined;
+  }
+
+  *#renderFiltered(context: MailContext, emitter: Emitter): Generator<unknown, void, unknown> {
+    const { filters, initial } = this.#value;
+    const found = yield initial.evaluate(context, true);
+    if (isLoop(found)) {
+      context.report.addObject(this.#name);
+      return;
+    }
+    let value = toValue(found);
+    const isOptional = filters[0]?.name === 'default';
+    if ((value === undefined || value === null) && !isOptional) {
+      emitter.write(this.#text(undefined, context.report));
+      return;
+    }
+    for (const filter of filters) {
+      for (const argument of filter.args) {
+        const token = Array.isArray(argument) ? argument[1] : argument;
+        if (!TypeGuards.isPropertyAccessToken(token)) continue;
+        const given = yield evalToken(token, context, true);
+        if (given === undefined || given === null) noteWithoutValue(context.report, token);
+      }
+      value = yield filter.render(value, context);
+    }
+    emitter.write(this.#text(toValue(value), context.report));
+  }
+
+  #text(value: unknown, report: Report): string {
+    if (value === undefined || value === null) {
+      if (this.#first !== undefined && report.optional.has(this.#first)) return '';
+      report.addMissing(this.#name);
+      return report.keepMissing ? this.token.getText() : '';
+    }
+    const text = printable(value, report.budget);
+    if (text === undefined) {
+      report.addObject(this.#name);
+      return '';
+    }
+    // Before it is escaped or reduced, which may take far longer than joining it.
+    report.budget.check(text.length);
+    if (this.#isHref) return /href="([^"]*)"/.exec(text)?.[1] ?? text;
+    if (this.#treatment === 'escape') return escapeWithin(text, report.budget);
+    return this.#treatment === 'reduce' ? report.reduce(text) : text;
+  }
+}
+
+function scopeOf(context: Context, name: string): Record<string, unknown> | undefined {
+  const scopes = (context as unknown as { scopes: Record<string, unknown>[] }).scopes;
+  for (let i = scopes.length - 1; i >= 0; i -= 1) {
+    const scope = scopes[i]!;
+    if (Object.hasOwn(scope, name)) return scope;
+  }
+  if (Object.hasOwn(context.environments, name)) return context.environments as Record<string, unknown>;
+  return Object.hasOwn(context.globals, name) ? (context.globals as Record<string, unknown>) : undefined;
+}
+
+function isPlainData(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === Array.prototype || prototype === null;
+}
 
 /** Tags that would read other templates, or write to the values given. */
 const REFUSED_TAGS = ['include', 'render', 'layout', 'block', 'increment', 'decrement'];

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
-import { Budget, MAX_OUTPUT_LENGTH } from './budget.ts';
+import { Budget, MAX_OUTPUT_LENGTH } from './context.ts';
 import { createRender, type ToRender } from './templates.ts';
 
 let reduced = 0;

@@ -1,6 +1,8 @@
 /**
  * Sources of subject, html and text become templates: parsed by Liquid with limits on length, number, size and depth of its
  * tags, without access to files or other templates, and remembered.
+ *
+ * What is wrong with a source, or goes wrong while it is filled in, is a sentence with the place where there is one.
  */
 import {
   type Liquid,
@@ -13,11 +15,105 @@ import {
   TypeGuards,
 } from 'liquidjs';
 import type { Issue } from '../base/failure.ts';
-import { LimitError, parseIssue } from './issue.ts';
-import { createLiquid } from './language.ts';
-import { type Kind, MailOutput, UNSUBSCRIBE_VARIABLE } from './output.ts';
-import { createRecent } from './recent.ts';
+import {
+  type Kind,
+  MAX_OUTPUT_LENGTH,
+  OverLimit,
+  RENDER_LIMIT_EXCEEDED,
+  RENDER_LIMIT_MS,
+  TooMuchText,
+} from './context.ts';
+import { createLiquid, MailOutput, UNSUBSCRIBE_VARIABLE } from './language.ts';
 import { MAX_SOURCE_LENGTH } from './template.ts';
+
+const TOO_MUCH_TEXT = `makes too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
+
+/** A template that is too much, with the place where it becomes so. */
+class LimitError extends Error {
+  readonly line: number;
+  readonly column: number;
+
+  constructor(message: string, source: string, at: number) {
+    super(message);
+    const before = source.slice(0, at);
+    this.line = before.split('\n').length;
+    this.column = at - before.lastIndexOf('\n');
+  }
+}
+
+/** What went wrong while parsing or rendering, as the end of a sentence that starts with the field. */
+export function parseIssue(error: unknown): Omit<Issue, 'field'> {
+  if (error instanceof LimitError) return placed(error.message, error.line, error.column);
+  if (error instanceof OverLimit) return { message: error.message };
+  if (error instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
+  const limit = error instanceof Error ? limitSentence(error.message) : undefined;
+  if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
+  // Nesting that got past the limits ends in an overflow of the stack, endless text in an invalid length.
+  if (error instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
+  if (!LiquidError.is(error)) throw error;
+  const { originalError } = error;
+  if (originalError instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
+  if (originalError instanceof RangeError) return { message: 'is nested too deeply or makes too much text' };
+  const [line, column] = error.token.getPosition() as [number, number];
+  if (originalError instanceof OverLimit) return placed(originalError.message, line, column);
+  return placed(sentenceOf(error), line, column);
+}
+
+function placed(sentence: string, line: number, column: number): Omit<Issue, 'field'> {
+  return { message: `${sentence} (line ${line}, column ${column})`, line, column };
+}
+
+function sentenceOf(error: LiquidError): string {
+  const said = (error.originalError?.message ?? error.message).replace(/, line:\d+, col:\d+$/, '').slice(0, 200);
+  return limitSentence(said) ?? `is not a valid template: ${said}`;
+}
+
+/** What the clock's refusal means; it comes from outside of any tag too, and then there is no place to name. */
+function limitSentence(said: string): string | undefined {
+  if (said !== RENDER_LIMIT_EXCEEDED) return undefined;
+  return `takes longer than ${RENDER_LIMIT_MS} ms to fill in; loop over less, or compute values before the send`;
+}
+
+interface Recent<V> {
+  get(key: string): V | undefined;
+  set(key: string, value: V): void;
+}
+
+interface RecentLimits<V> {
+  entries: number;
+  /** Of a generation, in the unit of `weigh`. What weighs more than this alone is not kept at all. */
+  weight: number;
+  /** About how many bytes the entry keeps in memory. */
+  weigh(key: string, value: V): number;
+}
+
+export function createRecent<V>(limits: RecentLimits<V>): Recent<V> {
+  let young = new Map<string, V>();
+  let old = new Map<string, V>();
+  let total = 0;
+
+  const set = (key: string, value: V): void => {
+    const weight = limits.weigh(key, value);
+    if (weight > limits.weight) return;
+    young.set(key, value);
+    total += weight;
+    if (young.size < limits.entries && total < limits.weight) return;
+    old = young;
+    young = new Map();
+    total = 0;
+  };
+
+  return {
+    get: (key) => {
+      const found = young.get(key);
+      if (found !== undefined) return found;
+      const older = old.get(key);
+      if (older !== undefined) set(key, older);
+      return older;
+    },
+    set,
+  };
+}
 
 const MAX_TAGS = 10_000;
 const MAX_TAG_LENGTH = 8_000;
@@ -41,7 +137,7 @@ export interface MailTemplate {
   namesLink: boolean;
 }
 
-export type ParseResult = { ok: true; value: MailTemplate } | { ok: false; issue: Omit<Issue, 'field'> };
+type ParseResult = { ok: true; value: MailTemplate } | { ok: false; issue: Omit<Issue, 'field'> };
 
 class MailParser extends Parser {
   readonly #liquid: Liquid;

@@ -2,12 +2,13 @@
  * `/templates`: stored templates, their versions, and previews. Live ones are read in both modes; those made with a sandbox key
  * exist there only. What is another's answers as if it did not exist. What does not parse is refused when it is saved, with line and column, and never stored.
  */
+
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
+import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure, type Issue } from '../base/failure.ts';
+import { type Failure, failure, type Issue, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import { timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import { limitReached } from '../caps/caps.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
@@ -27,8 +28,6 @@ import {
   templateSchema,
   versionSchema,
 } from './bodies.ts';
-import { hasSlot, inLayout } from './layout.ts';
-import { preview } from './preview.ts';
 import type { Rendered, ToRender } from './render.ts';
 import type { TemplateSource } from './source.ts';
 import {
@@ -44,8 +43,16 @@ import {
   type TemplateRefusal,
   type Written,
 } from './store.ts';
-import { isTemplateId, type Template, type TemplateContent, templateBody, versionBody } from './template.ts';
-import { contentIssues, emptyIssues, nameIssues, validateContent, validateSources } from './validate.ts';
+import {
+  hasSlot,
+  inLayout,
+  isTemplateId,
+  type Template,
+  type TemplateContent,
+  templateBody,
+  versionBody,
+} from './template.ts';
+import { contentIssues, emptyIssues, nameIssues, preview, validateContent, validateSources } from './validate.ts';
 
 export interface TemplateRouteDeps {
   database: Database;
@@ -188,7 +195,11 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
     if (!within.ok) return within;
     const { templateId } = wish;
     const made = { ...owner, templateId, name: request.body.name, content, nowMs: clock.now() };
-    return writtenAnswer(deps, owner.accountId, await database.execute(wish.operation, made));
+    return writtenAnswer(
+      deps,
+      owner.accountId,
+      await requestedChanges(database, request, clock.now()).execute(wish.operation, made),
+    );
   };
   const shared = {
     tag: 'templates',
@@ -227,7 +238,7 @@ function writeRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
-        const outcome = await database.execute(removeTemplateOperation, key);
+        const outcome = await requestedChanges(database, request, clock.now()).execute(removeTemplateOperation, key);
         if (outcome !== 'removed') return refuse(REFUSALS[outcome]);
         deps.templates.changed(key.accountId);
         return answer({ message: 'The template and its versions are deleted.' });
@@ -268,7 +279,11 @@ function versionRoutes(deps: TemplateRouteDeps): RouteDefinition<Caller>[] {
         const version = Number(/^[1-9]\d{0,8}$/.exec(request.params.version ?? '')?.[0]);
         if (Number.isNaN(version)) return noSuchVersion;
         const key = keyOf(request);
-        const written = await database.execute(restoreTemplateOperation, { ...key, version, nowMs: clock.now() });
+        const written = await requestedChanges(database, request, clock.now()).execute(restoreTemplateOperation, {
+          ...key,
+          version,
+          nowMs: clock.now(),
+        });
         if ('refused' in written && written.refused === 'not-found') return noSuchVersion;
         if ('refused' in written && written.refused === 'layout-unknown') {
           return refuse(conflict('layoutTemplateId', 'The layout of that version was deleted.'));

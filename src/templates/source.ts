@@ -4,17 +4,14 @@
  * older than a moment. A change made in this process is felt by the next send, one of another process within a second.
  */
 import type { Clock } from '../base/clock.ts';
-import { type Failure, failure } from '../base/failure.ts';
+import { type Failure, failure, ok, refuse } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, refuse } from '../base/result.ts';
 import type { Database } from '../storage/database.ts';
-import { hasSlot, inLayout, type Sources } from './layout.ts';
-import { isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
-import { createRecent } from './recent.ts';
+import { createRecent, isTemplate, type MailTemplate, parseUnremembered } from './parse.ts';
 import type { ParsedParts } from './render.ts';
 import { headVersionsOperation, type TemplateHead, templateHeadOperation } from './store.ts';
-import type { DeclaredVariable } from './template.ts';
+import { type DeclaredVariable, hasSlot, inLayout, type Sources } from './template.ts';
 
 const FRESH_MS = 700;
 const HEADS_KEPT = 5_000;

@@ -4,12 +4,13 @@
  * written once and never changed.
  */
 
+import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
-import { hasSlot } from './layout.ts';
 import {
   type DeclaredVariable,
+  hasSlot,
   isTemplateId,
   type Template,
   type TemplateContent,
@@ -45,9 +46,7 @@ async function findTemplate(
 ): Promise<Template | undefined> {
   const row = await tx.get<VersionRow & Pick<Template, 'mode' | 'createdAt' | 'updatedAt'>>(
     `SELECT ${PRESENT} WHERE t.id = ? AND t.account_id = ? AND t.mode IN ('live', ?)`,
-    templateId,
-    accountId,
-    mode,
+    ...[templateId, accountId, mode],
   );
   return row && readVariables(row);
 }
@@ -88,10 +87,7 @@ export const listTemplatesOperation = operation(
     const found = await tx.all<{ id: string; length: number }>(
       `SELECT t.id, ${LENGTH} FROM template t JOIN template_version v ON v.template_id = t.id AND v.version = t.version
        WHERE t.account_id = ? AND t.mode IN ('live', ?) AND t.id < ? ORDER BY t.id DESC LIMIT ?`,
-      page.accountId,
-      page.mode,
-      page.before ?? 'tpl_~',
-      page.limit + 1,
+      ...[page.accountId, page.mode, page.before ?? 'tpl_~', page.limit + 1],
     );
     const { rows, more } = fitting(found, page.limit);
     const templates: Template[] = [];
@@ -105,8 +101,7 @@ export const listTemplatesOperation = operation(
 async function findVersion(tx: Transaction, id: string, version: number): Promise<TemplateVersion | undefined> {
   const row = await tx.get<VersionRow>(
     `SELECT ${VERSION} FROM template_version v WHERE v.template_id = ? AND v.version = ?`,
-    id,
-    version,
+    ...[id, version],
   );
   return row && readVariables(row);
 }
@@ -123,9 +118,7 @@ export const listVersionsOperation = operation(
     const found = await tx.all<{ version: number; length: number }>(
       `SELECT v.version, ${LENGTH} FROM template_version v WHERE v.template_id = ? AND v.version < CAST(? AS BIGINT)
        ORDER BY v.version DESC LIMIT ?`,
-      page.templateId,
-      page.before ?? 2_147_483_647,
-      page.limit + 1,
+      ...[page.templateId, page.before ?? 2_147_483_647, page.limit + 1],
     );
     const { rows, more } = fitting(found, page.limit);
     const versions: TemplateVersion[] = [];
@@ -159,9 +152,7 @@ async function isNameTaken(
 ): Promise<boolean> {
   const other = await tx.get<{ id: string }>(
     'SELECT id FROM template WHERE account_id = ? AND name = ? AND mode = ?',
-    accountId,
-    name,
-    mode,
+    ...[accountId, name, mode],
   );
   return other !== undefined && other.id !== templateId;
 }
@@ -170,8 +161,7 @@ async function isNameTaken(
 async function isUsed(tx: Transaction, { templateId, mode }: TemplateKey): Promise<boolean> {
   const user = await tx.get(
     'SELECT 1 AS found FROM template WHERE layout_id = ? AND mode = ? LIMIT 1',
-    templateId,
-    mode,
+    ...[templateId, mode],
   );
   return user !== undefined;
 }
@@ -223,9 +213,11 @@ export interface TemplateToWrite extends TemplateKey {
   nowMs: number;
 }
 
-export const createTemplateOperation = operation(
+/** What a template says is kept with its versions. */
+const TEMPLATE_TRAIL = { table: 'template', shows: ['name', 'version', 'layout_id'] };
+
+export const createTemplateOperation = change(
   'templates.create',
-  'write',
   async (tx, made: TemplateToWrite): Promise<Written> => {
     const { accountId } = made;
     await holdAccount(tx, accountId);
@@ -238,18 +230,13 @@ export const createTemplateOperation = operation(
     await tx.run(
       `INSERT INTO template (id, account_id, mode, name, version, layout_id, created_at, updated_at)
        VALUES (?, ?, ?, ?, 1, ?, ?, ?)`,
-      made.templateId,
-      made.accountId,
-      made.mode,
-      made.name,
-      made.content.layoutId,
-      made.nowMs,
-      made.nowMs,
+      ...[made.templateId, made.accountId, made.mode, made.name, made.content.layoutId, made.nowMs, made.nowMs],
     );
     const { templateId: id, name, content, nowMs } = made;
     await insertVersion(tx, { id, version: 1, name, content, nowMs });
     return { template: (await findTemplate(tx, made)) as Template };
   },
+  { ...TEMPLATE_TRAIL, action: 'template.create', where: ({ templateId }) => ({ id: templateId }) },
 );
 
 async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Written> {
@@ -261,32 +248,26 @@ async function addVersion(tx: Transaction, changed: TemplateToWrite): Promise<Wr
     `UPDATE template SET name = ?, version = version + 1, layout_id = ?,
        updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END
      WHERE id = ? AND account_id = ? RETURNING version`,
-    name,
-    content.layoutId,
-    nowMs,
-    nowMs,
-    id,
-    accountId,
+    ...[name, content.layoutId, nowMs, nowMs, id, accountId],
   )) as { version: number };
   await insertVersion(tx, { id, version: row.version, name, content, nowMs });
   return { template: (await findTemplate(tx, changed)) as Template };
 }
 
 /** Replaces all that a template says; what it said before stays as a version. */
-export const replaceTemplateOperation = operation(
+export const replaceTemplateOperation = change(
   'templates.replace',
-  'write',
   async (tx, changed: TemplateToWrite): Promise<Written> => {
     await holdAccount(tx, changed.accountId);
     const present = await findToChange(tx, changed);
     return typeof present === 'string' ? { refused: present } : addVersion(tx, changed);
   },
+  { ...TEMPLATE_TRAIL, action: 'template.replace', where: ({ templateId }) => ({ id: templateId }) },
 );
 
 /** Makes a new version that says what an earlier one said; the template keeps the name it has. */
-export const restoreTemplateOperation = operation(
+export const restoreTemplateOperation = change(
   'templates.restore',
-  'write',
   async (tx, restored: TemplateKey & { version: number; nowMs: number }): Promise<Written> => {
     await holdAccount(tx, restored.accountId);
     const present = await findToChange(tx, restored);
@@ -295,12 +276,12 @@ export const restoreTemplateOperation = operation(
     if (!earlier) return { refused: 'not-found' };
     return addVersion(tx, { ...restored, name: present.name, content: earlier });
   },
+  { ...TEMPLATE_TRAIL, action: 'template.restore-version', where: ({ templateId }) => ({ id: templateId }) },
 );
 
 /** Removes a template with all its versions, unless others use it as their layout. */
-export const removeTemplateOperation = operation(
+export const removeTemplateOperation = change(
   'templates.remove',
-  'write',
   async (tx, key: TemplateKey): Promise<'removed' | TemplateRefusal> => {
     await holdAccount(tx, key.accountId);
     const present = await findToChange(tx, key);
@@ -310,6 +291,7 @@ export const removeTemplateOperation = operation(
     await tx.run('DELETE FROM template WHERE id = ? AND account_id = ?', key.templateId, key.accountId);
     return 'removed';
   },
+  { ...TEMPLATE_TRAIL, action: 'template.delete', where: ({ templateId }) => ({ id: templateId }) },
 );
 
 /** Which versions a send by this id or name is made of right now; in the sandbox one of its own stands before a live one. */
@@ -330,20 +312,14 @@ export const templateHeadOperation = operation(
          AND l.mode IN ('live', t.mode)
        WHERE t.account_id = ? AND ${isTemplateId(asked.reference) ? 't.id' : 't.name'} = ? AND t.mode IN ('live', ?)
        ORDER BY t.mode DESC LIMIT 1`,
-      asked.accountId,
-      asked.reference,
-      asked.mode,
+      ...[asked.accountId, asked.reference, asked.mode],
     ),
 );
 
 /** The versions that a head names; undefined when one was removed since. */
-export const headVersionsOperation = operation(
-  'templates.headVersions',
-  'read',
-  async (tx, head: TemplateHead): Promise<{ own: TemplateVersion; layout: TemplateVersion | null } | undefined> => {
-    const own = await findVersion(tx, head.id, head.version);
-    if (!own || head.layoutId === null || head.layoutVersion === null) return own && { own, layout: null };
-    const layout = await findVersion(tx, head.layoutId, head.layoutVersion);
-    return layout && { own, layout };
-  },
-);
+export const headVersionsOperation = operation('templates.headVersions', 'read', async (tx, head: TemplateHead) => {
+  const own = await findVersion(tx, head.id, head.version);
+  if (!own || head.layoutId === null || head.layoutVersion === null) return own && { own, layout: null };
+  const layout = await findVersion(tx, head.layoutId, head.layoutVersion);
+  return layout && { own, layout };
+});

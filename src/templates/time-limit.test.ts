@@ -1,7 +1,7 @@
 /** The limit counts work, not waiting. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTimeLimit, RENDER_LIMIT_MS } from './budget.ts';
+import { createTimeLimit, RENDER_LIMIT_MS } from './context.ts';
 
 test('a thread that stands still is not work; one that works is ended', () => {
   let workedMs = 5_000;

@@ -1,14 +1,24 @@
 /**
  * Validates what somebody wants to save as a template: that there is something to send, that the subject may become a header,
  * that every part parses, and that variables are declared as they have to be. All issues are answered at once.
+ *
+ * What a template would say with these values, without sending anything: variables without a value are listed and left empty,
+ * as a dry run does. The unsubscribe link is one that leads nowhere, since there is no recipient.
  */
-import { failure, firstIssue, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { failure, firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
-import type { Sources } from './layout.ts';
+import { UNSUBSCRIBE_VARIABLE } from './language.ts';
 import { isTemplate, parseUnremembered } from './parse.ts';
-import { type DeclaredVariable, isTemplateId } from './template.ts';
-import { type Declaration, declarationIssues } from './variables.ts';
+import {
+  accountVariables,
+  type Declaration,
+  declarationIssues,
+  type ParsedParts,
+  type Rendered,
+  settleDeclared,
+  type ToRender,
+} from './render.ts';
+import { type DeclaredVariable, isTemplateId, type Sources } from './template.ts';
 
 const MAX_SUBJECT_LENGTH = 998;
 
@@ -78,7 +88,7 @@ function formIssues(content: Pick<Sources, 'subject'> & { variables: readonly De
 }
 
 /** What is wrong with a subject whose variables have values, or undefined. */
-export function filledSubjectIssue(subject: string): string | undefined {
+function filledSubjectIssue(subject: string): string | undefined {
   if (hasForbiddenControl(subject)) return 'has a line break or another control character';
   const isTooLong = subject.length > MAX_SUBJECT_LENGTH && [...subject].length > MAX_SUBJECT_LENGTH;
   return isTooLong ? `must be at most ${MAX_SUBJECT_LENGTH} characters long` : undefined;
@@ -87,4 +97,65 @@ export function filledSubjectIssue(subject: string): string | undefined {
 function subjectIssue(subject: string): string | undefined {
   if (!isTemplate(subject)) return filledSubjectIssue(subject);
   return hasForbiddenControl(subject) ? 'has a line break or another control character' : undefined;
+}
+
+interface Preview {
+  subject: string | null;
+  html: string | null;
+  text: string | null;
+  missingVariables: string[];
+}
+
+interface ToPreview extends Sources {
+  declared: readonly DeclaredVariable[];
+  parsed?: ParsedParts;
+}
+
+/**
+ * INVALID_REQUEST for values of another type than declared and for a subject that no mail may have, TEMPLATE_INVALID when
+ * filling in exceeds the limits.
+ */
+export function preview(
+  template: ToPreview,
+  given: Readonly<Record<string, unknown>>,
+  deps: {
+    render(mail: ToRender): Result<Rendered>;
+    /** The account's own variables. */
+    ownVariables: Readonly<Record<string, string>>;
+    unsubscribeUrl: string;
+  },
+): Result<Preview> {
+  const variables = accountVariables(deps.ownVariables);
+  variables[UNSUBSCRIBE_VARIABLE] = `<a href="${deps.unsubscribeUrl}">Unsubscribe</a>`;
+  const settled = settleDeclared(template.declared, given, variables);
+  if (settled.issues.length > 0) return refuse(invalid(settled.issues));
+  const { subject, html, text, parsed } = template;
+  const rendered = deps.render({
+    subject: subject ?? undefined,
+    html: html ?? undefined,
+    text: text ?? undefined,
+    variables: settled.variables,
+    accountVariables: variables,
+    optional: settled.optional,
+    parsed,
+    keepMissing: false,
+    deriveText: true,
+  });
+  if (!rendered.ok) {
+    if (rendered.failure.code !== 'TEMPLATE_INVALID') return rendered;
+    const { details } = rendered.failure;
+    const message = `The template cannot be filled in with these values: ${firstIssue(details)}.`;
+    return refuse(failure('TEMPLATE_INVALID', { details, message }));
+  }
+  const { value } = rendered;
+  const issue = value.subject === undefined ? undefined : filledSubjectIssue(value.subject);
+  if (issue !== undefined) {
+    return refuse(invalid([{ field: 'subject', message: `${issue}, with its variables filled in` }]));
+  }
+  return ok({
+    subject: value.subject ?? null,
+    html: value.html ?? null,
+    text: value.text ?? null,
+    missingVariables: [...new Set([...settled.missing, ...value.missing])],
+  });
 }

@@ -1,8 +1,12 @@
 /**
- * Types of files: which text is a content type that may go into a header, and which files are refused because opening them
- * runs a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces
- * there) and what sending services refuse. Archives and office documents with macros are not in it.
+ * Types of files: which text is a content type that may go into a header, and which files are refused because opening them runs
+ * a program. The list is the union of what large mailbox providers block on arrival (a mail with such a file bounces there) and
+ * what sending services refuse. Archives and office documents with macros are not in it.
+ *
+ * Names of files as a mail shows them: which text may be one. A name is shown to a person and stands in a header; it is never a
+ * path. Whatever could leave a directory, break out of a header, or show another name than the one that is opened is refused.
  */
+import { hasForbiddenControl } from './header.ts';
 
 /**
  * Extensions of programs, scripts, shortcuts, installers and disk images, which a double click runs or mounts; lower case. Certificates,
@@ -150,4 +154,30 @@ export function refusedFileType(file: { name: string; contentType: string }): st
   if (refused !== undefined) return `is an executable or script file (.${refused})`;
   const type = baseType(file.contentType);
   return REFUSED_TYPES.has(type) ? `has an executable or script content type (${type})` : undefined;
+}
+
+const MAX_FILE_NAME_BYTES = 255;
+
+/** Embeddings, overrides and isolates of Unicode's bidirectional algorithm: `fdp.exe` is shown as `exe.pdf` behind one. */
+const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/;
+
+/**
+ * Characters that nobody sees and that no script needs within a word; the joiners and the marks of right-to-left scripts are not among
+ * them, nor what makes emoji.
+ */
+const INVISIBLE =
+  /[\u00ad\u115f\u1160\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e001f}]|\u034f|\u17b4|\u17b5/u;
+
+/** Why the text may not be the name of a file, as the end of a sentence that starts with its field; undefined when it may. */
+export function fileNameIssue(name: string): string | undefined {
+  if (name.trim() === '') return 'must not be empty';
+  if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES) return `must be at most ${MAX_FILE_NAME_BYTES} bytes long`;
+  if (name.includes('/') || name.includes('\\')) return 'must be a name without / and \\';
+  if (name === '.' || name === '..') return 'must be the name of a file, not of a folder';
+  if (hasForbiddenControl(name) || /[\t\u0080-\u009f]/.test(name))
+    return 'has a line break or another control character';
+  if (DIRECTION_CONTROLS.test(name)) return 'has a control character that turns the direction of writing';
+  if (INVISIBLE.test(name)) return 'has an invisible character';
+  if (/:\$[a-z_]+[. ]*$/i.test(name)) return 'names a stream of a file (:$DATA), and not a file';
+  return undefined;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { RelaxedBodyHash } from './dkim-body.ts';
+import { RelaxedBodyHash } from './dkim-sign.ts';
 
 /** RFC 6376 §3.4.4 read literally, line by line: slow and plain. */
 function canonical(body: string): string {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileNameIssue } from './file-name.ts';
+import { fileNameIssue } from './content-type.ts';
 
 const RTL_OVERRIDE = String.fromCharCode(0x202e);
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parameterisedValue, parameterValue } from './content-type-field.ts';
+import { parameterisedValue, parameterValue } from './mime-walk.ts';
 
 const FIELDS: [text: string, main: string, parameters: Record<string, string>][] = [
   ['', '', {}],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { encodedWords } from '../compose/header.ts';
-import { decodeWords, headerText } from './encoded-words.ts';
+import { decodeWords, headerText } from './header-fields.ts';
 
 const CASES: [text: string, decoded: string][] = [
   ['plain =? text', 'plain =? text'],

@@ -3,7 +3,7 @@
  * comments, groups, encoded-words, route addresses. Takes them apart without checking the addresses; text that has no such
  * structure is refused. Time is linear in the text.
  */
-import { decodeWords } from './encoded-words.ts';
+import { decodeWords } from './header-fields.ts';
 
 export type MailboxItem =
   | {

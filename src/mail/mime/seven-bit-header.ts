@@ -9,9 +9,9 @@
  */
 import { domainToAscii } from '../address.ts';
 import { encodedWords, encodePhrase, fold, parameter } from '../compose/header.ts';
-import { parameterisedValue } from './content-type-field.ts';
-import { decodeWords, headerText } from './encoded-words.ts';
+import { decodeWords, headerText } from './header-fields.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
+import { parameterisedValue } from './mime-walk.ts';
 
 export type DowngradedField = { ok: true; line: string } | { ok: false; text: string };
 

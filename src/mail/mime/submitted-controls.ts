@@ -11,7 +11,7 @@
  */
 
 import { hasForbiddenControl } from '../compose/header.ts';
-import { decodeWords } from './encoded-words.ts';
+import { decodeWords } from './header-fields.ts';
 import { malformed, quote, type SubmissionRefusal } from './submitted-refusal.ts';
 
 export interface ControlHeaders {

@@ -13,8 +13,8 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { type Address, domainToAscii } from '../address.ts';
 import { formatDate, newMessageId } from '../compose/header.ts';
-import { decodeWords, headerText } from './encoded-words.ts';
-import { fieldValue, type HeaderField, headerFields, writtenName } from './header-fields.ts';
+import { decodeWords, fieldValue, type HeaderField, headerFields, headerText, writtenName } from './header-fields.ts';
+
 import { mailboxItems } from './mailbox-list.ts';
 import { type ControlField, type ControlHeaders, isControl, readControls } from './submitted-controls.ts';
 import { readFrom } from './submitted-from.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';
-import { readHeaders } from './extra-headers.ts';
-import { readFrom, readRecipients } from './recipients.ts';
+import { readFrom, readHeaders, readRecipients } from './mail-header.ts';
 import type { SendBody } from './request.ts';
 
 function read(body: SendBody): unknown {

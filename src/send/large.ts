@@ -1,18 +1,27 @@
 /**
  * Mail whose files were uploaded before: everything but the files is composed and stored as content, and the files, which stay
  * where they are, are named with their places in it. Refuses by exact sizes: that of everything but the files, and that
- * of the whole mail as it will leave, which is known without reading a file.
+ * of the whole mail as it will leave, which is known without reading a file. The mail is accepted together with using the upload batch
+ * up; when an upload was repeated meanwhile, or another send was faster, the batch is read again.
  */
 import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import { failure } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
+import { type CompleteBatch, useBatch } from '../attachments/attachments.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { composeSkeleton, type MessageSkeleton } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
+import type { AcceptDependencies, AcceptEmails, ComposedEmail, EmailsToAccept } from './accept-emails.ts';
+import type { AcceptanceResult } from './acceptance.ts';
 import type { CheckedMail } from './check.ts';
-import { commonOf, composedEmail, lengthBeyondComposing, mailToCompose } from './compose-emails.ts';
-import type { ComposedEmail } from './composed-email.ts';
-import { type FilledMail, type FillInDependencies, personalise } from './fill-in.ts';
-import type { Sender } from './sender.ts';
+import {
+  commonOf,
+  composedEmail,
+  type FilledMail,
+  type FillInDependencies,
+  lengthBeyondComposing,
+  mailToCompose,
+  personalise,
+} from './compose-emails.ts';
+import type { Sender } from './mail-header.ts';
 
 /** A file that was uploaded and is stored under a key, its digest checked. */
 export interface UploadedFile {
@@ -35,7 +44,7 @@ export interface SizeIssue {
  * everything but the files is larger than 2,000,000 bytes, or the whole larger than the account's approved limit or
  * 40,000,000 bytes. Nothing is read and nothing stored.
  */
-export function composeLarge(
+function composeLarge(
   mail: CheckedMail,
   sender: Sender,
   { filled, files }: { filled: FilledMail; files: readonly UploadedFile[] },
@@ -102,4 +111,50 @@ function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue
     message: `The complete email is ${sizeBytes} bytes; at most ${MAXIMUM_EMAIL_BYTES} bytes are allowed.`,
     remedy: 'Make the files smaller.',
   };
+}
+
+type Dependencies = Pick<AcceptDependencies, 'database' | 'blobs'>;
+
+/** The files of the mail's batch; none when it names none. Refuses as `useBatch` does. */
+export async function uploadedFiles(
+  dependencies: Dependencies,
+  mail: CheckedMail,
+  sender: Sender,
+  idempotencyKey: string | undefined,
+): Promise<Result<UploadedFile[] | undefined>> {
+  const submissionId = mail.attachmentSubmissionId;
+  if (submissionId === undefined) return ok(undefined);
+  const reference = { accountId: sender.account.id, mode: sender.mode, submissionId, idempotencyKey };
+  return useBatch(dependencies, reference, async (batch) => ok(filesOf(batch)));
+}
+
+function filesOf(batch: CompleteBatch): UploadedFile[] {
+  return batch.files.map((file) => ({ ...file, sha256: file.sha256.toString('hex') }));
+}
+
+interface LargeSend {
+  mail: CheckedMail;
+  sender: Sender;
+  filled: FilledMail;
+  idempotencyKey: string | undefined;
+  /** What holds beside what comes of the batch. */
+  common: Omit<EmailsToAccept, 'emails' | 'submission'>;
+}
+
+/** Composes and accepts; the result says `stored: false` when the key has an answer already. */
+export async function acceptLarge(
+  dependencies: Dependencies & FillInDependencies,
+  acceptEmails: AcceptEmails,
+  { mail, sender, filled, idempotencyKey, common }: LargeSend,
+): Promise<Result<AcceptanceResult>> {
+  const submissionId = mail.attachmentSubmissionId;
+  if (submissionId === undefined) throw new Error('a large send names no upload batch');
+  const reference = { accountId: sender.account.id, mode: sender.mode, submissionId, idempotencyKey };
+  return useBatch(dependencies, reference, async (batch) => {
+    const email = composeLarge(mail, sender, { filled, files: filesOf(batch) }, dependencies);
+    if (!email.ok) return email;
+    const submission = { submissionId, version: batch.version };
+    const result = await acceptEmails({ ...common, emails: [email.value], submission });
+    return 'isSubmissionLost' in result && result.isSubmissionLost ? undefined : ok(result);
+  });
 }

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { createTrackingLinks, createUnsubscribeLinks } from './engagement.ts';
-import { createSealedText } from './sealed-links.ts';
+import { createSealedText, createTrackingLinks, createUnsubscribeLinks } from './engagement.ts';
 
 const secretKey = randomBytes(32);
 const baseUrl = 'https://mail.test';

@@ -5,7 +5,7 @@ import { seedMail } from '../../test/kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../../test/kit/temp-database.ts';
 import { newId, timeOfId } from '../base/ids.ts';
 import { eachCall, type Row } from '../storage/operation.ts';
-import { timeSeqFloor } from '../storage/time-seq.ts';
+import { timeSeqFloor } from '../storage/rows.ts';
 import { findMessageOperation } from './api-store.ts';
 import {
   dropOldestWeekOperation,

@@ -1,0 +1,174 @@
+/** Links to one message: what they show, what they never show, and when they are none any more; on either database. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { featureApp } from '../../test/kit/feature-app.ts';
+import { roomyAccount } from '../../test/kit/roomy-account.ts';
+import { seedMail } from '../../test/kit/seed-mail.ts';
+import { DIALECTS } from '../../test/kit/temp-database.ts';
+import { setAccountOperation } from '../accounts/store.ts';
+import { newId } from '../base/ids.ts';
+import { claimOperation } from '../delivery/claim.ts';
+import { settleOperation } from '../delivery/settle.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
+import { shareRoutes } from './routes-share.ts';
+import { createShareTokens } from './share-token.ts';
+import { ownLines } from './shared-view.ts';
+
+const WEEK_MS = 604_800_000;
+const ADA = 'ada@example.com';
+const BOB = 'bob@example.com';
+
+const SESSION = [
+  ...['S 220 mx.example.com', `C MAIL FROM:<shop@example.org>`, `C RCPT TO:<${ADA}>`, `C RCPT TO:<${BOB}>`, 'C DATA'],
+  ...['S 250 ok', 'S 250 ada', 'S 550 5.1.1 bob is unknown', 'S 354 go on', 'C <120 bytes>', 'S 250 2.0.0 taken'],
+];
+const lines = (spoken: readonly string[]) =>
+  spoken.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
+const spoken = (of: { direction: string; text: string }[]): string[] =>
+  of.map(({ direction, text }) => `${direction} ${text}`);
+
+for (const dialect of DIALECTS) {
+  test(`${dialect}: a link shows what became of one message, and nothing of others`, async (t) => {
+    const clock = fakeClock(Date.now());
+    const app = await featureApp(
+      ({ database, folder }) =>
+        shareRoutes({
+          ...{ database, clock, blobs: openDiskBlobs(path.join(folder, 'blobs')) },
+          linkBase: { secretKey: randomBytes(32), baseUrl: 'https://mail.example.org' },
+        }),
+      undefined,
+      dialect,
+    );
+    t.after(app.close);
+    const { database } = app.temp;
+    await roomyAccount(database, 'acc_one');
+    const api = app.api('acc_one');
+    const { recipients } = await seedMail(database, {
+      ...{
+        accountId: 'acc_one',
+        nowMs: clock.now(),
+        recipients: [ADA, BOB],
+        subject: 'Order 17',
+        tags: ['secret-tag'],
+      },
+      email: { metadata: JSON.stringify({ customer: 'secret-value' }) },
+    });
+    const id = recipients[0]!.messageId;
+    const claim = { nowMs: clock.now(), leaseMs: 60_000, limit: 10, quarantined: false };
+    const { jobs } = await database.execute(claimOperation, claim);
+    const { seq, fence, emailSeq } = jobs.find((one) => one.messageId === id)!;
+    await database.execute(settleOperation, [
+      {
+        ...{ seq, fence, emailSeq, accountId: 'acc_one', mode: 'live', messageId: id, retain: '30d', to: 'delivered' },
+        ...{
+          atMs: clock.now(),
+          attempts: 1,
+          nextAttemptAtMs: null,
+          suppress: null,
+          followedBy: null,
+          sandboxOutcome: null,
+        },
+        attempt: {
+          ...{
+            time: new Date(clock.now()).toISOString(),
+            durationMs: 5,
+            host: 'mx.example.com',
+            address: null,
+            tls: null,
+          },
+          ...{ dialogue: lines(SESSION), reply: '250 2.0.0 taken', outcome: 'delivered' },
+        },
+        event: { id: newId('evt'), type: 'Delivery', detail: { delivery: { reply: '250 2.0.0 taken' } } },
+      },
+    ]);
+
+    const link = async (body: object = {}): Promise<string> => {
+      const made = await api.post(`/messages/${id}/share`, body);
+      assert.equal(made.status, 201, made.text);
+      assert.match(made.body.url, /^https:\/\/mail\.example\.org\/shared#token=[\w-]+\.[\w-]{43}$/);
+      return made.body.url.split('#token=')[1];
+    };
+    const read = (token: string, at = '/shared/message') =>
+      api.call({ method: 'GET', path: at, headers: { 'x-share-token': token } });
+    const statuses = async (token: string): Promise<number[]> => [
+      (await read(token)).status,
+      (await read(token, '/shared/message/content')).status,
+    ];
+
+    const token = await link();
+    const { status, body, text } = await read(token);
+    assert.deepEqual(
+      [status, body.messageId, body.status, body.to, body.subject],
+      [200, id, 'delivered', ADA, 'Order 17'],
+    );
+    assert.deepEqual(
+      body.timeline.map((one: { eventType: string }) => one.eventType),
+      ['Send', 'Delivery'],
+    );
+    assert.equal(body.attempts[0].reply, '250 2.0.0 taken');
+    assert.doesNotMatch(text, /secret|bob/i);
+    assert.equal(Date.parse(body.validUntil), clock.now() + WEEK_MS);
+    assert.match((await read(token, '/shared/message/content')).text, /Thank you/);
+
+    const withoutSubject = await read(await link({ hideSubject: true }));
+    assert.doesNotMatch(withoutSubject.text, /Order 17/);
+    assert.deepEqual([withoutSubject.body.subjectHidden, withoutSubject.body.contentHidden], [true, true]);
+    assert.deepEqual(await statuses(await link({ hideSubject: true })), [200, 404]);
+    assert.deepEqual(await statuses(await link({ hideContent: true })), [200, 404]);
+
+    for (const wrong of [{ expiresInSeconds: 59 }, { expiresInSeconds: 2_592_001 }, { forEver: true }])
+      assert.equal((await api.post(`/messages/${id}/share`, wrong)).status, 400, JSON.stringify(wrong));
+    assert.equal((await api.post('/messages/msg_none/share', {})).status, 404);
+    assert.equal((await app.api('acc_two').post(`/messages/${id}/share`, {})).status, 404, 'of another account');
+    assert.equal(
+      (await app.api('acc_one', 'sandbox').post(`/messages/${id}/share`, {})).status,
+      404,
+      'of another mode',
+    );
+
+    assert.deepEqual(await statuses(''), [404, 404]);
+    const [said = '', signature = ''] = token.split('.');
+    const longer = JSON.parse(Buffer.from(said, 'base64url').toString());
+    longer[3] += 1;
+    const prolonged = Buffer.from(JSON.stringify(longer)).toString('base64url');
+    for (const forged of [`${prolonged}.${signature}`, `${said}.${'A'.repeat(43)}`, said, `${token}A`, ` ${token} x`])
+      assert.deepEqual(await statuses(forged), [404, 404], forged);
+
+    const change = { plan: null, approvedEmailBytes: null, limits: {} };
+    await database.execute(setAccountOperation, { id: 'acc_one', status: 'suspended', ...change });
+    assert.deepEqual(await statuses(token), [404, 404], 'while the account is suspended');
+    await database.execute(setAccountOperation, { id: 'acc_one', status: 'active', ...change });
+    const brief = await link({ expiresInSeconds: 60 });
+    clock.advance(60_000);
+    assert.deepEqual(await statuses(brief), [404, 404]);
+    assert.deepEqual(await statuses(token), [200, 200], 'control: a longer one goes on');
+    clock.advance(WEEK_MS);
+    assert.deepEqual(await statuses(token), [404, 404]);
+  });
+}
+
+test('a token says what was sealed, and is opened with the key that sealed it alone', () => {
+  const [own, other] = [createShareTokens(randomBytes(32)), createShareTokens(randomBytes(32))];
+  const grant = { accountId: 'acc_1', mode: 'live', messageId: 'msg_1', expiresAtMs: 1_000 } as const;
+  for (const hideSubject of [true, false])
+    for (const hideContent of [true, false]) {
+      const token = own.seal({ ...grant, hideSubject, hideContent });
+      assert.deepEqual(own.open(token, 999), { ...grant, hideSubject, hideContent });
+      assert.equal(own.open(token, 1_000), undefined);
+      assert.equal(other.open(token, 999), undefined);
+    }
+});
+
+test('of a session for several recipients the lines about others are left out', () => {
+  assert.deepEqual(spoken(ownLines(lines(SESSION), ADA)), [
+    ...['S 220 mx.example.com', 'C MAIL FROM:<shop@example.org>', `C RCPT TO:<${ADA}>`, 'C DATA'],
+    ...['C <120 bytes>', 'S 250 2.0.0 taken'],
+  ]);
+  const alone = ['S 220 x', `C RCPT TO:<${ADA}>`, 'S 250 ok', 'C DATA', 'S 354 go on'];
+  assert.deepEqual(spoken(ownLines(lines(alone), ADA)), alone, 'control: alone it stands whole');
+  const cut = ['S 220 x', 'C EHLO us', 'S …', 'S 550 bob is unknown', 'C <1 bytes>', 'S 250 taken'];
+  assert.deepEqual(spoken(ownLines(lines(cut), ADA)), ['S 220 x', 'C EHLO us', 'C <1 bytes>', 'S 250 taken']);
+});

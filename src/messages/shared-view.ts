@@ -1,0 +1,79 @@
+/**
+ * What of a message a link shows to somebody who is in no account: what became of it, and nothing of others. Tags, metadata and who read it are
+ * left out. One SMTP session serves several recipients of an email, blind copies among them: lines about others are taken out of it.
+ */
+import { iso } from '../base/clock.ts';
+import { type EventRow, eventBody } from '../events/events.ts';
+import { type MessageRow, messageBody } from './message.ts';
+import type { ShareGrant } from './share-token.ts';
+
+interface Line {
+  atMs: number;
+  direction: 'C' | 'S';
+  text: string;
+}
+
+interface AttemptView {
+  dialogue: Line[];
+}
+
+const SHOWN = [
+  ...(['messageId', 'status', 'mode', 'from', 'to', 'role', 'subject', 'sizeBytes', 'headerMessageId'] as const),
+  ...(['createdAt', 'sendAt', 'nextAttemptAt', 'expiresAt'] as const),
+];
+/** Of the events, what became of the delivery; opens and clicks are the recipient's own affair. */
+const OUTCOMES = ['delivery', 'deliveryDelay', 'bounce', 'complaint', 'reject'] as const;
+const SHOWN_EVENTS = new Set(['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject']);
+
+type Json = Record<string, unknown>;
+
+function only(names: readonly string[], of: Json): Json {
+  return Object.fromEntries(names.filter((name) => of[name] !== undefined).map((name) => [name, of[name]]));
+}
+
+const RCPT = /^RCPT TO:<([^>]*)>/i;
+/** Stands for lines in the middle of a session that was too long to keep. */
+const CUT = '…';
+
+/**
+ * The session without what is about other recipients. Their replies come in a row after all commands, so that no reply between the
+ * envelope and the content can be known to be about one of them: those go, too, and the attempt's own reply stands beside the session.
+ */
+export function ownLines(lines: readonly Line[], recipient: string): Line[] {
+  const named = new Set(lines.flatMap(({ text }) => RCPT.exec(text)?.[1] ?? []));
+  const isShared = named.size > 1 || lines.some(({ text }) => text === CUT);
+  if (!isShared) return [...lines];
+  let inEnvelope = false;
+  return lines.filter(({ direction, text }) => {
+    const rcpt = direction === 'C' ? RCPT.exec(text)?.[1] : undefined;
+    if (direction === 'C') inEnvelope = rcpt !== undefined || (inEnvelope && /^DATA$/i.test(text));
+    else if (text === CUT) inEnvelope = true;
+    if (rcpt !== undefined) return rcpt.toLowerCase() === recipient.toLowerCase();
+    return direction === 'C' || !inEnvelope;
+  });
+}
+
+function attemptView(record: string, recipient: string): Json {
+  const attempt = JSON.parse(record) as AttemptView & Json;
+  return { ...attempt, dialogue: ownLines(attempt.dialogue, recipient) };
+}
+
+export function sharedBody(
+  grant: ShareGrant,
+  { row, attempts, timeline }: { row: MessageRow; attempts: readonly string[]; timeline: readonly EventRow[] },
+): Json {
+  const events = timeline.map((event) => eventBody(event) as Json);
+  return {
+    ...only(SHOWN, messageBody(row)),
+    ...(grant.hideSubject && { subject: '' }),
+    ...{ validUntil: iso(grant.expiresAtMs), subjectHidden: grant.hideSubject },
+    contentHidden: isContentHidden(grant),
+    attempts: attempts.map((record) => attemptView(record, row.recipient)),
+    timeline: events
+      .filter(({ eventType }) => SHOWN_EVENTS.has(String(eventType)))
+      .map((event) => only(['eventId', 'eventType', 'timestamp', ...OUTCOMES], event)),
+  };
+}
+
+/** The content holds the subject. */
+export const isContentHidden = ({ hideSubject, hideContent }: ShareGrant): boolean => hideSubject || hideContent;

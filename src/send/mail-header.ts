@@ -1,0 +1,291 @@
+/**
+ * What the header of a mail says that its sender gives: who it is from and to, and headers of the caller's own. Every address is
+ * checked and every issue reported with its place; duplicates are removed without regard to case, to before cc before bcc, so that
+ * nobody gets two copies. What a body of any size holds is read no further than a hundred issues, or a thousand addresses of one field.
+ *
+ * Headers that structure the mail, trace its way or prove its origin are refused: those are ours to write, and a second copy is how
+ * mail is forged. Reply-To may stand there instead of in replyTo. X-Sandbox-Outcome is an order to the sandbox and never leaves.
+ */
+
+import { type Caller, maySendAs } from '../accounts/accounts.ts';
+import { type Failure, failure, type Issue } from '../base/failure.ts';
+import type { Mode } from '../base/mode.ts';
+import {
+  type Address,
+  type AddressIssue,
+  MAX_LISTED,
+  parseAddress,
+  parseAddressList,
+  sameAddressKey,
+} from '../mail/address.ts';
+import { hasForbiddenControl, isHeaderName } from '../mail/compose/header.ts';
+import { displayNameIssue } from '../mail/mime/submitted-from.ts';
+import type { Role } from '../messages/messages.ts';
+import { MAX_RECIPIENTS, type SendBody } from './request.ts';
+
+interface Recipient {
+  address: Address;
+  role: Role;
+  /** The address in the form in which spellings are compared. */
+  key: string;
+}
+
+/** Addresses to answer to, in the field or the header. */
+const MAX_REPLY_TO = 50;
+const MAX_ISSUES = 100;
+
+/** Parses one field that holds addresses in one string or several; what has an issue, or is not there, answers none. */
+function readAddresses(value: string | (string | undefined)[] | undefined, field: string, issues: Issue[]): Address[] {
+  if (value === undefined) return [];
+  if (typeof value === 'string') {
+    const listed = parseAddressList(value);
+    return listed.ok ? listed.value : note(listed.issues, { field, text: value }, issues);
+  }
+  const found: Address[] = [];
+  for (let index = 0; index < value.length && issues.length < MAX_ISSUES; index += 1) {
+    const text = value[index];
+    if (text === undefined) continue;
+    const listed = parseAddressList(text);
+    if (!listed.ok) {
+      note(listed.issues, { field: `${field}[${index}]`, text }, issues);
+      continue;
+    }
+    if (value.length === 1) return listed.value;
+    if (found.length + listed.value.length > MAX_LISTED) {
+      issues.push({ field, message: `holds more than ${MAX_LISTED} addresses` });
+      return [];
+    }
+    found.push(...listed.value);
+  }
+  return found;
+}
+
+/** Reports the issues of one text; answers what is read of it. */
+function note(found: readonly AddressIssue[], { field, text }: { field: string; text: string }, issues: Issue[]): [] {
+  for (const issue of found) {
+    if (issues.length >= MAX_ISSUES) break;
+    const message = issue.text === '' || issue.text === text ? issue.reason : `${issue.reason} (${issue.text})`;
+    const last = issues.at(-1);
+    if (last?.field !== field || last.message !== message) issues.push({ field, message });
+  }
+  return [];
+}
+
+/** Where answers go: at most 50 addresses. */
+export function readReplyTo(value: string | string[] | undefined, field: string, issues: Issue[]): Address[] {
+  const found = readAddresses(value, field, issues);
+  if (found.length > MAX_REPLY_TO) {
+    issues.push({ field, message: `has ${found.length} addresses; at most ${MAX_REPLY_TO} are allowed` });
+  }
+  return found;
+}
+
+/** The sender: exactly one address, with or without a display name that does not deceive. */
+export function readFrom(text: string | undefined, issues: Issue[]): Address | undefined {
+  if (text === undefined) {
+    issues.push({ field: 'from', message: 'is required' });
+    return undefined;
+  }
+  const result = parseAddress(text);
+  const issue = result.ok ? displayNameIssue(result.value.name, result.value) : result.reason;
+  if (issue !== undefined) issues.push({ field: 'from', message: issue });
+  return result.ok ? result.value : undefined;
+}
+
+export interface Recipients {
+  /** All without duplicates, in the order to, cc, bcc. */
+  all: Recipient[];
+  /** What the header shows. */
+  to: Address[];
+  cc: Address[];
+}
+
+/** Most mail goes to one: there is nobody to compare with. */
+function onlyOne(to: Address[]): Recipients {
+  const address = to[0]!;
+  return { all: [{ address, role: 'to', key: sameAddressKey(address) }], to, cc: [] };
+}
+
+const ROLES = ['to', 'cc', 'bcc'] as const;
+
+/** Reads to, cc and bcc; at least one and at most 50 addresses must remain. */
+export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
+  const before = issues.length;
+  const to = readAddresses(body.to, 'to', issues);
+  if (to.length === 1 && body.cc === undefined && body.bcc === undefined) return onlyOne(to);
+  const recipients: Recipients = { all: [], to: [], cc: [] };
+  const seen = new Set<string>();
+  for (const role of ROLES) {
+    for (const address of role === 'to' ? to : readAddresses(body[role], role, issues)) {
+      const key = sameAddressKey(address);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      recipients.all.push({ address, role, key });
+      if (role !== 'bcc') recipients[role].push(address);
+    }
+  }
+  if (recipients.all.length === 0 && issues.length === before) {
+    issues.push({ field: 'to', message: 'is required: give at least one recipient in to, cc or bcc' });
+  }
+  if (recipients.all.length > MAX_RECIPIENTS) {
+    const message = `has ${recipients.all.length} recipients together with cc and bcc; at most ${MAX_RECIPIENTS} are allowed`;
+    issues.push({ field: 'to', message });
+  }
+  return recipients;
+}
+
+/** Whether the sandbox is asked to treat the address as suppressed: X-Sandbox-Outcome decides before the local part. */
+export function simulatesSuppressed(mode: Mode, address: Address, outcome: string | undefined): boolean {
+  if (mode !== 'sandbox') return false;
+  return (outcome ?? address.local.split('+', 1)[0]!.toLowerCase()) === 'suppressed';
+}
+
+const MAX_TOTAL_LENGTH = 64_000;
+
+const REFUSED = new Set(
+  `apparently-to authentication-results bcc cc date delivered-to dkim-signature domainkey-signature from idempotency-key message-id
+  mime-version received received-spf reply-to return-path sender subject to x-original-to`.split(/\s+/),
+);
+const REFUSED_PREFIXES = ['arc-', 'content-', 'resent-', 'x-postrider-'];
+/** Refused here because a field of the request says the same. */
+const FIELDS: Record<string, string> = {
+  from: 'from',
+  to: 'to',
+  cc: 'cc',
+  bcc: 'bcc',
+  'reply-to': 'replyTo',
+  subject: 'subject',
+};
+
+const OUTCOMES: readonly string[] = ['bounced', 'delayed', 'complained', 'suppressed', 'delivered'];
+const SMTP_REPLY = /^[245][0-5]\d(?: [245]\.\d{1,3}\.\d{1,3})?(?: [\x20-\x7e]{1,400})?$/;
+
+interface ExtraHeaders {
+  headers: [name: string, value: string][];
+  sandboxOutcome: string | undefined;
+  /** Addresses still to be read, with the place they were given in. */
+  replyTo: { field: string; value: string } | undefined;
+}
+
+interface HeaderContext {
+  mode: Mode;
+  /** Whether the request has the field replyTo, which a Reply-To header would contradict. */
+  hasReplyTo: boolean;
+}
+
+const NONE: ExtraHeaders = { headers: [], sandboxOutcome: undefined, replyTo: undefined };
+
+/** Reads `headers` of a request. */
+export function readHeaders(
+  given: Record<string, string> | undefined,
+  context: HeaderContext,
+  issues: Issue[],
+): ExtraHeaders {
+  if (given === undefined) return NONE;
+  const headers: [string, string][] = [];
+  let sandboxOutcome: string | undefined;
+  let replyTo: ExtraHeaders['replyTo'];
+  let total = 0;
+  const names = Object.keys(given);
+  // One alone is not given twice.
+  const seen = names.length > 1 ? new Set<string>() : undefined;
+  for (const name of names) {
+    const value = given[name]!;
+    const lower = name.toLowerCase();
+    const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
+    const issue =
+      (isReplyTo ? undefined : nameIssue(name, lower)) ??
+      (seen?.has(lower) === true ? 'is given twice' : valueIssue(value));
+    seen?.add(lower);
+    if (issue !== undefined) {
+      issues.push({ field: `headers.${name}`, message: issue });
+      continue;
+    }
+    if (lower === 'x-sandbox-outcome') {
+      if (context.mode === 'sandbox') sandboxOutcome = readOutcome(value, `headers.${name}`, issues);
+      continue;
+    }
+    if (isReplyTo) {
+      replyTo = { field: `headers.${name}`, value };
+      continue;
+    }
+    total += name.length + value.length;
+    headers.push([name, value]);
+  }
+  if (total > MAX_TOTAL_LENGTH)
+    issues.push({ field: 'headers', message: `have more than ${MAX_TOTAL_LENGTH} characters together` });
+  return { headers, sandboxOutcome, replyTo };
+}
+
+function nameIssue(name: string, lower: string): string | undefined {
+  if (!isHeaderName(name)) return 'is not a header name (1 to 76 visible ASCII characters without a colon)';
+  if (!isRefused(lower)) return undefined;
+  const instead = FIELDS[lower];
+  return instead === undefined
+    ? 'is written by the service and may not be set'
+    : `may not be set here; use the field ${instead}`;
+}
+
+function isRefused(lower: string): boolean {
+  for (const prefix of REFUSED_PREFIXES) if (lower.startsWith(prefix)) return true;
+  return REFUSED.has(lower);
+}
+
+function valueIssue(value: string): string | undefined {
+  return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
+}
+
+/** The order that X-Sandbox-Outcome gives to the sandbox; an issue of the field when it is none. */
+export function readOutcome(value: string, field: string, issues: Issue[]): string | undefined {
+  const text = value.trim();
+  const word = text.toLowerCase();
+  if (OUTCOMES.includes(word)) return word;
+  if (SMTP_REPLY.test(text)) return text;
+  issues.push({
+    field,
+    message: `must be one of ${OUTCOMES.join(', ')}, or an SMTP reply such as 452 4.2.2 mailbox full`,
+  });
+  return undefined;
+}
+
+export type SendingCaller = Pick<Caller, 'account' | 'mode' | 'allowedSenders'>;
+
+/** A caller at the time of its request. */
+export interface Sender extends SendingCaller {
+  /** By the clock of the mode. */
+  nowMs: number;
+  /** What that clock is ahead of the real time, which ids carry. */
+  clockOffsetMs: number;
+}
+
+/** Whether the account may send from the domain (or from one above it). */
+export type IsVerified = (accountId: string, domain: string) => Promise<boolean>;
+
+/**
+ * Whether a caller may send from an address: first what its key or credential is bound to, in both modes, and then, live, whether
+ * the account has verified the domain. One answer for HTTP, SMTP, dry runs and mail that is sent again: SENDER_NOT_VERIFIED, or
+ * undefined when it may.
+ */
+export async function senderFailure(
+  { account, mode, allowedSenders }: SendingCaller,
+  from: Address,
+  isVerified: IsVerified,
+): Promise<Failure | undefined> {
+  if (!maySendAs(allowedSenders, from)) return notAllowed(from, allowedSenders);
+  if (mode === 'sandbox') return undefined;
+  return (await isVerified(account.id, from.domain)) ? undefined : notVerified(from.domain);
+}
+
+function notVerified(domain: string): Failure {
+  return failure('SENDER_NOT_VERIFIED', {
+    message: `The domain ${domain} is not verified for this account; add it with POST /domains and verify it first.`,
+    details: [{ field: 'from', message: 'must be at a verified domain' }],
+  });
+}
+
+function notAllowed({ address }: Address, allowed: readonly string[]): Failure {
+  return failure('SENDER_NOT_VERIFIED', {
+    message: `This key or credential may not send from ${address}; its allowedSenders are ${allowed.join(', ')}.`,
+    details: [{ field: 'from', message: 'must be one of its allowedSenders' }],
+  });
+}
