@@ -7,14 +7,14 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Engine } from '../work/work.ts';
-import { isStillVerified, type KeysFor, type Prepared, prepare } from './attempt.ts';
+import { type Held, isStillVerified, type KeysFor, type Prepared, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, PooledSession } from './connections.ts';
-import { type Destination, type Destinations, SANDBOX } from './destinations.ts';
-import type { Held } from './held.ts';
-import type { HostMemory } from './host-memory.ts';
+import { type Destination, type Destinations, noteReply, SANDBOX } from './destinations.ts';
+import type { HostMemory } from './hosts.ts';
 import type { BodyHashes } from './large.ts';
 import { classify, expiredWhileSuspended } from './outcome.ts';
+import type { RecipientOutcome } from './pass.ts';
 import type { Results } from './results.ts';
 import { RELAY } from './route.ts';
 import type { Schedule } from './schedule.ts';
@@ -145,7 +145,7 @@ export class AttemptRunner {
     attempt: Cuttable,
     onSession: () => void,
   ): Promise<Transmission> {
-    const { engine, schedule, destinations, results, connections, hosts, hostname, clock } = this.#deps;
+    const { engine, schedule, destinations, connections, hosts, hostname, clock } = this.#deps;
     const prepared = await this.#prepare(group[0]!);
     const { key } = destination;
     // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
@@ -157,7 +157,7 @@ export class AttemptRunner {
       pooled: attempt.pooled,
       now: () => clock.now(),
       onDone: (done) => {
-        for (const one of done) if (one.kind === 'classified') engine.settle(one.held, results.of(one.held, one));
+        for (const one of done) if (one.kind === 'classified') this.#settle(destination, one);
       },
       mayBegin: () => holds() && !destinations.pauseOf(key),
       onEnvelope: () => {
@@ -203,6 +203,12 @@ export class AttemptRunner {
     for (const held of group) if (held.state === 'running') engine.settle(held, results.of(held, { outcome, facts }));
   }
 
+  #settle(destination: Destination, result: Extract<RecipientOutcome, { kind: 'classified' }>): void {
+    const { engine, results, clock } = this.#deps;
+    noteReply(destination, { outcome: result.outcome, host: result.facts.host }, clock.now());
+    engine.settle(result.held, results.of(result.held, result));
+  }
+
   /** What becomes of the messages of a transmission, and of those that wait for the same destination. */
   #apply(destination: Destination, transmission: Transmission, startedMs: number): void {
     const { engine, schedule, destinations, results } = this.#deps;
@@ -211,7 +217,7 @@ export class AttemptRunner {
     for (const result of transmission.results) {
       const { held } = result;
       if (held.state !== 'running') continue;
-      if (result.kind === 'classified') engine.settle(held, results.of(held, result));
+      if (result.kind === 'classified') this.#settle(destination, result);
       else {
         held.returns += 1;
         engine.putBack(held);

@@ -12,8 +12,7 @@
  * on to the next exchanger in the same attempt (pass.ts), to two at most.
  */
 import type { SmtpContent, SmtpMessage } from '../net/smtp-client.ts';
-import type { Prepared } from './attempt.ts';
-import { receivedField } from './attempt.ts';
+import { type Held, type Prepared, receivedField, type Sending, sendFitting } from './attempt.ts';
 import {
   type Connections,
   hasShareLeft,
@@ -23,24 +22,26 @@ import {
   type SessionNeed,
 } from './connections.ts';
 import type { Signal } from './destinations.ts';
-import type { Held } from './held.ts';
-import type { HostMemory } from './host-memory.ts';
+import type { HostMemory } from './hosts.ts';
 import type { StreamedContent } from './large.ts';
 import { classify, type Evidence } from './outcome.ts';
 import {
+  asConnectionLimit,
   type Clocked,
   classifyPass,
   dialogueOf,
   goesOn,
+  later,
   learn,
   type Pass,
+  putBackRefused,
   type RecipientOutcome,
+  signalOfDoor,
+  signalOfPass,
   weigh,
 } from './pass.ts';
+import type { AttemptFacts } from './results.ts';
 import { RELAY } from './route.ts';
-import type { AttemptFacts } from './settlement.ts';
-import { type Sending, sendFitting } from './seven-bit.ts';
-import { asConnectionLimit, later, putBackRefused, signalOfDoor, signalOfPass } from './signal.ts';
 
 /** Exchangers that are given the mail in one attempt. */
 const MAX_SESSIONS = 3;

@@ -7,17 +7,16 @@ import { DELIVERY_WORK, type DeliveryJob, type EmailOptions } from '../messages/
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { type ListedAddress, suppressedUntil } from '../suppressions/suppressions.ts';
-import { claim, clockOffsetSql, finish, release, type Work } from '../work/work.ts';
-
-export interface ClaimRequest {
-  nowMs: number;
-  leaseMs: number;
-  limit: number;
-  /** Whether one message in quarantine (held when workers died) may be among them. */
-  quarantined: boolean;
-  /** Whether rows that somebody else holds are passed over, though their lease has ended. */
-  freeOnly?: boolean;
-}
+import {
+  type ClaimLimits,
+  type ClampDue,
+  claim,
+  clampDue,
+  clockOffsetSql,
+  finish,
+  release,
+  type Work,
+} from '../work/work.ts';
 
 export interface Claimed {
   jobs: DeliveryJob[];
@@ -28,7 +27,7 @@ export interface Claimed {
 export const claimOperation = operation(
   'delivery.claim',
   'write',
-  async (tx, request: ClaimRequest): Promise<Claimed> => {
+  async (tx, request: ClaimLimits): Promise<Claimed> => {
     const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
     const loaded = await load(tx, rows, request.nowMs);
     // What has expired meanwhile bounces in the delivery, which does not let it leave either.
@@ -42,11 +41,6 @@ export const claimOperation = operation(
     return { jobs, taken: rows.length };
   },
 );
-
-/** The jobs of rows that the caller has leased. */
-export async function loadJobs(tx: Transaction, rows: readonly Work[], nowMs: number): Promise<DeliveryJob[]> {
-  return (await load(tx, rows, nowMs)).map(({ job }) => job);
-}
 
 /** Without what the row of work says, and with JSON for `options`. */
 type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'crashes' | 'lane' | 'suppressed'> & {
@@ -111,3 +105,11 @@ async function giveBackSuspended(tx: Transaction, jobs: readonly DeliveryJob[], 
   const dueMs = nowMs + SUSPENDED_PAUSE_MS + (jobs[0]!.seq % 120) * 1000;
   await release(tx, jobs, Math.min(dueMs, ...jobs.map((job) => job.expiresAt)));
 }
+
+const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id
+  AND m.mode = work.mode AND m.id = work.subject AND m.status IN ('queued', 'scheduled'))`;
+
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export const clampDueOperation = operation('delivery.clampDue', 'write', (tx, clamp: ClampDue) =>
+  clampDue(tx, { kind: DELIVERY_WORK, notBefore: NOT_BEFORE }, clamp),
+);

@@ -2,14 +2,13 @@
  * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. Also
  * opens new ones: exchangers one after the other until one greets us, whatever the others said at the door (RFC 5321 §5.1).
  * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
- * asks for (dial.ts).
+ * asks for (hosts.ts).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/smtp-client.ts';
-import { dial, satisfies } from './dial.ts';
-import type { HostMemory } from './host-memory.ts';
+import { dial, type HostMemory, satisfies } from './hosts.ts';
 import type { Evidence } from './outcome.ts';
+import type { AttemptFacts } from './results.ts';
 import { type Candidate, RELAY, type Routing, resolveRoute } from './route.ts';
-import type { AttemptFacts } from './settlement.ts';
 
 const IDLE_MS = 10_000;
 const MAX_MESSAGES_PER_RELAY_SESSION = 1_000;

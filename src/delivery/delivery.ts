@@ -3,7 +3,15 @@
  * server's answer means, `schedule.ts` whose turn it is, `worker.ts` how it all runs.
  */
 export type { KeysFor, SigningKeys } from './attempt.ts';
+export {
+  adviceWhileDelayed,
+  type Cause,
+  causeOf,
+  destinationOf,
+  type FailureFacts,
+  readCause,
+} from './cause.ts';
+export { resumeDestinationOperation } from './resume-store.ts';
 export type { Routing } from './route.ts';
-export { createPlayByHand, type PlayByHand } from './sandbox-by-hand.ts';
-export { createSandboxDeliveries } from './sandbox-deliveries.ts';
+export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox-deliveries.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

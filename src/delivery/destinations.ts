@@ -23,6 +23,7 @@
 import type { Clock } from '../base/clock.ts';
 import { iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { LastReply } from '../nodes/nodes.ts';
 import type { Outcome } from './outcome.ts';
 import type { PauseRequest } from './pause.ts';
 import { RELAY } from './route.ts';
@@ -91,6 +92,8 @@ export interface Destination {
   pause: Pause | undefined;
   /** It fell silent the last time: its next envelope gets a shorter deadline. */
   stalled: boolean;
+  /** What it said last, newest first. */
+  replies: readonly LastReply[];
 }
 
 export interface Destinations {
@@ -107,6 +110,10 @@ export interface Destinations {
   isStalled(key: string): boolean;
   /** Takes in what a transmission that began at `startedMs` says; answers whether a pause began. */
   hear(destination: Destination, signal: Signal, startedMs: number): boolean;
+  /** Connections that it may have now. */
+  limitOf(destination: Destination): number;
+  /** Ends the pause that was there at that time, as if its time were up; answers how it was. */
+  resume(key: string, askedMs: number): Pause | undefined;
   /** Those in a pause now. */
   paused(): Destination[];
 }
@@ -115,6 +122,8 @@ const MINUTE_MS = 60_000;
 const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);
 const PROVEN_MS = 10 * MINUTE_MS;
 const MAX_IDLE = 5_000;
+const REPLIES_KEPT = 4;
+const REPLY_CHARACTERS = 200;
 
 export interface DestinationDeps {
   clock: Clock;
@@ -147,6 +156,33 @@ function lower(destination: Destination, observed: number, now: number): void {
   destination.limit = limit;
 }
 
+/** The newest reply of each wording, all those that took a message as one: their words differ by a queue's ids. */
+function withReply(kept: readonly LastReply[], { outcome, host }: Refusal, at: number): readonly LastReply[] {
+  if (outcome.reply === null) return kept;
+  const accepted = outcome.kind === 'delivered';
+  const reply = outcome.reply.slice(0, REPLY_CHARACTERS).toWellFormed();
+  const others = kept.filter((one) => (accepted ? !one.accepted : one.reply !== reply));
+  return [{ at, host, reply, accepted }, ...others.slice(0, REPLIES_KEPT - 1)];
+}
+
+/** Remembers the reply that decided over a message. */
+export function noteReply(destination: Destination, refusal: Refusal, nowMs: number): void {
+  destination.replies = withReply(destination.replies, refusal, nowMs);
+}
+
+/** As if its time were up; not one that began after it was asked for. Answers how it was. */
+function endPause(
+  destination: Destination | undefined,
+  { askedMs, nowMs }: { askedMs: number; nowMs: number },
+  log: Log,
+): Pause | undefined {
+  const pause = destination?.pause;
+  if (!destination || !pause || pause.beganMs > askedMs || !isPausedAt(destination, nowMs)) return undefined;
+  destination.pause = { ...pause, untilMs: nowMs };
+  log.info({ destination: destination.key, host: pause.host }, 'pause of the destination ended by the operator');
+  return pause;
+}
+
 /** Drops what is idle and has nothing worth remembering; of those that answered, the oldest entries. */
 function evictIdle(all: Map<string, Destination>, now: number): void {
   const isIdle = (one: Destination): boolean => one.active === 0 && !one.pause && !one.stalled;
@@ -176,7 +212,7 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     const { initial } = limitsOf(key);
     found = {
       ...{ key, active: 0, opening: 0, limit: initial, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
-      ...{ learned: undefined, pause: undefined, stalled: false },
+      ...{ learned: undefined, pause: undefined, stalled: false, replies: [] },
     };
     all.set(key, found);
     return found;
@@ -196,12 +232,16 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
   };
 
+  const limitOf = (destination: Destination): number =>
+    Math.floor(limitAt(destination, limitsOf(destination.key).ceiling, clock.now()));
+
   const pauseFor = (destination: Destination, refusal: Refusal, { ms }: PauseRequest): void => {
     const { key, pause, limit } = destination;
     const level = pause ? pause.level + 1 : 0;
     const beganMs = clock.now();
     const untilMs = beganMs + (ms ?? ladder(level));
     destination.pause = { ...refusal, beganMs, untilMs, level };
+    noteReply(destination, refusal, beganMs);
     destination.answeredMs = Number.NEGATIVE_INFINITY;
     if (!pause) destination.limit = Math.max(1, limit / 2);
     const { host, outcome } = refusal;
@@ -246,7 +286,7 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
       if (isPaused(destination)) return false;
       const { active, opening } = destination;
       const limits = limitsOf(destination.key);
-      const most = Math.floor(limitAt(destination, limits.ceiling, clock.now()));
+      const most = limitOf(destination);
       if (!isProvenNow(destination)) {
         const isOverdue = !destination.pause && clock.now() - destination.beganMs >= limits.patienceMs;
         return active < 1 || (isOverdue && active < most);
@@ -268,6 +308,8 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     },
     isStalled: (key) => all.get(key)?.stalled === true,
     hear,
+    limitOf,
+    resume: (key, askedMs) => endPause(all.get(key), { askedMs, nowMs: clock.now() }, log),
     paused: () => [...all.values()].filter(isPaused),
   };
 }

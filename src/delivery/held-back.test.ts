@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { deliveryRig, type Rig, type RigOptions } from '../../test/kit/delivery-rig.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { KeysFor } from './attempt.ts';
 
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
 });
 
 async function rigWithSink(deps: RigOptions['deps'], sinkOptions: SinkOptions = {}): Promise<[Rig, SmtpSink]> {

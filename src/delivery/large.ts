@@ -8,8 +8,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
-import { RelaxedBodyHash } from '../mail/compose/dkim-body.ts';
-import { type PreparedDkim, prepareDkimHeader } from '../mail/compose/dkim-sign.ts';
+import { type PreparedDkim, prepareDkimHeader, RelaxedBodyHash } from '../mail/compose/dkim-sign.ts';
+
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import { endOfHeader } from '../mail/mime/header-fields.ts';
 import {

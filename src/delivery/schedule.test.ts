@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
+import type { Held } from './attempt.ts';
 import { type Destinations, MX_CONNECTIONS, openDestinations } from './destinations.ts';
-import type { Held } from './held.ts';
 import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;

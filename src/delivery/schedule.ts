@@ -9,8 +9,9 @@
  * 1998). A tenth of what an account may hold is kept for destinations that answered in the last 10 minutes: a hundred
  * domains that stall do not delay its mail to one that is quick.
  */
+
+import { accountOfLane, type Held } from './attempt.ts';
 import type { Destination, Destinations } from './destinations.ts';
-import { accountOfLane, type Held } from './held.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
 const MAX_GROUP = 50;

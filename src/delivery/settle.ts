@@ -50,6 +50,8 @@ export interface Settlement {
   to: 'delivered' | 'delayed' | 'bounced' | 'suppressed';
   /** For `delayed`: when to try again. */
   nextAttemptAtMs: number | null;
+  /** For `delayed`: what it has in common with others that wait. */
+  cause?: string | null;
   /** None for a delay that was reported before. */
   event: SettledEvent | null;
   /** Address key to put on the suppression list. */
@@ -74,6 +76,7 @@ async function settleMany(tx: Transaction, calls: readonly Settlement[][]): Prom
   const settled = await settleLeases(tx, calls.flat(), ({ seq, fence, accountId, mode, ...one }) => ({
     ...{ seq, fence, accountId, mode, tried: one.attempt !== null },
     againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,
+    ...{ cause: one.cause ?? null, failedAtMs: one.atMs },
   }));
   const kept = new Set(settled);
   const changed = await transitionMany(tx, settled);

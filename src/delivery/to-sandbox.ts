@@ -11,8 +11,8 @@ import { parseReply, type SmtpReply } from '../mail/smtp-reply.ts';
 import type { DeliveryJob } from '../messages/messages.ts';
 import { type SandboxPlay, sandboxPlay } from '../sandbox/sandbox.ts';
 import { classify, replyText } from './outcome.ts';
+import { settlementOf } from './results.ts';
 import type { Settlement } from './settle.ts';
-import { settlementOf } from './settlement.ts';
 
 export const HOST = 'mx.sandbox.invalid';
 const TLS = 'TLSv1.3';

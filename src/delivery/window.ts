@@ -4,7 +4,7 @@
  * the database and resumed when there is room. Newcomers have the last quarter for themselves.
  */
 import type { FairQueue, LaneGrant, State } from '../work/work.ts';
-import { accountOfLane, type Held, type WindowEmail } from './held.ts';
+import { accountOfLane, type Held, type WindowEmail } from './attempt.ts';
 import type { Schedule } from './schedule.ts';
 
 export interface WindowLimits {

@@ -14,14 +14,14 @@ import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import { DELIVERY_WORK, type DeliveryJob, type DirectDispatch } from '../messages/messages.ts';
 import type { OpenSmtpOptions } from '../net/smtp-client.ts';
+import type { PublishedDestination } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type BlobRemover, createBlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
-import type { KeysFor } from './attempt.ts';
+import { type Held, heldOf, type KeysFor } from './attempt.ts';
 import { AttemptRunner } from './attempt-runner.ts';
-import { claimOperation } from './claim.ts';
-import { clampDueOperation } from './clock-store.ts';
+import { claimOperation, clampDueOperation } from './claim.ts';
 import { type Connections, openConnections } from './connections.ts';
 import {
   type Destinations,
@@ -32,13 +32,12 @@ import {
   SHARED_DESTINATIONS,
   sharedLimits,
 } from './destinations.ts';
-import { type Held, heldOf } from './held.ts';
-import { openHostMemory } from './host-memory.ts';
-import { noteRecorded, type ResultMetrics } from './recorded.ts';
-import { Results } from './results.ts';
+import { openHostMemory } from './hosts.ts';
+import { type ResultMetrics, Results } from './results.ts';
+import { type Resumes, watchResumes } from './resume.ts';
 import { destinationOf, RELAY, type Routing } from './route.ts';
 import { type DestinationLoad, Schedule } from './schedule.ts';
-import { type Settlement, settleOperation } from './settle.ts';
+import type { Settlement } from './settle.ts';
 import { Slots } from './slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
 
@@ -88,6 +87,10 @@ export interface DeliveryDeps extends EngineOptions {
   random?: () => number;
 }
 
+/** What a node publishes with its sign of life stays small, whatever it does. */
+const PUBLISHED_PAUSED = 60;
+const PUBLISHED_BUSIEST = 40;
+
 export interface DeliveryState {
   /** Jobs in memory. */
   window: number;
@@ -108,6 +111,8 @@ export interface Delivery extends Running, DirectDispatch {
   /** Something may be due: a hint. */
   nudge(): void;
   state(): DeliveryState;
+  /** The destinations that are paused, and the busiest, for the operator. */
+  published(): PublishedDestination[];
 }
 
 class DeliveryWorker implements WorkKind<Held, Settlement> {
@@ -122,9 +127,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly #deps: DeliveryDeps;
   readonly #results: Results;
   readonly #slots: Slots;
+  readonly #resumes: Resumes;
 
   constructor(deps: DeliveryDeps) {
-    const { blobs, clock, log, routing, hostname, keysFor, random = Math.random } = deps;
+    const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
     const share = (): number => deps.connectionShare?.() ?? 1;
     const limitsOf = (key: string) => sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, share());
     const destinations = openDestinations({ clock, log, limitsOf });
@@ -141,7 +147,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
     const { isStalled } = destinations;
     const connections = openConnections({ routing, hosts, helo: hostname, isStalled, ...timeouts });
-    const results = new Results({ clock, log, destinations, random });
+    this.remover = createBlobRemover({ blobs, log });
+    const { remover } = this;
+    const results = new Results({ database, clock, log, metrics, remover, pauseOf: destinations.pauseOf, random });
     const engine = new Engine<Held, Settlement>(deps, this);
     const runner = new AttemptRunner({
       ...{ engine, schedule, destinations, connections, hosts, results, blobs, clock, log, hostname, keysFor, random },
@@ -154,9 +162,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.schedule = schedule;
     this.connections = connections;
     this.engine = engine;
-    this.remover = createBlobRemover({ blobs, log });
     this.#results = results;
     this.#slots = new Slots({ engine, schedule, connections, runner });
+    this.#resumes = watchResumes({ database, clock, destinations, onResumed: () => engine.nudge() });
   }
 
   async claim(request: ClaimRequest): Promise<Claimed<Held>> {
@@ -180,11 +188,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 
   async record(settlements: Settlement[]): Promise<readonly number[]> {
-    const { lost, blobKeys } = await this.#deps.database.execute(settleOperation, settlements);
-    const unrecorded = new Set(lost);
-    for (const one of settlements) if (!unrecorded.has(one.seq)) noteRecorded(this.#deps, one);
-    // Recording never waits for content that is named no longer.
-    this.remover.add(blobKeys);
+    const lost = await this.#results.record(settlements);
     this.#deps.onSettled?.();
     return lost;
   }
@@ -199,10 +203,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     return this.#deps.database.execute(clampDueOperation, clamp);
   }
 
-  tick(): void {
+  async tick(): Promise<void> {
     this.connections.sweep();
     // Destinations rest while their time is not come; that passes unseen.
     this.#slots.wake();
+    await this.#resumes.look();
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -224,6 +229,22 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 }
 
+function publishedOf({ destinations, schedule, connections }: DeliveryWorker): PublishedDestination[] {
+  const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
+  const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
+  const keys = new Set([...paused.map((one) => one.key), ...waiting.keys()]);
+  keys.delete(SANDBOX);
+  return [...keys].map((key) => {
+    const destination = destinations.of(key);
+    return {
+      ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
+      limit: destinations.limitOf(destination),
+      pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
+      replies: destination.replies,
+    };
+  });
+}
+
 export function startDelivery(deps: DeliveryDeps): Delivery {
   const worker = new DeliveryWorker(deps);
   const { engine, queue, schedule, destinations, connections } = worker;
@@ -242,6 +263,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       destinations: schedule.busiest(SHOWN_DESTINATIONS),
       pausedDestinations: destinations.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
     }),
+    published: () => publishedOf(worker),
     stop: () => {
       stopping ??= worker.stop(deps.stopGraceMs ?? STOP_GRACE_MS);
       return stopping;

@@ -1,15 +1,47 @@
 /**
- * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply after
- * the same work. Failures are counted by address and by user name. Each log-in that fails and each exchange that is malformed leaves one line in the
- * log; names and passwords are never logged, but for names that have the form of ours.
+ * AUTH (RFC 4954): PLAIN and LOGIN, inside TLS only. Whatever is wrong with a log-in that is well formed gets the same reply
+ * after the same work. Failures are counted by address and by user name. Each log-in that fails and each exchange that is
+ * malformed leaves one line in the log; names and passwords are never logged, but for names that have the form of ours.
+ *
+ * Refused are responses that are no Base64 of the mechanism (RFC 4616), controls in names, and names that are no UTF-8.
  */
+import { isUtf8 } from 'node:buffer';
 import { Unavailable } from '../base/failure.ts';
-import type { Dialogue, Pending } from './dialogue.ts';
-import { AUTH_BYTES } from './limits.ts';
+import { AUTH_BYTES, type Dialogue, LOGIN_FAILED, type Login, NEEDS_TLS, type Pending } from './dialogue.ts';
+
 import type { LoginAttempt } from './login-guard.ts';
-import { LOGIN_FAILED, NEEDS_TLS } from './replies.ts';
-import { type Credentials, decodeText, readPlain } from './sasl.ts';
-import type { Login } from './services.ts';
+
+interface Credentials {
+  username: string;
+  password: string;
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const CONTROL = /[\x00-\x1f\x7f]/;
+
+/** The bytes of a response; undefined when it is not Base64. `=` stands for an empty initial response (RFC 4954 §4). */
+function decodeResponse(text: string): Buffer | undefined {
+  if (text === '=') return Buffer.alloc(0);
+  return BASE64.test(text) ? Buffer.from(text, 'base64') : undefined;
+}
+
+/** The text of a LOGIN response; undefined when it is none. */
+function decodeText(text: string): string | undefined {
+  const bytes = decodeResponse(text);
+  return bytes !== undefined && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
+}
+
+type PlainResponse = { ok: true; value: Credentials } | { ok: false; why: 'malformed' | 'other identity' };
+
+/** `authzid NUL authcid NUL password`; to act for somebody else than oneself is refused. */
+function readPlain(text: string): PlainResponse {
+  const parts = decodeText(text)?.split('\0');
+  if (parts?.length !== 3) return { ok: false, why: 'malformed' };
+  const [identity, username, password] = parts as [string, string, string];
+  if (CONTROL.test(identity + username)) return { ok: false, why: 'malformed' };
+  if (identity !== '' && identity !== username) return { ok: false, why: 'other identity' };
+  return { ok: true, value: { username, password } };
+}
 
 const MALFORMED = '501 5.5.2 the response is not valid Base64 of this mechanism';
 const CANCELLED = '501 5.0.0 authentication cancelled';

@@ -4,12 +4,157 @@
  *   greeting ─EHLO─▶ plain ─STARTTLS─▶ (all forgotten) ─EHLO─▶ secure ─AUTH─▶ logged in
  *   logged in ─MAIL─▶ envelope ─RCPT…─▶ ─DATA─▶ content ─dot─▶ logged in
  *
- * RSET and EHLO lead back to "logged in". Commands are answered one after the other, in their order; a command that
- * has to wait for something holds up those behind it and no other session.
+ * RSET and EHLO lead back to "logged in". Commands are answered one after the other, in their order; a command that has to wait
+ * for something holds up those behind it and no other session.
+ *
+ * Limits are sizes, counts and deadlines. Every deadline is for a whole command
+ * or a whole mail and not for the time between two bytes, so that a client that drips is cut off like one that is silent.
+ *
+ * Replies are words (RFC 5321 §4.2, enhanced codes of RFC 3463): the fixed ones, and those that are made of a refusal. What goes
+ * out is one line of printable ASCII, whatever went in.
  */
+
+import type { Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { catalogue, type Failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import type { MailTransfer } from './mail-transfer.ts';
-import type { Envelope, Login, SmtpServices } from './services.ts';
+import type { Metrics } from '../base/metrics.ts';
+import type { Address } from '../mail/address.ts';
+import type { Submit } from '../send/send.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Hold } from './command.ts';
+import type { LoginGuard } from './login-guard.ts';
+import type { TlsIdentity } from './tls-identity.ts';
+
+export interface SmtpLimits {
+  /** Of one message as submitted; announced with SIZE (RFC 1870). */
+  maxMessageBytes: number;
+  /** Of one message that is too large and is read to its end; beyond this the connection closes. */
+  maxDiscardBytes: number;
+  maxRecipients: number;
+  maxConnectionsPerAddress: number;
+  maxConnections: number;
+  /** Syntax errors, unknown or misplaced commands since the last accepted mail; the next one closes the session. */
+  maxClientErrors: number;
+  /** Commands that brought no mail nearer (NOOP, RSET, refused senders…) since the last accepted one. */
+  maxFruitless: number;
+  /** Addresses refused in one transaction, beside those beyond the number of recipients. */
+  maxRefusedRecipients: number;
+  /** From one command to the next, RFC 5321 §4.5.3.2.7. */
+  idleMs: number;
+  /** From 354 to the final dot. */
+  dataMs: number;
+  handshakeMs: number;
+  /** How long a client from an address that never logged in waits for the greeting; who speaks before it is refused. */
+  greetingMs: number;
+  /** The same for an address that did: long enough to see who does not wait at all, and short enough for a mail a connection. */
+  knownGreetingMs: number;
+  /** How long the last reply may take to be read before the connection is cut. */
+  lingerMs: number;
+}
+
+export const defaultLimits: SmtpLimits = {
+  maxMessageBytes: 2_000_000,
+  maxDiscardBytes: 20_000_000,
+  maxRecipients: 50,
+  maxConnectionsPerAddress: 50,
+  maxConnections: 10_000,
+  maxClientErrors: 20,
+  maxFruitless: 200,
+  maxRefusedRecipients: 1_000,
+  idleMs: 300_000,
+  dataMs: 600_000,
+  handshakeMs: 60_000,
+  greetingMs: 20,
+  knownGreetingMs: 3,
+  lingerMs: 3_000,
+};
+
+/** Longest command with its CRLF: 512 (RFC 5321 §4.5.3.1.4). */
+const COMMAND_BYTES = 512;
+/** MAIL: 26 more for SIZE, 17 for BODY, 10 for SMTPUTF8, 500 for AUTH, 34 for a hold (RFC 1870, 6152, 6531, 4954, 4865). */
+const MAIL_BYTES = COMMAND_BYTES + 26 + 17 + 10 + 500 + 34;
+/** AUTH and the lines of its exchange: RFC 4954 §4. */
+export const AUTH_BYTES = 12_288;
+
+/** How long the command that begins like this may be, with its CRLF. */
+export function commandLimit(beginning: string): number {
+  const verb = beginning.slice(0, 5).toUpperCase();
+  if (verb === 'MAIL ') return MAIL_BYTES;
+  return verb === 'AUTH ' ? AUTH_BYTES : COMMAND_BYTES;
+}
+
+const LONGEST = 500;
+
+/** One line that a reply may be. */
+export function cleanReply(text: string): string {
+  return text.replace(/[^\x20-\x7e]+/g, '?').slice(0, LONGEST);
+}
+
+/** The reply for a refusal of the catalogue, with its first issue named. */
+export function replyFor(failure: Failure): string {
+  const [issue] = failure.details;
+  const isNamed = issue !== undefined && failure.code === 'INVALID_REQUEST';
+  return `${catalogue[failure.code].smtp} ${isNamed ? `${issue.field} ${issue.message}` : failure.message}`;
+}
+
+export const BUSY = '451 4.3.2 the service cannot take mail right now; try again later';
+export const BROKEN = '451 4.3.0 something broke on our side; try again later';
+export const STOPPING = '421 4.3.2 the service is stopping; connect again';
+export const NEEDS_TLS = '530 5.7.0 STARTTLS first';
+export const NEEDS_LOGIN = '530 5.7.0 authentication required';
+export const LOGIN_FAILED = '535 5.7.8 authentication failed; check user name and password';
+export const TOO_LARGE = (maxBytes: number): string => `552 5.3.4 the message is larger than ${maxBytes} bytes`;
+
+/** What all sessions share. */
+export interface SmtpServices {
+  /** Name in the greeting. */
+  hostname: string;
+  authenticator: SmtpAuthenticator;
+  guard: LoginGuard;
+  submit: Submit;
+  blobs: Blobs;
+  tls: TlsIdentity;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  limits: SmtpLimits;
+  /** Why no mail may begin right now; undefined when it may. */
+  closedToMail(): string | undefined;
+  /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
+  closedToContent(): string | undefined;
+  /** A 4xx or 5xx reply to somebody who is logged in; `verb` is the command, where one of those known was given. */
+  onRefused?(refused: RefusedCommand): void;
+  /** Takes one mail from this credential's share of the rate limit; false when there is none left. */
+  takeRate(keyId: string): boolean;
+}
+
+export interface RefusedCommand {
+  caller: Caller;
+  address: string;
+  verb: string | undefined;
+  /** As it is sent, without its CRLF. */
+  reply: string;
+}
+
+export interface Login {
+  username: string;
+  caller: Caller;
+}
+
+/** A mail between MAIL and its end. */
+export interface Envelope {
+  from: Address;
+  smtpUtf8: boolean;
+  /** When the mail is to be released; undefined at once. */
+  hold: Hold | undefined;
+  /** By the form in which spellings are compared. */
+  recipients: Map<string, Address>;
+  /** RCPT commands that were refused. */
+  refused: number;
+  /** What the clock of the sender's mode is ahead of the real time. */
+  clockOffsetMs: number;
+}
 
 /** Undefined when everything is done; else a promise of when. */
 export type Pending = Promise<void> | undefined;
@@ -19,6 +164,20 @@ export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'log
   if (login === undefined) return;
   const { account, keyId, mode } = login.caller;
   log.info({ accountId: account.id, credentialId: keyId, mode, address, reply }, 'mail refused');
+}
+
+/** A mail from 354 to the reply to its dot. */
+export interface MailTransfer {
+  /** Takes bytes from `from` on; the position behind the final dot, or -1 while it has not come. */
+  push(chunk: Buffer, from: number): number;
+  /** Resolves when more bytes can be taken; undefined when they can. */
+  untilReady(): Promise<void> | undefined;
+  /** More came than is read of a mail that is too large. */
+  isEndless(): boolean;
+  /** After the dot: the reply. Never rejects. */
+  finish(): Promise<{ line: string; accepted: boolean }>;
+  /** The mail does not come to its end. */
+  abort(): void;
 }
 
 /** What a command may see and change; the session behind it owns the connection. */
@@ -38,6 +197,8 @@ export interface Dialogue {
   envelope: Envelope | undefined;
   /** Takes the next line in place of the command parser (AUTH); undefined: its text is not to be had. */
   takeLine: ((line: string | undefined) => Pending) | undefined;
+  /** The command that is worked on, of those that are known. */
+  verb: string | undefined;
   /** Takes what comes after DATA up to its dot. */
   transfer: MailTransfer | undefined;
   /** Commands since the last accepted mail that brought none nearer. */

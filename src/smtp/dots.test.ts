@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createDotReader } from './dots.ts';
+import { createDotReader } from './mail-transfer.ts';
 
 interface Taken {
   content: string;

@@ -1,20 +1,140 @@
 /**
- * Slows down those who guess passwords. A few log-ins from one address are checked at a time: those under way count as if they had
- * failed already. After some failures the next ones are checked one after the other, with a delay between them that doubles with
- * each failure, however many connections it opens; those who would wait too long are turned away. A success forgets the
- * failures of its user name, and time forgets all. Other addresses notice nothing unless they guess at the same user name
- * (name-guard.ts), and a log-in that was right a moment ago never waits here.
+ * Slows down those who guess passwords. A few log-ins from one address are checked at a time: those under way count as if they
+ * had failed already. After some failures the next ones are checked one after the other, with a delay between them that doubles
+ * with each failure, however many connections it opens; those who would wait too long are turned away. A success forgets the
+ * failures of its user name, and time forgets all. Other addresses notice nothing unless they guess at the same user name, and a
+ * log-in that was right a moment ago never waits here.
+ *
+ * Guesses at one user name from many addresses pass a gate of the same kind. Failures are counted for the name, whether there is
+ * such a user or not. Addresses that the name logged in from within a week are not held up and do not count. No success forgets
+ * failures, time does: the owner's log-ins in between allow no further guesses. Memory is bounded: a flood of names that are
+ * tried a few times drives out others of that kind, and never one that is being slowed.
  */
-import { decided, FORGET_MS, type Gate, isIdle, keep, newGate, pass } from './gate.ts';
-import { createNameGuard, FREE_NAME_FAILURES } from './name-guard.ts';
+
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 8_000;
+const LONGEST_WAIT_MS = 16_000;
+const FORGET_MS = 600_000;
+
+interface Gate {
+  failures: number;
+  lastFailureMs: number;
+  /** When the next log-in may be checked. */
+  freeAtMs: number;
+  /** Log-ins that may be checked and are not decided. */
+  underWay: number;
+  /** Wakes those who wait until one of these is decided. */
+  waiting: (() => void)[];
+}
+
+function newGate(): Gate {
+  return { failures: 0, lastFailureMs: 0, freeAtMs: 0, underWay: 0, waiting: [] };
+}
+
+function isIdle(gate: Gate): boolean {
+  return gate.failures === 0 && gate.underWay === 0 && gate.waiting.length === 0;
+}
+
+/** How long a log-in has to wait, undefined when it is turned away; it is under way from here on, until `decided`. */
+function delayOf(gate: Gate, freeFailures: number, now: number): number | undefined {
+  if (gate.failures < freeFailures) return 0;
+  const doublings = gate.failures + gate.underWay - freeFailures;
+  const startMs = Math.max(now, gate.freeAtMs) + Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** doublings);
+  if (startMs - now > LONGEST_WAIT_MS) return undefined;
+  gate.freeAtMs = startMs;
+  return startMs - now;
+}
+
+/** The gate that was passed, when the log-in may be checked; undefined turns it away. `find` looks the gate up. */
+async function pass<G extends Gate>(
+  find: () => G,
+  options: { freeFailures: number; nowMs(): number; pause(ms: number): Promise<void> },
+): Promise<G | undefined> {
+  const { freeFailures, nowMs, pause } = options;
+  let gate = find();
+  while (gate.failures < freeFailures && gate.failures + gate.underWay >= freeFailures) {
+    const { waiting } = gate;
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    gate = find();
+  }
+  const waitMs = delayOf(gate, freeFailures, nowMs());
+  if (waitMs === undefined) return undefined;
+  gate.underWay += 1;
+  if (waitMs > 0) await pause(waitMs);
+  return gate;
+}
+
+/** A log-in that passed is decided: the next may come. */
+function decided(gate: Gate): void {
+  gate.underWay -= 1;
+  for (const wake of gate.waiting.splice(0)) wake();
+}
+
+/** Puts the entry behind all others; the one that was touched longest ago makes way. */
+function keep<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value as string);
+}
+
+const FREE_NAME_FAILURES = 10;
+const NAMES_KEPT = 10_000;
+const LONGEST_NAME = 48;
+const KNOWN_MS = 7 * 86_400_000;
+const ADDRESSES_OF_NAME = 20;
+
+interface NameGuard {
+  /** The gate of the name; undefined for an address that the name logged in from of late. */
+  gateOf(address: string, username: string): Gate | undefined;
+  failed(username: string, gate: Gate): void;
+  /** Forgets a gate that holds nothing. */
+  tidy(username: string): void;
+  succeeded(address: string, username: string): void;
+}
+
+function createNameGuard(nowMs: () => number): NameGuard {
+  const tried = new Map<string, Gate>();
+  const slowed = new Map<string, Gate>();
+  const known = new Map<string, Map<string, number>>();
+  const nameOf = (username: string): string => username.slice(0, LONGEST_NAME);
+
+  const isKnown = (address: string, name: string): boolean => {
+    const sinceMs = known.get(name)?.get(address);
+    return sinceMs !== undefined && nowMs() - sinceMs < KNOWN_MS;
+  };
+
+  return {
+    gateOf: (address, username) => {
+      const name = nameOf(username);
+      if (isKnown(address, name)) return undefined;
+      const gate = slowed.get(name) ?? tried.get(name) ?? newGate();
+      if (!slowed.has(name)) keep(tried, name, gate, NAMES_KEPT);
+      return gate;
+    },
+    failed: (username, gate) => {
+      const name = nameOf(username);
+      const isSlowed = gate.failures >= FREE_NAME_FAILURES;
+      (isSlowed ? tried : slowed).delete(name);
+      keep(isSlowed ? slowed : tried, name, gate, NAMES_KEPT);
+    },
+    tidy: (username) => {
+      const gate = tried.get(nameOf(username));
+      if (gate !== undefined && isIdle(gate)) tried.delete(nameOf(username));
+    },
+    succeeded: (address, username) => {
+      const addresses = known.get(nameOf(username)) ?? new Map<string, number>();
+      keep(addresses, address, nowMs(), ADDRESSES_OF_NAME);
+      keep(known, nameOf(username), addresses, NAMES_KEPT);
+    },
+  };
+}
 
 const FREE_FAILURES = 5;
 /** From this many failures on each further one closes its connection. */
 const CLOSING_FAILURES = 10;
 const ADDRESSES_KEPT = 10_000;
 /** User names of one address whose failures are counted by name; those of all others only time forgets. */
-const NAMES_KEPT = 10;
-const LONGEST_NAME = 48;
+const NAMES_OF_ADDRESS = 10;
 /** No user name: those hold no controls. */
 const OTHERS = '\n';
 
@@ -40,7 +160,7 @@ export interface LoginGuard {
   knows(address: string): boolean;
 }
 
-export interface LoginGuardOptions {
+interface LoginGuardOptions {
   /** Monotonic. */
   nowMs?(): number;
   pause?(ms: number): Promise<void>;
@@ -142,7 +262,7 @@ function sleep(ms: number): Promise<void> {
 
 function noteFailure(gate: AddressGate, username: string, nowMs: number): void {
   const name = username.slice(0, LONGEST_NAME);
-  const counted = gate.byName.has(name) || gate.byName.size < NAMES_KEPT ? name : OTHERS;
+  const counted = gate.byName.has(name) || gate.byName.size < NAMES_OF_ADDRESS ? name : OTHERS;
   gate.byName.set(counted, (gate.byName.get(counted) ?? 0) + 1);
   gate.failures += 1;
   gate.lastFailureMs = nowMs;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressLiteral, countedAddress, plainAddress } from './peer-address.ts';
+import { addressLiteral, countedAddress, plainAddress } from './session-wire.ts';
 
 test('addresses are shown plainly', () => {
   assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');

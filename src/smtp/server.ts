@@ -5,10 +5,9 @@
  * the listener.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { countedAddress, plainAddress } from './peer-address.ts';
-import { STOPPING } from './replies.ts';
-import type { SmtpServices } from './services.ts';
+import { type SmtpServices, STOPPING } from './dialogue.ts';
 import { Session } from './session.ts';
+import { countedAddress, plainAddress } from './session-wire.ts';
 
 export interface ListenOptions {
   host?: string;

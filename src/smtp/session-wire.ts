@@ -1,18 +1,53 @@
 /**
- * The connection of one session: bytes in, lines out, TLS. Replies wait until they are flushed, and leave in one write. Always true:
+ * The connection of one session: bytes in, lines out, TLS. Replies wait until they are flushed, and leave in one write. Always
+ * true:
  *
  * - Nothing that came before a TLS handshake is seen after it.
  * - Once it is ended nothing is written; what still comes is thrown away by its reader.
+ *
+ * A customer of an IPv6 network has a whole /64, so that its addresses count as one.
  */
-import type { Socket } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Log } from '../base/log.ts';
-import { cleanReply } from './replies.ts';
+import { cleanReply } from './dialogue.ts';
+
+const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/** IPv4 as such even where the socket is an IPv6 one; without the zone of a link-local address. */
+export function plainAddress(remoteAddress: string | undefined): string {
+  const address = (remoteAddress ?? '').replace(/%.*$/, '');
+  return MAPPED.exec(address)?.[1] ?? address;
+}
+
+/** What is counted together with this address. */
+export function countedAddress(address: string): string {
+  return isIPv6(address) ? firstGroups(address) : address;
+}
+
+function firstGroups(address: string): string {
+  const [left = '', right] = address.toLowerCase().split('::');
+  const groups = left === '' ? [] : left.split(':');
+  if (right !== undefined) {
+    const after = right === '' ? 0 : right.split(':').length;
+    while (groups.length + after < 8) groups.push('0');
+  }
+  return `${groups
+    .concat(['0', '0', '0', '0'])
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`;
+}
+
+/** The address literal of RFC 5321 §4.1.3. */
+export function addressLiteral(address: string): string {
+  return isIPv6(address) ? `[IPv6:${address}]` : `[${address}]`;
+}
 
 /** What may wait to be read by the client before its commands wait too. */
 const UNREAD_BYTES = 128 * 1024;
 
-export interface WireEvents {
+interface WireEvents {
   onData(chunk: Buffer): void;
   /** The client has sent all it will. */
   onEnd(): void;

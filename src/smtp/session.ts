@@ -21,13 +21,22 @@ import type { Log } from '../base/log.ts';
 import { malformedLogin } from './authenticate.ts';
 import { lineText } from './command.ts';
 import { runCommand } from './commands.ts';
-import { type Dialogue, noteRefused, type Pending } from './dialogue.ts';
-import { AUTH_BYTES, commandLimit } from './limits.ts';
-import type { MailTransfer } from './mail-transfer.ts';
-import { countedAddress } from './peer-address.ts';
-import { STOPPING, TOO_LARGE } from './replies.ts';
-import type { Envelope, Login, SmtpServices } from './services.ts';
-import { SessionWire } from './session-wire.ts';
+import {
+  AUTH_BYTES,
+  cleanReply,
+  commandLimit,
+  type Dialogue,
+  type Envelope,
+  type Login,
+  type MailTransfer,
+  noteRefused,
+  type Pending,
+  type SmtpServices,
+  STOPPING,
+  TOO_LARGE,
+} from './dialogue.ts';
+
+import { countedAddress, SessionWire } from './session-wire.ts';
 
 const LF = 10;
 const CR = 13;
@@ -60,6 +69,7 @@ export class Session implements Dialogue {
   envelope: Envelope | undefined;
   takeLine: ((line: string | undefined) => Pending) | undefined;
   transfer: MailTransfer | undefined;
+  verb: string | undefined;
   fruitless = 0;
 
   readonly #wire: SessionWire;
@@ -187,6 +197,7 @@ export class Session implements Dialogue {
         ? commandLimit(input.toString('latin1', at, Math.min(at + 5, at + bytes)))
         : AUTH_BYTES;
     if (bytes > limit) {
+      this.verb = undefined;
       this.#refuseLong(limit);
       if (end === -1) this.#skippedBytes = 0;
       return end === -1 ? input.length : end + 1;
@@ -196,6 +207,7 @@ export class Session implements Dialogue {
       return at;
     }
     this.#deadlineMs = performance.now() + this.services.limits.idleMs;
+    if (this.takeLine === undefined) this.verb = undefined;
     if (end === at || input[end - 1] !== CR) {
       const line = '500 5.5.2 a line ends with CR LF';
       if (this.takeLine === undefined) this.clientError(line);
@@ -275,13 +287,17 @@ export class Session implements Dialogue {
     if (this.#phase !== 'open') return;
     if (this.transfer === undefined) {
       this.#deadlineMs = performance.now() + this.services.limits.idleMs;
-      if (this.#isDraining) return this.hangUp(STOPPING);
+      if (this.#isDraining) return this.#hangUpIdle(STOPPING);
     }
     this.#resume();
     if (this.#isEnded && !this.#isWaiting) this.#endQuietly();
   }
 
   reply(line: string): undefined {
+    if (this.login !== undefined && (line[0] === '4' || line[0] === '5')) {
+      const { address, verb } = this;
+      this.services.onRefused?.({ caller: this.login.caller, address, verb, reply: cleanReply(line) });
+    }
     this.#wire.add(line);
   }
 
@@ -297,6 +313,12 @@ export class Session implements Dialogue {
     this.#endQuietly();
     // What still comes is read and thrown away: unread bytes would reset the connection, and the last line with it.
     this.#wire.resume();
+  }
+
+  /** The same where no command is worked on. */
+  #hangUpIdle(line: string): undefined {
+    if (!this.hasMail()) this.verb = undefined;
+    this.hangUp(line);
   }
 
   startTls(): undefined {
@@ -329,7 +351,7 @@ export class Session implements Dialogue {
   checkDeadline(nowMs: number): undefined {
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'handshake' || this.#phase === 'closing') return this.destroy();
-    this.hangUp('421 4.4.2 too slow; the connection is closed');
+    this.#hangUpIdle('421 4.4.2 too slow; the connection is closed');
   }
 
   /** Whether a mail is under way: from 354 to the reply to its dot. */
@@ -346,7 +368,7 @@ export class Session implements Dialogue {
   drain(): void {
     this.#isDraining = true;
     if (this.#phase === 'handshake') return;
-    if (this.transfer === undefined && !this.#isWaiting) this.hangUp(STOPPING);
+    if (this.transfer === undefined && !this.#isWaiting) this.#hangUpIdle(STOPPING);
   }
 
   destroy(): undefined {

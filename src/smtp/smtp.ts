@@ -1,12 +1,11 @@
 /**
  * SMTP submission (RFC 6409): the listener, the sessions on it, and what becomes of the mail that they bring.
  */
-import { defaultLimits, type SmtpLimits } from './limits.ts';
+import { defaultLimits, type SmtpLimits, type SmtpServices } from './dialogue.ts';
 import { createLoginGuard } from './login-guard.ts';
 import { createSmtpServer, type SmtpServer } from './server.ts';
-import type { SmtpServices } from './services.ts';
 
-export type { SmtpLimits } from './limits.ts';
+export type { RefusedCommand, SmtpLimits } from './dialogue.ts';
 export type { SmtpServer } from './server.ts';
 export { openTlsIdentity, type TlsFiles, type TlsIdentity } from './tls-identity.ts';
 

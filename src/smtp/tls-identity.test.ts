@@ -12,8 +12,7 @@ import { type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
 import { connectTalker, type Talker } from '../../test/kit/smtp-talker.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { silentLog } from '../base/log.ts';
-import { selfSigned } from './self-signed.ts';
-import { openTlsIdentity } from './tls-identity.ts';
+import { openTlsIdentity, selfSigned } from './tls-identity.ts';
 
 let rig: SmtpRig;
 before(async () => {

@@ -1,10 +1,31 @@
 /**
- * What the answer to one attempt means: the only place that decides between success, retry, giving up and disabling.
- * Any 2xx is success and 410 disables the endpoint; everything else, redirects included, is tried again until the
- * schedule ends. Pure: time and chance come in as arguments.
+ * The steps of a delivery, the same for the worker and for a sandbox whose clock is moved (real requests, at times and with a
+ * schedule by that clock): claim it with all that its attempt needs, send the event as a signed request, record what came of it.
+ *
+ * The only place that decides between success, retry, giving up and disabling: any 2xx is success and 410 disables the endpoint;
+ * everything else, redirects included, is tried again until the schedule ends.
  */
 import { jitter, webhookDelayMs } from '../base/backoff.ts';
-import type { HttpOutcome } from '../net/http-client.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { WEBHOOK_WORK } from '../events/events.ts';
+import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
+import type { SandboxKind } from '../sandbox/sandbox.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  type ChosenKind,
+  type Claimed,
+  type ClaimRequest,
+  DEAD_LETTER_AFTER_CRASHES,
+  type Item,
+  isQuarantined,
+  timeOf,
+} from '../work/work.ts';
+import { claimOperation, type EventText, type WebhookJob } from './claim.ts';
+import type { Lane } from './lanes.ts';
+import { type Settled, settleOperation, untriedOf } from './settle.ts';
+import { createTargets, signedHeaders, type Target } from './sign.ts';
+import type { EndpointTarget } from './store.ts';
 
 /** Longest wait that a Retry-After is granted. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -65,4 +86,145 @@ export function answerOf(outcome: HttpOutcome): Answer {
 
 function redirectNote(status: number): string {
   return status >= 300 && status < 400 ? '; redirects are not followed, save the final address instead' : '';
+}
+
+/** An event on its way to an endpoint. */
+export interface Delivery extends WebhookJob {
+  event: EventText;
+}
+
+const TIMEOUT_MS = 15_000;
+/** As the start of what has not started. */
+export const NOT_STARTED = Number.POSITIVE_INFINITY;
+
+export interface EventRequest {
+  http: HttpClient;
+  target: Target;
+  event: { id: string; body: string };
+  /** Unix ms, real time: which secrets sign. The signature itself carries the time of the system. */
+  nowMs: number;
+}
+
+export function postEvent({ http, target, event, nowMs }: EventRequest): Promise<HttpOutcome> {
+  return http.post({
+    url: target.url,
+    headers: signedHeaders(event, target.keys(nowMs), systemClock.now()),
+    body: event.body,
+    timeoutMs: TIMEOUT_MS,
+  });
+}
+
+/** An event on its way, and where it goes. */
+export interface WebhookItem extends Item<Delivery> {
+  /** Undefined when its secret does not open. */
+  target: Target | undefined;
+  /** Of its attempt. */
+  lane: Lane<WebhookItem> | undefined;
+  startedMs: number;
+  isSlow: boolean;
+}
+
+export interface AttemptRunnerDeps {
+  database: Database;
+  http: HttpClient;
+  clock: Clock;
+  log: Log;
+  /** The service's key that seals secrets. */
+  secretKey: Uint8Array;
+  /** Uniform in [0, 1), for jitter; default Math.random. */
+  random?: () => number;
+}
+
+export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
+  readonly kind = WEBHOOK_WORK;
+  readonly #deps: AttemptRunnerDeps;
+  readonly #targetOf: (row: EndpointTarget) => Target;
+
+  constructor(deps: AttemptRunnerDeps) {
+    this.#deps = deps;
+    this.#targetOf = createTargets(deps.secretKey);
+  }
+
+  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
+    const batch = await this.#deps.database.execute(claimOperation, request);
+    const events = new Map(batch.events.map((event) => [event.seq, event]));
+    const targets = new Map(batch.targets.map((row) => [row.id, row]));
+    const items = batch.jobs.map(
+      (job): WebhookItem => ({
+        job: { ...job, event: events.get(job.eventSeq)! },
+        target: this.#openTarget(targets.get(job.webhookId)!),
+        ...{ state: 'claimed', lane: undefined, startedMs: NOT_STARTED, isSlow: false },
+        leaseUntilMs: request.nowMs + request.leaseMs,
+        quarantined: isQuarantined(job),
+      }),
+    );
+    return { items, taken: batch.taken, overQuota: batch.overQuota };
+  }
+
+  /** One secret that does not open spoils no other's delivery. */
+  #openTarget(row: EndpointTarget): Target | undefined {
+    try {
+      return this.#targetOf(row);
+    } catch (error) {
+      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret does not open');
+      return undefined;
+    }
+  }
+
+  withoutAttempt(item: WebhookItem): Settled | undefined {
+    const { job, target } = item;
+    const atMs = timeOf(item, this.#deps.clock);
+    const isDead = job.crashes >= DEAD_LETTER_AFTER_CRASHES;
+    if (target && !isDead) return undefined;
+    const error = isDead
+      ? 'our side failed over this delivery three times; retry it by hand'
+      : 'the secret of this endpoint cannot be read any more; rotate it and retry';
+    return untriedOf(job, job.event, { atMs, error });
+  }
+
+  async attempt(item: WebhookItem): Promise<Settled> {
+    const { http, clock, random = Math.random } = this.#deps;
+    const { job, target } = item;
+    const outcome = await postEvent({ http, target: target!, event: job.event, nowMs: clock.now() });
+    const atMs = timeOf(item, clock);
+    const facts = { outcome, attempts: job.attempts + 1, nowMs: atMs, realNowMs: clock.now(), random: random() };
+    const { kind: result, nextAttemptMs } = classify(facts);
+    const { url } = target!;
+    return {
+      ...untriedOf(job, job.event, { atMs, error: '' }),
+      ...answerOf(outcome),
+      tried: true,
+      url,
+      result,
+      nextAttemptMs,
+    };
+  }
+
+  async record(settled: Settled[]): Promise<readonly number[]> {
+    return (await this.settle(settled)).lost;
+  }
+
+  /** The same, with the endpoints that were disabled by it. */
+  async settle(settled: Settled[]): Promise<{ lost: number[]; disabled: string[] }> {
+    const { database, clock, log } = this.#deps;
+    const answer = await database.execute(settleOperation, { nowMs: clock.now(), settled });
+    for (const webhookId of answer.disabled) log.warn({ webhook: webhookId }, 'webhook endpoint disabled');
+    return answer;
+  }
+}
+
+const MOST = 50;
+
+/** The schedule with its jitter at the least. */
+function shortestWaitsMs(): number[] {
+  const waits: number[] = [];
+  for (let attempts = 1; ; attempts += 1) {
+    const delayMs = webhookDelayMs(attempts);
+    if (delayMs === undefined) return waits;
+    waits.push(Math.floor(delayMs * 0.9));
+  }
+}
+
+export function createSandboxWebhooks(deps: AttemptRunnerDeps): SandboxKind {
+  return Object.assign(new AttemptRunner(deps), { shortestWaitsMs: shortestWaitsMs(), most: MOST });
 }

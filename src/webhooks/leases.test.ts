@@ -1,7 +1,7 @@
 /** Rows in hand are nobody else's, wherever the clock is set; schedules follow a clock that was set back; crashes. */
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type WebhookWorld, type WorldOptions, webhookWorld } from '../../test/kit/webhook-world.ts';
@@ -11,8 +11,8 @@ import { LANE_LIMITS } from './lanes.ts';
 
 const DAY_MS = 86_400_000;
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
 interface Row {

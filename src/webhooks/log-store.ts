@@ -1,10 +1,11 @@
 /** The record of deliveries as the API reads it, and how one of them is sent again by hand. */
+import { change } from '../audit/audit.ts';
 import { WEBHOOK_WORK } from '../events/events.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { clockOffsetOf, enqueue } from '../work/work.ts';
+import { readEventTexts } from './claim.ts';
 import type { DeliveryRow } from './endpoints.ts';
 import { type EndpointKey, findEndpoint } from './store.ts';
-import { readEventTexts } from './work-store.ts';
 
 const SHOWN =
   'id, event_seq, event_id, event_type, status, attempts, response_status, response_start, error, latency_ms, next_attempt_at, created_at, url';
@@ -41,9 +42,8 @@ export type RetryAnswer =
  * Sends one delivery again, now: a settled one starts the schedule again, one that waits for its next attempt is moved
  * to now, and one that is under way stays as it is. A disabled endpoint is left alone.
  */
-export const retryDeliveryOperation = operation(
+export const retryDeliveryOperation = change(
   'webhooks.retry',
-  'write',
   async (tx, retry: EndpointKey & { deliveryId: string; nowMs: number }): Promise<RetryAnswer> => {
     const endpoint = await findEndpoint(tx, retry);
     if (!endpoint) return { found: false, missing: 'endpoint' };
@@ -65,6 +65,11 @@ export const retryDeliveryOperation = operation(
       retry.deliveryId,
     );
     return { found: true, enabled: true, delivery: (await readDelivery(tx, retry)) as DeliveryRow };
+  },
+  {
+    action: 'webhook.retry-delivery',
+    resourceId: (retry) => retry.id,
+    did: (retry, answer) => (answer.found && answer.enabled ? { deliveryId: retry.deliveryId } : undefined),
   },
 );
 

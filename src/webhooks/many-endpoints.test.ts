@@ -1,13 +1,13 @@
 /** One event for thousands of endpoints, of which one is dead: all others get it, in few transactions. */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { webhookWorld } from '../../test/kit/webhook-world.ts';
 
 const ENDPOINTS = 3_000;
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
 test('a dead one among thousands keeps none of them waiting', async () => {

@@ -56,16 +56,8 @@ export const claimNoticesOperation = operation(
         continue;
       }
       const { seq, fence, account_id: accountId, mode, subject: webhookId } = work;
-      due.push({
-        seq,
-        fence,
-        accountId,
-        mode,
-        webhookId,
-        url: row.url,
-        reason: row.reason,
-        disabledAt: row.updated_at,
-      });
+      const { url, reason, updated_at: disabledAt } = row;
+      due.push({ seq, fence, accountId, mode, webhookId, url, reason, disabledAt });
     }
     return due;
   },

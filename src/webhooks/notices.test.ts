@@ -1,6 +1,6 @@
 /** Notices of disabled endpoints: given once, tried again with the same key, and not given for what was mended meanwhile. */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { webhookWorld } from '../../test/kit/webhook-world.ts';
@@ -9,8 +9,8 @@ import { giveNotices, type Notice } from './notices.ts';
 import { findEndpointOperation, replaceEndpointOperation } from './store.ts';
 
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 
 test('a notice is tried until it is given, always under one key, and not given once the endpoint is enabled', async () => {

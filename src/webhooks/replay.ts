@@ -1,11 +1,10 @@
 /**
  * Sends the events of a time again. What waits for the endpoint already is not queued twice, one replay of an endpoint runs at a
- * time, and what would be more than may wait is refused as a whole, before anything is queued.
+ * time, and what would be more than may wait is refused as a whole, before anything is queued. How many they are can be asked before.
  */
 import type { Clock } from '../base/clock.ts';
-import { failure } from '../base/failure.ts';
+import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import type { EventPlace, EventType } from '../events/events.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -57,8 +56,27 @@ export function createReplay(deps: ReplayDeps): (replay: Replay) => Promise<Resu
   };
 }
 
-async function run({ database, clock, mostWaiting = MOST_WAITING }: ReplayDeps, replay: Replay) {
+async function run(deps: ReplayDeps, replay: Replay): Promise<Result<number>> {
   const { accountId, mode, webhookId } = replay;
+  const chosen = await choose(deps, replay);
+  if (!chosen.ok) return chosen;
+  let queued = 0;
+  for (let at = 0; at < chosen.value.length; at += WRITTEN_AT_ONCE) {
+    const seqs = chosen.value.slice(at, at + WRITTEN_AT_ONCE);
+    const set = { accountId, mode, webhookId, seqs, nowMs: deps.clock.now() };
+    queued += await deps.database.execute(replayOperation, set);
+  }
+  return ok(queued);
+}
+
+/** How many events a replay would queue now; nothing is written. CONFLICT when too many would wait. */
+export async function countReplay(deps: ReplayDeps, replay: Replay): Promise<Result<number>> {
+  const chosen = await choose(deps, replay);
+  return chosen.ok ? ok(chosen.value.length) : chosen;
+}
+
+async function choose({ database, mostWaiting = MOST_WAITING }: ReplayDeps, replay: Replay): Promise<Result<number[]>> {
+  const { webhookId } = replay;
   const waiting = new Set(await database.execute(setAsideOperation, { webhookId, limit: mostWaiting + 1 }));
   const chosen: number[] = [];
   for (const range of await database.execute(replayRangesOperation, replay)) {
@@ -73,12 +91,7 @@ async function run({ database, clock, mostWaiting = MOST_WAITING }: ReplayDeps, 
       after = part.last;
     } while (after !== null);
   }
-  let queued = 0;
-  for (let at = 0; at < chosen.length; at += WRITTEN_AT_ONCE) {
-    const seqs = chosen.slice(at, at + WRITTEN_AT_ONCE);
-    queued += await database.execute(replayOperation, { accountId, mode, webhookId, seqs, nowMs: clock.now() });
-  }
-  return ok(queued);
+  return ok(chosen);
 }
 
 function tooMany(most: number): ReturnType<typeof failure> {

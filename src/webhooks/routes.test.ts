@@ -11,7 +11,7 @@ import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catc
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { parseCidrs } from '../net/address-guard.ts';
-import { checkUrl } from '../net/check-url.ts';
+import { checkUrl } from '../net/guarded-connector.ts';
 import { type HttpClient, openHttpClient } from '../net/http-client.ts';
 import { webhookRoutes } from './routes.ts';
 import { startWebhooks, type Webhooks } from './worker.ts';
@@ -216,11 +216,15 @@ test('deliveries are listed, retried and replayed', async () => {
   assert.equal(hook.requests[5]!.headers['webhook-id'], all[2].eventId);
   assert.equal((await owner.post(`${path}/deliveries/del_nothing/retry`)).status, 404);
   const span = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
+  const dry = await owner.post(`${path}/replay?dryRun=true`, span);
+  assert.deepEqual([dry.status, dry.body], [200, { message: '5 events would be sent again.', events: 5 }]);
+  assert.equal((await owner.post(`${path}/replay?dryRun=maybe`, span)).status, 400);
   assert.equal((await owner.post(`${path}/replay`, span)).body.events, 5);
   await waitUntil('the replay', () => hook.requests.length === 11);
   assert.equal((await owner.post(`${path}/replay`, { ...span, eventTypes: ['Bounce'] })).body.events, 0);
   assert.equal((await owner.post(`${path}/replay`, { since: span.until, until: span.since })).status, 400);
   await owner.put(path, { url: hook.url, events: ['Send'], enabled: false });
   assert.equal((await owner.post(`${one}/retry`)).status, 409);
-  assert.equal((await owner.post(`${path}/replay`, span)).status, 409);
+  for (const call of ['replay', 'replay?dryRun=true'])
+    assert.equal((await owner.post(`${path}/${call}`, span)).status, 409);
 });

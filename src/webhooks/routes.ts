@@ -2,26 +2,24 @@
  * `/webhooks`: endpoints, their secrets, their deliveries, and sending again. Everything is of the caller's account and
  * mode; what is another's answers as if it did not exist. A secret is shown when it is made and never again.
  */
+
 import { timingSafeEqual } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
-import { type Clock, iso } from '../base/clock.ts';
-import { failure, type Issue, invalid } from '../base/failure.ts';
+import { requestedChanges } from '../audit/audit.ts';
+import { iso } from '../base/clock.ts';
+import { type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import { open, seal } from '../base/seal.ts';
 import { limitReached } from '../caps/caps.ts';
-import { EVENT_TYPES, type EventType } from '../events/events.ts';
+import { EVENT_TYPES } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
-import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
-import { urlIssue } from '../net/check-url.ts';
-import type { HttpClient } from '../net/http-client.ts';
-import type { Database } from '../storage/database.ts';
-import { deliveryBody, endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
-import { listDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
-import { createReplay } from './replay.ts';
-import { newSecret, secretKeyOf } from './sign.ts';
+import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { closed, confirmationSchema, named } from '../http/validate.ts';
+import { urlIssue } from '../net/guarded-connector.ts';
+import { endpointBody, ROTATION_MS, sealContext } from './endpoints.ts';
+import { webhookDeliveryRoutes } from './routes-deliveries.ts';
+import { createTargets, newSecret, secretKeyOf } from './sign.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
@@ -33,25 +31,16 @@ import {
   replaceEndpointOperation,
   rotateSecretOperation,
 } from './store.ts';
-import { createTargets } from './targets.ts';
 import { sendTestEvent } from './test-event.ts';
-
-export interface WebhookRouteDeps {
-  database: Database;
-  clock: Clock;
-  /** The service's key that seals secrets. */
-  secretKey: Uint8Array;
-  http: HttpClient;
-  /** Why an address may not be saved, as the end of a sentence that starts with `url` (net/check-url.ts). */
-  checkUrl(url: string): Promise<string | undefined>;
-  /** Tells the worker that there is new work. */
-  nudge(): void;
-}
-
-type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
-
-const eventName = oneOf([...EVENT_TYPES]);
-const nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
+import {
+  eventName,
+  keyOf,
+  noSuchEndpoint,
+  nullable,
+  ownerOf,
+  type Request,
+  type WebhookRouteDeps,
+} from './webhook-request.ts';
 
 const endpointFields = named('WebhookRequest', {
   url: Type.String({ minLength: 1, maxLength: 2_048, description: 'http or https, without credentials.' }),
@@ -76,43 +65,7 @@ const endpointShape = {
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
 
-const deliverySchema = named('WebhookDelivery', {
-  deliveryId: Type.String(),
-  eventId: Type.String(),
-  eventType: eventName,
-  status: oneOf(['pending', 'succeeded', 'failed']),
-  attempts: Type.Integer(),
-  request: Type.Union([
-    closed({
-      method: Type.String(),
-      url: Type.String(),
-      headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-      body: nullable(Type.String({ description: 'The event as it is sent.' })),
-    }),
-    Type.Null(),
-  ]),
-  responseStatus: Type.Union([Type.Integer(), Type.Null()]),
-  responseStart: nullable(Type.String()),
-  error: nullable(Type.String()),
-  latencyMs: Type.Union([Type.Integer(), Type.Null()]),
-  nextAttemptAt: nullable(Type.String()),
-  createdAt: Type.String(),
-});
-
 const DROP_AT_ONCE = 5_000;
-
-const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'There is no webhook with this id.' }));
-const isDisabled = refuse(
-  failure('CONFLICT', { message: 'The webhook is disabled; enable it before deliveries are sent again.' }),
-);
-
-function ownerOf(request: Request<unknown>) {
-  return { accountId: request.caller.account.id, mode: request.caller.mode };
-}
-
-function keyOf(request: Request<unknown>): EndpointKey {
-  return { ...ownerOf(request), id: request.params.id ?? '' };
-}
 
 /** Validates what a schema cannot: where the address leads, and whether the secret is one. */
 async function validateFields(
@@ -158,7 +111,7 @@ function storedFields(fields: Static<typeof endpointFields>) {
 
 /** All calls below /webhooks. */
 export function webhookRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
-  return [...endpointRoutes(deps), ...secretRoutes(deps), ...deliveryRoutes(deps)];
+  return [...endpointRoutes(deps), ...secretRoutes(deps), ...webhookDeliveryRoutes(deps)];
 }
 
 function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
@@ -196,7 +149,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const secret = request.body.secret ?? newSecret();
         const secretSealed = seal(secretKey, secret, sealContext(id));
         const made = { ...ownerOf(request), ...storedFields(request.body), id, secretSealed, nowMs: clock.now() };
-        const row = await database.execute(createEndpointOperation, made);
+        const row = await requestedChanges(database, request, clock.now()).execute(createEndpointOperation, made);
         return 'cap' in row ? refuse(limitReached(row)) : answer({ ...endpointBody(row), secret });
       },
     }),
@@ -229,7 +182,7 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const isRotation = secret !== undefined && !(await isPresentSecret(deps, key, secret));
         const secretSealed = isRotation ? seal(secretKey, secret, sealContext(key.id)) : null;
         const change = { ...key, ...storedFields(request.body), secretSealed, nowMs: clock.now() };
-        const row = await database.execute(replaceEndpointOperation, change);
+        const row = await requestedChanges(database, request, clock.now()).execute(replaceEndpointOperation, change);
         return row ? answer(endpointBody(row)) : noSuchEndpoint;
       },
     }),
@@ -241,7 +194,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
-        if (!(await database.execute(removeEndpointOperation, key))) return noSuchEndpoint;
+        if (!(await requestedChanges(database, request, clock.now()).execute(removeEndpointOperation, key)))
+          return noSuchEndpoint;
         const drop = { webhookId: key.id, limit: DROP_AT_ONCE };
         while ((await database.execute(dropDeliveriesOperation, drop)) === DROP_AT_ONCE);
         return answer({ message: 'The webhook is deleted.' });
@@ -274,7 +228,11 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         const secret = newSecret();
         const nowMs = clock.now();
         const secretSealed = seal(secretKey, secret, sealContext(key.id));
-        const row = await database.execute(rotateSecretOperation, { ...key, secretSealed, nowMs });
+        const row = await requestedChanges(database, request, clock.now()).execute(rotateSecretOperation, {
+          ...key,
+          secretSealed,
+          nowMs,
+        });
         if (!row) return noSuchEndpoint;
         return answer({ ...endpointBody(row), secret, previousSecretUntil: iso(nowMs + ROTATION_MS) });
       },
@@ -305,86 +263,4 @@ function secretRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
   ];
-}
-
-const replayFields = named('ReplayRequest', {
-  since: Type.String({ format: 'date-time', maxLength: 40 }),
-  until: Type.String({ format: 'date-time', maxLength: 40 }),
-  eventTypes: Type.Optional(Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true })),
-});
-
-function deliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
-  const { database, clock } = deps;
-  const replay = createReplay(deps);
-  return [
-    defineRoute({
-      ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
-      operationId: 'listWebhookDeliveries',
-      summary: 'What became of events sent to this webhook, newest event first',
-      description: 'One record per event, from its first attempt on; retries and replays count as further attempts.',
-      query: closed(pageFields),
-      response: { status: 200, schema: Type.Array(deliverySchema) },
-      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
-        const page = readPage(request.query, ['del_']);
-        if (!page.ok) return page;
-        const before = page.value.after === undefined ? null : String(page.value.after[0]);
-        const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
-        const rows = await database.execute(listDeliveriesOperation, asked);
-        if (!rows) return noSuchEndpoint;
-        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: deliveryBody });
-      },
-    }),
-    defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
-      operationId: 'retryWebhookDelivery',
-      summary: 'Send one event again now',
-      description: 'At once, also where the schedule of its retries has ended. The webhook-id stays the same.',
-      ...{ body: closed({}), bodyOptional: true },
-      refusals: ['CONFLICT'],
-      response: { status: 200, schema: deliverySchema },
-      async handle(request: Request<object>) {
-        const deliveryId = request.params.deliveryId ?? '';
-        const retry = { ...keyOf(request), deliveryId, nowMs: clock.now() };
-        const done = await database.execute(retryDeliveryOperation, retry);
-        if (!done.found) {
-          if (done.missing === 'endpoint') return noSuchEndpoint;
-          return refuse(failure('NOT_FOUND', { message: 'This webhook has no delivery with this id.' }));
-        }
-        if (!done.enabled) return isDisabled;
-        deps.nudge();
-        return answer(deliveryBody(done.delivery));
-      },
-    }),
-    defineRoute({
-      ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
-      operationId: 'replayWebhookEvents',
-      summary: 'Send the events of a time again',
-      description:
-        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.',
-      body: replayFields,
-      refusals: ['CONFLICT'],
-      response: { status: 200, schema: named('ReplayResult', { message: Type.String(), events: Type.Integer() }) },
-      handle: (request: Request<Static<typeof replayFields>>) => replayAsAsked(deps, replay, request),
-    }),
-  ];
-}
-
-async function replayAsAsked(
-  deps: WebhookRouteDeps,
-  replay: ReturnType<typeof createReplay>,
-  request: Request<Static<typeof replayFields>>,
-) {
-  const key = keyOf(request);
-  const endpoint = await deps.database.execute(findEndpointOperation, key);
-  if (!endpoint) return noSuchEndpoint;
-  const sinceMs = isoTimeMs(request.body.since);
-  const untilMs = isoTimeMs(request.body.until);
-  if (sinceMs > untilMs) return refuse(invalid([{ field: 'since', message: 'must not be later than until' }]));
-  if (endpoint.enabled === 0) return isDisabled;
-  const eventTypes = request.body.eventTypes ?? (JSON.parse(endpoint.events) as EventType[]);
-  const queued = await replay({ ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes });
-  if (!queued.ok) return queued;
-  const events = queued.value;
-  deps.nudge();
-  return answer({ message: `${events} event${events === 1 ? ' is' : 's are'} queued to be sent again.`, events });
 }

@@ -3,6 +3,9 @@
  * bytes. What is signed is `id.timestamp.body`, so that neither can be exchanged or replayed later. Pure.
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { open } from '../base/seal.ts';
+import { sealContext } from './endpoints.ts';
+import type { EndpointTarget } from './store.ts';
 
 const PREFIX = 'whsec_';
 const MIN_BYTES = 24;
@@ -50,5 +53,53 @@ export function signedHeaders(event: { id: string; body: string }, keys: readonl
     'webhook-id': event.id,
     'webhook-timestamp': String(timestampSeconds),
     'webhook-signature': signatureOf({ id: event.id, timestampSeconds, body: event.body }, keys),
+  };
+}
+
+const KEPT = 20_000;
+
+export interface Target {
+  url: string;
+  /** Keys that sign at this time, the current one first. */
+  keys(nowMs: number): readonly Buffer[];
+}
+
+interface Kept extends Target {
+  row: EndpointTarget;
+}
+
+type Targets = (row: EndpointTarget) => Target;
+
+/** The key of a sealed secret; throws when it was sealed with another secret key. */
+function openKey(secretKey: Uint8Array, webhookId: string, sealed: Uint8Array): Buffer {
+  const key = secretKeyOf(open(secretKey, sealed, sealContext(webhookId)).toString('utf8'));
+  if (!key) throw new Error(`the sealed secret of ${webhookId} is none of the form whsec_…`);
+  return key;
+}
+
+function isSame(a: EndpointTarget, b: EndpointTarget): boolean {
+  return (
+    a.url === b.url &&
+    a.previous_secret_until === b.previous_secret_until &&
+    Buffer.compare(a.secret_sealed, b.secret_sealed) === 0
+  );
+}
+
+export function createTargets(secretKey: Uint8Array): Targets {
+  const kept = new Map<string, Kept>();
+  return (row) => {
+    const known = kept.get(row.id);
+    if (known && isSame(known.row, row)) return known;
+    const current = openKey(secretKey, row.id, row.secret_sealed);
+    const alone = [current];
+    const both = row.previous_secret_sealed ? [current, openKey(secretKey, row.id, row.previous_secret_sealed)] : alone;
+    const made: Kept = {
+      row,
+      url: row.url,
+      keys: (nowMs) => (nowMs < (row.previous_secret_until ?? 0) ? both : alone),
+    };
+    kept.set(row.id, made);
+    if (kept.size > KEPT) kept.delete(kept.keys().next().value as string);
+    return made;
   };
 }

@@ -2,11 +2,11 @@
  * The records of endpoints: made, listed, replaced, rotated, removed; always within one account and mode. What is
  * waiting for an endpoint that is removed or disabled is ended when the worker next claims it.
  */
+import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
-import { subscribe, unsubscribe } from './subscriptions.ts';
 
 export interface Owner {
   accountId: string;
@@ -26,9 +26,10 @@ export interface EndpointFields {
 
 export type NewEndpoint = Owner & EndpointFields & { id: string; secretSealed: Uint8Array; nowMs: number };
 
-export const createEndpointOperation = operation(
+const ENDPOINT = { table: 'webhook', shows: ['url', 'events', 'description', 'enabled', 'previous_secret_until'] };
+
+export const createEndpointOperation = change(
   'webhooks.create',
-  'write',
   async (tx, made: NewEndpoint): Promise<EndpointRow | CapReached> => {
     const { accountId } = made;
     const count = ['SELECT count(*) AS n FROM webhook WHERE account_id = ?', accountId] as const;
@@ -51,6 +52,7 @@ export const createEndpointOperation = operation(
     await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
     return row as EndpointRow;
   },
+  { ...ENDPOINT, action: 'webhook.create' },
 );
 
 export const listEndpointsOperation = operation(
@@ -107,9 +109,8 @@ export const findTargetOperation = operation('webhooks.target', 'read', (tx, key
 export type Replacement = EndpointKey & EndpointFields & { secretSealed: Uint8Array | null; nowMs: number };
 
 /** Replaces the endpoint; a given secret rotates it. Enabling forgets why it was disabled. undefined: not found. */
-export const replaceEndpointOperation = operation(
+export const replaceEndpointOperation = change(
   'webhooks.replace',
-  'write',
   async (tx, change: Replacement): Promise<EndpointRow | undefined> => {
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
     const row = await tx.get<EndpointRow>(
@@ -132,6 +133,7 @@ export const replaceEndpointOperation = operation(
     if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
     return row;
   },
+  { ...ENDPOINT, action: 'webhook.replace' },
 );
 
 export type Rotation = EndpointKey & { secretSealed: Uint8Array; nowMs: number };
@@ -151,21 +153,26 @@ async function rotate(tx: Transaction, rotation: Rotation): Promise<EndpointRow 
 }
 
 /** Puts a new secret in place; the one before it signs too for 24 h. undefined: not found. */
-export const rotateSecretOperation = operation('webhooks.rotate', 'write', (tx, rotation: Rotation) =>
-  rotate(tx, rotation),
-);
+export const rotateSecretOperation = change('webhooks.rotate', (tx, rotation: Rotation) => rotate(tx, rotation), {
+  ...ENDPOINT,
+  action: 'webhook.rotate-secret',
+});
 
 /** Removes the endpoint; false when there is none. Its delivery records follow with dropDeliveriesOperation. */
-export const removeEndpointOperation = operation('webhooks.remove', 'write', async (tx, key: EndpointKey) => {
-  const changed = await tx.run(
-    'DELETE FROM webhook WHERE id = ? AND account_id = ? AND mode = ?',
-    key.id,
-    key.accountId,
-    key.mode,
-  );
-  if (changed === 1) await unsubscribe(tx, key.id);
-  return changed === 1;
-});
+export const removeEndpointOperation = change(
+  'webhooks.remove',
+  async (tx, key: EndpointKey) => {
+    const changed = await tx.run(
+      'DELETE FROM webhook WHERE id = ? AND account_id = ? AND mode = ?',
+      key.id,
+      key.accountId,
+      key.mode,
+    );
+    if (changed === 1) await unsubscribe(tx, key.id);
+    return changed === 1;
+  },
+  { ...ENDPOINT, action: 'webhook.delete' },
+);
 
 /** Removes up to `limit` delivery records of an endpoint that is gone; answers how many. */
 export const dropDeliveriesOperation = operation(
@@ -180,3 +187,32 @@ export const dropDeliveriesOperation = operation(
       drop.limit,
     ),
 );
+
+export interface Subscribed {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  /** JSON array of event types. */
+  events: string;
+  enabled: number;
+}
+
+/** Nothing more is sent to the endpoint. */
+export async function unsubscribe(tx: Transaction, webhookId: string): Promise<void> {
+  await tx.run('DELETE FROM webhook_subscription WHERE webhook_id = ?', webhookId);
+}
+
+/** Brings the subscriptions in line with the endpoint as it is now. */
+export async function subscribe(tx: Transaction, endpoint: Subscribed): Promise<void> {
+  await unsubscribe(tx, endpoint.id);
+  if (endpoint.enabled === 0) return;
+  for (const type of new Set(JSON.parse(endpoint.events) as string[])) {
+    await tx.run(
+      'INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id) VALUES (?, ?, ?, ?)',
+      endpoint.accountId,
+      endpoint.mode,
+      type,
+      endpoint.id,
+    );
+  }
+}

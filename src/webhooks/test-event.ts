@@ -6,9 +6,8 @@ import { iso } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { HttpClient } from '../net/http-client.ts';
-import { answerOf } from './attempt.ts';
-import { postEvent } from './attempt-runner.ts';
-import type { Target } from './targets.ts';
+import { answerOf, postEvent } from './attempt.ts';
+import type { Target } from './sign.ts';
 
 export async function sendTestEvent(test: { http: HttpClient; target: Target; mode: Mode; nowMs: number }) {
   const { nowMs } = test;

@@ -2,8 +2,9 @@
  * Webhooks: the endpoints an account has registered, and the worker that carries its events to them, signed, until they
  * are taken or the schedule ends.
  */
-export { removeWebhookDeliveriesOperation } from './log-store.ts';
+
+export { createSandboxWebhooks } from './attempt.ts';
+export { removeWebhookDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
 export type { Notice, Notify } from './notices.ts';
-export { createSandboxWebhooks } from './sandbox-webhooks.ts';
 export { newSecret, secretKeyOf, signedHeaders } from './sign.ts';
 export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

@@ -1,7 +1,7 @@
 /** The worker against real receivers on loopback: signatures, the schedule, isolation of dead endpoints, stop. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { runningMs } from '../../test/kit/running-time.ts';
@@ -20,8 +20,8 @@ import { createEndpointOperation, findEndpointOperation, rotateSecretOperation }
 
 const DAY_MS = 86_400_000;
 const closers: (() => Promise<void>)[] = [];
-after(async () => {
-  for (const close of closers.reverse()) await close();
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
 });
 const world = (options?: WorldOptions) => webhookWorld((close) => closers.push(close), options);
 

@@ -4,10 +4,11 @@
  *
  * A stop begins no attempt; those under way end within the deadline of a request.
  */
+
+import { webhookDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { WEBHOOK_WORK } from '../events/events.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -16,22 +17,15 @@ import {
   Engine,
   type EngineOptions,
   type FairQueue,
-  type Item,
-  isQuarantined,
   type LaneGrant,
   type State,
   type WorkKind,
 } from '../work/work.ts';
-import { AttemptRunner, type AttemptRunnerDeps } from './attempt-runner.ts';
-import { clampDueOperation } from './clock-store.ts';
-import type { Delivery } from './delivery-record.ts';
-import type { Settled } from './job.ts';
-import { createLanes, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
+import { AttemptRunner, type AttemptRunnerDeps, NOT_STARTED, type WebhookItem } from './attempt.ts';
+import { clampDueOperation } from './claim.ts';
+import { createLanes, createPace, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
 import { giveNotices, type Notify } from './notices.ts';
-import { createPace } from './pace.ts';
-import { latestWaits } from './schedule.ts';
-import type { Target } from './targets.ts';
-import { claimOperation, settleOperation } from './work-store.ts';
+import type { Settled } from './settle.ts';
 
 const CLAIM_BATCH = 256;
 /** Rows of normal lanes in memory up to which claims follow each other. */
@@ -41,8 +35,6 @@ const NOTICES_EVERY_MS = 60_000;
 const SLOW_AFTER_MS = 2_000;
 /** A request ends within 15 s; then its result is recorded. */
 const STOP_WITHIN_MS = 21_000;
-/** As the start of what has not started. */
-const NOT_STARTED = Number.POSITIVE_INFINITY;
 
 export interface WebhookDeps extends EngineOptions, AttemptRunnerDeps {
   database: Database;
@@ -59,17 +51,10 @@ export interface WebhookDeps extends EngineOptions, AttemptRunnerDeps {
 export interface Webhooks extends Running {
   /** There may be new work; cheap, call it after every commit of events. */
   nudge(): void;
-  /** This process accepts mail: for a moment each account starts its attempts a few at a time (pace.ts). */
+  /** This process accepts mail: for a moment each account starts its attempts a few at a time (lanes.ts). */
   giveWay(): void;
-}
-
-interface WebhookItem extends Item<Delivery> {
-  /** Undefined when its secret does not open. */
-  target: Target | undefined;
-  /** Of its attempt. */
-  lane: Lane<WebhookItem> | undefined;
-  startedMs: number;
-  isSlow: boolean;
+  /** Deliveries in hand. */
+  leases(): number;
 }
 
 /** The lanes as the engine sees them. */
@@ -103,7 +88,6 @@ class EndpointQueue implements FairQueue<WebhookItem> {
 }
 
 class WebhookWorker implements WorkKind<WebhookItem, Settled> {
-  readonly kind = WEBHOOK_WORK;
   readonly crashDelayMs = 60_000;
   readonly queue: EndpointQueue;
   readonly engine: Engine<WebhookItem, Settled>;
@@ -121,24 +105,16 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     this.engine = new Engine(deps, this);
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
-    const batch = await this.#deps.database.execute(claimOperation, request);
-    const items = this.#runner.outgoing(batch).map(
-      ({ job, target }): WebhookItem => ({
-        ...{ job, target, state: 'claimed', lane: undefined, startedMs: NOT_STARTED, isSlow: false },
-        leaseUntilMs: request.nowMs + request.leaseMs,
-        quarantined: isQuarantined(job),
-      }),
-    );
-    return { items, taken: batch.taken, overQuota: batch.overQuota };
+  get kind(): string {
+    return this.#runner.kind;
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
+    return this.#runner.claim(request);
   }
 
   withoutAttempt(item: WebhookItem): Settled | undefined {
-    return this.#runner.withoutAttempt(item, this.#nowOf(item));
-  }
-
-  #nowOf({ job }: WebhookItem): number {
-    return this.#deps.clock.now() + job.clockOffsetMs;
+    return this.#runner.withoutAttempt(item);
   }
 
   start(): void {
@@ -170,7 +146,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   async #attempt(item: WebhookItem): Promise<void> {
     const { metrics } = this.#deps;
     item.startedMs = performance.now();
-    const settled = await this.#runner.attempt(item, () => this.#nowOf(item));
+    const settled = await this.#runner.attempt(item);
     item.isSlow = settled.latencyMs! >= SLOW_AFTER_MS;
     this.engine.settle(item, settled);
     const succeeded = settled.result === 'succeeded';
@@ -179,10 +155,8 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
   }
 
   async record(settled: Settled[]): Promise<number[]> {
-    const { database, clock, log } = this.#deps;
-    const { lost, disabled } = await database.execute(settleOperation, { nowMs: clock.now(), settled });
+    const { lost, disabled } = await this.#runner.settle(settled);
     for (const webhookId of disabled) {
-      log.warn({ webhook: webhookId }, 'webhook endpoint disabled');
       this.#noticesDueAt = 0;
       // The next claim ends them as failed.
       for (const item of this.queue.lanes.evict(webhookId)) if (item.state === 'waiting') this.engine.release(item);
@@ -232,10 +206,26 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   return {
     nudge: () => engine.nudge(),
     giveWay: pace.giveWay,
+    leases: () => engine.size,
     stop: async () => {
       pace.stop();
       stopped ??= engine.stop(STOP_WITHIN_MS);
       await stopped;
     },
   };
+}
+
+/** A step of the schedule with its jitter, and as much again. */
+const SLACK = 1.15;
+/** Longest that an endpoint may have asked for with Retry-After; what was asked is not known at a start. */
+const LATEST_RETRY_MS = 24 * 3_600_000;
+
+/** At most, after attempt n (index n - 1); where the clock was set back there is no room for what an endpoint asked for. */
+function latestWaits({ isSetBack }: { isSetBack: boolean }): number[] {
+  const waits: number[] = [];
+  for (let attempts = 1; ; attempts += 1) {
+    const delayMs = webhookDelayMs(attempts);
+    if (delayMs === undefined) return waits;
+    waits.push(Math.max(Math.round(delayMs * SLACK), isSetBack ? 0 : LATEST_RETRY_MS));
+  }
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DeliveryJob } from '../messages/messages.ts';
-import { openMemoryBudget } from './memory-budget.ts';
+import { openMemoryBudget } from './slots.ts';
 
 const options = { requireTls: false, smtpUtf8: false, eightBit: false, expiresAfterSeconds: 60 };
 const files = [{ at: 0, blobKey: 'aa/x', sizeBytes: 29_000_000, sha256: '' }];

@@ -1,16 +1,34 @@
 /**
- * The transactions of the worker: claim due events with all that their attempts need, and settle what came of them.
- * A settle ends or moves the work row, writes the delivery record and keeps the endpoint's health, all in one; a row
- * whose lease was lost changes nothing.
+ * Claims due events with all that their attempts need. Work of which an event or an endpoint is gone, or whose endpoint is disabled,
+ * is ended here.
  */
-import { type EventRow, eventBody, WEBHOOK_WORK } from '../events/events.ts';
+import type { Mode } from '../base/mode.ts';
+import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../events/events.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
-import { recordHealth } from './endpoint-health.ts';
-import { deliveryIdOf } from './endpoints.ts';
-import type { EventText, Settled, WebhookJob } from './job.ts';
+import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
+
+export interface WebhookJob extends queue.Job {
+  attempts: number;
+  accountId: string;
+  mode: Mode;
+  webhookId: string;
+  eventSeq: number;
+  /** Sandbox: what the account's clock is ahead of the real time. */
+  clockOffsetMs: number;
+}
+
+export interface EventText {
+  seq: number;
+  id: string;
+  type: EventType;
+  /** Unix ms. */
+  at: number;
+  /** The JSON body, the same bytes at every attempt. */
+  body: string;
+}
 
 export interface ClaimedBatch {
   jobs: WebhookJob[];
@@ -81,13 +99,6 @@ async function batchOf(
   return { jobs, events: [...events.values()], targets: [...targets.values()] };
 }
 
-/** The same for rows that the caller has leased himself. */
-export const sandboxBatchOperation = operation(
-  'webhooks.sandboxBatch',
-  'write',
-  (tx, { works, nowMs }: { works: queue.Work[]; nowMs: number }) => batchOf(tx, works, nowMs),
-);
-
 /** What the clocks of the rows are ahead of the real time, by the rows' numbers. */
 async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): Promise<Map<number, number>> {
   const ofSandbox = rows.filter((row) => row.mode === 'sandbox');
@@ -101,18 +112,8 @@ async function readClockOffsets(tx: Transaction, rows: readonly queue.Work[]): P
 }
 
 function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
-  return {
-    seq: row.seq,
-    fence: row.fence,
-    attempts: row.attempts,
-    crashes: row.crashes,
-    lane: row.lane,
-    accountId: row.account_id,
-    mode: row.mode,
-    webhookId: row.subject,
-    eventSeq: row.ref,
-    clockOffsetMs,
-  };
+  const { seq, fence, attempts, crashes, lane, mode, account_id: accountId, subject: webhookId, ref: eventSeq } = row;
+  return { seq, fence, attempts, crashes, lane, mode, accountId, webhookId, eventSeq, clockOffsetMs };
 }
 
 type StoredTarget = EndpointTarget & { enabled: number };
@@ -170,84 +171,12 @@ async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
   const { job, event, nowMs } = untried;
   await queue.finish(tx, [job]);
   if (!event || !untried.known) return;
-  const record: Settled = {
-    ...job,
-    eventId: event.id,
-    eventType: event.type,
-    result: 'failed',
-    tried: false,
-    url: null,
-    nextAttemptMs: null,
-    responseStatus: null,
-    responseStart: null,
-    error: 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question',
-    latencyMs: null,
-    atMs: nowMs + job.clockOffsetMs,
-  };
+  const error = 'the endpoint is disabled; enable it and retry this delivery, or replay the time in question';
+  const record = untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error });
   await writeRecord(tx, record, nowMs);
 }
 
-const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
-
-/** `nowMs` is real: how long a record is kept counts from it. */
-async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
-  await tx.run(
-    `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
-       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
-       attempts = webhook_delivery.attempts + excluded.attempts,
-       response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
-         ELSE excluded.response_status END,
-       response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
-         ELSE excluded.response_start END,
-       url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
-       next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at`,
-    settled.webhookId,
-    deliveryIdOf(settled.webhookId, settled.eventId),
-    settled.accountId,
-    settled.eventSeq,
-    settled.eventId,
-    settled.eventType,
-    RECORD_STATUS[settled.result],
-    settled.tried ? 1 : 0,
-    settled.responseStatus,
-    settled.responseStart,
-    settled.error,
-    settled.latencyMs,
-    settled.nextAttemptMs,
-    settled.atMs,
-    nowMs,
-    settled.url,
-  );
-}
-
-export interface SettleRequest {
-  /** Unix ms, real time. */
-  nowMs: number;
-  settled: Settled[];
-}
-
-export interface SettleAnswer {
-  /** Rows whose lease had been lost: nothing of these was written. */
-  lost: number[];
-  /** Endpoints that were disabled by this settle. */
-  disabled: string[];
-}
-
-export const settleOperation = operation(
-  'webhooks.settle',
-  'write',
-  async (tx, request: SettleRequest): Promise<SettleAnswer> => {
-    const held = await queue.settleLeases(tx, request.settled, ({ seq, fence, accountId, mode, ...one }) => ({
-      ...{ seq, fence, accountId, mode, tried: true },
-      againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
-    }));
-    // A server takes these one behind the other, without waiting for our next word.
-    await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
-    const tried = held.filter((settled) => settled.tried);
-    const disabled = await recordHealth(tx, tried, request.nowMs);
-    const kept = new Set(held);
-    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
-  },
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export const clampDueOperation = operation('webhooks.clampDue', 'write', (tx, clamp: queue.ClampDue) =>
+  queue.clampDue(tx, { kind: WEBHOOK_WORK, notBefore: '0' }, clamp),
 );

@@ -1,0 +1,132 @@
+/**
+ * The hosts of others. What this process remembers of those it spoke to, each for a while and bounded in number:
+ *
+ * - a host that could not be reached, refused us, hung up or stalled is tried after all others for 5 minutes;
+ * - an address where TLS failed, and the clear worked, is spoken to in the clear: for an hour, after a second failure for half a day,
+ *   then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption;
+ * - a message that failed after its final dot begins its next attempt with another host (RFC 5321 §6.1: the first may have it).
+ *
+ * A restart forgets all of it, which costs a few connections and nothing else.
+ *
+ * And how one is dialled, with the TLS that the message asks for. The ladder:
+ *
+ *   requireTls "verified"  TLS, and a certificate that is valid for the exchanger's name; nothing else
+ *   requireTls true        TLS with any certificate; nothing else
+ *   neither                STARTTLS where it is offered; refused: on in the clear, in the same session; broken: once more, in the
+ *                          clear, over a second connection, and remembered if that works (RFC 7435: some protection, never none of the mail)
+ *
+ * A relay with a password or with a certificate to check never steps down. Nor does anything after bytes that were injected
+ * behind the reply to STARTTLS: then somebody is on the line.
+ */
+import {
+  type OpenSmtpOptions,
+  type OpenSmtpResult,
+  openSmtpSession,
+  type SmtpError,
+  type SmtpSession,
+  type TlsNeed,
+} from '../net/smtp-client.ts';
+import { allowsClear } from '../net/tls.ts';
+import { errorSentence } from './error-words.ts';
+import type { Candidate } from './route.ts';
+
+const LAST_MS = 300_000;
+const CLEAR_MS = [3_600_000, 43_200_000, 259_200_000] as const;
+const MAX_ENTRIES = 10_000;
+
+export interface HostMemory {
+  failed(host: string): void;
+  worked(host: string): void;
+  /** Whether the host is to be tried after all others. */
+  goesLast(host: string): boolean;
+  /** TLS failed at this address of the host, for the reason given, and the clear worked. */
+  tlsFailed(host: string, address: string, words: string): void;
+  tlsWorked(host: string, address: string): void;
+  /** Why this address is spoken to in the clear. */
+  tlsFallback(host: string, address: string): string | undefined;
+  /** This message failed after its final dot at this host. */
+  dotFailed(messageId: string, host: string): void;
+  /** The host that the next attempt of this message tries after the others. */
+  dotFailedAt(messageId: string): string | undefined;
+}
+
+interface TlsFailure {
+  untilMs: number;
+  words: string;
+  times: number;
+}
+
+/** Adds an entry as the youngest; the oldest makes room. */
+function remember<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > MAX_ENTRIES) map.delete(map.keys().next().value!);
+}
+
+export function openHostMemory(now: () => number): HostMemory {
+  const lastUntil = new Map<string, number>();
+  const tlsFailures = new Map<string, TlsFailure>();
+  const dotFailures = new Map<string, string>();
+  return {
+    failed: (host) => remember(lastUntil, host, now() + LAST_MS),
+    worked: (host) => {
+      if (lastUntil.size > 0) lastUntil.delete(host);
+    },
+    goesLast: (host) => (lastUntil.get(host) ?? 0) > now(),
+    tlsFailed: (host, address, words) => {
+      const key = `${host} ${address}`;
+      const times = (tlsFailures.get(key)?.times ?? 0) + 1;
+      const forMs = CLEAR_MS[Math.min(times, CLEAR_MS.length) - 1]!;
+      remember(tlsFailures, key, { untilMs: now() + forMs, words, times });
+    },
+    tlsWorked: (host, address) => {
+      if (tlsFailures.size > 0) tlsFailures.delete(`${host} ${address}`);
+    },
+    tlsFallback: (host, address) => {
+      const failure = tlsFailures.get(`${host} ${address}`);
+      return failure && failure.untilMs > now() ? failure.words : undefined;
+    },
+    dotFailed: (messageId, host) => remember(dotFailures, messageId, host),
+    dotFailedAt: (messageId) => dotFailures.get(messageId),
+  };
+}
+
+export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal'> {
+  hosts: HostMemory;
+  need: TlsNeed;
+}
+
+/** Whether a session offers what a message asks of its connection. */
+export function satisfies(session: SmtpSession, need: TlsNeed): boolean {
+  if (need === 'verified') return session.verified;
+  return !need || session.tls !== undefined;
+}
+
+/** Whether TLS itself failed: at the handshake, or at the first words inside it. */
+function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
+  if (reply || cause === 'EINJECTED' || cause === 'ECANCELLED') return false;
+  if (stage === 'ehlo') return tlsVersion !== undefined && cause !== 'ETIMEDOUT';
+  return stage === 'tls' || stage === 'starttls';
+}
+
+/** Opens a session; an error is that of the last connection. */
+export async function dial(candidate: Candidate, dialling: Dialling): Promise<OpenSmtpResult> {
+  const { hosts, need, ...rest } = dialling;
+  const { host } = candidate;
+  const options: OpenSmtpOptions = { ...candidate, ...rest };
+  if (need && candidate.tls === 'opportunistic') options.tls = 'required';
+  if (need === 'verified') options.verifyCertificate = true;
+  options.clearBecause = (address) => hosts.tlsFallback(host, address);
+  const opened = await openSmtpSession(options);
+  if (opened.ok) {
+    if (opened.session.tls !== undefined) hosts.tlsWorked(host, opened.session.remoteAddress);
+    return opened;
+  }
+  const { error } = opened;
+  if (!allowsClear(options) || !isBrokenTls(error) || error.remoteAddress === undefined) return opened;
+  const words = errorSentence(error);
+  const addresses = [error.remoteAddress];
+  const clear = await openSmtpSession({ ...options, addresses, earlier: error.dialogue, clearBecause: () => words });
+  if (clear.ok) hosts.tlsFailed(host, clear.session.remoteAddress, words);
+  return clear;
+}

@@ -1,0 +1,140 @@
+/** `/webhooks/{id}/deliveries` and replays: what became of events sent to a webhook, and sending them again. */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
+import { failure, invalid, type Result, refuse } from '../base/failure.ts';
+import { EVENT_TYPES, type EventType } from '../events/events.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
+import { deliveryBody } from './endpoints.ts';
+import { listDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
+import { countReplay, createReplay } from './replay.ts';
+import { findEndpointOperation } from './store.ts';
+import {
+  eventName,
+  isDisabled,
+  keyOf,
+  noSuchEndpoint,
+  nullable,
+  ownerOf,
+  type Request,
+  type WebhookRouteDeps,
+} from './webhook-request.ts';
+
+const deliverySchema = named('WebhookDelivery', {
+  deliveryId: Type.String(),
+  eventId: Type.String(),
+  eventType: eventName,
+  status: oneOf(['pending', 'succeeded', 'failed']),
+  attempts: Type.Integer(),
+  request: Type.Union([
+    closed({
+      method: Type.String(),
+      url: Type.String(),
+      headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+      body: nullable(Type.String({ description: 'The event as it is sent.' })),
+    }),
+    Type.Null(),
+  ]),
+  responseStatus: Type.Union([Type.Integer(), Type.Null()]),
+  responseStart: nullable(Type.String()),
+  error: nullable(Type.String()),
+  latencyMs: Type.Union([Type.Integer(), Type.Null()]),
+  nextAttemptAt: nullable(Type.String()),
+  createdAt: Type.String(),
+});
+
+const replayFields = named('ReplayRequest', {
+  since: Type.String({ format: 'date-time', maxLength: 40 }),
+  until: Type.String({ format: 'date-time', maxLength: 40 }),
+  eventTypes: Type.Optional(Type.Array(eventName, { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true })),
+});
+
+const replayQuery = closed({
+  dryRun: Type.Optional(Type.Boolean({ description: 'true: answer how many events would be sent, and send none' })),
+});
+type ReplayAsked = Request<Static<typeof replayFields>, Static<typeof replayQuery>>;
+
+export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock } = deps;
+  const replay = createReplay(deps);
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/webhooks/:id/deliveries', tag: 'webhooks', auth: 'key' },
+      operationId: 'listWebhookDeliveries',
+      summary: 'What became of events sent to this webhook, newest event first',
+      description: 'One record per event, from its first attempt on; retries and replays count as further attempts.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(deliverySchema) },
+      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
+        const page = readPage(request.query, ['del_']);
+        if (!page.ok) return page;
+        const before = page.value.after === undefined ? null : String(page.value.after[0]);
+        const asked = { ...keyOf(request), before, limit: page.value.limit + 1 };
+        const rows = await database.execute(listDeliveriesOperation, asked);
+        if (!rows) return noSuchEndpoint;
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: deliveryBody });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/deliveries/:deliveryId/retry', tag: 'webhooks', auth: 'key' },
+      operationId: 'retryWebhookDelivery',
+      summary: 'Send one event again now',
+      description: 'At once, also where the schedule of its retries has ended. The webhook-id stays the same.',
+      ...{ body: closed({}), bodyOptional: true },
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: deliverySchema },
+      async handle(request: Request<object>) {
+        const deliveryId = request.params.deliveryId ?? '';
+        const retry = { ...keyOf(request), deliveryId, nowMs: clock.now() };
+        const done = await requestedChanges(database, request, clock.now()).execute(retryDeliveryOperation, retry);
+        if (!done.found) {
+          if (done.missing === 'endpoint') return noSuchEndpoint;
+          return refuse(failure('NOT_FOUND', { message: 'This webhook has no delivery with this id.' }));
+        }
+        if (!done.enabled) return isDisabled;
+        deps.nudge();
+        return answer(deliveryBody(done.delivery));
+      },
+    }),
+    defineRoute({
+      ...{ method: 'POST', path: '/webhooks/:id/replay', tag: 'webhooks', auth: 'key' },
+      operationId: 'replayWebhookEvents',
+      summary: 'Send the events of a time again',
+      description:
+        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.',
+      query: replayQuery,
+      body: replayFields,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: named('ReplayResult', { message: Type.String(), events: Type.Integer() }) },
+      handle: (request: ReplayAsked) => replayAsAsked(deps, replay, request),
+    }),
+  ];
+}
+
+async function replayAsAsked(deps: WebhookRouteDeps, replay: ReturnType<typeof createReplay>, request: ReplayAsked) {
+  const key = keyOf(request);
+  const endpoint = await deps.database.execute(findEndpointOperation, key);
+  if (!endpoint) return noSuchEndpoint;
+  const sinceMs = isoTimeMs(request.body.since);
+  const untilMs = isoTimeMs(request.body.until);
+  if (sinceMs > untilMs) return refuse(invalid([{ field: 'since', message: 'must not be later than until' }]));
+  if (endpoint.enabled === 0) return isDisabled;
+  const eventTypes = request.body.eventTypes ?? (JSON.parse(endpoint.events) as EventType[]);
+  const asked = { ...ownerOf(request), webhookId: key.id, sinceMs, untilMs, eventTypes };
+  if (request.query.dryRun) return replayAnswer(await countReplay(deps, asked), ['would be', 'would be']);
+  const { since, until } = request.body;
+  await requestedChanges(deps.database, request, deps.clock.now()).execute(recordChangeOperation, {
+    ...{ action: 'webhook.replay', resourceId: key.id, asked: { since, until, eventTypes } },
+  });
+  const queued = await replay(asked);
+  if (queued.ok) deps.nudge();
+  return replayAnswer(queued, ['is queued to be', 'are queued to be']);
+}
+
+function replayAnswer(counted: Result<number>, [one, many]: readonly [one: string, many: string]) {
+  if (!counted.ok) return counted;
+  const events = counted.value;
+  return answer({ message: `${events} event${events === 1 ? ` ${one}` : `s ${many}`} sent again.`, events });
+}

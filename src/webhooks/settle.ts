@@ -1,0 +1,187 @@
+/**
+ * Settles what came of attempts: ends or moves the work row, writes the delivery record and keeps the endpoint's health, all in one;
+ * a row whose lease was lost changes nothing. The health of an endpoint says since when nothing but failures came from it; it is
+ * disabled when it wants or deserves no more.
+ */
+import type { Mode } from '../base/mode.ts';
+import type { EventType } from '../events/events.ts';
+import { operation, type Transaction } from '../storage/operation.ts';
+import { settleLeases } from '../work/work.ts';
+import { deliveryIdOf } from './endpoints.ts';
+import { enqueueNotice } from './notice-store.ts';
+import { unsubscribe } from './store.ts';
+
+/** What is recorded of an event on its way to one endpoint. */
+export interface Settled {
+  seq: number;
+  fence: number;
+  accountId: string;
+  mode: Mode;
+  webhookId: string;
+  eventSeq: number;
+  eventId: string;
+  eventType: EventType;
+  /** `gone`: failed, and the endpoint asked for no more. */
+  result: 'succeeded' | 'failed' | 'retry' | 'gone';
+  /** False when no request was made. */
+  tried: boolean;
+  /** Where the request went. */
+  url: string | null;
+  /** As atMs by the clock of the mode. */
+  nextAttemptMs: number | null;
+  responseStatus: number | null;
+  responseStart: string | null;
+  error: string | null;
+  latencyMs: number | null;
+  atMs: number;
+}
+
+/** The record of a delivery that ends without a request. */
+export function untriedOf(
+  job: Pick<Settled, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq'>,
+  event: { id: string; type: EventType },
+  { atMs, error }: { atMs: number; error: string },
+): Settled {
+  const { seq, fence, accountId, mode, webhookId, eventSeq } = job;
+  return {
+    ...{ seq, fence, accountId, mode, webhookId, eventSeq, eventId: event.id, eventType: event.type },
+    ...{ result: 'failed', tried: false, url: null, nextAttemptMs: null },
+    ...{ responseStatus: null, responseStart: null, latencyMs: null, error, atMs },
+  };
+}
+
+const RECORD_STATUS = { succeeded: 'succeeded', failed: 'failed', gone: 'failed', retry: 'pending' } as const;
+
+/** `nowMs` is real: how long a record is kept counts from it. */
+export async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO webhook_delivery (webhook_id, id, account_id, event_seq, event_id, event_type, status, attempts,
+       response_status, response_start, error, latency_ms, next_attempt_at, created_at, updated_at, url)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (webhook_id, id) DO UPDATE SET status = excluded.status,
+       attempts = webhook_delivery.attempts + excluded.attempts,
+       response_status = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_status
+         ELSE excluded.response_status END,
+       response_start = CASE WHEN excluded.attempts = 0 THEN webhook_delivery.response_start
+         ELSE excluded.response_start END,
+       url = coalesce(excluded.url, webhook_delivery.url), error = excluded.error, latency_ms = coalesce(excluded.latency_ms, webhook_delivery.latency_ms),
+       next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at`,
+    settled.webhookId,
+    deliveryIdOf(settled.webhookId, settled.eventId),
+    settled.accountId,
+    settled.eventSeq,
+    settled.eventId,
+    settled.eventType,
+    RECORD_STATUS[settled.result],
+    settled.tried ? 1 : 0,
+    settled.responseStatus,
+    settled.responseStart,
+    settled.error,
+    settled.latencyMs,
+    settled.nextAttemptMs,
+    settled.atMs,
+    nowMs,
+    settled.url,
+  );
+}
+
+interface SettleRequest {
+  /** Unix ms, real time. */
+  nowMs: number;
+  settled: Settled[];
+}
+
+export interface SettleAnswer {
+  /** Rows whose lease had been lost: nothing of these was written. */
+  lost: number[];
+  /** Endpoints that were disabled by this settle. */
+  disabled: string[];
+}
+
+export const settleOperation = operation(
+  'webhooks.settle',
+  'write',
+  async (tx, request: SettleRequest): Promise<SettleAnswer> => {
+    const held = await settleLeases(tx, request.settled, ({ seq, fence, accountId, mode, ...one }) => ({
+      ...{ seq, fence, accountId, mode, tried: true },
+      againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
+    }));
+    // A server takes these one behind the other, without waiting for our next word.
+    await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
+    const tried = held.filter((settled) => settled.tried);
+    const disabled = await recordHealth(tx, tried, request.nowMs);
+    const kept = new Set(held);
+    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled };
+  },
+);
+
+/** After so long with nothing but failures an endpoint is disabled. */
+const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
+
+/** What one settle says of an endpoint. */
+interface Health {
+  succeeded: boolean;
+  gone: boolean;
+  /** By the clock of the mode. */
+  atMs: number;
+}
+
+function note(healths: Map<string, Health>, settled: Settled): void {
+  const health = healths.get(settled.webhookId) ?? { succeeded: false, gone: false, atMs: settled.atMs };
+  health.succeeded ||= settled.result === 'succeeded';
+  health.gone ||= settled.result === 'gone';
+  health.atMs = Math.max(health.atMs, settled.atMs);
+  healths.set(settled.webhookId, health);
+}
+
+/** Keeps the health of every endpoint that was tried; answers those that were disabled. `nowMs` is real time. */
+async function recordHealth(tx: Transaction, tried: readonly Settled[], nowMs: number): Promise<string[]> {
+  const healths = new Map<string, Health>();
+  for (const settled of tried) note(healths, settled);
+  const disabled: string[] = [];
+  // In one order, so that two nodes do not wait for each other.
+  for (const [webhookId, health] of [...healths].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (await recordHealthOf(tx, webhookId, { ...health, nowMs })) disabled.push(webhookId);
+  }
+  return disabled;
+}
+
+/** Keeps `failing_since`, and disables an endpoint that wants or deserves no more; answers whether it did. */
+async function recordHealthOf(
+  tx: Transaction,
+  webhookId: string,
+  health: Health & { nowMs: number },
+): Promise<boolean> {
+  const { nowMs } = health;
+  if (health.gone) {
+    return disable(tx, { webhookId, reason: 'the endpoint answered 410 Gone', nowMs });
+  }
+  if (health.succeeded) {
+    await tx.run('UPDATE webhook SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL', webhookId);
+    return false;
+  }
+  const row = await tx.get<{ failing_since: number }>(
+    'UPDATE webhook SET failing_since = coalesce(failing_since, ?) WHERE id = ? AND enabled = 1 RETURNING failing_since',
+    health.atMs,
+    webhookId,
+  );
+  if (!row || health.atMs - row.failing_since < DISABLE_AFTER_MS) return false;
+  return disable(tx, { webhookId, reason: 'nothing but failures for five days', nowMs });
+}
+
+async function disable(
+  tx: Transaction,
+  { webhookId, reason, nowMs }: { webhookId: string; reason: string; nowMs: number },
+): Promise<boolean> {
+  const row = await tx.get<{ account_id: string; mode: Mode }>(
+    `UPDATE webhook SET enabled = 0, disabled_reason = ?, updated_at = ? WHERE id = ? AND enabled = 1
+     RETURNING account_id, mode`,
+    reason,
+    nowMs,
+    webhookId,
+  );
+  if (!row) return false;
+  await unsubscribe(tx, webhookId);
+  await enqueueNotice(tx, { webhookId, accountId: row.account_id, mode: row.mode, nowMs });
+  return true;
+}

@@ -1,0 +1,41 @@
+/** What the routes of webhooks have in common: whose webhook a request means, and what is answered where there is none. */
+import { Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { EVENT_TYPES } from '../events/events.ts';
+import type { RouteRequest } from '../http/route.ts';
+import { oneOf } from '../http/validate.ts';
+import type { HttpClient } from '../net/http-client.ts';
+import type { Database } from '../storage/database.ts';
+import type { EndpointKey } from './store.ts';
+
+export interface WebhookRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** The service's key that seals secrets. */
+  secretKey: Uint8Array;
+  http: HttpClient;
+  /** Why an address may not be saved, as the end of a sentence that starts with `url` (net/guarded-connector.ts). */
+  checkUrl(url: string): Promise<string | undefined>;
+  /** Tells the worker that there is new work. */
+  nudge(): void;
+}
+
+export type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
+
+export const eventName = oneOf([...EVENT_TYPES]);
+export const nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()]);
+
+export const noSuchEndpoint = refuse(failure('NOT_FOUND', { message: 'There is no webhook with this id.' }));
+export const isDisabled = refuse(
+  failure('CONFLICT', { message: 'The webhook is disabled; enable it before deliveries are sent again.' }),
+);
+
+export function ownerOf(request: Request<unknown>) {
+  return { accountId: request.caller.account.id, mode: request.caller.mode };
+}
+
+export function keyOf(request: Request<unknown>): EndpointKey {
+  return { ...ownerOf(request), id: request.params.id ?? '' };
+}
