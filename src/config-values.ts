@@ -63,6 +63,15 @@ export function httpAddress(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
+/** http is for a provider of tests, which is on this machine. */
+export function oidcIssuer(text: string): string {
+  const url = new URL(httpAddress(text));
+  if (url.protocol === 'http:' && !/^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)) {
+    throw new Error('an https address, such as https://login.example.com');
+  }
+  return text;
+}
+
 export function route(text: string): Route {
   if (text === 'mx') return { kind: 'mx' };
   const allowed = 'mx, or a relay such as smtp://user:pass@host:587 or smtps://host:465';

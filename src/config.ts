@@ -13,6 +13,7 @@ import {
   httpAddress,
   integer,
   listenHost,
+  oidcIssuer,
   port,
   ROLES,
   type Role,
@@ -197,6 +198,27 @@ export const settings = {
     token,
     none,
   ),
+  oidcIssuer: setting<string | undefined>(
+    'OIDC_ISSUER',
+    'none',
+    'identity provider (OpenID Connect) at which users may sign in too; https, or http on this machine',
+    oidcIssuer,
+    none,
+  ),
+  oidcClientId: setting<string | undefined>(
+    'OIDC_CLIENT_ID',
+    'none',
+    'what this service is called there',
+    String,
+    none,
+  ),
+  oidcClientSecret: setting<string | undefined>(
+    'OIDC_CLIENT_SECRET',
+    'none',
+    'its secret there, if it has one',
+    String,
+    none,
+  ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',
     'off',
@@ -243,7 +265,10 @@ export const settings = {
 } as const satisfies Record<string, Setting<unknown>>;
 
 type Values = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['fallback']> };
-export type Config = Values;
+export interface Config extends Values {
+  /** Names that look like settings and are none: most likely misspelt, and worth a warning. */
+  unknownSettings: readonly string[];
+}
 
 /** A wrong or unknown variable; its message is the one line for the operator. */
 export class ConfigError extends Error {
@@ -299,12 +324,18 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) ? `${one.shown}, or ${message}` : message);
     }
   }
-  const config = values as Config;
+  values.unknownSettings = unknownSettings(environment);
+  const config = values as unknown as Config;
   if (config.databaseUrl !== undefined) config.databaseUrl.password ??= config.databasePassword;
   if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
     const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
     const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;
     throw new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
+  }
+  if (config.oidcIssuer !== undefined && config.oidcClientId === undefined) {
+    throw new ConfigError(
+      'POSTRIDER_OIDC_CLIENT_ID is not set, and POSTRIDER_OIDC_ISSUER needs it; set both or neither',
+    );
   }
   if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
     const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
@@ -313,11 +344,15 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   return config;
 }
 
+/** The address of the service as far as its settings say it; one that takes a free port learns its own when it listens. */
+export function publicUrl({ baseUrl, httpPort }: Pick<Config, 'baseUrl' | 'httpPort'>): string {
+  return baseUrl ?? `http://localhost:${httpPort}`;
+}
+
 /** Variables of the command line's own (address, account and key of the API it talks to). */
 export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY'] as const;
 
-/** Names that look like settings and are none: most likely misspelt, and worth a warning at start. */
-export function unknownSettings(environment: Record<string, string | undefined>): string[] {
+function unknownSettings(environment: Record<string, string | undefined>): string[] {
   const known = new Set<string>([...Object.values(settings).map((one) => one.name), ...CLIENT_VARIABLES]);
   return Object.keys(environment).filter((name) => name.startsWith('POSTRIDER_') && !known.has(name));
 }

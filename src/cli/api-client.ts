@@ -1,9 +1,161 @@
 /**
- * The HTTP API as a command calls it, JSON both ways. A refusal is an answer like any other; only what is no
- * answer of the API is thrown.
+ * The HTTP API as a command calls it, JSON both ways: which one, and as whom. Account and key come together from one source,
+ * the first that has them: the options, the environment, the profile that `postrider login` kept, the first-run.json of a
+ * service beside the command (its sandbox key, unless --live is given). What comes from a file is sent to the address it
+ * belongs to and to no other. A refusal is an answer like any other; only what is no answer of the API is thrown.
  */
-import type { ApiTarget } from './api-target.ts';
-import { CommandError, type CommandOutcome } from './command.ts';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { dataDirectory } from '../storage/data-directory.ts';
+import { writeDurableFile } from '../storage/durable-file.ts';
+import { firstRunFile } from '../users/users.ts';
+import {
+  type CommandCall,
+  CommandError,
+  type CommandOutcome,
+  type Environment,
+  notFound,
+  UsageError,
+} from './command.ts';
+
+/** Options of every command that calls the API. */
+export interface ApiOptions {
+  url?: string;
+  id?: string;
+  key?: string;
+  profile?: string;
+  live?: boolean;
+}
+
+type ApiCall = CommandCall<ApiOptions>;
+
+/** Where the API is, and who calls it. */
+export interface ApiTarget {
+  /** Address without a slash at its end. */
+  base: string;
+  apiKey: string;
+  accountId: string;
+}
+
+const DEFAULT_URL = 'http://localhost:3000';
+const DEFAULT_PROFILE = 'default';
+
+function baseOf(text: string): string {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+    throw new UsageError('--url must be an address such as https://mail.example.com');
+  }
+  return text.replace(/\/+$/, '');
+}
+
+function profileFile(environment: Environment, name: string): string {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw new UsageError('--profile must be 1 to 64 letters, digits, - and _');
+  const base = environment.XDG_CONFIG_HOME || path.join(environment.HOME || os.homedir(), '.config');
+  return path.join(base, 'postrider', `${name}.json`);
+}
+
+/** The members of a JSON file, all of them text; undefined when there is no such file. */
+function readTexts<K extends string>(file: string, names: readonly K[], remedy: string): Record<K, string> | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const found = JSON.parse(readFileSync(file, 'utf8')) as Record<K, string>;
+    if (names.every((name) => typeof found[name] === 'string')) return found;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== undefined) throw new CommandError('UNREADABLE', message);
+  }
+  throw new CommandError('UNREADABLE', `${file} cannot be understood; ${remedy}`);
+}
+
+function fromProfile({ environment, options }: ApiCall): ApiTarget | undefined {
+  const { profile: name } = options;
+  const file = profileFile(environment, name ?? DEFAULT_PROFILE);
+  const kept = readTexts(file, ['url', 'accountId', 'apiKey'], 'remove it and run postrider login again');
+  if (kept) return { base: kept.url, accountId: kept.accountId, apiKey: kept.apiKey };
+  if (name === undefined) return undefined;
+  throw notFound(`there is no profile ${name}; postrider login --profile ${name} makes one`);
+}
+
+/** Of the service that serves the data directory, where it listens now. */
+function fromFirstRun({ config, options }: ApiCall): ApiTarget | undefined {
+  const directory = dataDirectory(config.dataDir);
+  const names = ['accountId', 'apiKey', 'sandboxApiKey'] as const;
+  const first = readTexts(firstRunFile(directory), names, 'give --id and --key');
+  if (!first) return undefined;
+  const apiKey = options.live ? first.apiKey : first.sandboxApiKey;
+  return { base: localBase(directory.path, config.httpPort), accountId: first.accountId, apiKey };
+}
+
+function localBase(folder: string, configured: number): string {
+  const file = path.join(folder, 'serving.json');
+  try {
+    const serving = JSON.parse(readFileSync(file, 'utf8')) as { httpPort?: number; httpHost?: string };
+    const host = serving.httpHost ?? '0.0.0.0';
+    const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
+    return `http://${name.includes(':') ? `[${name}]` : name}:${serving.httpPort ?? configured}`;
+  } catch {
+    // Nobody serves now; the call will say that nothing answers.
+    return `http://localhost:${configured}`;
+  }
+}
+
+function isLoopback(base: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(base).hostname);
+}
+
+interface Given {
+  url: string | undefined;
+  accountId: string | undefined;
+  apiKey: string | undefined;
+}
+
+/** What options and environment say; with --profile the options alone. */
+function given({ options, environment }: ApiCall): Given {
+  const pick = (name: 'url' | 'id' | 'key', variable: string): string | undefined =>
+    options[name] ?? (options.profile === undefined ? environment[variable] || undefined : undefined);
+  const url = pick('url', 'POSTRIDER_URL');
+  return {
+    url: url === undefined ? undefined : baseOf(url),
+    accountId: pick('id', 'POSTRIDER_ID'),
+    apiKey: pick('key', 'POSTRIDER_KEY'),
+  };
+}
+
+/** The API that the call names; UsageError when something of it is missing. */
+export function apiTarget(call: ApiCall): ApiTarget {
+  const { url, accountId, apiKey } = given(call);
+  if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
+  if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
+  if (apiKey !== undefined) throw new UsageError('--id or POSTRIDER_ID is required with --key');
+  const profile = fromProfile(call);
+  const kept = profile ?? fromFirstRun(call);
+  if (!kept) {
+    const folder = dataDirectory(call.config.dataDir).path;
+    throw new UsageError(
+      `which account? Give --id and --key, run postrider login, or run this beside a service (there is no first-run.json in ${folder})`,
+    );
+  }
+  if (url === undefined || url === kept.base) return kept;
+  if (profile === undefined && isLoopback(url)) return { ...kept, base: url };
+  throw new UsageError(`the key that is kept belongs to ${kept.base}, not to ${url}; give --id and --key too`);
+}
+
+/** What `postrider login` was given, to be kept. */
+function targetToKeep(call: ApiCall): ApiTarget {
+  const { profile: _, ...options } = call.options;
+  const { url, accountId, apiKey } = given({ ...call, options });
+  if (accountId === undefined) throw new UsageError('--id or POSTRIDER_ID is required');
+  if (apiKey === undefined) throw new UsageError('--key or POSTRIDER_KEY is required');
+  return { base: url ?? DEFAULT_URL, accountId, apiKey };
+}
+
+/** Keeps it for its owner alone (mode 0600); the name of the file. */
+function keepTarget({ environment, options }: ApiCall, { base, accountId, apiKey }: ApiTarget): string {
+  const file = profileFile(environment, options.profile ?? DEFAULT_PROFILE);
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  writeDurableFile(file, `${JSON.stringify({ url: base, accountId, apiKey }, null, 2)}\n`);
+  return file;
+}
 
 const TIMEOUT_MS = 60_000;
 
@@ -12,7 +164,7 @@ export interface ApiAnswer {
   body: Record<string, unknown>;
 }
 
-export interface ApiCall {
+interface HttpCall {
   method: 'GET' | 'POST';
   path: string;
   body?: string;
@@ -25,7 +177,7 @@ export interface ApiClient {
   accountId: string;
   /** Nothing that is sent with this key leaves the machine. */
   isSandbox: boolean;
-  call(call: ApiCall): Promise<ApiAnswer>;
+  call(call: HttpCall): Promise<ApiAnswer>;
 }
 
 export function apiHeaders({ apiKey, accountId }: ApiTarget): Record<string, string> {
@@ -68,4 +220,18 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
 export function sentOutcome({ isSandbox }: ApiClient, { body }: ApiAnswer): CommandOutcome {
   const { messageId, status } = body.data as { messageId: string; status: string };
   return { data: body, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
+}
+
+/** `postrider login`: keeps it once the API has taken it, readable for its owner alone; removing the file is the way out. */
+export async function login(call: CommandCall<ApiOptions>): Promise<CommandOutcome> {
+  const target = targetToKeep(call);
+  // A key that may only send is refused here with 403, and is a good key all the same.
+  const answer = await apiClient(target).call({ method: 'GET', path: '/account' });
+  const { error } = answer.body as { error?: { code?: string; message?: string } };
+  if (answer.status !== 200 && error?.code !== 'FORBIDDEN') {
+    throw new CommandError(error?.code ?? 'REFUSED', `${target.base} refuses: ${error?.message ?? answer.status}`);
+  }
+  const file = keepTarget(call, target);
+  const data = { url: target.base, accountId: target.accountId, file };
+  return { data, text: `Kept in ${file}. send and listen use it from now on.` };
 }

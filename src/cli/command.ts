@@ -1,13 +1,12 @@
 /**
  * What the functions behind the commands are given and answer. The answer is printed as one JSON object under --json and as
  * text otherwise; nothing else goes to stdout. Refusals are thrown as CommandError and end with exit code 1, wrong usage
- * as UsageError with 2. Which commands there are, with their options, stands in program.ts.
+ * as UsageError with 2. Which commands there are, with their options, stands in commands.ts.
  */
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { Clock } from '../base/clock.ts';
-import type { Failure } from '../base/failure.ts';
-import type { Result } from '../base/result.ts';
+import type { Failure, Result } from '../base/failure.ts';
 import type { Config } from '../config.ts';
 
 export interface Streams {
@@ -100,4 +99,13 @@ export function columns(values: Record<string, unknown>): string {
 export function table(rows: [string, unknown][]): string {
   const width = Math.max(0, ...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value === null ? '-' : String(value)}`).join('\n');
+}
+
+export function descendantsOf(command: Command): Command[] {
+  return command.commands.flatMap((one) => [one, ...descendantsOf(one)]);
+}
+
+/** Its words, without the name of the program. */
+export function wordsOf(command: Command): string {
+  return command.parent ? `${wordsOf(command.parent)} ${command.name()}`.trim() : '';
 }

@@ -7,7 +7,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config.ts';
 import type { CommandFunction } from './command.ts';
-import { SHELLS } from './completion-scripts.ts';
+import { SHELLS } from './completion.ts';
 
 export interface Definition {
   /** One or two words, and arguments as commander writes them: `<required>`, `[optional]`. */
@@ -95,13 +95,13 @@ const STORAGE: Section = {
       summary: 'copy database and content into one file, beside a running service',
       notes: 'The secret key is not in it: keep it in another place.',
       examples: ['backup', 'backup /backups/monday.backup'],
-      load: async () => (await import('./backup.ts')).backUpStore,
+      load: async () => (await import('./transfer.ts')).backUpStore,
     },
     {
       usage: 'restore <file>',
       summary: 'restore a backup into an empty data directory',
       examples: ['restore /backups/monday.backup'],
-      load: async () => (await import('./backup.ts')).restoreStore,
+      load: async () => (await import('./transfer.ts')).restoreStore,
     },
     {
       usage: 'export [file]',
@@ -127,19 +127,19 @@ const ACCOUNTS: Section = {
       required: [text('--name <name>', 'what the account is called')],
       options: [choice('--plan <plan>', 'its plan', PLANS).default('paid')],
       examples: ['account create --name Acme', 'account create --name Acme --plan enterprise --json'],
-      load: async () => (await import('./account.ts')).create,
+      load: async () => (await import('./accounts.ts')).makeAccount,
     },
     {
       usage: 'account list',
       summary: 'all accounts, newest first',
       examples: ['account list'],
-      load: async () => (await import('./account.ts')).list,
+      load: async () => (await import('./accounts.ts')).listAccounts,
     },
     {
       usage: 'account show <account-id>',
       summary: 'one account',
       examples: ['account show acc_123'],
-      load: async () => (await import('./account.ts')).show,
+      load: async () => (await import('./accounts.ts')).showAccount,
     },
     {
       usage: 'account set <account-id>',
@@ -155,7 +155,7 @@ const ACCOUNTS: Section = {
         'account set acc_123 --status suspended',
         'account set acc_123 --limit webhooks=500 --limit eventStreams=standard',
       ],
-      load: async () => (await import('./account.ts')).set,
+      load: async () => (await import('./accounts.ts')).setAccount,
     },
     {
       usage: 'key create <account-id>',
@@ -166,13 +166,13 @@ const ACCOUNTS: Section = {
         several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
       ],
       examples: ['key create acc_123', 'key create acc_123 --scope send --allowed-sender billing@example.com'],
-      load: async () => (await import('./credentials.ts')).makeKey,
+      load: async () => (await import('./accounts.ts')).makeKey,
     },
     {
       usage: 'key revoke <key-id>',
       summary: 'revoke an API key; refused by a running service within a second',
       examples: ['key revoke key_123'],
-      load: async () => (await import('./credentials.ts')).revokeKey,
+      load: async () => (await import('./accounts.ts')).revokeKey,
     },
     {
       usage: 'smtp-credential create <account-id>',
@@ -182,7 +182,7 @@ const ACCOUNTS: Section = {
         several('--allowed-sender <sender>', 'an address or a domain it may send from; may be given several times'),
       ],
       examples: ['smtp-credential create acc_123', 'smtp-credential create acc_123 --mode sandbox'],
-      load: async () => (await import('./credentials.ts')).makeSmtpCredential,
+      load: async () => (await import('./accounts.ts')).makeSmtpCredential,
     },
     {
       usage: 'user create',
@@ -190,33 +190,33 @@ const ACCOUNTS: Section = {
       required: [text('--email <address>', 'the address that the user signs in with')],
       options: [flag('--operator', 'may see and change everything of the installation')],
       examples: ['user create --email ada@example.com --operator'],
-      load: async () => (await import('./user.ts')).create,
+      load: async () => (await import('./accounts.ts')).makeUser,
     },
     {
       usage: 'user reset-password',
       summary: 'give a user a new generated password',
       required: [text('--email <address>', 'the address that the user signs in with')],
       examples: ['user reset-password --email ada@example.com'],
-      load: async () => (await import('./user.ts')).reset,
+      load: async () => (await import('./accounts.ts')).resetUser,
     },
     {
       usage: 'approval list',
       summary: 'requests for a larger email size; undecided ones first, then newest first',
       examples: ['approval list'],
-      load: async () => (await import('./approval.ts')).list,
+      load: async () => (await import('./accounts.ts')).listApprovals,
     },
     {
       usage: 'approval approve <approval-id>',
       summary: 'raise the email size of the account to what was asked for; in force within a second',
       examples: ['approval approve apr_123'],
-      load: async () => (await import('./approval.ts')).approve,
+      load: async () => (await import('./accounts.ts')).approve,
     },
     {
       usage: 'approval reject <approval-id>',
       summary: 'refuse it; the account reads the reason',
       required: [text('--reason <text>', 'the reason')],
       examples: ['approval reject apr_123 --reason "Send links instead of files."'],
-      load: async () => (await import('./approval.ts')).reject,
+      load: async () => (await import('./accounts.ts')).reject,
     },
   ],
 };
@@ -229,13 +229,13 @@ const SENDING: Section = {
       summary: 'add a sender domain; prints the DNS records to publish',
       options: [flag('--verified', 'take it as verified, without a look at the DNS')],
       examples: ['domain add acc_123 example.com', 'domain add acc_123 example.com --verified'],
-      load: async () => (await import('./domain.ts')).add,
+      load: async () => (await import('./accounts.ts')).makeDomain,
     },
     {
       usage: 'domain verify <domain-id>',
       summary: 'look for the DKIM record of a domain in the DNS',
       examples: ['domain verify dom_123'],
-      load: async () => (await import('./domain.ts')).verify,
+      load: async () => (await import('./accounts.ts')).checkDomain,
     },
     {
       usage: 'queue status',
@@ -280,7 +280,7 @@ const CLIENT: Section = {
       summary: 'keep address, account and key of an API for send and listen',
       options: LOGIN_OPTIONS,
       examples: ['login --url https://mail.example.com --id acc_123 --key pr_live_…'],
-      load: async () => (await import('./login.ts')).login,
+      load: async () => (await import('./api-client.ts')).login,
     },
     {
       usage: 'send',

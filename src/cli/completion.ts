@@ -1,8 +1,147 @@
-/** `postrider completion`: prints the script that completes this program's commands in a shell. */
+/**
+ * `postrider completion`: scripts for shells, made from the tree of commands: words, options, the values that an option may
+ * have, and files. They need nothing of the program, so that a press of Tab does not wait for its start.
+ *
+ * Each goes by the words in front of the cursor that are no options: `account create --name Acme --p` completes what follows a
+ * path that begins with `account create`.
+ */
 import type { Command, Option } from 'commander';
-import { type CommandCall, type CommandOutcome, UsageError } from './command.ts';
-import { type CompletionNode, completionScript, type OptionCandidate, SHELLS } from './completion-scripts.ts';
-import { descendantsOf, wordsOf } from './tree.ts';
+import { type CommandCall, type CommandOutcome, descendantsOf, UsageError, wordsOf } from './command.ts';
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+type Shell = (typeof SHELLS)[number];
+
+interface Candidate {
+  word: string;
+  description: string;
+}
+
+interface OptionCandidate extends Candidate {
+  /** Whether a value follows. */
+  takesValue: boolean;
+  takesFile: boolean;
+  /** Every value it may have; empty where any will do. */
+  values: readonly string[];
+}
+
+/** What may follow these words. */
+interface CompletionNode {
+  /** `account create`; empty for the program itself. */
+  words: string;
+  commands: Candidate[];
+  options: OptionCandidate[];
+  takesFile: boolean;
+}
+
+function completionScript(shell: Shell, nodes: readonly CompletionNode[]): string {
+  // The longest first: `account create` is looked for before `account`.
+  const longestFirst = [...nodes].sort((one, other) => other.words.length - one.words.length);
+  if (shell === 'bash') return bash(longestFirst);
+  return shell === 'zsh' ? zsh(longestFirst) : fish(nodes);
+}
+
+/** For a pattern of `case` in bash and zsh: these words, and whatever stands behind them. */
+const pattern = ({ words }: CompletionNode): string => (words === '' ? "''" : `'${words}'|'${words} '*`);
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Lines of `case` for the word before the cursor: options with a value of their own. */
+function valueCases({ options }: CompletionNode, values: (list: readonly string[]) => string, files: string): string[] {
+  return options.flatMap(({ word, takesValue, takesFile, values: list }) => {
+    if (!takesValue) return [];
+    return [`        ${word}) ${list.length > 0 ? values(list) : takesFile ? files : ':'}; return ;;`];
+  });
+}
+
+/** Names with spaces stay whole, and folders get a slash. */
+const BASH_FILES = 'compopt -o filenames 2>/dev/null; local IFS=$\'\\n\'; COMPREPLY+=($(compgen -f -- "$word"))';
+
+function bash(nodes: readonly CompletionNode[]): string {
+  const cases = nodes.map((node) => {
+    const words = [...node.commands, ...node.options].map((one) => one.word).join(' ');
+    return [
+      `    ${pattern(node)})`,
+      '      case "$before" in',
+      ...valueCases(node, (list) => `COMPREPLY=($(compgen -W "${list.join(' ')}" -- "$word"))`, BASH_FILES),
+      '      esac',
+      `      COMPREPLY=($(compgen -W "${words}" -- "$word"))`,
+      ...(node.takesFile ? [`      ${BASH_FILES}`] : []),
+      '      ;;',
+    ].join('\n');
+  });
+  return `# bash completion of postrider
+_postrider() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" words="" i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ "\${COMP_WORDS[i]}" == -* ]] || words="\${words:+$words }\${COMP_WORDS[i]}"
+  done
+  COMPREPLY=()
+  case "$words" in
+${cases.join('\n')}
+  esac
+}
+complete -F _postrider postrider
+`;
+}
+
+function zsh(nodes: readonly CompletionNode[]): string {
+  const described = ({ word, description }: Candidate): string => quoted(`${word}:${description}`);
+  const cases = nodes.map((node) =>
+    [
+      `    ${pattern(node)})`,
+      '      case "$before" in',
+      ...valueCases(node, (list) => `compadd -- ${list.join(' ')}`, '_files'),
+      '      esac',
+      `      candidates=(${[...node.commands, ...node.options].map(described).join(' ')})`,
+      "      _describe 'postrider' candidates",
+      ...(node.takesFile ? ['      _files'] : []),
+      '      ;;',
+    ].join('\n'),
+  );
+  return `#compdef postrider
+# zsh completion of postrider
+_postrider() {
+  local before="\${words[CURRENT-1]}" path_words="" one
+  local -a candidates
+  for one in "\${(@)words[2,CURRENT-1]}"; do
+    [[ "$one" == -* ]] || path_words="\${path_words:+$path_words }$one"
+  done
+  case "$path_words" in
+${cases.join('\n')}
+  esac
+}
+compdef _postrider postrider
+`;
+}
+
+/** Those of the program are offered behind every command. */
+function ownOptions({ words, options }: CompletionNode): OptionCandidate[] {
+  return words === '' ? options : options.filter(({ word }) => word !== '--help' && word !== '--json');
+}
+
+function fish(nodes: readonly CompletionNode[]): string {
+  const lines = nodes.flatMap((node) => {
+    const seen = node.words
+      .split(' ')
+      .filter(Boolean)
+      .map((word) => `__fish_seen_subcommand_from ${word}`);
+    const further = node.commands.map((one) => one.word).join(' ');
+    const notYet = further === '' ? [] : [`not __fish_seen_subcommand_from ${further}`];
+    const condition = (parts: string[]): string => (parts.length === 0 ? '' : ` -n ${quoted(parts.join('; and '))}`);
+    return [
+      ...node.commands.map(
+        ({ word, description }) =>
+          `complete -c postrider -f${condition([...seen, ...notYet])} -a ${quoted(word)} -d ${quoted(description)}`,
+      ),
+      ...(node.takesFile ? [`complete -c postrider -F${condition(seen)}`] : []),
+      ...ownOptions(node).map(({ word, description, takesValue, takesFile, values }) => {
+        const value =
+          values.length > 0 ? ` -x -a ${quoted(values.join(' '))}` : takesFile ? ' -r -F' : takesValue ? ' -x' : '';
+        return `complete -c postrider${condition(seen)} -l ${word.replace(/^--/, '')}${value} -d ${quoted(description)}`;
+      }),
+    ];
+  });
+  return `# fish completion of postrider\ncomplete -c postrider -f\n${lines.join('\n')}\n`;
+}
 
 const takesFile = (text: string): boolean => /[<[]file/.test(text);
 

@@ -7,8 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newSecret, secretKeyOf, signedHeaders } from '../webhooks/webhooks.ts';
-import { apiHeaders, refusal } from './api-client.ts';
-import { type ApiOptions, type ApiTarget, apiTarget } from './api-target.ts';
+import { type ApiOptions, type ApiTarget, apiHeaders, apiTarget, refusal } from './api-client.ts';
+
 import { type CommandCall, type CommandOutcome, UsageError } from './command.ts';
 
 const FORWARD_TIMEOUT_MS = 15_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { progressLine, startProgress } from './progress.ts';
+import { progressLine, startProgress } from './send-files.ts';
 
 test('the line says how far it is, and how fast this run goes', () => {
   const at = { doneBytes: 15_000_000, totalBytes: 30_000_000, fromBytes: 10_000_000, seconds: 2 };

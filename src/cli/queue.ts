@@ -7,6 +7,7 @@ import {
   queueStatusOperation,
   retryOperation,
 } from '../messages/messages.ts';
+import { removeBlobs } from '../storage/blobs/remove.ts';
 import { type CommandCall, CommandError, type CommandOutcome, columns, notFound } from './command.ts';
 import { withStore } from './store.ts';
 
@@ -51,7 +52,7 @@ export async function cancel(call: CommandCall): Promise<CommandOutcome> {
       eventId: newId('evt', nowMs),
     });
     if (outcome.changed) {
-      for (const key of outcome.blobKeys) await blobs.remove(key);
+      await removeBlobs({ blobs }, outcome.blobKeys);
       return;
     }
     if (outcome.reason === 'not-found') throw unknown;

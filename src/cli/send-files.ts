@@ -1,8 +1,13 @@
-/** Local files on their way into an email: what they are, inline as Base64, or as a manifest with their digests. */
+/**
+ * Local files on their way into an email: what they are, inline as Base64, as a manifest with their digests, or by PUT to an
+ * upload URL; and the line on stderr that shows a person how far that is, and nothing where stderr is not a terminal.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import path from 'node:path';
-import { CommandError } from './command.ts';
+import { CommandError, type Streams } from './command.ts';
 
 const CONTENT_TYPES: Record<string, string> = {
   '.csv': 'text/csv',
@@ -65,4 +70,103 @@ export async function manifestItem(file: LocalFile, onBytes: (count: number) => 
   }
   const { name, contentType } = file;
   return { name, contentType, sizeBytes, sha256: hash.digest('hex') };
+}
+
+const STALL_MS = 60_000;
+const ANSWER_CHARACTERS = 4_000;
+
+export interface UploadAnswer {
+  status: number;
+  /** Its beginning: a refusal of Postrider, or of the storage that the URL belongs to. */
+  text: string;
+}
+
+/** Resolves with whatever the server answers; throws NO_ANSWER when it gives none. */
+export function uploadFile(
+  file: LocalFile,
+  upload: { uploadUrl: string; requiredHeaders: Record<string, string> },
+  onBytes: (count: number) => void,
+): Promise<UploadAnswer> {
+  const url = new URL(upload.uploadUrl);
+  const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const headers = { ...upload.requiredHeaders, 'Content-Length': String(file.sizeBytes) };
+    const sent = request(url, { method: 'PUT', headers, agent: false, timeout: STALL_MS });
+    const content = createReadStream(file.path, { end: Math.max(0, file.sizeBytes - 1) });
+    const fail = (error: Error & { code?: string }): void => {
+      content.destroy();
+      sent.destroy();
+      const what = `the upload of ${file.name} broke off (${error.code ?? error.message})`;
+      reject(new CommandError('NO_ANSWER', `${what}; repeat the same command to continue it`));
+    };
+    sent.on('timeout', () => fail(new Error('nothing moved for a minute')));
+    sent.on('error', fail);
+    sent.on('response', (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (chunk: string) => {
+        if (text.length < ANSWER_CHARACTERS) text += chunk;
+      });
+      answer.on('error', fail);
+      answer.on('end', () => {
+        // An answer before the end of the file is a refusal: the rest is not wanted.
+        content.destroy();
+        sent.destroy();
+        resolve({ status: answer.statusCode ?? 0, text });
+      });
+    });
+    content.on('error', fail);
+    content.on('data', (chunk) => onBytes(chunk.length));
+    if (file.sizeBytes === 0) sent.end();
+    else content.pipe(sent);
+  });
+}
+
+const REDRAW_MS = 100;
+const BAR_CHARACTERS = 24;
+export const ERASE_LINE = '\r\u001b[K';
+
+interface Progress {
+  /** Shows this many bytes in all. */
+  show(doneBytes: number): void;
+  /** Removes the line. */
+  end(): void;
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1_000_000).toFixed(1);
+}
+
+/** The line for `doneBytes` of `totalBytes`, `seconds` after `fromBytes` were done. */
+export function progressLine(
+  label: string,
+  at: { doneBytes: number; totalBytes: number; fromBytes: number; seconds: number },
+): string {
+  const share = at.totalBytes === 0 ? 1 : at.doneBytes / at.totalBytes;
+  const filled = Math.floor(share * BAR_CHARACTERS);
+  const bar = '#'.repeat(filled) + '.'.repeat(BAR_CHARACTERS - filled);
+  const percent = `${Math.floor(share * 100)}%`.padStart(4);
+  const rate = at.seconds > 0 ? `  ${megabytes((at.doneBytes - at.fromBytes) / at.seconds)} MB/s` : '';
+  return `${label} [${bar}] ${percent}  ${megabytes(at.doneBytes)} of ${megabytes(at.totalBytes)} MB${rate}`;
+}
+
+/** `fromBytes` were done before, by an earlier run. */
+export function startProgress(
+  streams: Streams,
+  label: string,
+  { totalBytes, fromBytes = 0 }: { totalBytes: number; fromBytes?: number },
+): Progress {
+  if (streams.errIsTerminal !== true) return { show: () => undefined, end: () => undefined };
+  const began = performance.now();
+  let drawn = Number.NEGATIVE_INFINITY;
+  return {
+    show: (doneBytes) => {
+      const now = performance.now();
+      if (now - drawn < REDRAW_MS && doneBytes < totalBytes) return;
+      drawn = now;
+      const seconds = (now - began) / 1000;
+      streams.err(`${ERASE_LINE}${progressLine(label, { doneBytes, totalBytes, fromBytes, seconds })}`);
+    },
+    end: () => streams.err(ERASE_LINE),
+  };
 }

@@ -1,14 +1,195 @@
 /**
  * `postrider send`: one email over the HTTP API, as any client would. Files to a single recipient go by the upload flow; to
- * several they go inside the request, so that the whole has to fit into the 2 MB of an email without that flow.
+ * several they go inside the request, so that the whole has to fit into the 2 MB of an email without that flow. Manifest,
+ * uploads, send: each step of the flow can be repeated, and what an earlier run has uploaded is not uploaded again.
  */
+
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { parseAddressList } from '../mail/address.ts';
-import { type ApiClient, apiClient, refusal, sentOutcome } from './api-client.ts';
-import { type ApiOptions, apiTarget } from './api-target.ts';
+import {
+  type ApiAnswer,
+  type ApiClient,
+  type ApiOptions,
+  apiClient,
+  apiTarget,
+  refusal,
+  sentOutcome,
+} from './api-client.ts';
 import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
-import { inlineAttachment, type LocalFile, localFile } from './send-files.ts';
-import { sendLarge } from './send-large.ts';
+import {
+  ERASE_LINE,
+  inlineAttachment,
+  type LocalFile,
+  localFile,
+  type ManifestItem,
+  manifestItem,
+  startProgress,
+  type UploadAnswer,
+  uploadFile,
+} from './send-files.ts';
+import { openSendState, type SendState } from './send-state.ts';
+
+/** URLs that expire on the way are renewed; a link that needs longer for one file than they live never gets there. */
+const MAX_ROUNDS = 5;
+
+interface Submission {
+  attachmentSubmissionId: string;
+  attachmentUploads: { uploadUrl: string; requiredHeaders: Record<string, string> }[];
+}
+
+interface Large {
+  call: CommandCall;
+  api: ApiClient;
+  files: LocalFile[];
+  manifest: string;
+  idempotencyKey: string;
+}
+
+/** An answer that ends the command. */
+class Refused extends Error {
+  readonly answer: ApiAnswer;
+
+  constructor(answer: ApiAnswer) {
+    super('refused');
+    this.answer = answer;
+  }
+}
+
+/** What no repetition with the same key gets past; after anything else what is uploaded is still of use. */
+const HOPELESS = new Set([
+  'SUBMISSION_NOT_FOUND',
+  'SUBMISSION_ALREADY_USED',
+  'IDEMPOTENCY_KEY_REUSED',
+  'IDEMPOTENCY_KEY_MISMATCH',
+]);
+
+function isHopeless({ body }: ApiAnswer): boolean {
+  return HOPELESS.has((body as { error?: { code?: string } }).error?.code ?? '');
+}
+
+/** Sends `mail` (fields of POST /send) with these files; the answer of POST /send, or of what refused before it. */
+async function sendLarge(
+  call: CommandCall<{ idempotencyKey?: string }>,
+  api: ApiClient,
+  { mail, files }: { mail: Record<string, unknown>; files: LocalFile[] },
+): Promise<CommandOutcome> {
+  const items = await describe(call, files);
+  const given = call.options.idempotencyKey;
+  const command = { url: api.base, id: api.accountId, mail, items };
+  const state: SendState | undefined =
+    given === undefined ? openSendState(call.environment, command, call.clock.now()) : undefined;
+  const idempotencyKey = given ?? state?.idempotencyKey ?? '';
+  if (state?.isContinued && call.streams.errIsTerminal) call.streams.err('Continuing an interrupted send.\n');
+  const ignoreInterrupt = tellOfInterrupt(call);
+  try {
+    const large = { call, api, files, manifest: JSON.stringify({ attachments: items }), idempotencyKey };
+    const attachmentSubmissionId = await uploadAll(large);
+    const body = JSON.stringify({ ...mail, attachmentSubmissionId });
+    const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
+    if (answer.status !== 202) throw new Refused(answer);
+    state?.finish();
+    return sentOutcome(api, answer);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (isHopeless(error.answer)) state?.finish();
+    return refusal(error.answer);
+  } finally {
+    ignoreInterrupt();
+  }
+}
+
+/** Tells a person who presses Ctrl-C how it goes on, and ends as an interrupted program does. */
+function tellOfInterrupt({ streams }: CommandCall): () => void {
+  if (streams.errIsTerminal !== true) return () => undefined;
+  const tell = (): void => {
+    streams.err(`${ERASE_LINE}Interrupted; repeat the same command to continue it.\n`);
+    process.kill(process.pid, 'SIGINT');
+  };
+  process.once('SIGINT', tell);
+  return () => void process.off('SIGINT', tell);
+}
+
+async function describe(call: CommandCall, files: LocalFile[]): Promise<ManifestItem[]> {
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const progress = startProgress(call.streams, 'Reading  ', { totalBytes });
+  let doneBytes = 0;
+  const items: ManifestItem[] = [];
+  try {
+    for (const file of files) {
+      const item = await manifestItem(file, (count) => {
+        doneBytes += count;
+        progress.show(doneBytes);
+      });
+      // What was read is what is uploaded: some files have no size before, and some grow.
+      file.sizeBytes = item.sizeBytes;
+      items.push(item);
+    }
+  } finally {
+    progress.end();
+  }
+  return items;
+}
+
+/** Uploads what is not there yet, with fresh URLs when they expire; answers the submission's id. */
+async function uploadAll(large: Large): Promise<string> {
+  let refused: UploadAnswer | undefined;
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const submission = await register(large);
+    const id = submission.attachmentSubmissionId;
+    refused = await uploadRound(large, submission);
+    if (refused === undefined) return id;
+    if (refused.status !== 403) break;
+  }
+  throw new Refused({ status: refused?.status ?? 0, body: refusalBody(refused) });
+}
+
+async function register({ api, manifest, idempotencyKey }: Large): Promise<Submission> {
+  const answer = await api.call({ method: 'POST', path: '/attachments', body: manifest, idempotencyKey });
+  if (answer.status !== 201) throw new Refused(answer);
+  return answer.body as unknown as Submission;
+}
+
+/** Which files, by their number, the service still waits for. */
+async function waitingFiles({ api, files }: Large, submissionId: string): Promise<number[]> {
+  const answer = await api.call({ method: 'GET', path: `/attachments/${submissionId}` });
+  if (answer.status !== 200) throw new Refused(answer);
+  const state = answer.body as { files: { status: string }[] };
+  return files.flatMap((_, number) => (state.files[number]?.status === 'uploaded' ? [] : [number]));
+}
+
+/** Undefined when all files are there, otherwise the first refusal. */
+async function uploadRound(large: Large, submission: Submission): Promise<UploadAnswer | undefined> {
+  const { call, files } = large;
+  const waiting = await waitingFiles(large, submission.attachmentSubmissionId);
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const waitingBytes = waiting.reduce((sum, number) => sum + files[number]!.sizeBytes, 0);
+  let doneBytes = totalBytes - waitingBytes;
+  const progress = startProgress(call.streams, 'Uploading', { totalBytes, fromBytes: doneBytes });
+  try {
+    for (const number of waiting) {
+      const answer = await uploadFile(files[number]!, submission.attachmentUploads[number]!, (count) => {
+        doneBytes += count;
+        progress.show(doneBytes);
+      });
+      if (answer.status !== 200) return answer;
+    }
+  } finally {
+    progress.end();
+  }
+  return undefined;
+}
+
+/** What refused an upload may be a storage that does not speak JSON. */
+function refusalBody(answer: UploadAnswer | undefined): Record<string, unknown> {
+  try {
+    const body: unknown = JSON.parse(answer?.text ?? '');
+    if (typeof body === 'object' && body !== null && 'error' in body) return body as Record<string, unknown>;
+  } catch {
+    // The sentence below says it.
+  }
+  const message = `the upload was answered ${answer?.status ?? 0} by the storage: ${(answer?.text ?? '').slice(0, 300)}`;
+  return { success: false, error: { code: 'UPLOAD_REFUSED', message } };
+}
 
 interface SendOptions extends ApiOptions {
   from: string;

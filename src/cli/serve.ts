@@ -2,12 +2,50 @@
  * `postrider serve`: starts the service, shows the credentials of a first run once to a terminal, and stays until a signal ends it
  * (exit code 0) or its storage breaks (exit code 1).
  */
-import { type FirstRun, firstRunFile } from '../accounts/accounts.ts';
-import { givenText, NOT_YET, unknownSettings } from '../config.ts';
+
+import { givenText, NOT_YET } from '../config.ts';
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { type FirstRun, firstRunFile } from '../users/users.ts';
 import { type CommandCall, type CommandOutcome, table } from './command.ts';
-import { stopRequest } from './stop-request.ts';
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+const SAME_REQUEST_MS = 1_000;
+const PARENT_LOOK_MS = 500;
+
+/** npm passes SIGTERM and SIGINT on, and nothing when it is killed or hung up: its child has to see that it is alone. */
+function watchNpm(environment: Record<string, string | undefined>, gone: () => void): void {
+  // Of `npm start` alone: a script of somebody else's may leave the service running on purpose.
+  if (environment.npm_lifecycle_event !== 'start') return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    gone();
+  }, PARENT_LOOK_MS);
+  timer.unref();
+}
+
+/**
+ * Resolves with the first request to stop: SIGTERM, SIGINT, or the end of the npm that started the service. One request often
+ * comes as two signals: Ctrl-C reaches the whole group of a terminal, and npm passes its own on as well. So what follows within a
+ * second is the same request, and only a later signal ends the process at once.
+ */
+function stopRequest(environment: Record<string, string | undefined>): Promise<'stop'> {
+  const { promise, resolve } = Promise.withResolvers<'stop'>();
+  let firstMs: number | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    const nowMs = performance.now();
+    firstMs ??= nowMs;
+    resolve('stop');
+    if (nowMs - firstMs < SAME_REQUEST_MS) return;
+    for (const name of SIGNALS) process.off(name, onSignal);
+    process.kill(process.pid, signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  watchNpm(environment, () => resolve('stop'));
+  return promise;
+}
 
 interface Ports {
   httpPort: number | undefined;
@@ -29,13 +67,13 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, s
     ['sandbox SMTP user', first.sandboxSmtpUsername],
     ['password', first.sandboxSmtpPassword],
     ['operator', first.operatorEmail],
-    ['password', first.operatorPassword],
+    ['sign-in link', first.signInUrl],
   ];
   return `\nFirst start: these credentials are shown once, and kept in ${file}.${where}${smtp}\n\n${table(rows)}\n\n`;
 }
 
 export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
-  for (const name of unknownSettings(environment)) {
+  for (const name of config.unknownSettings) {
     streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
   }
   for (const setting of NOT_YET) {

@@ -4,6 +4,7 @@
  * `migrate` and to the start of the service, since another version may be serving it.
  */
 import { existsSync } from 'node:fs';
+import { changedBy, commandOrigin } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
@@ -15,8 +16,8 @@ import type { Database } from '../storage/database.ts';
 import { listMigrations, migrateSqlite } from '../storage/migrate.ts';
 import { shownAddress } from '../storage/postgres/url.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
-import { openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
-import { openDirect } from '../storage/sqlite/direct.ts';
+import { openDirect, openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
+
 import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
 
 export interface CommandStore {
@@ -46,7 +47,7 @@ export async function withStore<T>(options: StoreOptions, use: (store: CommandSt
     try {
       return await use({
         directory,
-        database,
+        database: changedBy(database, commandOrigin((database.clock ?? clock).now())),
         embedded,
         blobs: store.blobs,
         // Of a shared database, whose moments are the same for all nodes and commands.

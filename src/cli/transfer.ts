@@ -1,8 +1,8 @@
 /**
- * `postrider export` and `postrider import`: a whole database with its content in one file, from the embedded database to a
- * server and back. An export beside a running service holds the state of one moment. For a move the service is to be stopped
- * before: what it accepted after the export would be missing, and what it sends after it would be sent again from the new
- * place. An import fills a database that nobody serves.
+ * `postrider backup | restore | export | import`. The secret key is in none of the files: keep it apart from them. An export
+ * takes a whole database with its content from the embedded database to a server and back; beside a running service it holds
+ * the state of one moment. For a move the service is to be stopped before: what it accepted after the export would be missing,
+ * and what it sends after it would be sent again from the new place. An import fills a database that nobody serves.
  */
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -11,6 +11,7 @@ import { silentLog } from '../base/log.ts';
 import type { Config } from '../config.ts';
 import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
+import { countAll } from '../statistics/statistics.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import {
   type Copied,
@@ -23,9 +24,64 @@ import {
 import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
 import { backUp, restore } from '../storage/sqlite/backup.ts';
-import { withLost } from './backup.ts';
 import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
+
+const SHOWN_AT_MOST = 100;
+
+export async function backUpStore(call: CommandCall): Promise<CommandOutcome> {
+  const target = targetFile(call, 'backup');
+  const { sizeBytes, blobs, lost } = await withStore(call, (store) => {
+    if (store.embedded) return backUp({ connection: store.embedded, blobs: store.blobs }, target);
+    throw notEmbedded(
+      'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/upgrade.md',
+    );
+  });
+  const outcome = {
+    data: { file: target, sizeBytes, blobs },
+    text: `${target}: ${sizeBytes} bytes, ${blobs} blobs\nThe secret key is not in it; keep secret.key or POSTRIDER_SECRET_KEY in another place.`,
+  };
+  return withLost(call, outcome, lost);
+}
+
+export async function restoreStore({ config, clock, args: [file = ''] }: CommandCall): Promise<CommandOutcome> {
+  if (config.databaseUrl !== undefined) {
+    throw notEmbedded(
+      'restore fills a data directory, and POSTRIDER_DATABASE_URL names a server; use postrider import there, or unset it',
+    );
+  }
+  if (config.blobs.kind !== 'disk') {
+    throw notEmbedded(
+      'the embedded database is restored together with its files; unset POSTRIDER_BLOB_URL for the restore, and serve from files, or use postrider import into PostgreSQL',
+    );
+  }
+  const directory = dataDirectory(config.dataDir, config.blobs.folder);
+  const { blobs } = restore(path.resolve(file), { directory, nowMs: clock.now() });
+  return {
+    data: { dataDir: directory.path, blobs },
+    text: `restored into ${directory.path}, ${blobs} blobs\nPut the secret key beside it (secret.key) or into POSTRIDER_SECRET_KEY before the start.`,
+  };
+}
+
+function notEmbedded(message: string): CommandError {
+  return new CommandError('NOT_EMBEDDED', message);
+}
+
+/**
+ * The outcome as it is when nothing was lost. Else the file stays, and nobody can take it for a whole one: stderr, the answer
+ * under --json and the exit code say so.
+ */
+function withLost({ streams }: CommandCall, outcome: CommandOutcome, lost: readonly string[]): CommandOutcome {
+  const keys = lost.slice(0, SHOWN_AT_MOST);
+  const data = { ...outcome.data, complete: lost.length === 0, lost: { count: lost.length, keys } };
+  if (lost.length === 0) return { ...outcome, data };
+  const count = lost.length === 1 ? 'one blob' : `${lost.length} blobs`;
+  const more = lost.length > keys.length ? `  and ${lost.length - keys.length} more\n` : '';
+  streams.err(
+    `postrider: ${count} named by the database, missing or damaged in the blob store, and not in the file:\n${keys.map((key) => `  ${key}\n`).join('')}${more}`,
+  );
+  return { data, text: `${outcome.text}\nThe file is INCOMPLETE: it lacks ${count}, named on stderr.`, exitCode: 1 };
+}
 
 const SHOW_EVERY_MS = 1_000;
 
@@ -61,9 +117,8 @@ export async function exportStore(call: CommandCall): Promise<CommandOutcome> {
 }
 
 async function exportEmbedded(call: CommandCall, target: string): Promise<CommandOutcome> {
-  const { config, clock } = call;
   const progress = shownProgress(call);
-  const copied = await withStore({ config, clock }, async ({ embedded, blobs }) => {
+  const copied = await withStore(call, async ({ embedded, blobs }) => {
     let counted: { name: string; rows: number }[] = [];
     const onSnapshot = (raw: DatabaseSync): void => {
       counted = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
@@ -88,8 +143,10 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
 async function exportServer(call: CommandCall, target: string): Promise<CommandOutcome> {
   const { config, clock } = call;
   const { connectPostgres } = await import('../storage/postgres/connection.ts');
-  const { exportFromPostgres } = await import('../storage/postgres/export.ts');
-  const copied = await withStore({ config, clock }, async ({ blobs }) => {
+  const { exportFromPostgres } = await import('../storage/postgres/transfer.ts');
+  const copied = await withStore(call, async ({ blobs, database }) => {
+    // The file keeps of each log the number up to which it is counted; in the database events are counted in another order.
+    await countAll(database);
     const connection = await connectPostgres(config.databaseUrl!);
     try {
       const progress = shownProgress(call);
@@ -139,7 +196,7 @@ async function makePartitions(address: PostgresAddress, file: PortableFile): Pro
 async function importServer(call: CommandCall, source: string): Promise<CommandOutcome> {
   const { config, clock } = call;
   const { connectPostgres } = await import('../storage/postgres/connection.ts');
-  const { importIntoPostgres } = await import('../storage/postgres/import.ts');
+  const { importIntoPostgres } = await import('../storage/postgres/transfer.ts');
   const file = openPortableFile(source);
   try {
     const directory = prepareDataDirectory(

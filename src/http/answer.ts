@@ -1,9 +1,14 @@
 /**
- * Turns what a handler returned, or why it was refused, into bytes: status, headers and body. Every refusal has the one shape
- * of the API, every answer carries X-Request-Id, and no cause, stack or path ever enters a body.
+ * Turns what a handler returned, or why it was refused, into bytes (status, headers and body) and writes them to the socket. Every
+ * refusal has the one shape of the API, every answer carries X-Request-Id, and no cause, stack or path ever enters a body.
+ *
+ * An answer may come before the request's body is complete. Then a little more of the body is read and thrown away for a moment,
+ * because closing a socket with unread bytes resets it, and the client would lose the answer. Always true: so much of a refused body
+ * is read and no more, however long and however fast it comes.
  */
 import { STATUS_CODES } from 'node:http';
 import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import {
   catalogue,
   type Failure,
@@ -14,7 +19,8 @@ import {
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import type { AnswerHeaders, RouteAnswer } from './route.ts';
+import type { Exchange } from './exchange.ts';
+import type { AnswerHeaders, Refusal, RouteAnswer } from './route.ts';
 
 /** An answer that is ready to be written. */
 export interface HttpAnswer {
@@ -26,7 +32,7 @@ export interface HttpAnswer {
   refusal?: Failure;
 }
 
-export const JSON_TYPE = 'application/json; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 const DEFAULT_RETRY_SECONDS = 5;
 /** A field name comes from the caller and may be megabytes long. */
@@ -39,28 +45,20 @@ function shorten(issue: Issue): Issue {
 }
 
 /** The body of every refusal (contract of the API). */
-export function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Record<string, unknown>>): string {
+function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Record<string, unknown>>): string {
   const { code, message } = refusal;
   const details = refusal.details.map(shorten);
   return JSON.stringify({ success: false, error: { code, message, details }, reasonCode: code, requestId, ...extra });
 }
 
 /** Retry-After in seconds for the refusals where waiting helps, Allow for 405. */
-export function refusalHeaders(refusal: Failure): Record<string, string> {
+function refusalHeaders(refusal: Failure): Record<string, string> {
   const headers: Record<string, string> = {};
   const waits = refusal.code === 'OVERLOADED' || refusal.code === 'RATE_LIMITED';
   const seconds = refusal.retryAfterSeconds ?? (waits ? DEFAULT_RETRY_SECONDS : undefined);
   if (seconds !== undefined) headers['Retry-After'] = String(Math.max(1, Math.ceil(seconds)));
   if (refusal.allow !== undefined) headers.Allow = refusal.allow.join(', ');
   return headers;
-}
-
-export interface Refusal {
-  failure: Failure;
-  /** Where HTTP has a status that the catalogue does not (408, 417, 431). */
-  status?: number;
-  headers?: AnswerHeaders;
-  extra?: Readonly<Record<string, unknown>>;
 }
 
 export function refusalAnswer(refusal: Refusal, requestId: string): HttpAnswer {
@@ -112,7 +110,7 @@ export function routeAnswer(answer: RouteAnswer, status: number, requestId: stri
 const COMMON = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'] as const;
 
 /** Names and values in turn, as ServerResponse.writeHead takes them fastest. */
-export function headerList(answer: HttpAnswer, requestId: string): string[] {
+function headerList(answer: HttpAnswer, requestId: string): string[] {
   const list = ['Content-Type', answer.contentType, 'X-Request-Id', requestId];
   const { headers } = answer;
   if (headers === undefined) {
@@ -137,4 +135,97 @@ export function rawRefusal(refusal: Refusal, requestId: string): string {
   let text = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\n`;
   for (let index = 0; index < list.length; index += 2) text += `${list[index]}: ${list[index + 1]}\r\n`;
   return `${text}Date: ${new Date().toUTCString()}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`;
+}
+
+/** How long a client may go on sending a body that nobody wants. */
+const LINGER_MS = 1_000;
+/** How much of it is read in that time; then its socket is left unread, so that the client is held up. */
+const DISCARD_BYTES = 1_000_000;
+
+function hasBody(exchange: Exchange): boolean {
+  const { headers } = exchange;
+  return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
+}
+
+function discardBody(exchange: Exchange): void {
+  const { request } = exchange;
+  // A handler that gave up on a streamed body may have left its listener, which would keep the rest from flowing.
+  request.removeAllListeners('readable');
+  let leftBytes = DISCARD_BYTES;
+  request.on('data', (chunk: Buffer) => {
+    leftBytes -= chunk.length;
+    if (leftBytes <= 0) request.pause();
+  });
+  request.resume();
+}
+
+/** Lets the parser deliver what has already arrived; true when the request is complete then. */
+async function completed(exchange: Exchange): Promise<boolean> {
+  const { request } = exchange;
+  if (request.complete) return true;
+  // A body of the usual size is in the same packet as its headers; one turn is enough to see its end.
+  discardBody(exchange);
+  await new Promise((resolve) => setImmediate(resolve));
+  return request.complete && !request.isPaused();
+}
+
+function lingered(exchange: Exchange): Promise<void> {
+  const { request } = exchange;
+  if (exchange.broken !== undefined || exchange.waitsForContinue) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, LINGER_MS);
+    const done = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    request.once('end', done);
+    request.once('close', done);
+  });
+}
+
+async function writeStream(exchange: Exchange, answer: HttpAnswer, list: string[]): Promise<void> {
+  const { response } = exchange;
+  const source = answer.content as Exclude<HttpAnswer['content'], string | Buffer>;
+  response.writeHead(answer.status, list);
+  if (exchange.request.method === 'HEAD') {
+    source.destroy();
+    response.end();
+    return;
+  }
+  response.flushHeaders();
+  try {
+    await pipeline(source, response);
+  } catch (error) {
+    // Too late for another status: a broken stream must look broken, so the connection ends without the last chunk.
+    if (!response.destroyed) exchange.log.error({ err: error }, 'an answer broke off');
+    response.destroy();
+  }
+}
+
+/** Resolves when nothing remains to be done for this exchange but what Node does with its bytes. */
+export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draining: boolean): Promise<void> {
+  const { request, response } = exchange;
+  const { content } = answer;
+  const early = !request.complete && hasBody(exchange) && !(await completed(exchange));
+  if (response.destroyed || request.socket.destroyed) {
+    if (typeof content === 'object' && 'destroy' in content) content.destroy();
+    return;
+  }
+  const list = headerList(answer, exchange.requestId);
+  if (exchange.extraHeaders !== undefined) {
+    for (const [name, value] of Object.entries(exchange.extraHeaders)) list.push(name, value);
+  }
+  if (early || draining || exchange.mustClose) list.push('Connection', 'close');
+  if (typeof content !== 'string' && !Buffer.isBuffer(content)) return writeStream(exchange, answer, list);
+  const sizeBytes = typeof content === 'string' ? Buffer.byteLength(content) : content.length;
+  if (answer.status !== 304) list.push('Content-Length', String(sizeBytes));
+  response.writeHead(answer.status, list);
+  if (!early) {
+    // As many bytes as characters means ASCII, which needs no encoder on its way out.
+    response.end(content, sizeBytes === content.length ? 'latin1' : 'utf8');
+    return;
+  }
+  response.write(content);
+  await lingered(exchange);
+  response.end();
 }

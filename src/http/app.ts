@@ -1,26 +1,27 @@
 /**
  * The HTTP server: one node:http server in front of one pipeline for every route. It owns request ids, limits on size, time and
- * number, the last catch of what handlers throw, and the graceful stop (drain.ts): once it begins nothing new is accepted and
- * everything begun is answered.
+ * number, the last catch of what handlers throw, and the graceful stop, in two steps. While it drains its listener stays open: what was
+ * begun is answered, a new request gets 503 on a connection that ends with it, and the routes that answer always still do. Then it
+ * closes: nobody is listened to any more, idle connections end at once, and what is left ends at the deadline.
  *
- * Always true: every request that reached us whole gets exactly one answer, unless its client has gone.
+ * Always true: every request that reached us whole gets exactly one answer, unless its client has gone; a body that does not come to
+ * its end in time is answered with 503 before its connection is cut.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
-import { refusalAnswer, thrownFailure } from './answer.ts';
+import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';
 import type { BodyBudget } from './body.ts';
-import { closeServer, drain, openTraffic, release, stopping, type Traffic } from './drain.ts';
-import { Exchange } from './exchange.ts';
-import { type Authenticate, createPipeline } from './pipeline.ts';
+import { ActiveSet, Exchange, type Load } from './exchange.ts';
+import type { IdentifyOptions } from './identify.ts';
+import { createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
-import { writeAnswer } from './write.ts';
 
-export interface HttpLimits {
+interface HttpLimits {
   /** Requests worked on at once; long polls and streams of events do not count. */
   maxInWork: number;
   /** Memory for request bodies, all together. */
@@ -36,7 +37,7 @@ export interface HttpLimits {
   stallTimeoutMs: number;
 }
 
-export const defaultLimits: HttpLimits = {
+const defaultLimits: HttpLimits = {
   maxInWork: 1_000,
   bodyBudgetBytes: 256_000_000,
   headersTimeoutMs: 30_000,
@@ -46,21 +47,33 @@ export const defaultLimits: HttpLimits = {
   stallTimeoutMs: 60_000,
 };
 
-export interface HttpAppOptions<C extends CallerKey> {
+export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> {
   host: string;
   /** 0 takes a free one. */
   port: number;
   log: Log;
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
-  authenticate: Authenticate<C>;
   /** A reason refuses routes that accept mail with OVERLOADED; the others go on. */
   backPressure?: () => string | undefined;
+  /** Every refusal of a caller who is known; called before it is answered. */
+  onRefused?(refused: RefusedCall<C>): void;
   /** Requests per second and key; off when absent. */
   rateLimitPerSecond?: number;
   /** The part of that limit which is this process's, when several share it. */
   rateShare?(): number;
   limits?: Partial<HttpLimits>;
+}
+
+/** A request of a caller who is known, and why it was refused. */
+export interface RefusedCall<C> {
+  caller: C;
+  requestId: string;
+  /** Method and pattern of the route. */
+  route: string;
+  remoteAddress: string;
+  status: number;
+  refusal: Failure;
 }
 
 export interface HttpApp {
@@ -88,9 +101,10 @@ function checkLoad(traffic: Traffic, maxInWork: number): (exchange: Exchange) =>
   return (exchange) => {
     if (traffic.draining) return stopping();
     if (!exchange.waits) {
-      if (traffic.inWork >= maxInWork) return failure('OVERLOADED', { retryAfterSeconds: 1 });
-      traffic.inWork += 1;
-      exchange.counted = true;
+      const load = exchange.ownLoad ?? traffic;
+      if (load.inWork >= (load.atMost ?? maxInWork)) return failure('OVERLOADED', { retryAfterSeconds: 1 });
+      load.inWork += 1;
+      exchange.countedIn = load;
     }
     return undefined;
   };
@@ -153,6 +167,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   const pipeline = createPipeline({
     routes: options.routes,
     authenticate: options.authenticate,
+    sessions: options.sessions,
     rateLimiter: rate === undefined ? undefined : createRateLimiter(rate, { share: options.rateShare ?? (() => 1) }),
     budget,
     overloaded: checkLoad(traffic, limits.maxInWork),
@@ -161,6 +176,11 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   const server = serverOf(limits);
   // Counted by checkForm instead: Node would drop the headers beyond its own limit without a word.
   server.maxHeadersCount = 0;
+
+  function onRefused(exchange: Exchange, status: number, refusal: Failure): void {
+    const { requestId, routeName: route, remoteAddress } = exchange;
+    options.onRefused?.({ caller: exchange.caller as C, requestId, route, remoteAddress, status, refusal });
+  }
 
   async function answerExchange(exchange: Exchange): Promise<void> {
     try {
@@ -173,6 +193,8 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
       const final = isCutOff ? refusalAnswer({ failure: stopping() }, exchange.requestId) : answer;
       metrics?.countHttp(exchange.routeName, final.status);
       if (final.refusal !== undefined && exchange.acceptsMail) noteRefused(exchange, final.status, final.refusal);
+      if (final.refusal !== undefined && exchange.caller !== undefined)
+        onRefused(exchange, final.status, final.refusal);
       await writeAnswer(exchange, final, traffic.draining);
     } catch (error) {
       exchange.log.error({ err: error }, 'an answer could not be written');
@@ -232,6 +254,92 @@ function listenOn(server: Server, where: { host: string; port: number }): Promis
     server.listen(where.port, where.host, 1024, () => {
       server.removeListener('error', reject);
       resolve({ port: (server.address() as AddressInfo).port });
+    });
+  });
+}
+
+/** What is going on, for limits, deadlines and the stop. */
+interface Traffic extends Load {
+  /** Every exchange that has no answer yet. */
+  live: ActiveSet<Exchange>;
+  budget: BodyBudget;
+  draining: boolean;
+  /** Of those in `live`, the ones that were begun before the drain. */
+  awaited: Set<Exchange>;
+  /** The last awaited one has its answer. */
+  onAnswered(): void;
+}
+
+/** Before the deadline: so long a client has to read that its body will not be waited for. */
+const LAST_CALL_MS = 2_000;
+/** Connections that are in the middle of a request when the listener closes. */
+const CLOSE_MS = 2_000;
+
+function openTraffic(budget: BodyBudget): Traffic {
+  return { live: new ActiveSet(), inWork: 0, budget, draining: false, awaited: new Set(), onAnswered: () => undefined };
+}
+
+/** The exchange is answered, or nobody is there for its answer. */
+function release(traffic: Traffic, exchange: Exchange): void {
+  traffic.live.delete(exchange);
+  traffic.budget.heldBytes -= exchange.heldBytes;
+  exchange.heldBytes = 0;
+  if (exchange.countedIn !== undefined) exchange.countedIn.inWork -= 1;
+  exchange.countedIn = undefined;
+  if (traffic.awaited.delete(exchange) && traffic.awaited.size === 0) traffic.onAnswered();
+}
+
+/** The refusal of requests that come while the service stops. */
+function stopping(): Failure {
+  return failure('OVERLOADED', {
+    message: 'The service is stopping and has accepted nothing; repeat the request.',
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Ends bodies that are still being read, for their readers. */
+function breakOffBodies(exchanges: Iterable<Exchange>): void {
+  for (const exchange of exchanges) {
+    if (exchange.request.complete) continue;
+    exchange.mustClose = true;
+    exchange.isGivenUp = true;
+    if (exchange.isStreamed) exchange.breakOff();
+    else exchange.failReading?.({ failure: stopping() });
+  }
+}
+
+/** Refuses what comes from now on; resolves once what was begun is answered, or is cut at the deadline. Called once. */
+function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
+  traffic.draining = true;
+  traffic.awaited = new Set(traffic.live);
+  for (const exchange of traffic.awaited) if (exchange.waits) exchange.abort();
+  if (traffic.awaited.size === 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    const lastCall = setTimeout(() => breakOffBodies(traffic.awaited), Math.max(0, deadlineMs - LAST_CALL_MS));
+    const finish = (): void => {
+      clearTimeout(lastCall);
+      clearTimeout(deadline);
+      resolve();
+    };
+    const deadline = setTimeout(() => {
+      for (const exchange of traffic.awaited) exchange.request.socket?.destroy();
+      finish();
+    }, deadlineMs);
+    traffic.onAnswered = finish;
+  });
+}
+
+/** Stops listening, closes idle connections at once (Node does with close()), and the others when they are answered. */
+function closeServer(server: Server, deadlineMs: number): Promise<void> {
+  if (!server.listening) return Promise.resolve();
+  return new Promise((resolve) => {
+    const deadline = setTimeout(() => server.closeAllConnections(), Math.min(deadlineMs, CLOSE_MS));
+    // A kept connection becomes idle when its answer was under way as close() came.
+    const idle = setInterval(() => server.closeIdleConnections(), 100);
+    server.close(() => {
+      clearTimeout(deadline);
+      clearInterval(idle);
+      resolve();
     });
   });
 }

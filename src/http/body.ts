@@ -1,11 +1,26 @@
 /**
- * Reads a request's body into one Buffer: checks Content-Encoding and Content-Type first, then counts bytes and stops at
- * the cap, at the deadline (the sweep in app.ts ends a reading through exchange.failReading), or when all bodies in memory
- * together exceed their budget. A body that is announced too large is refused before a byte of it is read.
+ * What a request brings, read and checked. A body is read into one Buffer: Content-Encoding and Content-Type first, then bytes are
+ * counted and reading stops at the cap, at the deadline (the sweep in app.ts ends a reading through exchange.failReading), or when all
+ * bodies in memory together exceed their budget. A body that is announced too large is refused before a byte of it is read. Then all
+ * that is wrong with a body or a query is named in one refusal.
  */
-import { catalogue, type Failure, type FailureCode, failure } from '../base/failure.ts';
-import type { Refusal } from './answer.ts';
+import type { TSchema } from 'typebox';
+import {
+  catalogue,
+  type Failure,
+  type FailureCode,
+  failure,
+  type Issue,
+  invalid,
+  MAX_ISSUES,
+  ok,
+  type Result,
+  refuse,
+} from '../base/failure.ts';
 import type { Exchange } from './exchange.ts';
+import type { Refusal } from './route.ts';
+import type { ParsedJson } from './strict-json.ts';
+import { compile, type Validator } from './validate.ts';
 
 export interface BodyRules {
   /** Bytes. */
@@ -41,7 +56,7 @@ const PARAMETER =
   /[ \t]*;[ \t]*(?:([a-z0-9!#$%&'*+.^_`|~-]+)=(?:([a-z0-9!#$%&'*+.^_`|~-]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/y;
 
 /** Whether a Content-Type header names this type in UTF-8; parameters but charset mean nothing here (RFC 8259 §11). */
-export function isMediaType(header: string | undefined, type: string): boolean {
+function isMediaType(header: string | undefined, type: string): boolean {
   if (header === type) return true;
   const text = (header ?? '').toLowerCase();
   const match = MEDIA_TYPE.exec(text);
@@ -147,4 +162,112 @@ export function readBody(
     if (exchange.waitsForContinue) exchange.response.writeContinue();
     exchange.waitsForContinue = false;
   });
+}
+
+/**
+ * Issues of fields that fit the schema. Lists have undefined in place of what does not; `malformed` names the fields that are given and
+ * have an issue, which are not missing.
+ */
+export type FurtherIssues = (fields: Record<string, unknown>, malformed: ReadonlySet<string>) => readonly Issue[];
+
+interface BodyChecks<T> {
+  validate: Validator<T>;
+  furtherIssues?: FurtherIssues | undefined;
+}
+
+/** Adds issues of another check; a field that has one already is not named again, nor what lies within a field of `unread`. */
+function add(issues: Issue[], further: readonly Issue[], unread: readonly Issue[]): void {
+  const named = new Set(issues.map((issue) => issue.field));
+  const isUnread = (field: string): boolean =>
+    unread.some((one) => field.startsWith(`${one.field}.`) || field.startsWith(`${one.field}[`));
+  issues.push(...further.filter(({ field }) => !named.has(field) && !isUnread(field)));
+}
+
+/**
+ * All that is wrong with a body, in one refusal: what JSON allows and we do not, what its schema says, and what a schema cannot say.
+ * The last is asked of what fits the schema, and only where something is wrong already: a body without issues is its handler's to
+ * check, which may have more to say (404, 409) and an order of its own to say it in. Issues found `elsewhere` (query, headers) come
+ * first.
+ */
+export function checkBody<T>(json: ParsedJson, checks: BodyChecks<T>, elsewhere: readonly Issue[] = []): Result<T> {
+  /** Fields of which JSON allows more than we do: what they hold is not known. */
+  const unread = json.ok ? [] : json.failure.details;
+  const issues = [...unread];
+  if ('value' in json) {
+    const formed = checks.validate(json.value);
+    if (formed.ok && issues.length === 0 && elsewhere.length === 0) return formed;
+    if (!formed.ok) add(issues, formed.failure.details, unread);
+    const fields = formed.ok ? (formed.value as Record<string, unknown>) : formed.fitting();
+    if (checks.furtherIssues !== undefined && fields !== undefined && issues.length < MAX_ISSUES) {
+      const named = issues.map(({ field }) => field.split(/[.[]/, 1)[0]!);
+      const malformed = new Set(named.filter((name) => Object.hasOwn(json.value as object, name)));
+      add(issues, checks.furtherIssues(fields, malformed), unread);
+    }
+  }
+  return refuse(invalid([...elsewhere, ...issues]));
+}
+
+type Property = { type?: unknown };
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+function convert(text: string, property: Property | undefined): unknown {
+  const type = property?.type;
+  if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text);
+  if (type === 'number' && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+function readPairs(search: string, properties: Record<string, Property>, issues: Issue[]): Record<string, unknown> {
+  const query = Object.create(null) as Record<string, unknown>;
+  for (const pair of search === '' ? [] : search.split('&')) {
+    if (pair === '') continue;
+    const equals = pair.indexOf('=');
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals));
+    const text = equals === -1 ? '' : decode(pair.slice(equals + 1));
+    if (name === undefined || text === undefined) {
+      issues.push({ field: name ?? '', message: 'is not valid percent-encoded UTF-8' });
+      continue;
+    }
+    if (text.includes('\0')) issues.push({ field: name, message: 'contains the NUL character' });
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property?.type === 'array') query[name] = [...((query[name] as unknown[]) ?? []), text];
+    else if (name in query) issues.push({ field: name, message: 'is given twice' });
+    else query[name] = convert(text, property);
+  }
+  return query;
+}
+
+/**
+ * Validates the text behind the question mark; without a schema every parameter is unknown. Names and values are decoded strictly
+ * (UTF-8, `+` is a space). A value becomes a number or a boolean only where the schema says so and its text is exactly one; a
+ * parameter given twice is an issue unless the schema takes an array.
+ */
+export type QueryReader = (search: string) => Result<Record<string, unknown>>;
+
+const NOTHING = { type: 'object', properties: {}, additionalProperties: false };
+
+/** A reader for one route. Throws when the schema is not a closed object. */
+export function compileQuery(schema: TSchema | undefined): QueryReader {
+  const shape = (schema ?? NOTHING) as { properties?: Record<string, Property>; additionalProperties?: unknown };
+  if (shape.additionalProperties !== false) throw new Error('a query schema refuses unknown parameters: use closed()');
+  const validate = compile((schema ?? NOTHING) as TSchema);
+  const properties = shape.properties ?? {};
+  return (search) => {
+    const issues: Issue[] = [];
+    const query = readPairs(search, properties, issues);
+    const validated = validate(query);
+    if (validated.ok && issues.length === 0) return ok(query);
+    const wrong = validated.ok ? [] : validated.failure.details;
+    // A parameter that may be given several times is no list to who gives it once.
+    issues.push(...wrong.map(({ field, message }) => ({ field: field.replace(/\[\d+\]$/, ''), message })));
+    return refuse(invalid(issues.slice(0, 100)));
+  };
 }

@@ -1,10 +1,10 @@
 /**
  * /docs: the API's documentation in a browser, Swagger UI over the generated document, from this machine alone: no inline script,
- * nothing from elsewhere, no logo. The files of Swagger UI are read with the first visit.
+ * nothing from elsewhere, no logo.
  */
 import { readFile } from 'node:fs/promises';
+import { type StaticFile, staticRoutes } from './files.ts';
 import type { RouteDefinition } from './route.ts';
-import { type StaticFile, staticRoutes } from './static-files.ts';
 
 const HEADERS = {
   // Swagger UI sets styles on its elements.

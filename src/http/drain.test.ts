@@ -11,8 +11,8 @@ import { httpShell, KEY_HEADERS, readAnswers, speak } from '../../test/kit/http-
 import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { failure } from '../base/failure.ts';
+import { staticRoutes } from './files.ts';
 import { type CallerKey, defineRoute } from './route.ts';
-import { staticRoutes } from './static-files.ts';
 
 const HELD = 'POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n';
 
@@ -194,7 +194,10 @@ test('a long poll that begins to wait while the service stops does not hold it',
     authenticate: async () => {
       asked += 1;
       await identified;
-      return { ok: true, value: { keyId: 'k', scope: 'full', mode: 'live' } };
+      return {
+        ok: true,
+        value: { keyId: 'k', scope: 'full', mode: 'live', actor: { kind: 'key', id: 'k', name: 'k' } },
+      };
     },
   });
   t.after(() => shell.close());

@@ -5,13 +5,59 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Issue } from '../base/failure.ts';
+import type { Issue, Result } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
-import type { Result } from '../base/result.ts';
-import type { Refusal } from './answer.ts';
-import type { BodyParser, RouteRequest } from './route.ts';
+import type { BodyParser, Refusal, RouteRequest } from './route.ts';
 import { type ParsedJson, parseStrictJson } from './strict-json.ts';
+
+interface ActiveMember {
+  /** Its index in its set; -1 in none. */
+  activeIndex: number;
+}
+
+/**
+ * A set of objects that come and go thousands of times a second: a list in which the last one takes the slot of the one that goes. A
+ * Set grows a new table every few dozen changes, and each old one still names what it held and the table after it: once one of them
+ * has been promoted by the collector, all that ever passed through the set since then is kept and promoted too, until the next
+ * full collection.
+ */
+export class ActiveSet<T extends ActiveMember> {
+  readonly #members: T[] = [];
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  /** An object may be in one set. */
+  add(member: T): void {
+    if (member.activeIndex !== -1) return;
+    member.activeIndex = this.#members.push(member) - 1;
+  }
+
+  delete(member: T): boolean {
+    const index = member.activeIndex;
+    if (index === -1) return false;
+    const last = this.#members.pop()!;
+    if (last !== member) {
+      this.#members[index] = last;
+      last.activeIndex = index;
+    }
+    member.activeIndex = -1;
+    return true;
+  }
+
+  /** The members at this moment. */
+  [Symbol.iterator](): Iterator<T> {
+    return [...this.#members][Symbol.iterator]();
+  }
+}
+
+/** Requests in work, of all routes or of one. */
+export interface Load {
+  inWork: number;
+  atMost?: number;
+}
 
 const NO_BYTES = Buffer.alloc(0);
 const NO_QUERY = Object.freeze({});
@@ -44,7 +90,9 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   waitsForContinue: boolean;
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
-  counted = false;
+  /** What this route is counted in, apart from all others. */
+  ownLoad: Load | undefined = undefined;
+  countedIn: Load | undefined = undefined;
   activeIndex = -1;
   waits = false;
   /** Its refusals are logged. */

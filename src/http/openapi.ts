@@ -61,6 +61,7 @@ class Components {
   use(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map((one) => this.use(one));
     if (typeof schema !== 'object' || schema === null) return schema;
+    if ('shownAs' in schema) return this.use(schema.shownAs);
     const used = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, this.use(value)])) as Json;
     const { title } = used;
     if (typeof title !== 'string') return used;
@@ -83,6 +84,8 @@ class Components {
   #exampleOf(schema: Json): unknown {
     const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1)! : undefined;
     if (name !== undefined) return this.#examples[name];
+    // One of several kinds: the first is an example of all.
+    if (Array.isArray(schema.anyOf)) return this.#exampleOf(schema.anyOf[0] as Json);
     if (schema.type !== 'array') return undefined;
     const item = this.#exampleOf(schema.items as Json);
     return item === undefined ? undefined : [item];
@@ -105,7 +108,16 @@ const REQUEST_HEADERS: Record<string, Json> = {
     name: 'Last-Event-ID',
     in: 'header',
     description: 'The id of the last message of an earlier stream: this one begins behind it.',
-    schema: text,
+    schema: { type: 'string', maxLength: 1_000 },
+    example: 'WyJtc2dfIl0',
+  },
+  'X-Share-Token': {
+    name: 'X-Share-Token',
+    in: 'header',
+    required: true,
+    description: 'What stands behind #token= in a link to a message.',
+    schema: { type: 'string', maxLength: 1_000 },
+    example: 'WyJhY2NfIl0.K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN_H_pI4',
   },
 };
 
@@ -115,35 +127,58 @@ const ANSWER_HEADERS: Record<string, Json> = {
   Link: ofHeader('The next page, with rel="next"; absent on the last.', '</messages?cursor=WyJtc2dfIl0>; rel="next"'),
   'X-Next-Cursor': ofHeader('The cursor of the next page.', 'WyJtc2dfIl0'),
   'Retry-After': ofHeader('Seconds after which the same request may be repeated.', '5'),
+  'RateLimit-Limit': ofHeader('Requests per second of this key; where the service limits them.', '50'),
+  'RateLimit-Remaining': ofHeader('Requests that this key may make at once.', '49'),
+  'RateLimit-Reset': ofHeader('Seconds until the whole limit is there again.', '1'),
+  Allow: ofHeader('With 405: the methods that this path takes.', 'GET, POST'),
 };
 
-const header = (name: string): Json => ({ [name]: { $ref: `#/components/headers/${name}` } });
+const headers = (...names: string[]): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const RATE_LIMIT = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
 /** `/messages/:id/cancel` as OpenAPI writes it. */
 function openPath(path: string): string {
   return path.replaceAll(/:([^/]+)/g, '{$1}');
 }
 
-function parameters<C>(route: RouteDefinition<C>): Json[] {
+/** What a parameter is stands beside it, not in its schema: there readers of the document look for it. */
+function parameter(name: string, where: 'path' | 'query', required: boolean, described: Json): Json {
+  const { description, example, ...schema } = described;
+  return {
+    ...{ name, in: where, required },
+    ...(description === undefined ? {} : { description }),
+    schema,
+    ...(example === undefined ? {} : { example }),
+  };
+}
+
+/** Parameters whose names begin alike, `metadata.order`, as OpenAPI writes them: members of one object, each of them a parameter. */
+function namedParameters(prefix: string, { description, ...member }: Json): Json {
+  const schema = { type: 'object', additionalProperties: member };
+  const shown = { style: 'form', explode: true, schema, example: { [`${prefix}.name`]: 'value' } };
+  return { name: prefix, in: 'query', required: false, description, ...shown };
+}
+
+function parameters<C>(route: RouteDefinition<C>, known: NonNullable<OpenapiOptions['pathParameters']>): Json[] {
   const params = (route.params === undefined ? {} : plain(route.params).properties) as Record<string, Json> | undefined;
-  const inPath = [...route.path.matchAll(/:([^/]+)/g)].map(([, name]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: params?.[name!] ?? { type: 'string' },
-  }));
+  const inPath = [...route.path.matchAll(/([^/]+)\/:([^/]+)/g)].map(([, noun, name]) =>
+    parameter(name!, 'path', true, { type: 'string', ...known[`${noun}/${name}`], ...params?.[name!] }),
+  );
   const query = route.query === undefined ? {} : plain(route.query);
   const required = (query.required ?? []) as string[];
-  const inQuery = Object.entries((query.properties ?? {}) as Record<string, Json>).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    required: required.includes(name),
-    schema,
-  }));
-  const headers = [];
-  if (route.idempotencyKey) headers.push({ $ref: '#/components/parameters/Idempotency-Key' });
-  if (isStream(route)) headers.push({ $ref: '#/components/parameters/Last-Event-ID' });
-  return [...inPath, ...inQuery, ...headers];
+  const inQuery = Object.entries((query.properties ?? {}) as Record<string, Json>).map(([name, schema]) =>
+    parameter(name, 'query', required.includes(name), schema),
+  );
+  const inPattern = Object.entries((query.patternProperties ?? {}) as Record<string, Json>).map(([pattern, schema]) =>
+    namedParameters(pattern.replaceAll(/\W/g, ''), schema),
+  );
+  const inHeader = [];
+  if (route.idempotencyKey) inHeader.push({ $ref: '#/components/parameters/Idempotency-Key' });
+  if (route.shareToken) inHeader.push({ $ref: '#/components/parameters/X-Share-Token' });
+  if (isStream(route)) inHeader.push({ $ref: '#/components/parameters/Last-Event-ID' });
+  return [...inPath, ...inQuery, ...inPattern, ...inHeader];
 }
 
 function isStream<C>(route: RouteDefinition<C>): boolean {
@@ -174,7 +209,8 @@ function isEmpty(schema: Json): boolean {
 
 function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
   const codes: FailureCode[] = ['INVALID_REQUEST', 'INTERNAL_ERROR', 'OVERLOADED', ...(route.refusals ?? [])];
-  if (route.auth === 'key') codes.push('UNAUTHORIZED', 'ACCOUNT_SUSPENDED', 'FORBIDDEN', 'RATE_LIMITED');
+  if (route.auth !== 'none') codes.push('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
+  if (route.auth === 'key') codes.push('ACCOUNT_SUSPENDED', 'NOT_FOUND');
   if (route.path.includes(':')) codes.push('NOT_FOUND');
   if (route.body !== undefined || route.bodyType === 'text/csv') {
     codes.push('UNSUPPORTED_MEDIA_TYPE', route.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE');
@@ -184,16 +220,17 @@ function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
 
 function success<C>(route: RouteDefinition<C>, response: RouteResponse, components: Components): Json {
   const { schema, contentType = 'application/json', description = 'Success.' } = response;
-  const headers = {
-    ...header('X-Request-Id'),
-    ...(route.idempotencyKey ? header('Idempotent-Replayed') : {}),
-    ...(isList(route) ? { ...header('Link'), ...header('X-Next-Cursor') } : {}),
-  };
-  if (schema === undefined && contentType === 'application/json') return { description, headers };
-  return { description, headers, content: components.content(contentType, schema) };
+  const names = [
+    'X-Request-Id',
+    ...(route.idempotencyKey ? ['Idempotent-Replayed'] : []),
+    ...(isList(route) ? ['Link', 'X-Next-Cursor'] : []),
+    ...(route.auth === 'key' ? RATE_LIMIT : []),
+  ];
+  if (schema === undefined && contentType === 'application/json') return { description, headers: headers(...names) };
+  return { description, headers: headers(...names), content: components.content(contentType, schema) };
 }
 
-const WAITS: ReadonlySet<FailureCode> = new Set(['RATE_LIMITED', 'OVERLOADED']);
+const WAITS: ReadonlySet<FailureCode> = new Set(['RATE_LIMITED', 'OVERLOADED', 'DUPLICATE_REQUEST_IN_PROGRESS']);
 
 function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   const byStatus = new Map<number, FailureCode[]>();
@@ -206,32 +243,44 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
   }
   const content = { 'application/json': { schema: { $ref: '#/components/schemas/Refusal' } } };
   for (const [refused, codes] of [...byStatus].sort(([a], [b]) => a - b)) {
-    const headers = {
-      ...header('X-Request-Id'),
-      ...(codes.some((code) => WAITS.has(code)) ? header('Retry-After') : {}),
-    };
-    all[refused] = { description: codes.join(', '), headers, content };
+    const names = [
+      'X-Request-Id',
+      ...(codes.some((code) => WAITS.has(code)) ? ['Retry-After'] : []),
+      ...(codes.includes('RATE_LIMITED') ? RATE_LIMIT : []),
+    ];
+    all[refused] = { description: codes.join(', '), headers: headers(...names), content };
   }
-  all.default = { description: 'Any other refusal has the same shape.', headers: header('X-Request-Id'), content };
+  const others = headers('X-Request-Id', 'Retry-After', 'Allow');
+  all.default = { description: 'Any other refusal has the same shape.', headers: others, content };
   return all;
 }
 
-function operation<C>(route: RouteDefinition<C>, components: Components): Json {
+const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
+  none: [],
+  key: [
+    { apiKey: [], accountId: [] },
+    { session: [], accountId: [] },
+  ],
+  user: [{ session: [] }],
+  operator: [{ session: [] }],
+};
+
+function operation<C>(route: RouteDefinition<C>, components: Components, options: OpenapiOptions): Json {
   const body = requestBody(route, components);
-  const found = parameters(route);
+  const found = parameters(route, options.pathParameters ?? {});
   return {
     operationId: route.operationId,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: route.auth === 'key' ? [{ apiKey: [], accountId: [] }] : [],
+    security: SECURITY[route.auth],
     ...(found.length === 0 ? {} : { parameters: found }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: responses(route, components),
   };
 }
 
-export interface OpenapiAbout {
+interface OpenapiAbout {
   title: string;
   version: string;
   description?: string;
@@ -243,6 +292,8 @@ export interface OpenapiOptions {
   serverUrl?: string;
   /** In the order in which a newcomer meets them. Tags of routes that are not named here come behind, by alphabet. */
   tags?: readonly { name: string; description: string }[];
+  /** What stands in a path, by the segment before it and its name: `messages/id`. */
+  pathParameters?: Readonly<Record<string, { description: string; example: string }>>;
   /** One for each named schema, by its name. */
   examples?: Readonly<Record<string, unknown>>;
   /** What is sent to the webhooks of an account: the schema of the body, and each event with an example. */
@@ -271,7 +322,9 @@ function webhooks({ schema, types }: NonNullable<OpenapiOptions['events']>, comp
   return Object.fromEntries(
     types.map(({ name, summary, example }) => {
       const requestBody = { required: true, content: { 'application/json': { schema: used, example } } };
-      const post = { operationId: `on${name}`, summary, tags: ['webhooks'], security: [], parameters, requestBody };
+      const description = `${summary}. Sent to every endpoint that wants ${name} events, at least once, and signed.`;
+      const named = { operationId: `on${name}`, summary, description, tags: ['webhooks'] };
+      const post = { ...named, security: [], parameters, requestBody };
       return [name, { post: { ...post, responses: answers } }];
     }),
   );
@@ -287,7 +340,7 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
   const order = (route: RouteDefinition<C>) => `${openPath(route.path)} ${METHODS.indexOf(route.method)}`;
   for (const route of [...shown].sort((a, b) => (order(a) < order(b) ? -1 : 1))) {
     const path = openPath(route.path);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, components, options) };
   }
   const further = [...new Set(shown.map((route) => route.tag))].filter((tag) => !tags.some(({ name }) => name === tag));
   const schemasOf = (): Json =>
@@ -305,6 +358,11 @@ export function createOpenapi<C>(routes: readonly RouteDefinition<C>[], options:
       headers: ANSWER_HEADERS,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'pr_live_… or pr_test_….' },
+        session: {
+          ...{ type: 'apiKey', in: 'cookie', name: 'postrider_session' },
+          description:
+            'Of a signed-in user; calls that change something also carry X-Requested-With: postrider and an Origin.',
+        },
         accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account, acc_….' },
       },
     },

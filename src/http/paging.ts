@@ -4,9 +4,8 @@
  * altered into another valid key only shows another part of the caller's own list.
  */
 import { Type } from 'typebox';
-import { invalid } from '../base/failure.ts';
+import { invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { IdPrefix } from '../base/ids.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
 import type { JsonAnswer } from './route.ts';
 
 const DEFAULT_LIMIT = 25;
@@ -74,12 +73,14 @@ function nextUrl(url: string, cursor: string): string {
   return `${path}?${query}`;
 }
 
-export interface PageOf<T> {
+interface PageOf<T> {
   page: Page;
   /** Up to page.limit + 1 rows, in the order of the list. */
   rows: readonly T[];
   keyOf: (row: T) => PageKey;
   show: (row: T) => unknown;
+  /** Where a search stopped before it had found enough: the next page goes on behind it. */
+  stoppedAt?: PageKey | null;
   /** A log to follow: a cursor is given even at its end, to ask again with later. */
   follow?: boolean;
   /** Makes the text of a cursor, where it may not show its key. */
@@ -92,8 +93,10 @@ export function pageAnswer<T>(request: { readonly url: string }, list: PageOf<T>
   const shown = rows.slice(0, page.limit);
   const body = shown.map(show);
   const last = shown.at(-1);
-  const more = rows.length > page.limit;
-  const key = last === undefined ? page.after : keyOf(last);
+  const isFull = rows.length > page.limit;
+  const stoppedAt = isFull ? undefined : (list.stoppedAt ?? undefined);
+  const more = isFull || stoppedAt !== undefined;
+  const key = stoppedAt ?? (last === undefined ? page.after : keyOf(last));
   if (key === undefined || !(more || list.follow)) return { ok: true, body };
   const cursor = (list.textOf ?? cursorOf)(key);
   const headers: Record<string, string> = { 'X-Next-Cursor': cursor };

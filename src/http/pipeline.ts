@@ -1,20 +1,111 @@
 /**
- * Takes a request step by step in the published order (route.ts) and runs its handler. There is one pipeline for every route, the
- * fast ones included, so that an issue is answered alike everywhere.
+ * Finds the route of a request, takes it step by step in the published order (route.ts) and runs its handler. There is one pipeline for
+ * every route, the fast ones included, so that an issue is answered alike everywhere.
+ *
+ * Paths are compared as they came: no trailing slash, no dot segments, no case folding. A parameter matches one non-empty segment and
+ * is handed over decoded. A fixed segment wins over a parameter, but only for the methods it has: GET /templates/render still reaches
+ * GET /templates/:id.
  */
-import type { IncomingHttpHeaders } from 'node:http';
-import { type Failure, failure, type Issue, invalid } from '../base/failure.ts';
-import { ok, type Result, refuse } from '../base/result.ts';
-import { type HttpAnswer, type Refusal, refusalAnswer, routeAnswer } from './answer.ts';
-import { type BodyBudget, type BodyRules, readBody } from './body.ts';
-import { checkBody } from './check-body.ts';
-import type { Exchange } from './exchange.ts';
-import { compileQuery, type QueryReader } from './query.ts';
+import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { type HttpAnswer, refusalAnswer, routeAnswer } from './answer.ts';
+import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
+import type { Exchange, Load } from './exchange.ts';
+import { createIdentify, type IdentifyOptions, notPermitted } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { type BodyParser, type CallerKey, NO_LIVE_POWER, type RouteDefinition } from './route.ts';
-import { createRouter, type Router } from './router.ts';
+import type { BodyParser, CallerKey, Method, Refusal, RouteDefinition } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
 import { closed, compile, type Validator } from './validate.ts';
+
+interface Routed {
+  method: Method;
+  path: string;
+}
+
+type Match<R> =
+  | { found: true; route: R; params: Record<string, string> }
+  /** allow: the methods of this path; empty when the path is unknown. */
+  | { found: false; allow: string[] };
+
+type Router<R> = (method: string, path: string) => Match<R>;
+
+interface Pattern<R> {
+  segments: string[];
+  byMethod: Map<string, R>;
+}
+
+const NO_PARAMS: Record<string, string> = Object.freeze(Object.create(null) as Record<string, string>);
+
+function decode(segment: string): string | undefined {
+  if (!segment.includes('%')) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The parameters of a path under a pattern, or undefined when it is another path. */
+function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  let params = NO_PARAMS;
+  for (const [index, expected] of pattern.entries()) {
+    const segment = segments[index]!;
+    if (expected.startsWith(':')) {
+      const value = segment === '' ? undefined : decode(segment);
+      if (value === undefined) return undefined;
+      if (params === NO_PARAMS) params = Object.create(null) as Record<string, string>;
+      params[expected.slice(1)] = value;
+    } else if (expected !== segment) return undefined;
+  }
+  return params;
+}
+
+/** Orders patterns of one length: the first position where only one of two has a fixed segment decides. */
+function bySpecificity(a: Pattern<unknown>, b: Pattern<unknown>): number {
+  // Others never meet, but a sort needs an order of all of them.
+  if (a.segments.length !== b.segments.length) return a.segments.length - b.segments.length;
+  for (const [index, segment] of a.segments.entries()) {
+    const other = b.segments[index]!;
+    if (segment.startsWith(':') !== other.startsWith(':')) return segment.startsWith(':') ? 1 : -1;
+  }
+  return 0;
+}
+
+function shapeOf(path: string): string {
+  return path.replaceAll(/:[^/]+/g, ':');
+}
+
+function group<R extends Routed>(routes: readonly R[]): Pattern<R>[] {
+  const patterns = new Map<string, Pattern<R>>();
+  const seen = new Set<string>();
+  for (const route of routes) {
+    if (!route.path.startsWith('/')) throw new Error(`a route's path starts with a slash: ${route.path}`);
+    const name = `${route.method} ${shapeOf(route.path)}`;
+    if (seen.has(name)) throw new Error(`two routes answer ${route.method} ${route.path}`);
+    seen.add(name);
+    const pattern = patterns.get(route.path) ?? { segments: route.path.split('/'), byMethod: new Map<string, R>() };
+    patterns.set(route.path, pattern);
+    pattern.byMethod.set(route.method, route);
+  }
+  return [...patterns.values()].sort(bySpecificity);
+}
+
+/** A router over these routes; throws when two of them answer the same call. */
+export function createRouter<R extends Routed>(routes: readonly R[]): Router<R> {
+  const byLength = Map.groupBy(group(routes), ({ segments }) => segments.length);
+  return (method, path) => {
+    const segments = path.split('/');
+    const allow = new Set<string>();
+    for (const pattern of byLength.get(segments.length) ?? []) {
+      const params = matchSegments(pattern.segments, segments);
+      if (params === undefined) continue;
+      const route = pattern.byMethod.get(method) ?? (method === 'HEAD' ? pattern.byMethod.get('GET') : undefined);
+      if (route !== undefined) return { found: true, route, params };
+      for (const other of pattern.byMethod.keys()) allow.add(other);
+    }
+    if (allow.has('GET')) allow.add('HEAD');
+    return { found: false, allow: [...allow].sort() };
+  };
+}
 
 const DEFAULT_MAX_BODY_BYTES = 1_000_000;
 const NO_ISSUES: readonly Issue[] = Object.freeze([]);
@@ -30,14 +121,11 @@ interface Compiled<C> {
   validateParams: Validator | undefined;
   body: BodyRules;
   parse: BodyParser;
+  ownLoad: Load | undefined;
 }
 
-/** Who calls, or 401 and 403 of the account. */
-export type Authenticate<C> = (headers: IncomingHttpHeaders) => Result<C> | Promise<Result<C>>;
-
-export interface PipelineOptions<C extends CallerKey> {
+interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
   routes: readonly RouteDefinition<C>[];
-  authenticate: Authenticate<C>;
   rateLimiter?: RateLimiter | undefined;
   budget: BodyBudget;
   /** Checked before anything else on a route that does not answer always; the refusal is OVERLOADED. */
@@ -86,6 +174,7 @@ function compileRoute<C>(definition: RouteDefinition<C>): Compiled<C> {
       type: CONTENT_TYPES[definition.bodyType ?? 'json'],
     },
     parse: parserOf(definition),
+    ownLoad: definition.atOnce === undefined ? undefined : { inWork: 0, atMost: definition.atOnce },
   };
 }
 
@@ -107,19 +196,21 @@ function unrouted(allow: string[]): Failure {
 }
 
 /** Answers one request; undefined when the client went away before it was complete. Throws what handlers throw. */
-export type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
+type Pipeline = (exchange: Exchange) => Promise<HttpAnswer | undefined>;
 
 export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>): Pipeline {
   const router: Router<Compiled<C>> = createRouter(options.routes.map(compileRoute));
 
+  const identify = createIdentify(options);
+
   /** 401, 403 and 429; sets the caller. */
-  async function identify(exchange: Exchange, definition: RouteDefinition<C>): Promise<Failure | undefined> {
-    const identified = await options.authenticate(exchange.request.headers);
+  async function admit(exchange: Exchange, definition: RouteDefinition<C>): Promise<Failure | undefined> {
+    const identified = await identify(exchange.request, definition);
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
-    if (definition.scope !== 'send' && caller.scope !== 'full') return failure('FORBIDDEN');
-    if (definition.changesShared && caller.mode === 'sandbox') return NO_LIVE_POWER;
     exchange.caller = caller;
+    const refusal = notPermitted(caller, definition);
+    if (refusal !== undefined) return refusal;
     if (options.rateLimiter === undefined) return undefined;
     const decision = options.rateLimiter.take(caller.keyId, exchange.startedMs);
     exchange.extraHeaders = decision.headers;
@@ -136,11 +227,12 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     exchange.routeName = `${definition.method} ${definition.path}`;
     exchange.params = match.params;
     exchange.waits = definition.waits === true;
+    exchange.ownLoad = route.ownLoad;
     exchange.acceptsMail = definition.acceptsMail === true;
     const overload = definition.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
-    if (definition.auth === 'key') {
-      const stranger = await identify(exchange, definition);
+    if (definition.auth !== 'none') {
+      const stranger = await admit(exchange, definition);
       if (stranger !== undefined) return refused(exchange, stranger);
     }
     const closed = definition.acceptsMail ? options.backPressure?.() : undefined;

@@ -8,8 +8,8 @@ import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import { httpShell, type RawAnswer, readAnswers, type Shell, speak } from '../../test/kit/http-shell.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { staticRoutes } from './files.ts';
 import { type CallerKey, defineRoute } from './route.ts';
-import { staticRoutes } from './static-files.ts';
 
 let shell: Shell;
 before(async () => {

@@ -7,11 +7,12 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { failure, invalid } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
-import { type Refusal, rawRefusal } from './answer.ts';
+import { rawRefusal } from './answer.ts';
 import type { Exchange } from './exchange.ts';
+import type { Refusal } from './route.ts';
 
 export const MAX_HEADER_BYTES = 16 * 1024;
-export const MAX_HEADERS = 100;
+const MAX_HEADERS = 100;
 
 function refuseWith(message: string, status?: number): Refusal {
   const refusal = { failure: invalid([], message) };

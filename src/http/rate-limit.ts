@@ -10,7 +10,7 @@ interface Bucket {
   atMs: number;
 }
 
-export interface RateDecision {
+interface RateDecision {
   failure?: Failure;
   /** RateLimit-Limit, -Remaining and -Reset (draft-ietf-httpapi-ratelimit-headers-06), for every answer. */
   headers: Record<string, string>;
@@ -23,7 +23,7 @@ export interface RateLimiter {
 
 const MAX_KEYS = 10_000;
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   /** Keys remembered. */
   maxKeys?: number;
   /** The part of the limit that is this process's: above 0, at most 1. */

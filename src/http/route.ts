@@ -10,33 +10,41 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Static, TSchema } from 'typebox';
-import { type Failure, type FailureCode, failure, type Issue } from '../base/failure.ts';
+import type { Actor } from '../base/actor.ts';
+import { type Failure, type FailureCode, failure, type Issue, type Result } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
-import type { Result } from '../base/result.ts';
 import type { ParsedJson } from './strict-json.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-export type Scope = 'send' | 'full';
+type Scope = 'send' | 'full';
+
+/** What members of an account may do: see, do, decide; each also what the ones before it may. */
+export const MEMBER_ROLES = ['viewer', 'member', 'owner'] as const;
+export type MemberRole = (typeof MEMBER_ROLES)[number];
 
 /** What the shell itself needs to know of the caller; accounts add their own fields. */
 export interface CallerKey {
-  /** Identifies the key for rate limiting. */
+  /** Identifies the key, or the user, for rate limiting. */
   keyId: string;
   scope: Scope;
   mode: Mode;
+  /** Who it is that changes something. */
+  actor: Actor;
+  /** What a signed-in user is in the account; keys have no role. */
+  role?: MemberRole;
 }
 
 /** What a sandbox key may not do: it lies in every CI system and on every laptop. */
 export const NO_LIVE_POWER: Failure = failure('FORBIDDEN', {
   message:
-    'A sandbox key may not change what live mail uses too, only sandbox keys and sandbox credentials; use a live key of scope full.',
+    'A sandbox key may not change what live mail uses too, only sandbox keys and sandbox credentials; use a live key of scope full (a session: X-Mode: live).',
 });
 
 type Typed<S> = S extends TSchema ? Static<S> : undefined;
 
 export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
-  /** Who calls; only on routes with auth 'key'. */
+  /** Who calls; on routes with auth 'none' nobody. */
   readonly caller: C;
   /** Decoded path parameters, by the name after the colon. */
   readonly params: Readonly<Record<string, string>>;
@@ -90,7 +98,7 @@ export interface JsonAnswer {
 }
 
 /** JSON text that is sent as it is, byte for byte (stored answers, text made elsewhere). */
-export interface RawJsonAnswer {
+interface RawJsonAnswer {
   ok: true;
   status?: number;
   headers?: AnswerHeaders;
@@ -106,15 +114,16 @@ export interface ContentAnswer {
   content: string | Buffer | Readable;
 }
 
-export interface RefusalAnswer {
-  ok: false;
+export interface Refusal {
   failure: Failure;
-  /** Where HTTP has a status that the catalogue does not (408). */
+  /** Where HTTP has a status that the catalogue does not (408, 417, 431). */
   status?: number;
   headers?: AnswerHeaders;
   /** Further top-level members of the error body; never success, error, reasonCode or requestId. */
   extra?: Readonly<Record<string, unknown>>;
 }
+
+type RefusalAnswer = Refusal & { ok: false };
 
 export type RouteAnswer = JsonAnswer | RawJsonAnswer | ContentAnswer | RefusalAnswer;
 
@@ -139,9 +148,19 @@ export interface RouteDefinition<
   summary: string;
   description?: string;
   tag: string;
-  auth: 'key' | 'none';
+  /**
+   * 'key': an API key, or the session of a user with an account. 'user': a signed-in user, of no account; 'operator': one who runs
+   * the service.
+   */
+  auth: 'none' | 'key' | 'user' | 'operator';
+  /** The least that a user has to be in the account, where it is not the usual: viewer for GET, else member. Keys have none. */
+  role?: MemberRole;
+  /** A session may name account and mode in the query: for the browser's EventSource, which sets no headers. */
+  accountInQuery?: boolean;
   /** Takes Idempotency-Key, for /openapi.json. */
   idempotencyKey?: boolean;
+  /** Takes X-Share-Token, for /openapi.json. */
+  shareToken?: boolean;
   /** What the key must be allowed; default full. */
   scope?: Scope;
   /** Changes what both modes share: refused to a sandbox key. */
@@ -177,6 +196,8 @@ export interface RouteDefinition<
   bodyType?: 'json' | 'text/csv' | 'raw' | 'stream';
   /** The handler runs before the body is parsed and query issues are still validated before it. */
   rawFirst?: boolean;
+  /** So many of these calls are worked on at once, not counted among all others: a flood of them holds up nothing else. */
+  atOnce?: number;
   /** A long poll or an event stream: not counted against the limit of requests in work, ended when the service stops. */
   waits?: boolean;
   /** Accepts mail: refused while the service may not accept any (disk, queue, storage), after 401 and 403. */

@@ -120,7 +120,10 @@ test('the OpenAPI document comes from the definitions, with the schemas that val
   assert.equal(document.openapi, '3.1.0');
   const operation = document.paths['/notes/{id}']?.put;
   assert.equal(operation?.operationId, 'replaceNote');
-  assert.deepEqual(operation?.security, [{ apiKey: [], accountId: [] }]);
+  assert.deepEqual(operation?.security, [
+    { apiKey: [], accountId: [] },
+    { session: [], accountId: [] },
+  ]);
   assert.deepEqual(operation?.requestBody, {
     required: true,
     content: {

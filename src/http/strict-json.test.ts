@@ -7,8 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { runningMs } from '../../test/kit/running-time.ts';
-import { MAX_DEPTH, parseStrictJson } from './strict-json.ts';
-import { explain } from './strict-json-explain.ts';
+import { explain, MAX_DEPTH, parseStrictJson } from './strict-json.ts';
 
 function issues(body: string | Buffer): string[] {
   const result = parseStrictJson(Buffer.from(body as string));

@@ -81,7 +81,7 @@ test('a value is validated, never changed', () => {
   assert.deepEqual(value, { from: 'a', seconds: '70' });
 });
 
-test('at most a hundred issues are told', () => {
+test('at most a hundred issues are named', () => {
   const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
   const before = runningMs();
   assert.equal(issues(many).length, 100);

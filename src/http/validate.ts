@@ -5,9 +5,8 @@
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
-import { type Failure, type Issue, invalid } from '../base/failure.ts';
-import { ok, refuse } from '../base/result.ts';
-import { fieldPath } from './strict-json-explain.ts';
+import { type Failure, type Issue, invalid, ok, refuse } from '../base/failure.ts';
+import { fieldPath } from './strict-json.ts';
 
 const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
@@ -44,8 +43,8 @@ const ajv = new Ajv({
   allowUnionTypes: true,
   formats: { 'date-time': isIsoTime },
 });
-// Annotations of OpenAPI, which validate nothing.
-ajv.addVocabulary(['example']);
+// Annotations of OpenAPI, which validate nothing; shownAs is what stands there in place of a value that is validated elsewhere.
+ajv.addVocabulary(['example', 'shownAs']);
 
 /**
  * Ajv counts the code points of every text it bounds, 2 µs of a usual send. A text never has more of them than UTF-16 units, and at
@@ -278,9 +277,9 @@ function fittingOf(root: unknown, mismatches: readonly Mismatch[]): Record<strin
 /** Beyond so many errors of a value nobody asks what is left of it. */
 const MAX_ERRORS = 500;
 
-export type Validated<T> = { ok: true; value: T } | Misfit;
+type Validated<T> = { ok: true; value: T } | Misfit;
 
-export interface Misfit {
+interface Misfit {
   ok: false;
   failure: Failure;
   /** What is left of an object without all that does not fit; undefined of anything else. */

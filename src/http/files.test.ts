@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { after, before, test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { httpShell, type Shell } from '../../test/kit/http-shell.ts';
-import { staticRoutes } from './static-files.ts';
+import { staticRoutes } from './files.ts';
 
 const TEXT = 'body { margin: 0 } '.repeat(100);
 const IMAGE = Buffer.from([1, 2, 3]);

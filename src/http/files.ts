@@ -1,7 +1,7 @@
 /**
- * Files that browsers load (documentation; a portal): one route each, from a list that is known at the start, so that no path of a
- * request ever reaches a file system. A file is read and compressed with its first visit and kept in memory then. Its ETag names the
- * bytes: a browser that has them gets 304.
+ * Files over HTTP, for pages of the service: one route for each file, from a list that is known at the start, so that no path of a request
+ * ever reaches a file system. A file is read and compressed with its first visit and kept in memory then. Its ETag names the bytes: a
+ * browser that has them gets 304.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -15,6 +15,8 @@ export interface StaticFile {
   contentType: string;
   /** Asked once, at the first visit. */
   read: () => string | Buffer | Promise<string | Buffer>;
+  /** The same compressed by brotli, where that was done before. */
+  readBrotli?: () => Promise<Buffer>;
   /** Such as `public, max-age=3600`, or `immutable` where the name changes with the content. Otherwise browsers ask each time. */
   cacheControl?: string;
   /** Further headers of the answer, such as a Content-Security-Policy. */
@@ -36,7 +38,8 @@ async function load(file: StaticFile): Promise<Loaded> {
   const bytes = Buffer.from(await file.read());
   const etag = createHash('sha256').update(bytes).digest('base64url').slice(0, 22);
   if (!COMPRESSIBLE.test(file.contentType)) return { etag, contents: { identity: bytes } };
-  const [br, zipped] = await Promise.all([promisify(brotliCompress)(bytes, BROTLI), promisify(gzip)(bytes)]);
+  const compressed = file.readBrotli?.() ?? promisify(brotliCompress)(bytes, BROTLI);
+  const [br, zipped] = await Promise.all([compressed, promisify(gzip)(bytes)]);
   return { etag, contents: { identity: bytes, br, gzip: zipped } };
 }
 

@@ -1,4 +1,4 @@
-/** Bodies that do not fit their schema: what does fit is validated further, and every issue is told at once. */
+/** Bodies that do not fit their schema: what does fit is validated further, and every issue is named at once. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Type } from 'typebox';
@@ -40,7 +40,7 @@ async function issuesOf(json: unknown): Promise<string[]> {
   return error.details.map((issue) => issue.field);
 }
 
-test('issues of fields that fit are told with those of fields that do not', async () => {
+test('issues of fields that fit are named with those of fields that do not', async () => {
   assert.deepEqual(await issuesOf({ email: 'nobody', colour: 'red' }), ['colour', 'email', 'reason']);
   assert.deepEqual(await issuesOf({ email: 'nobody', lines: ['too long'] }), ['lines[0]', 'email']);
 });

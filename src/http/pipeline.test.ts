@@ -1,8 +1,8 @@
 /** Paths to routes: fixed before parameter, per method, decoded once, and definitions that contradict each other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createRouter } from './pipeline.ts';
 import type { Method } from './route.ts';
-import { createRouter } from './router.ts';
 
 function route(call: string): { method: Method; path: string } {
   const [method, path] = call.split(' ');
@@ -34,6 +34,32 @@ test('the most specific route that has the method', () => {
   assert.equal(found('GET', '/a/b/c'), '/a/b/:y {"y":"c"}');
   assert.equal(found('GET', '/a/%62/c'), '/a/:x/c {"x":"b"}');
   assert.equal(found('GET', '/templates/a%2Fb%25'), '/templates/:id {"id":"a/b%"}');
+});
+
+test('the most specific one, in whatever order the routes are defined, and whatever stands between them', () => {
+  const paths = [
+    '/inbox/:id',
+    '/x',
+    '/:a/:b/:c',
+    '/inbox/wait',
+    '/inbox/:id/outcome',
+    '/:kind/list/:c',
+    '/inbox/clock/move',
+  ];
+  // All orders of seven.
+  const orders = paths.reduce<string[][]>(
+    (all, one) =>
+      all.flatMap((order) => Array.from({ length: order.length + 1 }, (_, at) => order.toSpliced(at, 0, one))),
+    [[]],
+  );
+  assert.equal(orders.length, 5_040);
+  for (const order of orders) {
+    const find = createRouter(order.map((path) => route(`GET ${path}`)));
+    for (const path of ['/inbox/wait', '/inbox/clock/move']) {
+      const match = find('GET', path);
+      assert.equal(match.found && match.route.path, path, order.join(' '));
+    }
+  }
 });
 
 test('what is not there names the methods that are', () => {

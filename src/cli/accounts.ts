@@ -1,0 +1,292 @@
+/**
+ * `postrider account | key | smtp-credential | user | approval | domain`: accounts and what belongs to them. Secrets are shown
+ * once, when they are made.
+ */
+
+import {
+  type Account,
+  type AccountChange,
+  type AccountStatus,
+  type Approval,
+  accountOperation,
+  accountsOperation,
+  allApprovalsOperation,
+  createAccount,
+  createKey,
+  createSmtpCredential,
+  type Decided,
+  decideApprovalOperation,
+  MAXIMUM_EMAIL_BYTES,
+  type Plan,
+  revokeKeyOperation,
+  type Scope,
+  STANDARD_EMAIL_BYTES,
+  setAccountOperation,
+} from '../accounts/accounts.ts';
+import { commandOrigin } from '../audit/audit.ts';
+import type { Mode } from '../base/mode.ts';
+import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
+import { publicUrl } from '../config.ts';
+import { addDomain, type DnsRecord, domainOperation, knownRecords, verifyDomain } from '../domains/domains.ts';
+import { parseAddress } from '../mail/address.ts';
+import { openDns } from '../net/dns.ts';
+import { createUser, resetPassword } from '../users/users.ts';
+import {
+  type CommandCall,
+  CommandError,
+  type CommandOutcome,
+  columns,
+  notFound,
+  successOf,
+  UsageError,
+  unknownAccount,
+} from './command.ts';
+import { withStore } from './store.ts';
+
+const MAX_NAME_LENGTH = 200;
+
+function shown(account: Account) {
+  return {
+    accountId: account.id,
+    name: account.name,
+    plan: account.plan,
+    status: account.status,
+    approvedEmailBytes: account.approvedEmailBytes,
+    limits: capsOf(account.limits),
+    createdAt: new Date(account.createdAt).toISOString(),
+  };
+}
+
+function asText(account: Account): string {
+  const { limits, ...rest } = shown(account);
+  const caps = Object.entries(limits).map(([name, most]) => [`limits.${name}`, most]);
+  return columns({ ...rest, ...Object.fromEntries(caps) });
+}
+
+export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
+  const name = call.options.name.trim();
+  if (name === '' || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+    throw new UsageError(`--name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+  }
+  const made = await withStore(call, (store) => createAccount(store, { name, plan: call.options.plan }));
+  const data = { accountId: made.account.id, apiKey: made.apiKey, sandboxApiKey: made.sandboxApiKey };
+  return { data, text: `${columns(data)}\nThe keys are not shown again.` };
+}
+
+export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
+  const accounts = await withStore(call, (store) => store.database.execute(accountsOperation, null));
+  const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
+  return { data: { accounts: accounts.map(shown) }, text: text.join('\n') || 'no accounts' };
+}
+
+export async function showAccount(call: CommandCall): Promise<CommandOutcome> {
+  const [id = ''] = call.args;
+  const account = await withStore(call, (store) => store.database.execute(accountOperation, id));
+  if (!account) throw unknownAccount(id);
+  return { data: { ...shown(account), settings: account.settings }, text: asText(account) };
+}
+
+interface SetOptions {
+  plan?: Plan;
+  status?: AccountStatus;
+  emailLimit?: string;
+  limit?: string[];
+}
+
+export async function setAccount(call: CommandCall<SetOptions>): Promise<CommandOutcome> {
+  const [id = ''] = call.args;
+  const { plan = null, status = null, emailLimit, limit = [] } = call.options;
+  if (plan === null && status === null && emailLimit === undefined && limit.length === 0) {
+    throw new UsageError('give at least one of --plan, --email-limit, --status, --limit');
+  }
+  const change = { id, plan, status, approvedEmailBytes: emailBytes(emailLimit), limits: capsAsked(limit) };
+  const account = await withStore(call, (store) =>
+    store.database.execute(setAccountOperation, { ...change, nowMs: store.clock.now() }),
+  );
+  if (!account) throw unknownAccount(id);
+  return { data: shown(account), text: asText(account) };
+}
+
+function emailBytes(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const bytes = Number(text);
+  if (/^\d+$/.test(text) && bytes >= STANDARD_EMAIL_BYTES && bytes <= MAXIMUM_EMAIL_BYTES) return bytes;
+  throw new UsageError(
+    `--email-limit must be a number of bytes from ${STANDARD_EMAIL_BYTES} to ${MAXIMUM_EMAIL_BYTES}`,
+  );
+}
+
+/** `webhooks=500`, `webhooks=standard`. */
+function capsAsked(asked: string[]): NonNullable<AccountChange['limits']> {
+  const limits: NonNullable<AccountChange['limits']> = {};
+  for (const one of asked) {
+    const [, name, value = ''] = /^(\w+)=(\d{1,7}|standard)$/.exec(one) ?? [];
+    const cap = CAP_NAMES.find((known) => known === name);
+    if (cap === undefined || Number(value) > HIGHEST_CAP) {
+      throw new UsageError(
+        `--limit must be NAME=NUMBER (at most ${HIGHEST_CAP}) or NAME=standard, with a name of ${CAP_NAMES.join(', ')}`,
+      );
+    }
+    limits[cap] = value === 'standard' ? null : Number(value);
+  }
+  return limits;
+}
+
+interface CredentialOptions {
+  mode: Mode;
+  allowedSender?: string[];
+}
+
+export async function makeKey(call: CommandCall<CredentialOptions & { scope: Scope }>): Promise<CommandOutcome> {
+  const [accountId = ''] = call.args;
+  const { mode, scope, allowedSender: allowedSenders = [] } = call.options;
+  const made = await withStore(call, (store) =>
+    createKey(store, { accountId, mode, scope, name: null, allowedSenders }),
+  );
+  const { keyId, apiKey } = successOf(made, unknownAccount(accountId));
+  return { data: { keyId, apiKey }, text: `${columns({ keyId, apiKey })}\nThe key is not shown again.` };
+}
+
+export async function revokeKey(call: CommandCall): Promise<CommandOutcome> {
+  const [id = ''] = call.args;
+  const revoked = await withStore(call, (store) =>
+    store.database.execute(revokeKeyOperation, { id, accountId: null, mode: null, nowMs: store.clock.now() }),
+  );
+  if (revoked !== 'revoked') throw notFound(`there is no key ${id} in force`);
+  return { data: { keyId: id, status: 'revoked' }, text: `${id} is revoked` };
+}
+
+export async function makeSmtpCredential(call: CommandCall<CredentialOptions>): Promise<CommandOutcome> {
+  const [accountId = ''] = call.args;
+  const { mode, allowedSender: allowedSenders = [] } = call.options;
+  const made = await withStore(call, (store) => createSmtpCredential(store, { accountId, mode, allowedSenders }));
+  const { smtpCredentialId, username, password } = successOf(made, unknownAccount(accountId));
+  const data = { smtpCredentialId, username, password };
+  return { data, text: `${columns(data)}\nThe password is not shown again.` };
+}
+
+function bareAddress(text: string): string {
+  // The first run's operator has an address without a dot in its domain.
+  if (text === 'operator@localhost') return text;
+  const address = parseAddress(text);
+  if (!address.ok || address.value.name !== '') {
+    throw new UsageError(`--email ${address.ok ? 'must be a bare address' : address.reason}`);
+  }
+  return address.value.address;
+}
+
+export async function makeUser(call: CommandCall<{ email: string; operator?: boolean }>): Promise<CommandOutcome> {
+  const user = { email: bareAddress(call.options.email), isOperator: call.options.operator === true };
+  const made = successOf(await withStore(call, (store) => createUser(store, user)));
+  const data = { ...made, operator: user.isOperator };
+  return { data, text: `${columns(data)}\nThe password is not shown again.` };
+}
+
+export async function resetUser(call: CommandCall<{ email: string }>): Promise<CommandOutcome> {
+  const email = bareAddress(call.options.email);
+  const baseUrl = publicUrl(call.config);
+  const changed = await withStore(call, (store) => resetPassword(store, { email, baseUrl }));
+  const data = { ...successOf(changed, notFound(`there is no user ${email}`)) };
+  return {
+    data,
+    text: `${columns(data)}\nNeither is shown again; with resetUrl the user sets another password, within a day.`,
+  };
+}
+
+const LISTED_AT_MOST = 1_000;
+const MAX_REASON_LENGTH = 2_000;
+
+function shownApproval(approval: Approval): Record<string, unknown> {
+  return {
+    approvalId: approval.id,
+    accountId: approval.accountId,
+    requestedEmailBytes: approval.requestedEmailBytes,
+    reason: approval.reason,
+    status: approval.status,
+    ...(approval.decisionReason === null ? {} : { decisionReason: approval.decisionReason }),
+    createdAt: new Date(approval.createdAt).toISOString(),
+    ...(approval.decidedAt === null ? {} : { decidedAt: new Date(approval.decidedAt).toISOString() }),
+  };
+}
+
+/** A request comes from outside: what of it could steer a terminal is shown as text. */
+function approvalLine(approval: Approval): string {
+  const { id, accountId, requestedEmailBytes, status } = approval;
+  return `${id}  ${accountId}  ${String(requestedEmailBytes).padStart(10)}  ${status.padEnd(8)}  ${JSON.stringify(approval.reason)}`;
+}
+
+export async function listApprovals(call: CommandCall): Promise<CommandOutcome> {
+  const approvals = await withStore(call, (store) => store.database.execute(allApprovalsOperation, LISTED_AT_MOST));
+  return {
+    data: { approvals: approvals.map(shownApproval) },
+    text: approvals.map(approvalLine).join('\n') || 'no requests',
+  };
+}
+
+async function decide(call: CommandCall, status: 'approved' | 'rejected', reason: string | null): Promise<Decided> {
+  const [id = ''] = call.args;
+  const decided = await withStore(call, (store) =>
+    store.database.execute(decideApprovalOperation, { id, status, reason, nowMs: store.clock.now() }),
+  );
+  if (!decided) throw notFound(`there is no request ${id}; see postrider approval list`);
+  if (!decided.decided) throw new CommandError('CONFLICT', `${id} is ${decided.approval.status} already`);
+  return decided;
+}
+
+export async function approve(call: CommandCall): Promise<CommandOutcome> {
+  const { approval, approvedEmailBytes } = await decide(call, 'approved', null);
+  return {
+    data: { ...shownApproval(approval), approvedEmailBytes },
+    text: `${approval.id} is approved: ${approval.accountId} may send up to ${approvedEmailBytes} bytes`,
+  };
+}
+
+export async function reject(call: CommandCall<{ reason: string }>): Promise<CommandOutcome> {
+  const reason = call.options.reason.trim();
+  if (reason === '' || reason.length > MAX_REASON_LENGTH) {
+    throw new UsageError(`--reason must be 1 to ${MAX_REASON_LENGTH} characters`);
+  }
+  const { approval, approvedEmailBytes } = await decide(call, 'rejected', reason);
+  return { data: { ...shownApproval(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
+}
+
+function recordsText(records: DnsRecord[]): string {
+  return records
+    .map(
+      (one) =>
+        `\n${one.purpose} (${one.required ? 'required' : 'recommended'}): ${one.status}\n  ${one.type} ${one.name}\n  ${one.value}${one.note === null ? '' : `\n  ${one.note}`}`,
+    )
+    .join('\n');
+}
+
+export async function makeDomain(call: CommandCall<{ verified?: boolean }>): Promise<CommandOutcome> {
+  const { config, clock, options } = call;
+  const [accountId = '', domain = ''] = call.args;
+  const added = await withStore(call, async ({ database, secretKey }) =>
+    addDomain(
+      { database, clock, secretKey: await secretKey(), by: commandOrigin(clock.now(), accountId) },
+      { accountId, domain, verified: options.verified === true },
+    ),
+  );
+  const made = successOf(added, unknownAccount(accountId)).domain;
+  const data = { domainId: made.id, domain: made.domain, status: made.status };
+  return { data, text: `${columns(data)}\n${recordsText(knownRecords(made, config.smtpHostname))}` };
+}
+
+export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {
+  const { config, clock } = call;
+  const [id = ''] = call.args;
+  const dns = openDns({ servers: config.dnsServers });
+  try {
+    const { success, message, status, records } = await withStore(call, async ({ database }) => {
+      const domain = await database.execute(domainOperation, { id, accountId: null });
+      if (!domain) throw notFound(`there is no domain ${id}`);
+      const by = commandOrigin(clock.now(), domain.accountId);
+      return verifyDomain({ database, clock, dns, by, sendingHost: config.smtpHostname }, domain);
+    });
+    const data = { success, message, domainId: id, status, dnsRecords: records };
+    return { data, text: `${message}\n${recordsText(records)}`, exitCode: success ? 0 : 1 };
+  } finally {
+    dns.close();
+  }
+}

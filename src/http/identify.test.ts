@@ -1,0 +1,110 @@
+/** Who makes a call: key before session, X-Id and X-Mode, roles, and what pages of other sites may not do. */
+import assert from 'node:assert/strict';
+import type { IncomingHttpHeaders } from 'node:http';
+import { test } from 'node:test';
+import { failure, ok, refuse } from '../base/failure.ts';
+import { crossSiteFailure, isOwnOrigin } from './cross-site.ts';
+import { type Access, createIdentify, notPermitted } from './identify.ts';
+import { type CallerKey, MEMBER_ROLES, type MemberRole } from './route.ts';
+
+const BASE = 'https://mail.example.com';
+const caller = (keyId: string, mode: 'live' | 'sandbox' = 'live'): CallerKey => ({
+  ...{ keyId, mode, scope: 'full' },
+  actor: { kind: keyId.startsWith('usr') ? 'user' : 'key', id: keyId, name: keyId },
+});
+const READ: Access = { method: 'GET', auth: 'key' };
+
+/** The user ann is a member of acc_1, in this role. */
+function identifyAs(role: MemberRole, isOperator = false) {
+  return createIdentify<CallerKey>({
+    authenticate: (headers) =>
+      headers['x-api-key'] === 'good' ? ok(caller('key_1')) : refuse(failure('UNAUTHORIZED')),
+    sessions: {
+      isGiven: (headers) => headers.cookie !== undefined,
+      signedIn: (request, accountId) => {
+        if (request.headers.cookie !== 'ann') return refuse(failure('UNAUTHORIZED'));
+        const crossSite = crossSiteFailure(request, BASE);
+        if (crossSite !== undefined) return refuse(crossSite);
+        const user = { ...caller('usr_ann'), isOperator };
+        if (accountId !== 'acc_1') return ok({ user });
+        return ok({ user, member: { callerIn: (mode) => ok({ ...caller('usr_ann', mode), role }) } });
+      },
+    },
+  });
+}
+
+async function outcome(
+  headers: IncomingHttpHeaders,
+  access: Partial<Access> = {},
+  { role = 'owner', isOperator = false, url = '/x' }: { role?: MemberRole; isOperator?: boolean; url?: string } = {},
+): Promise<string> {
+  const full = { ...READ, ...access };
+  const found = await identifyAs(role, isOperator)({ method: full.method, url, headers }, full);
+  const refusal = found.ok ? notPermitted(found.value, full) : found.failure;
+  return found.ok && refusal === undefined ? `${found.value.keyId} ${found.value.mode}` : (refusal?.code ?? '');
+}
+
+test('a key wins over a session, even a wrong one; without either it is 401', async () => {
+  const cookie = 'ann';
+  assert.equal(await outcome({ 'x-api-key': 'good', cookie }), 'key_1 live');
+  assert.equal(await outcome({ 'x-api-key': 'bad', cookie, 'x-id': 'acc_1' }), 'UNAUTHORIZED');
+  assert.equal(await outcome({ cookie, 'x-id': 'acc_1' }), 'usr_ann live');
+  assert.equal(await outcome({ cookie: 'stolen', 'x-id': 'acc_1' }), 'UNAUTHORIZED');
+  assert.equal(await outcome({}), 'UNAUTHORIZED');
+  assert.equal(await outcome({ 'x-api-key': 'good' }, { auth: 'user' }), 'UNAUTHORIZED', 'a key signs nobody in');
+});
+
+test('X-Id names the account and X-Mode the mode', async () => {
+  const cookie = 'ann';
+  assert.equal(await outcome({ cookie, 'x-id': 'acc_2' }), 'NOT_FOUND');
+  assert.equal(await outcome({ cookie }), 'INVALID_REQUEST');
+  assert.equal(await outcome({ cookie, 'x-id': 'acc_1', 'x-mode': 'sandbox' }), 'usr_ann sandbox');
+  assert.equal(await outcome({ cookie, 'x-id': 'acc_1', 'x-mode': 'test' }), 'INVALID_REQUEST');
+  const url = '/events/stream?account=acc_1&mode=sandbox';
+  assert.equal(await outcome({ cookie }, { accountInQuery: true }, { url }), 'usr_ann sandbox');
+  assert.equal(await outcome({ cookie }, {}, { url }), 'INVALID_REQUEST', 'on other routes the query names nothing');
+  const shared = { method: 'POST', changesShared: true } as const;
+  const ours = { 'x-requested-with': 'postrider', origin: BASE };
+  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1', 'x-mode': 'sandbox' }, shared), 'FORBIDDEN');
+  assert.equal(await outcome({ cookie, ...ours, 'x-id': 'acc_1' }, shared), 'usr_ann live');
+});
+
+test('roles: each may what the ones before it may; the default goes by the method', async () => {
+  const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
+  const granted = async (access: Partial<Access>): Promise<string[]> => {
+    const found = await Promise.all(MEMBER_ROLES.map((role) => outcome(headers, access, { role })));
+    return MEMBER_ROLES.filter((_, index) => found[index] === 'usr_ann live');
+  };
+  assert.deepEqual(await granted({ method: 'GET' }), ['viewer', 'member', 'owner']);
+  assert.deepEqual(await granted({ method: 'POST' }), ['member', 'owner']);
+  assert.deepEqual(await granted({ method: 'DELETE', role: 'owner' }), ['owner']);
+  assert.equal(await outcome({ cookie: 'ann' }, { auth: 'operator' }), 'FORBIDDEN');
+  assert.equal(await outcome({ cookie: 'ann' }, { auth: 'operator' }, { isOperator: true }), 'usr_ann live');
+});
+
+test('calls that change something carry the header and an origin of our own', async () => {
+  const headers = { cookie: 'ann', 'x-id': 'acc_1', 'x-requested-with': 'postrider', origin: BASE };
+  const access = { method: 'POST' } as const;
+  assert.equal(await outcome(headers, access), 'usr_ann live');
+  const { origin: _, ...withoutOrigin } = headers;
+  for (const wrong of [
+    withoutOrigin,
+    { ...headers, origin: 'https://evil.example' },
+    { ...headers, origin: 'null' },
+    { ...headers, origin: 'http://mail.example.com' },
+    { ...headers, origin: `${BASE}.evil.example` },
+    { ...headers, 'x-requested-with': 'XMLHttpRequest' },
+    { cookie: 'ann', 'x-id': 'acc_1', origin: BASE },
+  ])
+    assert.equal(await outcome(wrong, access), 'FORBIDDEN', JSON.stringify(wrong));
+  assert.equal(await outcome({ cookie: 'ann', 'x-id': 'acc_1' }), 'usr_ann live', 'control: reading needs neither');
+});
+
+test('an origin is our own by the base URL, or by the host that the request came to', () => {
+  assert.ok(isOwnOrigin('http://localhost:3000', undefined, 'http://localhost:3000'));
+  assert.ok(isOwnOrigin('http://127.0.0.1:3000', '127.0.0.1:3000', 'http://localhost:3000'));
+  assert.ok(isOwnOrigin('https://mail.example.com', 'MAIL.example.com', 'http://localhost:3000'), 'a proxy with TLS');
+  assert.ok(!isOwnOrigin('http://mail.example.com', 'mail.example.com', 'https://mail.example.com'));
+  assert.ok(!isOwnOrigin('http://127.0.0.1:3001', '127.0.0.1:3000', 'http://localhost:3000'), 'another port');
+  assert.ok(!isOwnOrigin('http://localhost:3000/', undefined, 'http://localhost:3000'), 'no browser sends a path');
+});

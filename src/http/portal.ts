@@ -1,0 +1,115 @@
+/**
+ * The portal in a browser: the page for `/` and every path of its own, its files, and the frames that show mail. The page is answered with a
+ * fresh nonce each time, so that the styles it makes are its own and no others' (no unsafe-inline, no eval); the files' names change with
+ * their content, so that browsers keep them for ever. Mail is shown in a frame whose own policy forbids scripts, and everything
+ * from elsewhere; a second one lets remote images in. Where the portal was not built, one plain page says so, and the API goes on.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type StaticFile, staticRoutes } from './files.ts';
+import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.ts';
+
+/** Where `npm run build` puts the portal. */
+const BUILT = path.resolve(import.meta.dirname, '../../portal/dist');
+/** In the built page, in place of the nonce. */
+const NONCE = 'CSP-NONCE';
+const PAGES = [
+  ...['/', '/sign-in', '/welcome', '/reset', '/shared', '/app', '/app/:area', '/app/:area/:page'],
+  ...['/app/:area/:page/:id', '/app/:area/:page/:id/:part'],
+];
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'application/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+};
+const HTML = 'text/html; charset=utf-8';
+const FOR_EVER = 'public, max-age=31536000, immutable';
+
+const ALIKE: AnswerHeaders = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'same-origin',
+  'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+};
+
+const pagePolicy = (nonce: string): string =>
+  `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src 'self'; connect-src 'self'; ` +
+  "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const framePolicy = (images: string): string =>
+  `default-src 'none'; style-src 'unsafe-inline'; img-src ${images}; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; ` +
+  'sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox';
+
+const FRAMES = [
+  ['/app-frame', 'data:'],
+  ['/app-frame-with-images', 'data: https: http:'],
+] as const;
+
+const EMPTY = '<!doctype html><title>Mail</title>';
+
+const NOT_BUILT = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Postrider</title></head>
+<body>
+<h1>Postrider runs</h1>
+<p>Its portal was not built on this machine: run <code>npm ci &amp;&amp; npm run build</code>, then start the service again.
+The API works: see <a href="/docs">its documentation</a>.</p>
+</body>
+</html>
+`;
+
+interface Page {
+  html: string;
+  files: StaticFile[];
+}
+
+/** Undefined where it was not built. */
+function builtPage(folder: string): Page | undefined {
+  const page = path.join(folder, 'index.html');
+  if (!existsSync(page)) return undefined;
+  const names = readdirSync(path.join(folder, 'assets')).filter((name) => path.extname(name) in CONTENT_TYPES);
+  const files = names.map((name) => ({
+    ...fileOf(folder, `assets/${name}`, FOR_EVER),
+    readBrotli: () => readFile(path.join(folder, 'assets', `${name}.br`)),
+  }));
+  return { html: readFileSync(page, 'utf8'), files: [...files, fileOf(folder, 'icon.svg', 'public, max-age=86400')] };
+}
+
+function fileOf(folder: string, name: string, cacheControl: string): StaticFile {
+  return {
+    ...{ path: `/${name}`, contentType: CONTENT_TYPES[path.extname(name)]!, cacheControl, headers: ALIKE },
+    read: () => readFile(path.join(folder, name)),
+  };
+}
+
+function pageRoute<C>(at: string, answer: () => { html: string; headers: AnswerHeaders }): RouteDefinition<C> {
+  return defineRoute<C>({
+    ...{ method: 'GET', path: at, summary: 'A page of the portal', tag: 'service', auth: 'none' },
+    ...{ hidden: true, ownQuery: true, bodyType: 'raw', maxBodyBytes: 0 },
+    response: { status: 200, contentType: HTML },
+    handle() {
+      const { html, headers } = answer();
+      return { ok: true, contentType: HTML, content: html, headers: { ...ALIKE, ...headers } };
+    },
+  });
+}
+
+/** `folder` is where the portal was built. */
+export function portalRoutes<C>(folder: string = BUILT): RouteDefinition<C>[] {
+  const built = builtPage(folder);
+  const page = (): { html: string; headers: AnswerHeaders } => {
+    const nonce = randomBytes(16).toString('base64');
+    const html = built?.html.replaceAll(NONCE, nonce) ?? NOT_BUILT;
+    return { html, headers: { 'Content-Security-Policy': pagePolicy(nonce), 'X-Frame-Options': 'DENY' } };
+  };
+  return [
+    ...PAGES.map((at) => pageRoute<C>(at, page)),
+    ...FRAMES.map(([at, images]) =>
+      pageRoute<C>(at, () => ({ html: EMPTY, headers: { 'Content-Security-Policy': framePolicy(images) } })),
+    ),
+    ...staticRoutes<C>(built?.files ?? []),
+  ];
+}
