@@ -1,0 +1,63 @@
+/**
+ * The client: `new Postrider({ url, accountId, apiKey })`. Everything the API offers is a method of a noun, or `call()` by operationId.
+ */
+import { type Answer, type CallArguments, type Caller, createCaller, type OperationId } from './call.ts';
+import { createEmails } from './emails.ts';
+import type { ClientOptions } from './http.ts';
+import {
+  accountOf,
+  attachmentsOf,
+  auditOf,
+  domainsOf,
+  eventsOf,
+  incidentsOf,
+  messagesOf,
+  refusedRequestsOf,
+  sandboxOf,
+  statisticsOf,
+  suppressionsOf,
+  templatesOf,
+  webhooksOf,
+} from './resources.ts';
+
+export class Postrider {
+  readonly emails: ReturnType<typeof createEmails>;
+  readonly attachments: ReturnType<typeof attachmentsOf>;
+  readonly messages: ReturnType<typeof messagesOf>;
+  readonly events: ReturnType<typeof eventsOf>;
+  readonly webhooks: ReturnType<typeof webhooksOf>;
+  readonly templates: ReturnType<typeof templatesOf>;
+  readonly domains: ReturnType<typeof domainsOf>;
+  readonly suppressions: ReturnType<typeof suppressionsOf>;
+  readonly sandbox: ReturnType<typeof sandboxOf>;
+  readonly statistics: ReturnType<typeof statisticsOf>;
+  readonly refusedRequests: ReturnType<typeof refusedRequestsOf>;
+  readonly incidents: ReturnType<typeof incidentsOf>;
+  readonly audit: ReturnType<typeof auditOf>;
+  readonly account: ReturnType<typeof accountOf>;
+  readonly #caller: Caller;
+
+  constructor(options: ClientOptions) {
+    const caller = createCaller(options);
+    this.#caller = caller;
+    this.emails = createEmails(caller);
+    this.attachments = attachmentsOf(caller);
+    this.messages = messagesOf(caller);
+    this.events = eventsOf(caller);
+    this.webhooks = webhooksOf(caller);
+    this.templates = templatesOf(caller);
+    this.domains = domainsOf(caller);
+    this.suppressions = suppressionsOf(caller);
+    this.sandbox = sandboxOf(caller);
+    this.statistics = statisticsOf(caller);
+    this.refusedRequests = refusedRequestsOf(caller);
+    this.incidents = incidentsOf(caller);
+    this.audit = auditOf(caller);
+    this.account = accountOf(caller);
+  }
+
+  /** Any operation of openapi.json by its operationId, with its types. */
+  call<O extends OperationId>(operation: O, ...rest: CallArguments<O>): Promise<Answer<O>> {
+    return this.#caller.call(operation, ...rest);
+  }
+}

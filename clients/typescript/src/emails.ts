@@ -1,0 +1,98 @@
+/**
+ * Sending. Attachments may be given as bytes: the client writes their Base64, or, where the email would be above 2 MB and has one
+ * recipient, uploads them first. Every send carries an Idempotency-Key, the same on all its tries, so that it is sent once.
+ */
+import { type Answer, type Caller, newKey } from './call.ts';
+import type { CallOptions } from './http.ts';
+import type { Attachment, DryRunResponse, SendRequest, SendResult } from './schema.ts';
+import { blobOf, type UploadFile, type UploadOptions, uploadFiles } from './uploads.ts';
+
+export interface EmailAttachment extends Omit<Attachment, 'content'> {
+  /** Base64, or the bytes. */
+  content: string | Uint8Array | Blob;
+}
+
+export interface Email extends Omit<SendRequest, 'attachments'> {
+  attachments?: EmailAttachment[];
+}
+
+/** One result of a batch, in the order of the emails. */
+export type BatchResult = Answer<'sendEmailBatch'>['results'][number];
+
+/** What the service takes without an upload, less what headers and parts may need. */
+const INLINE_BYTES = 1_900_000;
+const ENCODED_RATIO = (4 / 3) * (78 / 76);
+const BYTES_AT_ONCE = 0x8000;
+
+const sizeOf = (content: EmailAttachment['content']): number =>
+  typeof content === 'string' ? (content.length * 3) / 4 : content instanceof Blob ? content.size : content.length;
+
+async function base64Of(content: EmailAttachment['content']): Promise<string> {
+  if (typeof content === 'string') return content;
+  const bytes = content instanceof Blob ? new Uint8Array(await content.arrayBuffer()) : content;
+  let binary = '';
+  for (let at = 0; at < bytes.length; at += BYTES_AT_ONCE) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + BYTES_AT_ONCE));
+  }
+  return btoa(binary);
+}
+
+function fileOf({ name, contentType, content }: EmailAttachment): UploadFile {
+  const bytes = typeof content === 'string' ? Uint8Array.from(atob(content), (one) => one.charCodeAt(0)) : content;
+  return { name, contentType, content: blobOf(bytes) };
+}
+
+const isNobody = (field: SendRequest['cc']): boolean => field === undefined || field.length === 0;
+
+/** Whether it goes to one address; a comma in a quoted name is none between addresses. */
+function hasOneRecipient({ to = [], cc, bcc }: Email): boolean {
+  const addresses = [to].flat();
+  const [first = ''] = addresses;
+  return (
+    addresses.length === 1 && !/[,;]/.test(first.replaceAll(/"(?:\\.|[^"\\])*"/g, '')) && isNobody(cc) && isNobody(bcc)
+  );
+}
+
+function isLarge(email: Email): boolean {
+  const files = email.attachments ?? [];
+  const fileBytes = files.reduce((sum, one) => sum + sizeOf(one.content), 0) * ENCODED_RATIO;
+  const textBytes = 2 * ((email.html?.length ?? 0) + (email.text?.length ?? 0));
+  const canUpload = hasOneRecipient(email) && files.every((one) => one.contentId === undefined);
+  return canUpload && fileBytes > 0 && fileBytes + textBytes > INLINE_BYTES;
+}
+
+async function inline({ attachments, ...email }: Email): Promise<SendRequest> {
+  if (attachments === undefined) return email;
+  const encoded = attachments.map(async (one) => ({ ...one, content: await base64Of(one.content) }));
+  return { ...email, attachments: await Promise.all(encoded) };
+}
+
+export function createEmails(caller: Caller) {
+  const sendIt = async (body: SendRequest, options?: CallOptions): Promise<SendResult> => {
+    const answer = await caller.call('sendEmail', { body }, options);
+    return (answer as Extract<typeof answer, { data: unknown }>).data;
+  };
+  return {
+    /** Resolves when the email is on stable storage; every recipient has a message id of its own. */
+    send: async (email: Email, options: UploadOptions = {}): Promise<SendResult> => {
+      if (email.attachmentSubmissionId !== undefined && options.idempotencyKey === undefined) {
+        throw new TypeError('A send with attachmentSubmissionId needs the idempotencyKey that its upload answered.');
+      }
+      if (!isLarge(email)) return sendIt(await inline(email), options);
+      const { attachments = [], cc, bcc, ...rest } = email;
+      const given = { ...options, idempotencyKey: options.idempotencyKey ?? newKey() };
+      const { attachmentSubmissionId } = await uploadFiles(caller, attachments.map(fileOf), given);
+      return sendIt({ ...rest, attachmentSubmissionId }, given);
+    },
+    /** Up to 100 emails, each checked and stored by itself. */
+    sendBatch: async (emails: readonly Email[], options?: CallOptions): Promise<BatchResult[]> => {
+      const messages = await Promise.all(emails.map(inline));
+      return (await caller.call('sendEmailBatch', { body: { messages } }, options)).results;
+    },
+    /** What would be sent, with warnings; nothing is. */
+    dryRun: async (email: Email, options?: CallOptions): Promise<DryRunResponse> => {
+      const answer = await caller.call('sendEmail', { query: { dryRun: true }, body: await inline(email) }, options);
+      return answer as DryRunResponse;
+    },
+  };
+}

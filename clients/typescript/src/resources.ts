@@ -1,0 +1,202 @@
+/**
+ * The nouns of the API as methods. Each is one call of call.ts; lists are Pages. What has no method here can be called by its
+ * operationId: `client.call('operationId', …)`.
+ */
+import type { Answer, Body, Caller, Query } from './call.ts';
+import { EventStream, type StreamOptions } from './event-stream.ts';
+import type { CallOptions } from './http.ts';
+import { pagesOf } from './pages.ts';
+import { type Uploaded, type UploadFile, type UploadOptions, uploadFiles } from './uploads.ts';
+import { verifyWebhook } from './webhook.ts';
+
+type Given = CallOptions | undefined;
+
+const bytesOf = async (response: Response): Promise<Uint8Array> => new Uint8Array(await response.arrayBuffer());
+
+export function messagesOf(caller: Caller) {
+  return {
+    list: (query: Query<'listMessages'> = {}, options?: Given) => pagesOf(caller, 'listMessages', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getMessage', { path: { id } }, options),
+    /** The mail as it leaves, byte for byte. */
+    content: async (id: string, options?: Given) =>
+      bytesOf(await caller.call('getMessageContent', { path: { id } }, options)),
+    cancel: (id: string, options?: Given) => caller.call('cancelMessage', { path: { id } }, options),
+    reschedule: (id: string, sendAt: string | Date, options?: Given) =>
+      caller.call('rescheduleMessage', { path: { id }, body: { sendAt: new Date(sendAt).toISOString() } }, options),
+    /** A link that shows what became of the message to anyone who has it. */
+    share: (id: string, body: Body<'shareMessage'> = {}, options?: Given) =>
+      caller.call('shareMessage', { path: { id }, body }, options),
+    resend: async (id: string, options?: Given) => (await caller.call('resendMessage', { path: { id } }, options)).data,
+  };
+}
+
+export function eventsOf(caller: Caller) {
+  return {
+    list: (query: Query<'listEvents'> = {}, options?: Given) => pagesOf(caller, 'listEvents', { query }, options),
+    /** What happens from now on, or since `lastEventId`, as it happens. */
+    stream: (query: Omit<Query<'streamEvents'>, 'cursor'> = {}, options: StreamOptions = {}) =>
+      new EventStream(caller, query, options),
+  };
+}
+
+export function attachmentsOf(caller: Caller) {
+  return {
+    upload: (files: readonly UploadFile[], options?: UploadOptions): Promise<Uploaded> =>
+      uploadFiles(caller, files, options),
+    get: (submissionId: string, options?: Given) =>
+      caller.call('getAttachmentSubmission', { path: { submissionId } }, options),
+  };
+}
+
+export function templatesOf(caller: Caller) {
+  return {
+    list: (query: Query<'listTemplates'> = {}, options?: Given) => pagesOf(caller, 'listTemplates', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getTemplate', { path: { id } }, options),
+    create: (body: Body<'createTemplate'>, options?: Given) => caller.call('createTemplate', { body }, options),
+    replace: (id: string, body: Body<'replaceTemplate'>, options?: Given) =>
+      caller.call('replaceTemplate', { path: { id }, body }, options),
+    delete: (id: string, options?: Given) => caller.call('deleteTemplate', { path: { id } }, options),
+    render: (id: string, body: Body<'renderTemplate'> = {}, options?: Given) =>
+      caller.call('renderTemplate', { path: { id }, body }, options),
+    /** Of content that is not stored. */
+    renderSources: (body: Body<'renderTemplateSources'>, options?: Given) =>
+      caller.call('renderTemplateSources', { body }, options),
+    versions: (id: string, query: Query<'listTemplateVersions'> = {}, options?: Given) =>
+      pagesOf(caller, 'listTemplateVersions', { path: { id }, query }, options),
+    restore: (id: string, version: number, options?: Given) =>
+      caller.call('restoreTemplateVersion', { path: { id, version: String(version) } }, options),
+  };
+}
+
+export function webhooksOf(caller: Caller) {
+  return {
+    list: (query: Query<'listWebhooks'> = {}, options?: Given) => pagesOf(caller, 'listWebhooks', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getWebhook', { path: { id } }, options),
+    create: (body: Body<'createWebhook'>, options?: Given) => caller.call('createWebhook', { body }, options),
+    replace: (id: string, body: Body<'replaceWebhook'>, options?: Given) =>
+      caller.call('replaceWebhook', { path: { id }, body }, options),
+    delete: (id: string, options?: Given) => caller.call('deleteWebhook', { path: { id } }, options),
+    test: (id: string, options?: Given) => caller.call('testWebhook', { path: { id } }, options),
+    rotateSecret: (id: string, options?: Given) => caller.call('rotateWebhookSecret', { path: { id } }, options),
+    deliveries: (id: string, query: Query<'listWebhookDeliveries'> = {}, options?: Given) =>
+      pagesOf(caller, 'listWebhookDeliveries', { path: { id }, query }, options),
+    retry: (id: string, deliveryId: string, options?: Given) =>
+      caller.call('retryWebhookDelivery', { path: { id, deliveryId } }, options),
+    replay: (id: string, body: Body<'replayWebhookEvents'>, options?: Given) =>
+      caller.call('replayWebhookEvents', { path: { id }, body }, options),
+    /** How many events the same replay would send; none is sent. */
+    countReplay: (id: string, body: Body<'replayWebhookEvents'>, options?: Given) =>
+      caller.call('replayWebhookEvents', { path: { id }, query: { dryRun: true }, body }, options),
+    /** Needs no call: whether a request that your endpoint got is genuine, and the event in it. */
+    verify: verifyWebhook,
+  };
+}
+
+export function domainsOf(caller: Caller) {
+  return {
+    list: (query: Query<'listDomains'> = {}, options?: Given) => pagesOf(caller, 'listDomains', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getDomain', { path: { id } }, options),
+    /** One that is there already is answered as it is. */
+    add: (domain: string, options?: Given) => caller.call('putDomain', { body: { domain } }, options),
+    dnsRecords: (id: string, options?: Given) => caller.call('getDomainDnsRecords', { path: { id } }, options),
+    verify: (id: string, options?: Given) => caller.call('verifyDomain', { path: { id } }, options),
+    delete: (id: string, options?: Given) => caller.call('deleteDomain', { path: { id } }, options),
+  };
+}
+
+export function suppressionsOf(caller: Caller) {
+  return {
+    list: (query: Query<'listSuppressions'> = {}, options?: Given) =>
+      pagesOf(caller, 'listSuppressions', { query }, options),
+    get: (email: string, options?: Given) => caller.call('getSuppression', { path: { email } }, options),
+    add: (body: Body<'suppressAddress'>, options?: Given) => caller.call('suppressAddress', { body }, options),
+    delete: (email: string, options?: Given) => caller.call('deleteSuppression', { path: { email } }, options),
+    exportCsv: async (options?: Given) => (await caller.call('exportSuppressions', {}, options)).text(),
+    importCsv: (csv: string, options?: Given) =>
+      caller.call('importSuppressions', { body: csv, contentType: 'text/csv' }, options),
+  };
+}
+
+/** Beyond the time that the service waits itself. */
+const WAIT_MARGIN_MS = 10_000;
+
+export function sandboxOf(caller: Caller) {
+  return {
+    inbox: {
+      list: (query: Query<'listSandboxInbox'> = {}, options?: Given) =>
+        pagesOf(caller, 'listSandboxInbox', { query }, options),
+      get: (id: string, options?: Given) => caller.call('getSandboxMessage', { path: { id } }, options),
+      /** Resolves as soon as a message matches; PostriderError `NOT_FOUND` when none came in time. */
+      wait: (query: Query<'waitForSandboxMessage'> = {}, options: CallOptions = {}) => {
+        const { timeoutSeconds = 30 } = query;
+        const timeoutMs = options.timeoutMs ?? timeoutSeconds * 1000 + WAIT_MARGIN_MS;
+        return caller.call('waitForSandboxMessage', { query }, { ...options, timeoutMs });
+      },
+      outcome: (id: string, outcome: Body<'playSandboxOutcome'>['outcome'], options?: Given) =>
+        caller.call('playSandboxOutcome', { path: { id }, body: { outcome } }, options),
+      empty: (options?: Given) => caller.call('emptySandboxInbox', {}, options),
+    },
+    clock: {
+      advance: (seconds: number, options?: Given) => caller.call('advanceSandboxClock', { body: { seconds } }, options),
+    },
+  };
+}
+
+export function statisticsOf(caller: Caller) {
+  return {
+    get: (query: Query<'getStatistics'> = {}, options?: Given) => caller.call('getStatistics', { query }, options),
+  };
+}
+
+export function refusedRequestsOf(caller: Caller) {
+  return {
+    list: (query: Query<'listRefusedRequests'> = {}, options?: Given) =>
+      pagesOf(caller, 'listRefusedRequests', { query }, options),
+  };
+}
+
+/** What fails now, with what to do. */
+export function incidentsOf(caller: Caller) {
+  return {
+    list: (query: Query<'listIncidents'> = {}, options?: Given) => pagesOf(caller, 'listIncidents', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getIncident', { path: { id } }, options),
+    retry: (id: string, options?: Given) => caller.call('retryIncident', { path: { id } }, options),
+  };
+}
+
+/** Who changed what. Exports may be long: they are Responses whose bodies stream. */
+export function auditOf(caller: Caller) {
+  return {
+    list: (query: Query<'listAuditEntries'> = {}, options?: Given) =>
+      pagesOf(caller, 'listAuditEntries', { query }, options),
+    exportCsv: (query: Query<'exportAuditAsCsv'> = {}, options?: Given) =>
+      caller.open('exportAuditAsCsv', { query }, options),
+    exportJsonLines: (query: Query<'exportAuditAsJsonLines'> = {}, options?: Given) =>
+      caller.open('exportAuditAsJsonLines', { query }, options),
+  };
+}
+
+export function accountOf(caller: Caller) {
+  return {
+    get: (options?: Given): Promise<Answer<'getAccount'>> => caller.call('getAccount', {}, options),
+    update: (body: Body<'updateAccount'>, options?: Given) => caller.call('updateAccount', { body }, options),
+    health: (options?: Given) => caller.call('getAccountHealth', {}, options),
+    approvals: {
+      list: (query: Query<'listApprovals'> = {}, options?: Given) =>
+        pagesOf(caller, 'listApprovals', { query }, options),
+      request: (body: Body<'requestApproval'>, options?: Given) => caller.call('requestApproval', { body }, options),
+    },
+    apiKeys: {
+      list: (query: Query<'listApiKeys'> = {}, options?: Given) => pagesOf(caller, 'listApiKeys', { query }, options),
+      create: (body: Body<'createApiKey'> = {}, options?: Given) => caller.call('createApiKey', { body }, options),
+      revoke: (keyId: string, options?: Given) => caller.call('revokeApiKey', { path: { keyId } }, options),
+    },
+    smtpCredentials: {
+      list: (query: Query<'listSmtpCredentials'> = {}, options?: Given) =>
+        pagesOf(caller, 'listSmtpCredentials', { query }, options),
+      create: (body: Body<'createSmtpCredential'> = {}, options?: Given) =>
+        caller.call('createSmtpCredential', { body }, options),
+      revoke: (id: string, options?: Given) => caller.call('revokeSmtpCredential', { path: { id } }, options),
+    },
+  };
+}

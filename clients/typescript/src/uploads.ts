@@ -1,0 +1,156 @@
+/**
+ * Files above 2 MB: registered by their digests, then put to upload URLs one after the other. A file that is refused because its URL
+ * has expired gets a fresh one; what broke off is put again whole. The Idempotency-Key of the registration is that of the send.
+ */
+import { type Caller, newKey } from './call.ts';
+import { PostriderError } from './error.ts';
+import type { CallOptions, Http } from './http.ts';
+import type { AttachmentSubmission } from './schema.ts';
+
+export interface UploadFile {
+  name: string;
+  contentType: string;
+  /** Of a file on disk, Node's `fs.openAsBlob(path)` is one. */
+  content: Blob | Uint8Array;
+}
+
+export interface UploadProgress {
+  /** The file at work. */
+  name: string;
+  /** Of all files together. A file that has to be put again counts from its start. */
+  sentBytes: number;
+  totalBytes: number;
+}
+
+export interface UploadOptions extends CallOptions {
+  onProgress?: (progress: UploadProgress) => void;
+}
+
+export interface Uploaded {
+  attachmentSubmissionId: string;
+  /** The send has to carry the same. */
+  idempotencyKey: string;
+  /** Unix time in milliseconds at which the upload URLs expire. */
+  expiresAt: number;
+  maximumFinalMimeBytes: number;
+}
+
+/** For one try of one file. */
+const UPLOAD_TIMEOUT_MS = 600_000;
+const FRESH_URLS_AT_MOST = 3;
+
+export const blobOf = (content: Blob | Uint8Array): Blob =>
+  content instanceof Blob ? content : new Blob([content as Uint8Array<ArrayBuffer>]);
+
+async function manifestOf({ name, contentType, content }: UploadFile) {
+  const blob = blobOf(content);
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
+  const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return { name, contentType, sizeBytes: blob.size, sha256 };
+}
+
+const PIECE_BYTES = 65_536;
+
+/** The bytes of a blob in pieces, each taken when there is room for it. */
+function counted(blob: Blob, sent: (bytes: number) => void): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      if (at > 0) sent(Math.min(at, blob.size));
+      if (at >= blob.size) return controller.close();
+      controller.enqueue(new Uint8Array(await blob.slice(at, at + PIECE_BYTES).arrayBuffer()));
+      at += PIECE_BYTES;
+    },
+  });
+}
+
+/** Pages cannot see what fetch has sent, and XMLHttpRequest can. */
+interface PageRequest {
+  upload: { onprogress: ((event: { loaded: number }) => void) | null };
+  status: number;
+  responseText: string;
+  onload: (() => void) | null;
+  onerror: (() => void) | null;
+  open(method: string, url: string): void;
+  setRequestHeader(name: string, value: string): void;
+  send(body: Blob): void;
+  abort(): void;
+}
+
+/** A fetch of one PUT that reports progress, for pages. */
+export function pageFetch(sent: (bytes: number) => void): typeof fetch | undefined {
+  const { XMLHttpRequest } = globalThis as { XMLHttpRequest?: new () => PageRequest };
+  if (XMLHttpRequest === undefined) return undefined;
+  return (url, init) =>
+    new Promise((resolve, reject) => {
+      const request = new XMLHttpRequest();
+      request.open('PUT', String(url));
+      for (const [name, value] of Object.entries(init?.headers as Record<string, string>)) {
+        request.setRequestHeader(name, value);
+      }
+      request.upload.onprogress = ({ loaded }) => sent(loaded);
+      request.onload = () => resolve(new Response(request.responseText, { status: request.status }));
+      request.onerror = () => reject(new TypeError('The upload broke.'));
+      init?.signal?.addEventListener('abort', () => {
+        request.abort();
+        reject(init.signal?.reason);
+      });
+      request.send(init?.body as Blob);
+    });
+}
+
+interface Put {
+  url: string;
+  headers: Record<string, string>;
+  blob: Blob;
+  sent: ((bytes: number) => void) | undefined;
+  options: UploadOptions;
+}
+
+async function put(http: Http, { url, headers, blob, sent, options }: Put): Promise<void> {
+  const shared = { method: 'PUT', url, isRepeatable: true, signal: options.signal };
+  const timeoutMs = options.timeoutMs ?? UPLOAD_TIMEOUT_MS;
+  const inPage = sent === undefined ? undefined : pageFetch(sent);
+  if (sent === undefined || inPage !== undefined) {
+    await http.send({ ...shared, headers, timeoutMs, body: blob, ...(inPage === undefined ? {} : { fetch: inPage }) });
+    return;
+  }
+  // A stream has no length of its own, and stores want one.
+  const measured = { ...headers, 'Content-Length': String(blob.size) };
+  await http.send({ ...shared, headers: measured, timeoutMs, body: () => counted(blob, sent) });
+}
+
+/** Registers and uploads 1 to 10 files; what comes back goes into the send. */
+export async function uploadFiles(
+  caller: Caller,
+  files: readonly UploadFile[],
+  options: UploadOptions = {},
+): Promise<Uploaded> {
+  const { idempotencyKey = newKey(), onProgress, signal } = options;
+  const blobs = files.map(({ content }) => blobOf(content));
+  const attachments = await Promise.all(files.map(manifestOf));
+  const register = (): Promise<AttachmentSubmission> =>
+    caller.call('registerAttachments', { body: { attachments } }, { idempotencyKey, ...(signal && { signal }) });
+  let submission = await register();
+  let freshUrls = 0;
+  const totalBytes = blobs.reduce((sum, one) => sum + one.size, 0);
+  let doneBytes = 0;
+  for (let index = 0; index < files.length; ) {
+    const { uploadUrl: url, requiredHeaders: headers } = submission.attachmentUploads[index]!;
+    const { name } = files[index]!;
+    const sent = onProgress && ((bytes: number) => onProgress({ name, sentBytes: doneBytes + bytes, totalBytes }));
+    try {
+      await put(caller.http, { url, headers, blob: blobs[index]!, sent, options });
+      doneBytes += blobs[index]!.size;
+      index += 1;
+    } catch (error) {
+      // Expired: the same registration gives fresh URLs.
+      const isExpired = error instanceof PostriderError && error.status === 403 && error.code !== 'ACCOUNT_SUSPENDED';
+      if (!isExpired || freshUrls === FRESH_URLS_AT_MOST) throw error;
+      freshUrls += 1;
+      submission = await register();
+    }
+  }
+  const { attachmentSubmissionId, expiresAt, maximumFinalMimeBytes } = submission;
+  return { attachmentSubmissionId, idempotencyKey, expiresAt, maximumFinalMimeBytes };
+}

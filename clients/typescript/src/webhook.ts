@@ -1,0 +1,79 @@
+/**
+ * Whether a webhook is ours and fresh, by the Standard Webhooks scheme (standardwebhooks.com): HMAC-SHA256 over id, time and the body
+ * as it came. During a rotation of the secret a request carries several signatures; one that is good is enough.
+ */
+import { PostriderError } from './error.ts';
+import type { Event } from './schema.ts';
+
+export interface VerifyOptions {
+  /** How far the sender's clock may be from ours; 300 by default. */
+  toleranceSeconds?: number;
+}
+
+type HeadersLike = Headers | Record<string, string | readonly string[] | undefined>;
+
+const encoder = new TextEncoder();
+
+function invalid(reason: string): PostriderError {
+  return new PostriderError(`The webhook is not to be trusted: ${reason}.`, { code: 'WEBHOOK_INVALID' });
+}
+
+/** One value of a header, in whatever form a framework has them. */
+function headerOf(headers: HeadersLike, name: string): string {
+  const value =
+    headers instanceof Headers
+      ? headers.get(name)
+      : Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1];
+  if (typeof value !== 'string' || value === '') throw invalid(`it has no ${name}`);
+  return value;
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}
+
+function joined(...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
+  const all = parts.map((one) => (typeof one === 'string' ? encoder.encode(one) : one));
+  const whole = new Uint8Array(all.reduce((sum, one) => sum + one.length, 0));
+  let at = 0;
+  for (const one of all) {
+    whole.set(one, at);
+    at += one.length;
+  }
+  return whole;
+}
+
+/**
+ * The event, or PostriderError `WEBHOOK_INVALID`. `payload` is the body as it came, not parsed and written again; `secret` is the
+ * endpoint's, or several of which one has to fit.
+ */
+export async function verifyWebhook(
+  payload: string | Uint8Array,
+  headers: HeadersLike,
+  secret: string | readonly string[],
+  options: VerifyOptions = {},
+): Promise<Event> {
+  const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
+    headerOf(headers, name),
+  ) as [string, string, string];
+  if (!/^\d{1,12}$/.test(time)) throw invalid('webhook-timestamp is not a time');
+  const { toleranceSeconds = 300 } = options;
+  const distanceSeconds = Math.abs(Date.now() / 1000 - Number(time));
+  if (distanceSeconds > toleranceSeconds) throw invalid('it is too old, or from the future');
+  const signed = joined(`${id}.${time}.`, payload);
+  const given = signatures.split(' ').flatMap((one) => (one.startsWith('v1,') ? (bytesOf(one.slice(3)) ?? []) : []));
+  for (const one of typeof secret === 'string' ? [secret] : secret) {
+    const bytes = bytesOf(one.replace(/^whsec_/, ''));
+    if (bytes === undefined || bytes.length === 0) throw new TypeError('A webhook secret looks like whsec_…');
+    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+    for (const signature of given) {
+      if (!(await crypto.subtle.verify('HMAC', key, signature, signed))) continue;
+      return JSON.parse(typeof payload === 'string' ? payload : new TextDecoder().decode(payload)) as Event;
+    }
+  }
+  throw invalid('no signature fits the secret');
+}
