@@ -1,0 +1,95 @@
+/**
+ * The calls of the portal: those of the generated client, made with the session's cookie, for an account and a mode. `useCall` reads,
+ * `usePages` reads lists, `useChange` changes; what they take and answer is typed by openapi.json.
+ */
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import {
+  type Answer,
+  type Caller,
+  createCaller,
+  type Input,
+  type OperationId,
+} from '../../clients/typescript/src/call.ts';
+import { type ListId, type Page, pagesOf } from '../../clients/typescript/src/pages.ts';
+import { useScope } from './scope.ts';
+
+export type { Answer, Body, Caller, Input, OperationId, Query } from '../../clients/typescript/src/call.ts';
+export { PostriderError } from '../../clients/typescript/src/error.ts';
+export type { Event, Message, MessageDetail } from '../../clients/typescript/src/schema.ts';
+
+export type { Person } from './scope.ts';
+
+export type Mode = 'live' | 'sandbox';
+
+const callers = new Map<string, Caller>();
+
+/** Who is signed in, in the name of an account; without one for the calls of the person and the operator. */
+export function callerOf(accountId?: string, mode?: Mode): Caller {
+  const name = `${accountId} ${mode}`;
+  let caller = callers.get(name);
+  if (caller === undefined) {
+    caller = createCaller({ url: location.origin, session: { mode }, accountId, maxRetries: 2 });
+    callers.set(name, caller);
+  }
+  return caller;
+}
+
+export interface CallSettings {
+  enabled?: boolean;
+  /** Milliseconds between two calls while the page is looked at. */
+  everyMs?: number;
+  /** Shows the last answer while another input is asked for. */
+  keepsLast?: boolean;
+}
+
+/** The cached answers of an operation are found, and made stale, by the operation's name. */
+const keyOf = (caller: string, operation: OperationId, input: unknown) => [operation, caller, input] as const;
+
+/** One answer, kept and shared by all who ask for the same. */
+export function useCall<O extends OperationId>(
+  operation: O,
+  input: Input<O> = {} as Input<O>,
+  settings: CallSettings = {},
+) {
+  const { caller, name } = useScope();
+  return useQuery({
+    queryKey: keyOf(name, operation, input),
+    queryFn: ({ signal }): Promise<Answer<O>> => caller.call(operation, ...([input, { signal }] as never)),
+    enabled: settings.enabled ?? true,
+    refetchInterval: settings.everyMs ?? false,
+    placeholderData: settings.keepsLast ? (keepPreviousData as never) : undefined,
+  });
+}
+
+type Item<O extends ListId> = Answer<O> extends readonly (infer T)[] ? T : never;
+
+/** A list, page by page; `items` are those of all pages that were read. */
+export function usePages<O extends ListId>(
+  operation: O,
+  input: Input<O> = {} as Input<O>,
+  { enabled = true, everyMs, pageSize = 50 }: CallSettings & { pageSize?: number } = {},
+) {
+  const { caller, name } = useScope();
+  const asked = { ...input, query: { limit: pageSize, ...(input as { query?: object }).query } } as unknown as Input<O>;
+  const query = useInfiniteQuery({
+    queryKey: keyOf(name, operation, asked),
+    queryFn: ({ signal, pageParam }): Promise<Page<Item<O>>> =>
+      pagesOf(caller, operation, asked, { signal }).page(pageParam) as Promise<Page<Item<O>>>,
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => (last.hasMore ? last.nextCursor : undefined),
+    enabled,
+    refetchInterval: everyMs ?? false,
+    placeholderData: keepPreviousData,
+  });
+  return { ...query, items: query.data?.pages.flatMap((page) => page.items) };
+}
+
+/** A change; when it is done, the answers of these operations are asked for again. */
+export function useChange<O extends OperationId>(operation: O, stale: readonly OperationId[] = []) {
+  const { caller } = useScope();
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Input<O>): Promise<Answer<O>> => caller.call(operation, ...([input] as never)),
+    onSuccess: () => Promise.all(stale.map((one) => queries.invalidateQueries({ queryKey: [one] }))),
+  });
+}

@@ -1,0 +1,125 @@
+/**
+ * What happens, as it happens: one stream of events for the tab, while it is looked at and while a page wants it. Browsers hold six
+ * connections to a host for all tabs together, so that a hidden tab lets its own go; the stream goes on behind the last event later.
+ */
+import { useQueryClient } from '@tanstack/react-query';
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
+import { eventsOf } from '../../clients/typescript/src/resources.ts';
+import type { Event } from '../../clients/typescript/src/schema.ts';
+import type { Caller, OperationId } from './api.ts';
+import { useScope } from './scope.ts';
+
+export type Connection = 'off' | 'connecting' | 'live';
+
+interface Live {
+  subscribe(listener: (event: Event) => void): () => void;
+  state: Connection;
+}
+
+const LiveContext = createContext<Live | undefined>(undefined);
+
+/** Whether the tab is looked at. */
+function useVisible(): boolean {
+  const [isVisible, setVisible] = useState(document.visibilityState === 'visible');
+  useEffect(() => {
+    const changed = (): void => setVisible(document.visibilityState === 'visible');
+    document.addEventListener('visibilitychange', changed);
+    return () => document.removeEventListener('visibilitychange', changed);
+  }, []);
+  return isVisible;
+}
+
+/** Says when a connection is asked for and when it stands: who shows a list reads it again then, and nothing falls between. */
+function watched(caller: Caller, say: (state: Connection) => void): Caller {
+  return {
+    ...caller,
+    async open(...given) {
+      say('connecting');
+      const response = await caller.open(...given);
+      say('live');
+      return response;
+    },
+  };
+}
+
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const { caller, name, account } = useScope();
+  const isVisible = useVisible();
+  const listeners = useRef(new Set<(event: Event) => void>());
+  const [wanted, setWanted] = useState(0);
+  const [state, setState] = useState<Connection>('off');
+  const last = useRef<{ name: string; id: string | undefined }>({ name, id: undefined });
+  const isOpen = wanted > 0 && isVisible && account !== undefined;
+
+  useEffect(() => {
+    if (!isOpen) return;
+    if (last.current.name !== name) last.current = { name, id: undefined };
+    const ended = new AbortController();
+    const stream = eventsOf(watched(caller, setState)).stream(
+      {},
+      { signal: ended.signal, lastEventId: last.current.id },
+    );
+    void (async () => {
+      for await (const event of stream) {
+        last.current.id = stream.lastEventId;
+        for (const listener of listeners.current) listener(event);
+      }
+    })().catch(() => setState('off'));
+    return () => {
+      last.current.id = stream.lastEventId ?? last.current.id;
+      ended.abort();
+      setState('off');
+    };
+  }, [isOpen, caller, name]);
+
+  const [live] = useState(() => ({
+    subscribe(listener: (event: Event) => void) {
+      listeners.current.add(listener);
+      setWanted((count) => count + 1);
+      return () => {
+        listeners.current.delete(listener);
+        setWanted((count) => count - 1);
+      };
+    },
+  }));
+  return <LiveContext value={{ ...live, state }}>{children}</LiveContext>;
+}
+
+/** Calls the listener with each event of this account and mode, from now on, without gap or repeat. */
+export function useEvents(listener: (event: Event) => void, isWanted = true): Connection {
+  const live = useContext(LiveContext);
+  const latest = useRef(listener);
+  latest.current = listener;
+  const subscribe = live?.subscribe;
+  useEffect(() => {
+    if (!isWanted || subscribe === undefined) return undefined;
+    return subscribe((event) => latest.current(event));
+  }, [isWanted, subscribe]);
+  return live?.state ?? 'off';
+}
+
+/** Asks for these operations again soon after something has happened; once for all that happens meanwhile. */
+export function useFresh(
+  operations: readonly OperationId[],
+  concerns: (event: Event) => boolean = () => true,
+  delayMs = 300,
+): Connection {
+  const queries = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const refresh = (afterMs: number): void => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      for (const one of operations) void queries.invalidateQueries({ queryKey: [one] });
+    }, afterMs);
+  };
+  const state = useEvents((event) => concerns(event) && refresh(delayMs));
+  // What happened between the first answer and the beginning of the stream.
+  useEffect(() => {
+    if (state === 'live') refresh(1_000);
+    return () => {
+      clearTimeout(timer.current);
+      timer.current = undefined;
+    };
+  }, [state]);
+  return state;
+}

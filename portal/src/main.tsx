@@ -1,0 +1,51 @@
+/** Starts the portal in the page. */
+import './mantine.css';
+import '@mantine/notifications/styles.css';
+import './theme.css';
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { PostriderError } from './api.ts';
+import { createPortalRouter } from './router.tsx';
+import { sessionQuery, setPerson } from './session.tsx';
+import { cssVariables, theme } from './theme.ts';
+
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
+// What locks the page behind a dialog makes a style of its own, and asks for the nonce by this name (get-nonce).
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
+const queries: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError(error) {
+      if (!(error instanceof PostriderError) || error.status !== 401) return;
+      if (queries.getQueryData(sessionQuery.queryKey)) setPerson(queries, null);
+    },
+  }),
+  // The client repeats what failed for now.
+  defaultOptions: { queries: { retry: false, staleTime: 5_000 }, mutations: { retry: false } },
+});
+
+/** A tab from before a new version finds its files no more: it loads the new page, once. */
+addEventListener('vite:preloadError', (event) => {
+  const reloadedAt = Number(sessionStorage.getItem('postrider.reloadedAt') ?? 0);
+  if (Date.now() - reloadedAt < 30_000) return;
+  event.preventDefault();
+  sessionStorage.setItem('postrider.reloadedAt', String(Date.now()));
+  location.reload();
+});
+
+createRoot(document.getElementById('root')!).render(
+  <MantineProvider
+    theme={theme}
+    cssVariablesResolver={cssVariables}
+    defaultColorScheme="auto"
+    getStyleNonce={() => nonce}
+  >
+    <QueryClientProvider client={queries}>
+      <Notifications position="bottom-right" autoClose={6000} />
+      <RouterProvider router={createPortalRouter(queries)} />
+    </QueryClientProvider>
+  </MantineProvider>,
+);

@@ -1,0 +1,119 @@
+/** How large a mail of the account may be, asking for more, and what the operator answered. */
+import { Anchor, Text } from '@mantine/core';
+import { type Answer, useCall, usePages } from '../../api.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { LiveOnly } from '../../parts/notice.tsx';
+import { Facts, Page, Panel } from '../../parts/page.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { size, Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { approvals } from '../../texts/approvals.ts';
+import classes from './approvals.module.css';
+import { AskForMore } from './ask-for-more.tsx';
+
+type Approval = Answer<'listApprovals'>[number];
+type Limits = Answer<'getAccount'>['limits'];
+
+/** The operator's answer is seen without a reload. */
+const EVERY_MS = 10_000;
+const DOCS = '/docs#/attachments/registerAttachments';
+
+const COLUMNS: readonly Column<Approval>[] = [
+  {
+    ...{ name: approvals.asked, width: '7rem' },
+    cell: ({ requestedEmailBytes }) => size(requestedEmailBytes),
+    text: ({ requestedEmailBytes }) => requestedEmailBytes,
+  },
+  {
+    ...{ name: approvals.status, width: '7rem' },
+    cell: ({ status }) => <StatusBadge status={status} />,
+    text: ({ status }) => status,
+  },
+  {
+    name: approvals.answer,
+    cell: (approval) => <Meaning {...approval} />,
+    text: (approval) => approval.decisionReason,
+  },
+  { name: approvals.why, cell: ({ reason }) => reason, text: ({ reason }) => reason },
+  {
+    ...{ name: approvals.when, width: '8rem' },
+    cell: ({ createdAt }) => <Time at={createdAt} exact />,
+    text: ({ createdAt }) => createdAt,
+  },
+];
+
+function Meaning({ status, requestedEmailBytes, decisionReason }: Approval) {
+  const { meanings, words } = approvals;
+  return (
+    <>
+      {status === 'approved' ? meanings.approved(size(requestedEmailBytes)) : meanings[status]}
+      {decisionReason !== undefined && (
+        <Text inherit fs="italic">
+          {words(decisionReason)}
+        </Text>
+      )}
+    </>
+  );
+}
+
+export function ApprovalsPage() {
+  const list = usePages('listApprovals', {}, { everyMs: EVERY_MS });
+  const account = useCall('getAccount', {}, { everyMs: EVERY_MS });
+  return (
+    <Page title={approvals.title} lead={approvals.lead} actions={<AsCode operation="listApprovals" />}>
+      <LiveOnly>{approvals.sandbox}</LiveOnly>
+      <div className={classes.stack}>
+        {account.data === undefined && !account.error && <Loading />}
+        {account.data === undefined && account.error && <ErrorState error={account.error} onRetry={account.refetch} />}
+        {account.data !== undefined && <Limit limits={account.data.limits} />}
+        <Panel title={approvals.list}>
+          <Rows
+            label={approvals.list}
+            columns={COLUMNS}
+            rows={list.items}
+            keyOf={({ approvalId }) => approvalId}
+            error={list.error}
+            onRetry={list.refetch}
+            hasMore={list.hasNextPage}
+            isLoadingMore={list.isFetchingNextPage}
+            onMore={list.fetchNextPage}
+            empty={{ title: approvals.emptyTitle, hint: approvals.emptyHint }}
+          />
+        </Panel>
+      </div>
+    </Page>
+  );
+}
+
+function Limit({ limits }: { limits: Limits }) {
+  const { mode, mayOwn } = useScope();
+  const { approvedEmailBytes: approved, maximumEmailBytes: standard, maximumFinalMimeBytes: most } = limits;
+  return (
+    <>
+      <Panel title={approvals.now}>
+        <Facts
+          of={[
+            [approvals.withFiles, <strong key="approved">{size(Math.max(approved, standard))}</strong>],
+            [approvals.withoutFiles, size(standard)],
+            [approvals.most, size(most)],
+          ]}
+        />
+        <Text c="dimmed" mt="sm" maw="46rem">
+          {approvals.meaning(size(standard))}{' '}
+          <Anchor href={DOCS} target="_blank" rel="noopener noreferrer">
+            {approvals.docs}
+          </Anchor>
+        </Text>
+      </Panel>
+      {mode === 'live' && (
+        <Panel title={approvals.ask}>
+          {approved >= most && <Text>{approvals.whole}</Text>}
+          {approved < most && !mayOwn && <Text>{approvals.ownersOnly}</Text>}
+          {approved < most && mayOwn && <AskForMore leastBytes={Math.max(approved, standard)} mostBytes={most} />}
+        </Panel>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,170 @@
+/** One domain: its status, its DNS records as the provider's form wants them, and a watch that sees them arrive. */
+import { Button, Select, Text } from '@mantine/core';
+import { useNavigate, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type Answer, useCall } from '../../api.ts';
+import { IconRefresh, IconTrash } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { LiveOnly, Notice } from '../../parts/notice.tsx';
+import { Page, Panel } from '../../parts/page.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { domainPage, domains } from '../../texts/domains.ts';
+import classes from './domains.module.css';
+import { ExportRecords } from './export-records.tsx';
+import { PROVIDERS, type ProviderId, providerOf } from './providers.ts';
+import { Record } from './record.tsx';
+import { useVerification } from './verification.ts';
+import { type DnsRecord, zonesOf } from './zone.ts';
+
+type Domain = Answer<'getDomain'>;
+
+const EVERY_MS = 30_000;
+
+export function DomainPage() {
+  const { id } = useParams({ strict: false }) as { id: string };
+  const { mode, mayWrite } = useScope();
+  const mayVerify = mayWrite && mode === 'live';
+  // Those who look on see what others' checks have found.
+  const domain = useCall('getDomain', { path: { id } }, { everyMs: mayVerify ? undefined : EVERY_MS });
+  if (domain.data === undefined)
+    return domain.error ? <ErrorState error={domain.error} onRetry={domain.refetch} /> : <Loading />;
+  return <Shown domain={domain.data} />;
+}
+
+function Shown({ domain }: { domain: Domain }) {
+  const { mode } = useScope();
+  const watch = useVerification(domain);
+  const records = watch.records.data ?? domain.dnsRecords;
+  const actions = (
+    <>
+      <AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />
+      {watch.mayVerify && (
+        <>
+          <Remove domain={domain} />
+          <Button leftSection={<IconRefresh size={14} />} loading={watch.isChecking} onClick={watch.check}>
+            {domainPage.checkNow}
+          </Button>
+        </>
+      )}
+    </>
+  );
+  return (
+    <Page
+      title={domain.domain}
+      badge={<StatusBadge status={domain.status} />}
+      parent={{ href: `/app/${mode}/domains`, name: domains.title }}
+      actions={actions}
+    >
+      <LiveOnly>{domains.sandbox}</LiveOnly>
+      {watch.error !== null && <Notice tone="bad">{watch.error.message}</Notice>}
+      <div className={classes.stack}>
+        <State {...watch} {...{ domain, records }} />
+        <Records {...{ domain, records }} />
+      </div>
+    </Page>
+  );
+}
+
+function Remove({ domain }: { domain: Domain }) {
+  const navigate = useNavigate();
+  const { remove } = useRemoval('deleteDomain', ['listDomains']);
+  const removeIt = (): void => {
+    remove(domain.domainId, { path: { id: domain.domainId } }, domainPage.removed(domain.domain));
+    void navigate({ to: '/app/$mode/domains', params: { mode: 'live' } });
+  };
+  return (
+    <Button variant="default" leftSection={<IconTrash size={14} />} onClick={removeIt}>
+      {domainPage.remove}
+    </Button>
+  );
+}
+
+interface StateProps {
+  domain: Domain;
+  records: readonly DnsRecord[];
+  mayVerify: boolean;
+  isWaiting: boolean;
+  isChecking: boolean;
+}
+
+function sentenceOf({ domain: { domain, status, checkedAt }, records, mayVerify }: StateProps): string {
+  const isFound = records.some((record) => record.required && record.status === 'verified');
+  if (status !== 'verified') return isFound && !mayVerify ? domainPage.foundElsewhere : domainPage[status];
+  if (checkedAt === null && !isFound) return domainPage.vouched;
+  const isWhole = records.every((record) => record.status === 'verified');
+  return isWhole ? domainPage.verified(domain) : `${domainPage.verified(domain)} ${domainPage.recommended}`;
+}
+
+function State(props: StateProps) {
+  const { domain, mayVerify, isWaiting, isChecking } = props;
+  const { checkedAt } = domain;
+  return (
+    <Panel title={domainPage.panel}>
+      <div role="status">
+        <Text>{sentenceOf(props)}</Text>
+        {isWaiting && mayVerify && <Text>{domainPage.every}</Text>}
+      </div>
+      <Text c="dimmed" size="xs" mt={4}>
+        {isChecking && domainPage.checking}
+        {!isChecking && checkedAt === null && domainPage.notChecked}
+        {!isChecking && checkedAt !== null && (
+          <>
+            {domainPage.lastCheck}: <Time at={checkedAt} />
+          </>
+        )}
+      </Text>
+    </Panel>
+  );
+}
+
+const CHOSEN = 'postrider.dns-provider';
+
+function storedProvider(): ProviderId {
+  const stored = localStorage.getItem(CHOSEN) ?? '';
+  return stored in PROVIDERS ? (stored as ProviderId) : 'other';
+}
+
+function Records({ domain: { domain }, records }: { domain: Domain; records: readonly DnsRecord[] }) {
+  const zones = zonesOf(domain);
+  const [provider, setProvider] = useState(storedProvider);
+  const [zone, setZone] = useState(zones[0]!);
+  const choose = (value: string | null): void => {
+    localStorage.setItem(CHOSEN, value ?? '');
+    setProvider((value ?? 'other') as ProviderId);
+  };
+  return (
+    <Panel title={domainPage.records} actions={<ExportRecords domain={domain} records={records} />}>
+      <div className={classes.choices}>
+        <Select
+          label={domainPage.provider}
+          description={domainPage.providerHint}
+          data={Object.entries(PROVIDERS).map(([value, { name }]) => ({ value, label: name }))}
+          value={provider}
+          onChange={choose}
+          maxDropdownHeight={360}
+        />
+        {zones.length > 1 && (
+          <Select
+            label={domainPage.zone}
+            description={domainPage.zoneHint}
+            data={zones}
+            value={zone}
+            onChange={(value) => setZone(value ?? zones[0]!)}
+          />
+        )}
+      </div>
+      <ol className={classes.steps} aria-label={domainPage.steps}>
+        {providerOf(provider).steps.map((step) => (
+          <li key={step}>{step}</li>
+        ))}
+      </ol>
+      {records.map((record) => (
+        <Record key={`${record.purpose} ${record.name}`} {...{ record, provider, zone }} />
+      ))}
+    </Panel>
+  );
+}

@@ -1,0 +1,79 @@
+/** The domains that mail is sent from, each with what is to be done about it. */
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { type Answer, usePages } from '../../api.ts';
+import { IconPlus } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { LiveOnly } from '../../parts/notice.tsx';
+import { Page } from '../../parts/page.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { domains } from '../../texts/domains.ts';
+import { AddDomain } from './add-domain.tsx';
+
+type Domain = Answer<'listDomains'>[number];
+
+const COLUMNS: readonly Column<Domain>[] = [
+  { name: domains.name, cell: ({ domain }) => domain, text: ({ domain }) => domain },
+  {
+    ...{ name: domains.status, width: '8rem' },
+    cell: ({ status }) => <StatusBadge status={status} />,
+    text: ({ status }) => status,
+  },
+  { name: domains.next, cell: ({ status }) => domains.nextOf[status] },
+  {
+    ...{ name: domains.checked, width: '9rem' },
+    cell: ({ checkedAt }) => (checkedAt === null ? domains.never : <Time at={checkedAt} />),
+    text: ({ checkedAt }) => checkedAt,
+  },
+  {
+    ...{ name: domains.added, width: '9rem' },
+    cell: ({ createdAt }) => <Time at={createdAt} exact />,
+    text: ({ createdAt }) => createdAt,
+  },
+];
+
+export function DomainsPage() {
+  const { mode, mayWrite } = useScope();
+  const [isAdding, setAdding] = useState(false);
+  const list = usePages('listDomains');
+  const { isRemoved } = useRemoval('deleteDomain', ['listDomains']);
+  const add = mayWrite && mode === 'live' && (
+    <Button leftSection={<IconPlus size={14} />} onClick={() => setAdding(true)}>
+      {domains.add}
+    </Button>
+  );
+  const actions = (
+    <>
+      <AsCode operation="listDomains" />
+      {add}
+    </>
+  );
+  return (
+    <Page title={domains.title} lead={domains.lead} actions={actions}>
+      <LiveOnly>{domains.sandbox}</LiveOnly>
+      <Rows
+        label={domains.list}
+        columns={COLUMNS}
+        rows={list.items?.filter(({ domainId }) => !isRemoved(domainId))}
+        keyOf={({ domainId }) => domainId}
+        href={({ domainId }) => `/app/${mode}/domains/${domainId}`}
+        error={list.error}
+        onRetry={list.refetch}
+        hasMore={list.hasNextPage}
+        isLoadingMore={list.isFetchingNextPage}
+        onMore={list.fetchNextPage}
+        csvName="domains"
+        empty={{
+          title: domains.emptyTitle,
+          hint: mayWrite ? domains.emptyHint : domains.emptyViewer,
+          action: add,
+        }}
+      />
+      <AddDomain isOpen={isAdding} onClose={() => setAdding(false)} />
+    </Page>
+  );
+}

@@ -1,0 +1,45 @@
+/** How the forms of DNS providers want a TXT record: which part of the name, what stands for the zone itself, and whether with quotes. */
+import { providers } from '../../texts/domains.ts';
+import { type DnsRecord, nameWithin, quotedStrings } from './zone.ts';
+
+interface Provider {
+  name: string;
+  steps: readonly string[];
+  /** What is entered for the zone itself; absent where the form wants whole names. */
+  apex?: '@' | '';
+  /** Long values go in as quoted strings of 255 characters each. */
+  isQuoted?: boolean;
+}
+
+export const PROVIDERS = {
+  other: { ...providers.other },
+  cloudflare: { ...providers.cloudflare, apex: '@' },
+  route53: { ...providers.route53, apex: '', isQuoted: true },
+  squarespace: { ...providers.squarespace, apex: '@' },
+  godaddy: { ...providers.godaddy, apex: '@' },
+  namecheap: { ...providers.namecheap, apex: '@' },
+  hetzner: { ...providers.hetzner, apex: '@', isQuoted: true },
+  ovh: { ...providers.ovh, apex: '' },
+  ionos: { ...providers.ionos, apex: '@' },
+  gandi: { ...providers.gandi, apex: '@', isQuoted: true },
+  digitalocean: { ...providers.digitalocean, apex: '@' },
+} satisfies Record<string, Provider>;
+
+export type ProviderId = keyof typeof PROVIDERS;
+
+export const providerOf = (id: ProviderId): Provider => PROVIDERS[id];
+
+interface Entry {
+  /** '' where the form's field stays empty. */
+  name: string;
+  value: string;
+}
+
+/** What to enter at a provider for a record of this zone. */
+export function entryOf(id: ProviderId, record: DnsRecord, zone: string): Entry {
+  const { apex, isQuoted } = providerOf(id);
+  return {
+    name: apex === undefined ? record.name : nameWithin(record.name, zone) || apex,
+    value: isQuoted ? quotedStrings(record.value) : record.value,
+  };
+}

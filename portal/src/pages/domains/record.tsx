@@ -1,0 +1,62 @@
+/** One DNS record: what it is for, how it is in the DNS and what to do, and what to enter at the provider. */
+import { Text, Title } from '@mantine/core';
+import { Badge, StatusBadge } from '../../parts/badge.tsx';
+import { Copy } from '../../parts/copy.tsx';
+import { domainPage, found, purposes, statuses } from '../../texts/domains.ts';
+import classes from './domains.module.css';
+import { entryOf, type ProviderId } from './providers.ts';
+import type { DnsRecord } from './zone.ts';
+
+function purposeOf({ purpose, required }: DnsRecord): (typeof purposes)[keyof typeof purposes] {
+  if (purpose === 'dkim') return required ? purposes.rsa : purposes.ed25519;
+  return purposes[purpose];
+}
+
+/** The service knows more about SPF than its status; what it says of keys is the same in other words. */
+const adviceOf = ({ purpose, status, note }: DnsRecord): string =>
+  purpose === 'spf' && note !== null ? note : found[status];
+
+/** What is only recommended is no alarm. */
+function RecordStatus({ record: { status, required } }: { record: DnsRecord }) {
+  const isAlarm = required || status === 'verified' || status === 'unknown' || status === 'pending';
+  return isAlarm ? <StatusBadge status={status} /> : <Badge tone="wait">{statuses[status]}</Badge>;
+}
+
+export function Record({ record, provider, zone }: { record: DnsRecord; provider: ProviderId; zone: string }) {
+  const { name: title, why } = purposeOf(record);
+  const entry = entryOf(provider, record, zone);
+  return (
+    <section className={classes.record} aria-label={title}>
+      <div className={classes.recordHead}>
+        <Title order={3}>{title}</Title>
+        <RecordStatus record={record} />
+        <Badge tone="calm">{record.required ? domainPage.required : domainPage.optional}</Badge>
+      </div>
+      <Text>{adviceOf(record)}</Text>
+      <Text c="dimmed" size="xs">
+        {why}
+      </Text>
+      <dl className={classes.entry}>
+        <dt>{domainPage.type}</dt>
+        <dd>{record.type}</dd>
+        <dt>{domainPage.recordName}</dt>
+        <dd>
+          <span className="mono">{entry.name || domainPage.empty}</span>{' '}
+          {entry.name !== '' && <Copy value={entry.name} label={domainPage.copyName(title)} />}
+          {entry.name !== record.name && (
+            <Text c="dimmed" size="xs">
+              {domainPage.fullName(record.name)}
+            </Text>
+          )}
+        </dd>
+        <dt>{domainPage.value}</dt>
+        <dd className={classes.value}>
+          <span className="mono">{entry.value}</span>
+          <Copy value={entry.value} label={domainPage.copyValue(title)} />
+        </dd>
+        <dt>{domainPage.ttl}</dt>
+        <dd>{domainPage.ttlValue}</dd>
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,136 @@
+/**
+ * The records of a domain as others take them: names as a DNS provider's form wants them, long texts cut into the strings of 255 bytes that the
+ * DNS has (RFC 1035 §3.3), a zone file, and Terraform.
+ */
+import type { Answer } from '../../../../clients/typescript/src/call.ts';
+
+export type DnsRecord = Answer<'getDomainDnsRecords'>[number];
+
+const TTL_SECONDS = 3_600;
+const STRING_BYTES = 255;
+
+/** Where names are sold below two labels; elsewhere the person chooses another zone. */
+const PUBLIC_PAIR = /^(?:ac|co|com|edu|gov|go|ne|net|nom|or|org)\.[a-z]{2}$/;
+
+/** The zones that a domain may be in, the likeliest first. */
+export function zonesOf(domain: string): string[] {
+  const labels = domain.split('.');
+  const shortest = PUBLIC_PAIR.test(labels.slice(-2).join('.')) ? 3 : 2;
+  const zones: string[] = [];
+  for (let length = Math.min(shortest, labels.length); length <= labels.length; length += 1)
+    zones.push(labels.slice(-length).join('.'));
+  return zones;
+}
+
+/** The part of a name before its zone; '' for the zone itself. */
+export function nameWithin(name: string, zone: string): string {
+  if (name === zone) return '';
+  return name.endsWith(`.${zone}`) ? name.slice(0, -zone.length - 1) : name;
+}
+
+/** A text in pieces of at most 255 bytes each, never within a character. */
+export function stringsOf(value: string): string[] {
+  const encoder = new TextEncoder();
+  const strings: string[] = [];
+  let [piece, bytes] = ['', 0];
+  for (const character of value) {
+    const more = encoder.encode(character).length;
+    if (bytes + more > STRING_BYTES) {
+      strings.push(piece);
+      [piece, bytes] = ['', 0];
+    }
+    piece += character;
+    bytes += more;
+  }
+  return [...strings, piece];
+}
+
+/** Quoted as in a zone file; bytes that are no printable ASCII become \DDD (RFC 1035 §5.1). */
+function quoted(text: string): string {
+  const escaped = Array.from(new TextEncoder().encode(text), (byte) => {
+    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
+    return byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`;
+  });
+  return `"${escaped.join('')}"`;
+}
+
+/** A value as forms and files want it that take quoted strings: "…" "…". */
+export const quotedStrings = (value: string): string => stringsOf(value).map(quoted).join(' ');
+
+/** Whether something has to be filled in first, such as an address that only the operator knows. */
+export const isToFillIn = ({ value }: DnsRecord): boolean => value.includes('<');
+
+/** Whether it takes the place of what is there: a second one beside it would be an error. */
+const isReplacement = ({ status }: DnsRecord): boolean => status === 'different';
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
+
+/** What a file says about a record in a comment, or nothing. */
+function remarkOf(record: DnsRecord): string | undefined {
+  if (isToFillIn(record)) return `Fill in, then add: ${record.name} ${record.type} ${oneLine(record.value)}`;
+  return isReplacement(record) ? 'Takes the place of the record of this kind that is there.' : undefined;
+}
+
+/** For BIND and all that read its files: names with their last dot, so that no origin is added. */
+export function zoneFileOf(domain: string, records: readonly DnsRecord[]): string {
+  const lines = [`; DNS records of ${domain} for mail that is sent with Postrider`];
+  for (const record of records) {
+    const remark = remarkOf(record);
+    if (remark !== undefined) lines.push(`; ${remark}`);
+    if (!isToFillIn(record))
+      lines.push(`${record.name}. ${TTL_SECONDS} IN ${record.type} ${quotedStrings(record.value)}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** A text in HCL: its own escapes, and no template of Terraform's (${…}, %{…}), which macros of SPF look like. */
+function hcl(text: string): string {
+  const escaped = text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', '\\"')
+    .replaceAll(/([$%])\{/g, '$1$1{');
+  return `"${escaped}"`;
+}
+
+interface TerraformKind {
+  resource: string;
+  zoneVariable: string;
+  /** The line that holds the value. */
+  value(value: string): string;
+  remark?(record: DnsRecord, domain: string): string | undefined;
+}
+
+const KINDS = {
+  cloudflare: {
+    resource: 'cloudflare_dns_record',
+    zoneVariable: 'cloudflare_zone_id',
+    value: (value) => `content = ${hcl(quotedStrings(value))}`,
+  },
+  route53: {
+    resource: 'aws_route53_record',
+    zoneVariable: 'route53_zone_id',
+    // The provider puts the outer quotes around what is listed.
+    value: (value) => `records = [${hcl(quotedStrings(value).slice(1, -1).replaceAll('" "', '""'))}]`,
+    remark: ({ name }, domain) =>
+      name === domain ? 'One resource holds all TXT values of a name: list the others that are there, too.' : undefined,
+  },
+} satisfies Record<string, TerraformKind>;
+
+export function terraformOf(kind: keyof typeof KINDS, domain: string, records: readonly DnsRecord[]): string {
+  const { resource, zoneVariable, value, remark }: TerraformKind = KINDS[kind];
+  const blocks = records.map((record, index) => {
+    const remarks = [remarkOf(record), remark?.(record, domain)].filter((one) => one !== undefined);
+    const comment = remarks.map((one) => `# ${one}\n`).join('');
+    if (isToFillIn(record)) return comment;
+    const label = `postrider_${domain.replaceAll(/[^a-z0-9]/gi, '_')}_${record.purpose}_${index + 1}`;
+    return `${comment}resource "${resource}" "${label}" {
+  zone_id = var.${zoneVariable}
+  name    = ${hcl(record.name)}
+  type    = "${record.type}"
+  ttl     = ${TTL_SECONDS}
+  ${value(record.value)}
+}
+`;
+  });
+  return [`variable "${zoneVariable}" {\n  type = string\n}\n`, ...blocks].join('\n');
+}

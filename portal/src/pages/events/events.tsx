@@ -1,0 +1,157 @@
+/** The live feed of events: filtered by the address of the page, held while somebody reads, each event open to its JSON. */
+import { Button, Drawer, Group, Stack } from '@mantine/core';
+import { useWindowScroll } from '@mantine/hooks';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Event } from '../../api.ts';
+import { IconPlayerPause, IconPlayerPlay } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { Badge, StatusBadge } from '../../parts/badge.tsx';
+import { Code, CopyText } from '../../parts/copy.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { events } from '../../texts/events.ts';
+import { shell } from '../../texts/shell.ts';
+import classes from './events.module.css';
+import { useFeed } from './feed.ts';
+import { Filters, useFilter } from './filters.tsx';
+
+/** Who has scrolled down reads: rows that come on top would push away what is read. */
+const READING_FROM_PX = 160;
+
+/** Another account or mode is another log. */
+export function EventsPage() {
+  const { name } = useScope();
+  return <EventsOfScope key={name} />;
+}
+
+function EventsOfScope() {
+  const [isPaused, setPaused] = useState(false);
+  const [{ y }] = useWindowScroll();
+  const [opened, open] = useState<Event>();
+  const filter = useFilter();
+  const isHeld = isPaused || y > READING_FROM_PX;
+  const feed = useFeed(filter, isHeld);
+  const isFiltered = Object.values(filter).some((one) => one !== undefined);
+  const show = (): void => {
+    setPaused(false);
+    feed.release();
+    scrollTo({ top: 0 });
+  };
+  return (
+    <Page
+      title={events.title}
+      lead={events.lead}
+      badge={<Badge tone={feed.state === 'live' ? 'good' : 'calm'}>{shell.connection[feed.state]}</Badge>}
+      actions={
+        <>
+          <AsCode operation="listEvents" input={{ query: filter }} />
+          <Button
+            variant="default"
+            leftSection={isPaused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+            onClick={() => (isPaused ? show() : setPaused(true))}
+          >
+            {isPaused ? events.resume : events.pause}
+          </Button>
+        </>
+      }
+    >
+      <Filters isFiltered={isFiltered} />
+      <div className={classes.fresh} role="status">
+        {feed.unseenCount > 0 && <Button onClick={show}>{events.fresh(feed.unseenCount)}</Button>}
+      </div>
+      <Feed feed={feed} isFiltered={isFiltered} onOpen={open} />
+      <OneEvent event={opened} onClose={() => open(undefined)} />
+    </Page>
+  );
+}
+
+const said = (event: Event): string => (event.bounce ?? event.deliveryDelay ?? event.delivery)?.reply ?? '';
+
+const names = events.columns;
+const COLUMNS: Column<Event>[] = [
+  {
+    name: names.event,
+    width: '9rem',
+    cell: ({ eventType }) => <StatusBadge status={eventType} />,
+    text: ({ eventType }) => eventType,
+  },
+  {
+    name: names.recipient,
+    cell: ({ recipient }) => <span className={classes.clipped}>{recipient}</span>,
+    text: ({ recipient }) => recipient,
+  },
+  {
+    name: names.subject,
+    cell: ({ subject }) => <span className={classes.clipped}>{subject || events.noSubject}</span>,
+    text: ({ subject }) => subject,
+  },
+  { name: names.said, cell: (event) => <span className={classes.clipped}>{said(event)}</span>, text: said },
+  {
+    name: names.time,
+    width: '8rem',
+    cell: ({ timestamp }) => <Time at={timestamp} />,
+    text: ({ timestamp }) => timestamp,
+  },
+];
+
+interface FeedProps {
+  feed: ReturnType<typeof useFeed>;
+  isFiltered: boolean;
+  onOpen(event: Event): void;
+}
+
+function Feed({ feed, isFiltered, onOpen }: FeedProps) {
+  const { mode, mayWrite } = useScope();
+  const action = !isFiltered && mayWrite && (
+    <Button component={Link} to={`/app/${mode}/start`}>
+      {events.firstSteps}
+    </Button>
+  );
+  return (
+    <Rows
+      label={events.title}
+      columns={COLUMNS}
+      onOpen={onOpen}
+      rows={feed.rows}
+      keyOf={({ eventId }) => eventId}
+      error={feed.error}
+      onRetry={feed.refetch}
+      hasMore={feed.hasNextPage}
+      isLoadingMore={feed.isFetchingNextPage}
+      onMore={feed.fetchNextPage}
+      empty={
+        isFiltered
+          ? { title: events.noneFiltered, hint: events.noneFilteredHint }
+          : { title: events.none, hint: events.noneHint, action }
+      }
+      csvName="events"
+    />
+  );
+}
+
+function OneEvent({ event, onClose }: { event: Event | undefined; onClose(): void }) {
+  const { mode } = useScope();
+  const json = JSON.stringify(event, null, 2);
+  return (
+    <Drawer opened={event !== undefined} onClose={onClose} position="right" size="lg" title={events.one}>
+      {event !== undefined && (
+        <Stack gap="sm">
+          <Group gap="xs">
+            <StatusBadge status={event.eventType} />
+            <Time at={event.timestamp} exact />
+          </Group>
+          <Group gap="xs">
+            <Button component={Link} to={`/app/${mode}/messages/${event.messageId}`} variant="default">
+              {events.toMessage}
+            </Button>
+            <CopyText value={json}>{events.copyJson}</CopyText>
+          </Group>
+          <Code code={json} label={events.json} />
+        </Stack>
+      )}
+    </Drawer>
+  );
+}

@@ -1,0 +1,108 @@
+/**
+ * The tags, styles and words in the html of a mail, as far as the checks need them: read from the text, since checks of what mail programs
+ * get must not see what a browser made of it. One pass from the left to the right: what strangers write must not make it slow.
+ */
+export interface HtmlElement {
+  name: string;
+  attributes: ReadonlyMap<string, string>;
+  /** As it is written, the beginning of it. */
+  source: string;
+  isInBody: boolean;
+}
+
+export interface ScannedHtml {
+  elements: readonly HtmlElement[];
+  /** Declarations of style attributes and style elements, such as `display: flex`. */
+  declarations: readonly string[];
+  title: string;
+  /** What is read in the body, in one line. */
+  words: string;
+}
+
+const SHOWN_CHARACTERS = 120;
+const TAG_CHARACTERS = 20_000;
+const ATTRIBUTE = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g;
+/** Elements whose content is no html, up to their end. */
+const RAW = ['style', 'script', 'title'];
+
+/** Where the tag that begins here ends; a `>` in quotes does not end it. */
+function endOfTag(html: string, from: number): number {
+  let quote = '';
+  for (let at = from; at < html.length; at += 1) {
+    const character = html[at]!;
+    if (quote !== '') quote = character === quote ? '' : quote;
+    else if (character === '>') return at;
+    else if (character === '"' || character === "'") quote = character;
+  }
+  return -1;
+}
+
+function elementOf(source: string, isInBody: boolean): HtmlElement {
+  const read = source.slice(0, TAG_CHARACTERS);
+  const name = /^<([^\s/>]*)/.exec(read)![1]!;
+  const found = read.slice(name.length + 1).matchAll(ATTRIBUTE);
+  return {
+    ...{ name: name.toLowerCase(), isInBody },
+    attributes: new Map(
+      [...found].map(([, key, double, single, bare]) => [key!.toLowerCase(), (double ?? single ?? bare ?? '').trim()]),
+    ),
+    source: source.length > SHOWN_CHARACTERS ? `${source.slice(0, SHOWN_CHARACTERS)}…` : source,
+  };
+}
+
+function withoutComments(css: string): string {
+  const [first = '', ...rest] = css.split('/*');
+  return [first, ...rest.map((one) => one.split('*/').slice(1).join(' '))].join(' ');
+}
+
+function declarationsIn(css: readonly string[]): string[] {
+  return withoutComments(css.join(';'))
+    .split(/[;{}]/)
+    .map((one) => one.trim())
+    .filter((one) => one.includes(':') || one.startsWith('@'));
+}
+
+/** The end of what is no element: a comment, a closing tag, a doctype. -1 where it does not end. */
+function endOfOther(html: string, at: number): number {
+  if (html.startsWith('<!--', at)) {
+    const end = html.indexOf('-->', at + 4);
+    return end === -1 ? -1 : end + 2;
+  }
+  return html.indexOf('>', at);
+}
+
+export function scanHtml(html: string): ScannedHtml {
+  const lower = html.toLowerCase();
+  const [elements, words]: [HtmlElement[], string[]] = [[], []];
+  const raw: Record<string, string[]> = { style: [], script: [], title: [] };
+  let [at, isInBody] = [0, false];
+  for (;;) {
+    const next = html.indexOf('<', at);
+    words.push(html.slice(at, next === -1 ? undefined : next));
+    if (next === -1) break;
+    const isElement = /[a-z]/.test(lower[next + 1] ?? '');
+    if (!isElement && !/[/!?]/.test(lower[next + 1] ?? '')) {
+      at = next + 1;
+      continue;
+    }
+    const end = isElement ? endOfTag(html, next) : endOfOther(html, next);
+    // Programs drop a tag that does not end, and all that follows.
+    if (end === -1) break;
+    at = end + 1;
+    if (!isElement) continue;
+    const element = elementOf(html.slice(next, at), isInBody);
+    elements.push(element);
+    isInBody ||= element.name === 'body';
+    if (!RAW.includes(element.name)) continue;
+    const close = lower.indexOf(`</${element.name}`, at);
+    raw[element.name]!.push(html.slice(at, close === -1 ? undefined : close));
+    at = close === -1 ? html.length : close;
+  }
+  const inline = elements.flatMap(({ attributes }) => attributes.get('style') ?? []);
+  return {
+    elements,
+    declarations: declarationsIn([...raw.style!, ...inline]),
+    title: raw.title!.join(' ').trim(),
+    words: words.join(' ').split(/\s+/).join(' ').trim(),
+  };
+}

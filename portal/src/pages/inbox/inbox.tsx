@@ -1,0 +1,127 @@
+/** The sandbox inbox as a test bench: mail on the left, as it comes, and one of them on the right; on a phone one after the other. */
+import { Anchor, Button, Group } from '@mantine/core';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import { useChange } from '../../api.ts';
+import { IconTrash } from '../../icons.ts';
+import { useFresh } from '../../live.tsx';
+import { AsCode } from '../../parts/as-code.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import { FilterField } from '../../parts/filter-field.tsx';
+import { Page } from '../../parts/page.tsx';
+import { EmptyState } from '../../parts/states.tsx';
+import { withUndo } from '../../parts/undo.tsx';
+import { useSearchState } from '../../router.tsx';
+import { useScope } from '../../scope.ts';
+import { inbox } from '../../texts/inbox.ts';
+import { shell } from '../../texts/shell.ts';
+import { ClockButton } from './clock-button.tsx';
+import classes from './inbox.module.css';
+import { type InboxFilter, MailList } from './list.tsx';
+import { OneMail } from './mail.tsx';
+
+export function InboxPage() {
+  const { mode, name } = useScope();
+  if (mode === 'sandbox') return <Inbox key={name} />;
+  const action = (
+    <Button component={Link} to="/app/sandbox/inbox">
+      {inbox.toSandbox}
+    </Button>
+  );
+  return (
+    <Page title={inbox.title}>
+      <EmptyState title={inbox.inLive} action={action}>
+        {inbox.inLiveHint}
+      </EmptyState>
+    </Page>
+  );
+}
+
+function useFilter(): InboxFilter {
+  const [{ to, subject, tag }] = useSearchState();
+  return useMemo(
+    () => ({ to: to || undefined, subject: subject || undefined, tag: tag || undefined }),
+    [to, subject, tag],
+  );
+}
+
+function Inbox() {
+  const { mayWrite } = useScope();
+  const { id }: { id?: string } = useParams({ strict: false });
+  const filter = useFilter();
+  const state = useFresh(['listSandboxInbox']);
+  const [isEmptied, setEmptied] = useState(false);
+  return (
+    <Page
+      title={inbox.title}
+      lead={inbox.lead}
+      badge={<Badge tone={state === 'live' ? 'good' : 'calm'}>{shell.connection[state]}</Badge>}
+      actions={
+        <>
+          <AsCode operation="listSandboxInbox" input={{ query: filter }} />
+          {mayWrite && <ClockButton />}
+          {mayWrite && <EmptyButton isEmptied={isEmptied} onChange={setEmptied} />}
+        </>
+      }
+    >
+      <div className={classes.bench} data-open={id !== undefined || undefined}>
+        <div className={classes.list}>
+          <Filters />
+          <MailList filter={filter} chosen={id} isEmptied={isEmptied} />
+        </div>
+        <div className={classes.mail}>
+          {id === undefined ? (
+            <EmptyState title={inbox.choose}>{inbox.chooseHint}</EmptyState>
+          ) : (
+            <>
+              <Anchor component={Link} to="/app/sandbox/inbox" search={true as never} className={classes.back}>
+                {inbox.back}
+              </Anchor>
+              <OneMail key={id} id={id} />
+            </>
+          )}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Filters() {
+  const [{ to, subject, tag }, setSearch] = useSearchState();
+  return (
+    <search aria-label={inbox.filters}>
+      <Group gap="xs" align="flex-end" p="sm">
+        <FilterField name="to" label={inbox.to} width="9rem" />
+        <FilterField name="subject" label={inbox.subject} width="6rem" />
+        <FilterField name="tag" label={inbox.tag} width="5rem" />
+        {(to || subject || tag) && (
+          <Button variant="subtle" onClick={() => setSearch({ to: undefined, subject: undefined, tag: undefined })}>
+            {inbox.clear}
+          </Button>
+        )}
+      </Group>
+    </search>
+  );
+}
+
+function EmptyButton({ isEmptied, onChange }: { isEmptied: boolean; onChange(isEmptied: boolean): void }) {
+  const empty = useChange('emptySandboxInbox', ['listSandboxInbox', 'getSandboxMessage']);
+  const navigate = useNavigate();
+  const start = (): void => {
+    onChange(true);
+    void navigate({ to: '/app/sandbox/inbox', search: true as never });
+    withUndo({
+      message: inbox.emptied,
+      run: async () => {
+        await empty.mutateAsync({});
+        onChange(false);
+      },
+      onUndo: () => onChange(false),
+    });
+  };
+  return (
+    <Button variant="default" disabled={isEmptied} leftSection={<IconTrash size={14} />} onClick={start}>
+      {inbox.empty}
+    </Button>
+  );
+}

@@ -1,0 +1,65 @@
+/** What can be done with a captured mail: a test that waits for one like it, and what happens to it next. */
+import { Autocomplete, Button, Modal, Text } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { type Answer, useChange } from '../../api.ts';
+import { IconFlask, IconPlayerPlay } from '../../icons.ts';
+import { Snippets } from '../../parts/copy.tsx';
+import { done, failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { asTest, play } from '../../texts/inbox.ts';
+import { testsOf } from './as-test.ts';
+import classes from './inbox.module.css';
+import { isWebLink } from './web-link.ts';
+
+export function AsTest({ mail }: { mail: Answer<'getSandboxMessage'> }) {
+  const { account } = useScope();
+  const [isOpen, setOpen] = useState(false);
+  const tests = testsOf({
+    ...{ url: location.origin, accountId: account?.accountId ?? '', to: mail.to, subject: mail.subject },
+    ...{ hasCode: mail.codes.length > 0, hasLink: mail.links.some(isWebLink) },
+  });
+  return (
+    <>
+      <Button variant="default" leftSection={<IconFlask size={14} />} onClick={() => setOpen(true)}>
+        {asTest.open}
+      </Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title={asTest.title} size="xl">
+        <Text c="dimmed" mb="sm">
+          {asTest.hint}
+        </Text>
+        <Snippets of={tests} label={asTest.title} />
+      </Modal>
+    </>
+  );
+}
+
+export function Play({ id }: { id: string }) {
+  const [outcome, setOutcome] = useState('bounced');
+  const playing = useChange('playSandboxOutcome', ['getSandboxMessage', 'listSandboxInbox', 'getMessage']);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    playing.mutate({ path: { id }, body: { outcome } }, { onSuccess: () => done(play.played), onError: failed });
+  };
+  return (
+    <form onSubmit={submit} className={classes.play}>
+      <Autocomplete
+        size="xs"
+        label={play.label}
+        description={play.hint}
+        data={[...play.choices]}
+        filter={({ options }) => options}
+        value={outcome}
+        onChange={setOutcome}
+      />
+      <Button
+        type="submit"
+        variant="default"
+        disabled={outcome.trim() === ''}
+        loading={playing.isPending}
+        leftSection={<IconPlayerPlay size={14} />}
+      >
+        {play.submit}
+      </Button>
+    </form>
+  );
+}

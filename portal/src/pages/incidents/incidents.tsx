@@ -1,0 +1,66 @@
+/** What fails now, the heaviest first, with what to do about it. */
+import { usePages } from '../../api.ts';
+import { useFresh } from '../../live.tsx';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { incidents } from '../../texts/incidents.ts';
+import classes from './incidents.module.css';
+import { howMany, type Incident, whatFails } from './words.ts';
+
+/** Webhooks and domains fail without an event. */
+const EVERY_MS = 15_000;
+const REFRESH_MS = 1_000;
+
+const replyOf = (one: Incident): string | undefined =>
+  one.kind === 'delivery' && one.reply !== null ? one.reply : undefined;
+
+const COLUMNS: readonly Column<Incident>[] = [
+  {
+    name: incidents.columns.what,
+    cell: (one) => whatFails(one),
+    text: whatFails,
+    width: '24%',
+  },
+  { name: incidents.columns.state, cell: ({ state }) => <StatusBadge status={state} />, text: ({ state }) => state },
+  { name: incidents.columns.many, cell: howMany, text: howMany, width: '8.5rem' },
+  { name: incidents.columns.since, cell: ({ since }) => <Time at={since} />, text: ({ since }) => since },
+  {
+    name: incidents.columns.advice,
+    cell: (one) => (
+      <>
+        {one.advice}
+        {replyOf(one) !== undefined && <div className={classes.reply}>{replyOf(one)}</div>}
+      </>
+    ),
+    text: ({ advice }) => advice,
+    width: '42%',
+  },
+];
+
+export function IncidentsPage() {
+  const { mode } = useScope();
+  const list = usePages('listIncidents', {}, { everyMs: EVERY_MS });
+  useFresh(['listIncidents'], undefined, REFRESH_MS);
+  return (
+    <Page title={incidents.title} lead={incidents.lead} actions={<AsCode operation="listIncidents" />}>
+      <Rows
+        label={incidents.title}
+        columns={COLUMNS}
+        rows={list.items}
+        keyOf={({ incidentId }) => incidentId}
+        href={({ incidentId }) => `/app/${mode}/incidents/${incidentId}`}
+        error={list.error}
+        onRetry={list.refetch}
+        hasMore={list.hasNextPage}
+        isLoadingMore={list.isFetchingNextPage}
+        onMore={list.fetchNextPage}
+        empty={{ title: incidents.none, hint: incidents.noneHint }}
+        csvName="incidents"
+      />
+    </Page>
+  );
+}

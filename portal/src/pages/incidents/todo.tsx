@@ -1,0 +1,92 @@
+/** What to do about an incident: the advice, and what the portal can do for it, with its effect said before. */
+import { Button, Progress, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { useChange } from '../../api.ts';
+import { IconRefresh } from '../../icons.ts';
+import { Panel } from '../../parts/page.tsx';
+import { failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { incident as texts } from '../../texts/incidents.ts';
+import classes from './incidents.module.css';
+import type { Incident } from './words.ts';
+
+export function Todo({ incident }: { incident: Incident }) {
+  const { mode } = useScope();
+  const base = `/app/${mode}`;
+  return (
+    <Panel title={texts.advice}>
+      <Text size="sm" mb="sm">
+        {incident.advice}
+      </Text>
+      {incident.kind === 'delivery' &&
+        (incident.state === 'delayed' ? (
+          <TryAgain incident={incident} number={incident.messages} />
+        ) : (
+          texts.bouncedHint
+        ))}
+      {incident.kind === 'webhook' && (
+        <>
+          {incident.state === 'failing' ? (
+            <TryAgain incident={incident} number={incident.deliveries} />
+          ) : (
+            <Text size="sm" mb="sm">
+              {texts.disabledHint}
+            </Text>
+          )}
+          <PageButton to={`${base}/webhooks/${incident.webhookId}`}>{texts.toWebhook}</PageButton>
+        </>
+      )}
+      {incident.kind === 'domain' && (
+        <PageButton to={`${base}/domains/${incident.domainId}`}>{texts.toDomain}</PageButton>
+      )}
+    </Panel>
+  );
+}
+
+function PageButton({ to, children }: { to: string; children: ReactNode }) {
+  return (
+    <Button component={Link} to={to} variant="default" mt="xs">
+      {children}
+    </Button>
+  );
+}
+
+function TryAgain({ incident, number }: { incident: Incident; number: number }) {
+  const { mayWrite } = useScope();
+  /** What there was when it was tried again. */
+  const [before, setBefore] = useState<number>();
+  const retry = useChange('retryIncident', ['getIncident', 'listIncidents']);
+  if (!mayWrite)
+    return (
+      <Text c="dimmed" size="sm">
+        {texts.mayNot}
+      </Text>
+    );
+  const isWebhook = incident.kind === 'webhook';
+  const tryAgain = (): void => {
+    setBefore(number);
+    retry.mutate({ path: { id: incident.incidentId } }, { onError: failed });
+  };
+  return (
+    <>
+      <div className={classes.todo}>
+        <div>{(isWebhook ? texts.tryDeliveriesHint : texts.tryMessagesHint)(number)}</div>
+        <Button leftSection={<IconRefresh size={14} />} loading={retry.isPending} onClick={tryAgain}>
+          {(isWebhook ? texts.tryDeliveries : texts.tryMessages)(number)}
+        </Button>
+      </div>
+      {retry.data !== undefined && before !== undefined && (
+        <div role="status">
+          <Text size="sm" mt="sm" mb="xs">
+            {retry.data.message}
+          </Text>
+          <Progress value={Math.max(0, 100 * (1 - number / before))} aria-label={texts.progress(number, before)} />
+          <Text size="xs" c="dimmed" mt={4}>
+            {texts.progress(number, before)}
+          </Text>
+        </div>
+      )}
+    </>
+  );
+}

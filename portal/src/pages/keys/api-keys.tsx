@@ -1,0 +1,59 @@
+/** The API keys: made, rotated, revoked. */
+import { usePages } from '../../api.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { keys } from '../../texts/keys.ts';
+import { type ApiKey, credentialOfKey, senderText } from './credentials.ts';
+import { RowActions, Toolbar, useFlow } from './manage.tsx';
+
+export function ApiKeys() {
+  const list = usePages('listApiKeys');
+  const removal = useRemoval('revokeApiKey', ['listApiKeys']);
+  const flow = useFlow('key', ({ id, label }) => removal.remove(id, { path: { keyId: id } }, keys.revoked(label)));
+  const columns: Column<ApiKey>[] = [
+    { name: keys.name, cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
+    {
+      ...{ name: keys.mode, width: '6.5rem', text: ({ mode }) => mode },
+      cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
+    },
+    { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
+    {
+      name: keys.senders,
+      cell: ({ allowedSenders }) => senderText(allowedSenders),
+      text: ({ allowedSenders }) => allowedSenders.join(' '),
+    },
+    {
+      ...{ name: keys.id, width: '13.5rem', text: ({ keyId }) => keyId },
+      cell: ({ keyId }) => <span className="mono">{keyId}</span>,
+    },
+    {
+      ...{ name: keys.created, width: '8rem', text: ({ createdAt }) => createdAt },
+      cell: ({ createdAt }) => <Time at={createdAt} exact />,
+    },
+    {
+      ...{ name: keys.actions, width: '5rem', atEnd: true },
+      cell: (key) => <RowActions credential={credentialOfKey(key)} flow={flow} />,
+    },
+  ];
+  return (
+    <>
+      <Toolbar flow={flow} label={keys.makeKey} operation="listApiKeys" />
+      <Rows
+        label={keys.keyList}
+        columns={columns}
+        rows={list.items?.filter(({ keyId }) => !removal.isRemoved(keyId))}
+        keyOf={({ keyId }) => keyId}
+        error={list.error}
+        onRetry={list.refetch}
+        hasMore={list.hasNextPage}
+        isLoadingMore={list.isFetchingNextPage}
+        onMore={list.fetchNextPage}
+        csvName="api-keys"
+        empty={{ title: keys.emptyKeys, hint: keys.emptyKeysHint }}
+      />
+      {flow.dialog}
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+/** API keys and SMTP credentials as one: both have a mode and senders, are shown once, rotated and revoked. */
+import type { Answer, Caller, Mode } from '../../api.ts';
+import { useScope } from '../../scope.ts';
+import { keys } from '../../texts/keys.ts';
+
+export type ApiKey = Answer<'listApiKeys'>[number];
+export type SmtpCredential = Answer<'listSmtpCredentials'>[number];
+export type Kind = 'key' | 'smtp';
+
+/** What is asked for. */
+export interface Wish {
+  mode: Mode;
+  allowedSenders: string[];
+  /** Of keys only. */
+  scope: ApiKey['scope'];
+  name: string;
+}
+
+/** One that is there, and can be rotated or revoked. */
+export interface Credential extends Wish {
+  kind: Kind;
+  id: string;
+  /** How the person knows it. */
+  label: string;
+}
+
+export type Made =
+  | { kind: 'key'; secret: Answer<'createApiKey'> }
+  | { kind: 'smtp'; secret: Answer<'createSmtpCredential'> };
+
+export const credentialOfKey = (key: ApiKey): Credential => ({
+  ...{ kind: 'key', id: key.keyId, label: key.name ?? key.keyId },
+  ...{ mode: key.mode, scope: key.scope, name: key.name ?? '', allowedSenders: key.allowedSenders },
+});
+
+export const credentialOfSmtp = (one: SmtpCredential): Credential => ({
+  ...{ kind: 'smtp', id: one.smtpCredentialId, label: one.username },
+  ...{ mode: one.mode, scope: 'send', name: '', allowedSenders: one.allowedSenders },
+});
+
+export async function make(caller: Caller, kind: Kind, { mode, allowedSenders, scope, name }: Wish): Promise<Made> {
+  if (kind === 'smtp')
+    return { kind, secret: await caller.call('createSmtpCredential', { body: { mode, allowedSenders } }) };
+  const named = name.trim() === '' ? {} : { name: name.trim() };
+  return { kind, secret: await caller.call('createApiKey', { body: { mode, allowedSenders, scope, ...named } }) };
+}
+
+export const senderText = (senders: readonly string[]): string =>
+  senders.length === 0 ? keys.anySender : senders.join(', ');
+
+/** Whether somebody may change one: owners, and in the sandbox only what is of it. */
+export function useMayChange(): (mode: Mode) => boolean {
+  const { mayOwn, mode } = useScope();
+  return (of) => mayOwn && (mode === 'live' || of === 'sandbox');
+}

@@ -1,0 +1,77 @@
+/** What both lists have: a button that makes one, buttons that rotate and revoke one, and the dialog of the first two. */
+import { ActionIcon, Button, Group, Tooltip } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { useScope } from '../../scope.ts';
+import { keys } from '../../texts/keys.ts';
+import { type Credential, type Kind, useMayChange } from './credentials.ts';
+import { SecretDialog } from './secret-dialog.tsx';
+
+export interface Flow {
+  make(): void;
+  rotate(old: Credential): void;
+  revoke(old: Credential): void;
+  dialog: ReactNode;
+}
+
+export function useFlow(kind: Kind, revoke: (old: Credential) => void): Flow {
+  const [open, setOpen] = useState<{ old: Credential | undefined }>();
+  return {
+    make: () => setOpen({ old: undefined }),
+    rotate: (old) => setOpen({ old }),
+    revoke,
+    dialog: open !== undefined && (
+      <SecretDialog kind={kind} old={open.old} onRevoke={revoke} onClose={() => setOpen(undefined)} />
+    ),
+  };
+}
+
+interface ToolbarProps {
+  flow: Flow;
+  /** Absent where none can be made. */
+  label: string | undefined;
+  operation: 'listApiKeys' | 'listSmtpCredentials';
+}
+
+export function Toolbar({ flow, label, operation }: ToolbarProps) {
+  const { mayOwn } = useScope();
+  return (
+    <Group gap="xs" mb="sm">
+      {mayOwn && label !== undefined && (
+        <Button leftSection={<IconPlus size={14} />} onClick={flow.make}>
+          {label}
+        </Button>
+      )}
+      <AsCode operation={operation} />
+    </Group>
+  );
+}
+
+interface RowActionsProps {
+  credential: Credential;
+  flow: Flow;
+  mayRotate?: boolean;
+}
+
+export function RowActions({ credential, flow, mayRotate = true }: RowActionsProps) {
+  const mayChange = useMayChange();
+  if (!mayChange(credential.mode)) return null;
+  const [rotate, revoke] = [keys.rotate(credential.label), keys.revoke(credential.label)];
+  return (
+    <Group gap={4} wrap="nowrap" display="inline-flex">
+      {mayRotate && (
+        <Tooltip label={rotate}>
+          <ActionIcon size="sm" aria-label={rotate} onClick={() => flow.rotate(credential)}>
+            <IconRotateClockwise size={15} />
+          </ActionIcon>
+        </Tooltip>
+      )}
+      <Tooltip label={revoke}>
+        <ActionIcon size="sm" aria-label={revoke} onClick={() => flow.revoke(credential)}>
+          <IconTrash size={15} />
+        </ActionIcon>
+      </Tooltip>
+    </Group>
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * From the wish to the secret, in one dialog: what it may do (or, when one is rotated, that it will be like the old one), the secret itself, shown
+ * once, and after a rotation whether the old one goes. While the secret is shown nothing closes the dialog by accident.
+ */
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useScope } from '../../scope.ts';
+import { making, rotating, shown } from '../../texts/keys.ts';
+import { type Credential, type Kind, type Made, make, type Wish } from './credentials.ts';
+import { Secret } from './secret.tsx';
+import { WishForm } from './wish-form.tsx';
+
+interface SecretDialogProps {
+  kind: Kind;
+  /** The one that is rotated. */
+  old: Credential | undefined;
+  onRevoke(old: Credential): void;
+  onClose(): void;
+}
+
+export function SecretDialog({ kind, old, onRevoke, onClose }: SecretDialogProps) {
+  const { caller } = useScope();
+  const queries = useQueryClient();
+  const [made, setMade] = useState<Made>();
+  const [isKept, setKept] = useState(false);
+  const creation = useMutation({
+    mutationFn: (wish: Wish) => make(caller, kind, wish),
+    async onSuccess(answer) {
+      setMade(answer);
+      await queries.invalidateQueries({ queryKey: [kind === 'key' ? 'listApiKeys' : 'listSmtpCredentials'] });
+    },
+  });
+  const isSecretShown = made !== undefined && !isKept;
+  const title = isSecretShown ? shown[kind] : old === undefined ? making[kind] : rotating[kind];
+  const kept = (): void => (old === undefined ? onClose() : setKept(true));
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={title}
+      size="lg"
+      closeOnEscape={!isSecretShown}
+      closeOnClickOutside={!isSecretShown}
+      withCloseButton={!isSecretShown}
+    >
+      {made === undefined && old === undefined && (
+        <WishForm kind={kind} isBusy={creation.isPending} error={creation.error} onSubmit={creation.mutate} />
+      )}
+      {made === undefined && old !== undefined && (
+        <Rotation old={old} isBusy={creation.isPending} error={creation.error} onSubmit={creation.mutate} />
+      )}
+      {isSecretShown && <Secret made={made} onKept={kept} />}
+      {isKept && old !== undefined && (
+        <OldOne
+          old={old}
+          onKeep={onClose}
+          onRevoke={() => {
+            onRevoke(old);
+            onClose();
+          }}
+        />
+      )}
+    </Modal>
+  );
+}
+
+interface RotationProps {
+  old: Credential;
+  isBusy: boolean;
+  error: Error | null;
+  onSubmit(wish: Wish): void;
+}
+
+function Rotation({ old, isBusy, error, onSubmit }: RotationProps) {
+  return (
+    <Stack gap="sm">
+      <Text>{rotating.lead(old.label)}</Text>
+      {error !== null && (
+        <Text c="red" role="alert">
+          {error.message}
+        </Text>
+      )}
+      <Button loading={isBusy} onClick={() => onSubmit(old)} style={{ alignSelf: 'flex-end' }} data-autofocus>
+        {rotating.submit}
+      </Button>
+    </Stack>
+  );
+}
+
+function OldOne({ old, onKeep, onRevoke }: { old: Credential; onKeep(): void; onRevoke(): void }) {
+  return (
+    <Stack gap="sm">
+      <Text fw={550}>{rotating.question(old.label)}</Text>
+      <Text>{rotating.answer}</Text>
+      <Group justify="flex-end" gap="xs">
+        <Button variant="default" onClick={onKeep}>
+          {rotating.keep}
+        </Button>
+        <Button onClick={onRevoke}>{rotating.revoke}</Button>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,64 @@
+/** The SMTP credentials: made, rotated, revoked; and what to do on a plan without SMTP. */
+import { usePages } from '../../api.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { EmptyState } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { keys } from '../../texts/keys.ts';
+import { credentialOfSmtp, type SmtpCredential, senderText } from './credentials.ts';
+import { RowActions, Toolbar, useFlow } from './manage.tsx';
+
+export function SmtpCredentials() {
+  const { account } = useScope();
+  const list = usePages('listSmtpCredentials');
+  const removal = useRemoval('revokeSmtpCredential', ['listSmtpCredentials']);
+  const flow = useFlow('smtp', ({ id, label }) => removal.remove(id, { path: { id } }, keys.revoked(label)));
+  const hasSmtp = account?.plan !== 'free';
+  const columns: Column<SmtpCredential>[] = [
+    {
+      name: keys.username,
+      cell: ({ username }) => <span className="mono">{username}</span>,
+      text: ({ username }) => username,
+    },
+    {
+      ...{ name: keys.mode, width: '6.5rem', text: ({ mode }) => mode },
+      cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
+    },
+    {
+      name: keys.senders,
+      cell: ({ allowedSenders }) => senderText(allowedSenders),
+      text: ({ allowedSenders }) => allowedSenders.join(' '),
+    },
+    {
+      ...{ name: keys.created, width: '8rem', text: ({ createdAt }) => createdAt },
+      cell: ({ createdAt }) => <Time at={createdAt} exact />,
+    },
+    {
+      ...{ name: keys.actions, width: '5rem', atEnd: true },
+      cell: (one) => <RowActions credential={credentialOfSmtp(one)} flow={flow} mayRotate={hasSmtp} />,
+    },
+  ];
+  if (!hasSmtp && (list.items === undefined || list.items.length === 0))
+    return <EmptyState title={keys.noSmtp}>{keys.noSmtpHint}</EmptyState>;
+  return (
+    <>
+      <Toolbar flow={flow} label={hasSmtp ? keys.makeSmtp : undefined} operation="listSmtpCredentials" />
+      <Rows
+        label={keys.smtpList}
+        columns={columns}
+        rows={list.items?.filter(({ smtpCredentialId }) => !removal.isRemoved(smtpCredentialId))}
+        keyOf={({ smtpCredentialId }) => smtpCredentialId}
+        error={list.error}
+        onRetry={list.refetch}
+        hasMore={list.hasNextPage}
+        isLoadingMore={list.isFetchingNextPage}
+        onMore={list.fetchNextPage}
+        csvName="smtp-credentials"
+        empty={{ title: keys.emptySmtp, hint: keys.emptySmtpHint }}
+      />
+      {flow.dialog}
+    </>
+  );
+}

@@ -1,0 +1,106 @@
+/** What a new key or credential is for, and how much it may do. The choice that can do the least harm comes first. */
+import { Button, Radio, Stack, TagsInput, Text, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { PostriderError } from '../../api.ts';
+import { useScope } from '../../scope.ts';
+import { keys, making } from '../../texts/keys.ts';
+import type { Kind, Wish } from './credentials.ts';
+
+const SENDERS_AT_MOST = 20;
+
+interface WishFormProps {
+  kind: Kind;
+  isBusy: boolean;
+  error: Error | null;
+  onSubmit(wish: Wish): void;
+}
+
+function problemOf(error: Error | null): string | undefined {
+  if (error === null) return undefined;
+  const details = error instanceof PostriderError ? error.details : [];
+  return details.length === 0 ? error.message : details.map(({ message }) => message).join('; ');
+}
+
+export function WishForm({ kind, isBusy, error, onSubmit }: WishFormProps) {
+  const { mode } = useScope();
+  const [wish, setWish] = useState<Wish>({ mode, scope: 'send', name: '', allowedSenders: [] });
+  const change = (changed: Partial<Wish>): void => setWish({ ...wish, ...changed });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    onSubmit(wish);
+  };
+  const problem = problemOf(error);
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="md">
+        {kind === 'key' && (
+          <TextInput
+            label={making.name}
+            description={making.nameHint}
+            maxLength={200}
+            data-autofocus
+            value={wish.name}
+            onChange={({ currentTarget }) => change({ name: currentTarget.value })}
+          />
+        )}
+        <Choice
+          label={making.mode}
+          value={wish.mode}
+          of={mode === 'live' ? (['live', 'sandbox'] as const) : (['sandbox'] as const)}
+          names={keys.modes}
+          hints={making.modeHint}
+          onChange={(chosen) => change({ mode: chosen })}
+        />
+        {kind === 'key' && (
+          <Choice
+            label={making.scope}
+            value={wish.scope}
+            of={['send', 'full'] as const}
+            names={keys.scopes}
+            hints={making.scopeHint}
+            onChange={(scope) => change({ scope })}
+          />
+        )}
+        <TagsInput
+          label={making.senders}
+          description={making.sendersHint}
+          placeholder={wish.allowedSenders.length === 0 ? making.sendersPlaceholder : undefined}
+          maxTags={SENDERS_AT_MOST}
+          acceptValueOnBlur
+          splitChars={[',', ' ', ';']}
+          value={wish.allowedSenders}
+          onChange={(allowedSenders) => change({ allowedSenders })}
+        />
+        {problem !== undefined && (
+          <Text c="red" role="alert">
+            {problem}
+          </Text>
+        )}
+        <Button type="submit" loading={isBusy}>
+          {making.submit}
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+interface ChoiceProps<V extends string> {
+  label: string;
+  value: V;
+  of: readonly V[];
+  names: Record<V, string>;
+  hints: Record<V, string>;
+  onChange(value: V): void;
+}
+
+function Choice<V extends string>({ label, value, of, names, hints, onChange }: ChoiceProps<V>) {
+  return (
+    <Radio.Group label={label} value={value} onChange={(chosen) => onChange(chosen as V)}>
+      <Stack gap="xs" mt={4}>
+        {of.map((one) => (
+          <Radio key={one} value={one} label={names[one]} description={hints[one]} />
+        ))}
+      </Stack>
+    </Radio.Group>
+  );
+}

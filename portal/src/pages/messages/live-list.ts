@@ -1,0 +1,57 @@
+/**
+ * A list of messages that stays true while it is looked at. States of what is shown change in place. New mail comes in at the top while
+ * that is in sight; who reads further down sees how much is new, and nothing moves under their eyes.
+ */
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import type { Event, Message } from '../../api.ts';
+import { useFresh } from '../../live.tsx';
+
+const AT_TOP_PX = 200;
+/** All pages are read again with the first; of a longer list that is too much. */
+const PAGES_AT_MOST = 3;
+
+const STATUS_AFTER: Partial<Record<Event['eventType'], Message['status']>> = {
+  ...{ Delivery: 'delivered', DeliveryDelay: 'delayed', Bounce: 'bounced', Complaint: 'complained' },
+};
+
+interface Pages {
+  pages: { items: Message[] }[];
+  pageParams: unknown[];
+}
+
+function statusAfter({ eventType, reject }: Event): Message['status'] | undefined {
+  return reject === undefined ? STATUS_AFTER[eventType] : reject.reason;
+}
+
+export function useLiveList(pageCount: number, filter: string) {
+  const queries = useQueryClient();
+  const [missed, setMissed] = useState(0);
+  useEffect(() => setMissed(0), [filter]);
+  const follows = (): boolean => scrollY < AT_TOP_PX && pageCount <= PAGES_AT_MOST;
+
+  const patch = ({ messageId, ...event }: Event): void => {
+    const status = statusAfter({ messageId, ...event });
+    if (status === undefined) return;
+    queries.setQueriesData<Pages>({ queryKey: ['listMessages'] }, (data) => {
+      if (!Array.isArray(data?.pages)) return data;
+      const changed = (one: Message): Message => (one.messageId === messageId ? { ...one, status } : one);
+      return { ...data, pages: data.pages.map((page) => ({ ...page, items: page.items.map(changed) })) };
+    });
+  };
+  const connection = useFresh(['listMessages'], (event) => {
+    patch(event);
+    if (follows()) return true;
+    if (event.eventType === 'Send') setMissed((count) => count + 1);
+    return false;
+  });
+  return {
+    connection,
+    missed,
+    showMissed() {
+      setMissed(0);
+      scrollTo({ top: 0 });
+      void queries.resetQueries({ queryKey: ['listMessages'] });
+    },
+  };
+}

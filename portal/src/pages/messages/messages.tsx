@@ -1,0 +1,171 @@
+/** The list of messages: found by what is known of them, and live. */
+import { Anchor, Button, Group, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { pagesOf } from '../../../../clients/typescript/src/pages.ts';
+import { type Message, usePages } from '../../api.ts';
+import { IconChevronUp } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { EmptyState } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { messageList } from '../../texts/messages.ts';
+import { FilterBar } from './filter-bar.tsx';
+import { type MessageQuery, useListQuery } from './list-query.ts';
+import { useLiveList } from './live-list.ts';
+import classes from './messages.module.css';
+
+/** A search goes on by itself for so many parts in which nothing was found. */
+const EMPTY_PARTS_AT_MOST = 8;
+
+const { columns: names } = messageList;
+const COLUMNS: readonly Column<Message>[] = [
+  {
+    name: names.subject,
+    cell: ({ subject }) => <span className={classes.subject}>{subject || messageList.noSubject}</span>,
+    text: ({ subject }) => subject,
+  },
+  { name: names.to, cell: (message) => <Recipient message={message} />, text: ({ to }) => to, width: '28%' },
+  {
+    name: names.status,
+    cell: ({ status }) => <StatusBadge status={status} />,
+    text: ({ status }) => status,
+    width: '7rem',
+  },
+  { name: names.tags, cell: ({ tags }) => <Tags tags={tags} />, text: ({ tags }) => tags.join(' '), width: '16%' },
+  {
+    ...{ name: names.when, width: '7.5rem', atEnd: true },
+    cell: ({ createdAt }) => <Time at={createdAt} />,
+    text: ({ createdAt }) => createdAt,
+  },
+];
+
+function Recipient({ message: { to, role } }: { message: Message }) {
+  return (
+    <>
+      <span className={classes.address} title={to}>
+        {to}
+      </span>{' '}
+      {role !== 'to' && (
+        <Text span size="xs" c="dimmed">
+          {messageList.role[role]}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function Tags({ tags }: { tags: readonly string[] }) {
+  if (tags.length === 0) return null;
+  return (
+    <span className={classes.tags}>
+      {tags.map((tag) => (
+        <span key={tag} className={classes.tag}>
+          {tag}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+/** A search through very much answers in parts, and some hold nothing: after a while it waits to be asked to go on. */
+function useMessages(query: MessageQuery) {
+  const pages = usePages('listMessages', { query });
+  const [continuedAt, setContinuedAt] = useState(0);
+  const filter = JSON.stringify(query);
+  useEffect(() => setContinuedAt(0), [filter]);
+  const parts = pages.data?.pages ?? [];
+  const lastFound = parts.findLastIndex((page) => page.items.length > 0) + 1;
+  const emptyParts = parts.length - Math.max(lastFound, continuedAt);
+  const isPaused = pages.hasNextPage && emptyParts >= EMPTY_PARTS_AT_MOST;
+  const searchOn = (): void => {
+    setContinuedAt(parts.length);
+    void pages.fetchNextPage();
+  };
+  return { pages, parts: parts.length, isPaused, searchOn, filter };
+}
+
+export function MessagesPage() {
+  const scope = useScope();
+  const list = useListQuery();
+  const { pages, parts, isPaused, searchOn, filter } = useMessages(list.query);
+  const { connection, missed, showMissed } = useLiveList(parts, filter);
+  const base = `/app/${scope.mode}`;
+  const isEmptySearch = isPaused && pages.items?.length === 0;
+  return (
+    <Page
+      title={messageList.title}
+      badge={
+        <span
+          className={classes.connection}
+          data-live={connection === 'live' || undefined}
+          title={messageList.connected}
+        >
+          {messageList.live[connection]}
+        </span>
+      }
+      actions={<AsCode operation="listMessages" input={{ query: list.query }} />}
+    >
+      <FilterBar list={list} />
+      {missed > 0 && (
+        <div className={classes.fresh} role="status">
+          <Button leftSection={<IconChevronUp size={14} aria-hidden />} onClick={showMissed}>
+            {messageList.fresh(missed)}
+          </Button>
+        </div>
+      )}
+      {!isEmptySearch && (
+        <Rows
+          {...{ label: messageList.label, columns: COLUMNS, rows: pages.items, error: pages.error }}
+          keyOf={({ messageId }) => messageId}
+          href={({ messageId }) => `${base}/messages/${messageId}`}
+          onRetry={pages.refetch}
+          hasMore={pages.hasNextPage && !isPaused}
+          isLoadingMore={pages.isFetchingNextPage}
+          onMore={pages.fetchNextPage}
+          empty={list.isFiltered ? nothingFits(list.clear) : nothingYet(base, scope.mayWrite)}
+          csvName={`messages-${scope.mode}`}
+          csvRows={() => pagesOf(scope.caller, 'listMessages', { query: { limit: 100, ...list.query } }, undefined)}
+        />
+      )}
+      {isPaused && <SearchOn {...{ parts, isEmpty: isEmptySearch, searchOn }} />}
+    </Page>
+  );
+}
+
+function SearchOn({ parts, isEmpty, searchOn }: { parts: number; isEmpty: boolean; searchOn(): void }) {
+  const button = <Button onClick={searchOn}>{messageList.searchOn}</Button>;
+  if (isEmpty)
+    return (
+      <EmptyState title={messageList.nothing} action={button}>
+        {messageList.paused(parts)}
+      </EmptyState>
+    );
+  return (
+    <Group justify="center" mt="sm">
+      <Text c="dimmed">{messageList.paused(parts)}</Text>
+      {button}
+    </Group>
+  );
+}
+
+function nothingFits(clear: () => void) {
+  const action = (
+    <Button variant="default" onClick={clear}>
+      {messageList.clear}
+    </Button>
+  );
+  return { title: messageList.nothing, hint: messageList.nothingHint, action };
+}
+
+function nothingYet(base: string, mayWrite: boolean) {
+  const action = mayWrite ? (
+    <Anchor component={Link} to={`${base}/start`}>
+      {messageList.emptyLink}
+    </Anchor>
+  ) : undefined;
+  return { title: messageList.empty, hint: messageList.emptyHint, action };
+}

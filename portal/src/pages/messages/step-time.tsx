@@ -1,0 +1,16 @@
+/** When a step of a message's story was: to the second, since many follow each other within one. */
+import { Text, Tooltip } from '@mantine/core';
+import { ago, exactTime, useNow } from '../../parts/time.tsx';
+import { shortTime } from './use-say.ts';
+
+export function StepTime({ at }: { at: string }) {
+  const nowMs = useNow();
+  const seconds = new Date(at).getSeconds().toString().padStart(2, '0');
+  return (
+    <Tooltip label={`${exactTime(at)} (${ago(Date.parse(at), nowMs)})`}>
+      <Text component="time" size="xs" c="dimmed" dateTime={at}>
+        {shortTime(at, nowMs)}:{seconds}
+      </Text>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,18 @@
+/** How the pages of a message write times: the hour, with the day where it is another, and how far from now. */
+import { ago, duration, useNow } from '../../parts/time.tsx';
+import type { Say } from './answer.ts';
+
+const hour = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hour12: false });
+const dayAndHour = new Intl.DateTimeFormat('en', {
+  ...{ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false },
+});
+
+export function shortTime(time: string, nowMs: number): string {
+  const at = new Date(time);
+  return (at.toDateString() === new Date(nowMs).toDateString() ? hour : dayAndHour).format(at);
+}
+
+export function useSay(): Say {
+  const nowMs = useNow();
+  return { nowMs, at: (time) => shortTime(time, nowMs), from: (time) => ago(Date.parse(time), nowMs), duration };
+}

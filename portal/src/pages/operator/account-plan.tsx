@@ -1,0 +1,101 @@
+/** What the operator alone sets for an account: its plan, the size of its mail, and what it may have at most. */
+import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { type Answer, type Body, useChange } from '../../api.ts';
+import { Panel } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { done } from '../../parts/undo.tsx';
+import { operators, account as texts } from '../../texts/operator.ts';
+import classes from './operator.module.css';
+
+type Account = Answer<'getOperatorAccount'>;
+type Limit = keyof Account['limits'];
+
+const MB = 1_000_000;
+const [LEAST_MB, MOST_MB] = [2, 40];
+const HIGHEST_LIMIT = 1_000_000;
+const PLANS = (['free', 'paid', 'enterprise'] as const).map((value) => ({ value, label: operators.plans[value] }));
+
+interface Given {
+  plan: Account['plan'];
+  sizeMb: number | string;
+  limits: Record<Limit, number | string>;
+}
+
+/** Only what was changed: two operators at once overwrite nothing of each other. */
+function changesOf(account: Account, { plan, sizeMb, limits }: Given): Body<'setAccount'> {
+  const sizeBytes = Math.round(Number(sizeMb) * MB);
+  const changed = (Object.keys(limits) as Limit[]).filter((name) => limits[name] !== account.limits[name]);
+  return {
+    ...(plan !== account.plan && { plan }),
+    ...(sizeBytes !== account.approvedEmailBytes && { approvedEmailBytes: sizeBytes }),
+    ...(changed.length > 0 && {
+      limits: Object.fromEntries(changed.map((name) => [name, limits[name] === '' ? null : Number(limits[name])])),
+    }),
+  };
+}
+
+export function AccountPlan({ account }: { account: Account }) {
+  const [given, setGiven] = useState<Given>({
+    ...{ plan: account.plan, sizeMb: account.approvedEmailBytes / MB, limits: account.limits },
+  });
+  const save = useChange('setAccount', ['getOperatorAccount', 'listAccounts']);
+  const body = changesOf(account, given);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    save.mutate({ path: { id: account.accountId }, body }, { onSuccess: () => done(texts.saved) });
+  };
+  return (
+    <form onSubmit={submit}>
+      <Panel title={texts.plan}>
+        <Stack gap="sm">
+          <Problem error={save.error} />
+          <Group align="flex-start">
+            <Select
+              label={texts.planOf}
+              data={PLANS}
+              value={given.plan}
+              onChange={(plan) => plan !== null && setGiven({ ...given, plan })}
+            />
+            <NumberInput
+              label={texts.approved}
+              description={texts.approvedHint}
+              inputWrapperOrder={['label', 'input', 'description']}
+              min={Math.min(LEAST_MB, account.approvedEmailBytes / MB)}
+              max={MOST_MB}
+              decimalScale={6}
+              required
+              value={given.sizeMb}
+              onChange={(sizeMb) => setGiven({ ...given, sizeMb })}
+            />
+          </Group>
+          <Text size="sm" fw={550}>
+            {texts.limits}
+          </Text>
+          <Text size="sm" c="dimmed">
+            {texts.limitsHint}
+          </Text>
+          <div className={classes.limits}>
+            {(Object.keys(account.limits) as Limit[]).map((name) => (
+              <NumberInput
+                key={name}
+                label={texts.limitNames[name]}
+                min={0}
+                max={HIGHEST_LIMIT}
+                allowDecimal={false}
+                thousandSeparator=","
+                value={given.limits[name]}
+                onChange={(value) => setGiven({ ...given, limits: { ...given.limits, [name]: value } })}
+              />
+            ))}
+          </div>
+          <Group>
+            <Button type="submit" loading={save.isPending} disabled={Object.keys(body).length === 0}>
+              {texts.save}
+            </Button>
+          </Group>
+        </Stack>
+      </Panel>
+    </form>
+  );
+}

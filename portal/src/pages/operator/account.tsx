@@ -1,0 +1,112 @@
+/** One account as its operator sees it: use and health, plan and limits, suspending, and looking at it. */
+import { Button, Group, Stack, Tooltip } from '@mantine/core';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import type { Answer } from '../../api.ts';
+import { useCall, useChange } from '../../api.ts';
+import { IconEye } from '../../icons.ts';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Copyable } from '../../parts/copy.tsx';
+import { Facts, Page, Panel } from '../../parts/page.tsx';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { count, percent, Time } from '../../parts/time.tsx';
+import { failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { account as texts } from '../../texts/operator.ts';
+import { AccountPlan } from './account-plan.tsx';
+import { forOperators } from './for-operators.tsx';
+import classes from './operator.module.css';
+import { SuspensionPanel } from './suspension.tsx';
+
+type Account = Answer<'getOperatorAccount'>;
+
+export const AccountPage = forOperators(texts.overview, AccountContent);
+
+function AccountContent() {
+  const { id = '' } = useParams({ strict: false }) as { id?: string };
+  const { data: account, error, refetch } = useCall('getOperatorAccount', { path: { id } });
+  const parent = { href: '/app/operator/accounts', name: texts.parent };
+  if (account === undefined)
+    return (
+      <Page title={texts.overview} parent={parent}>
+        {error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />}
+      </Page>
+    );
+  return (
+    <Page
+      title={account.name}
+      parent={parent}
+      badge={<StatusBadge status={account.status} />}
+      actions={<Look account={account} />}
+    >
+      <Stack gap="md">
+        <div className={classes.columns}>
+          <Overview of={account} />
+          <SuspensionPanel account={account} />
+        </div>
+        <AccountPlan
+          key={JSON.stringify([account.plan, account.approvedEmailBytes, account.limits])}
+          account={account}
+        />
+      </Stack>
+    </Page>
+  );
+}
+
+function Overview({ of: account }: { of: Account }) {
+  const { usage, health } = account;
+  return (
+    <Panel title={texts.overview}>
+      <Facts
+        of={[
+          [texts.id, <Copyable key="id" value={account.accountId} />],
+          [texts.made, <Time key="made" at={account.createdAt} exact />],
+          [
+            texts.lastActivity,
+            account.lastActivityAt === null ? texts.never : <Time key="last" at={account.lastActivityAt} />,
+          ],
+          [texts.today, count(usage.messagesToday)],
+          [texts.last30Days, count(usage.messagesLast30Days)],
+          [texts.queued, count(usage.queued)],
+          [
+            texts.health,
+            <Group key="health" gap="xs">
+              <StatusBadge status={health.status} />
+              <span>
+                {texts.bounces} {percent(health.bounceRate)}, {texts.complaints.toLowerCase()}{' '}
+                {percent(health.complaintRate)}
+              </span>
+            </Group>,
+          ],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** Leads to the pages of the account: of a member at once, of others after the look has begun. */
+function Look({ account: { accountId } }: { account: Account }) {
+  const { person, chooseAccount } = useScope();
+  const navigate = useNavigate();
+  const look = useChange('lookAtAccount', ['getSession']);
+  const open = (): void => {
+    chooseAccount(accountId);
+    void navigate({ to: '/app/$mode', params: { mode: 'live' } });
+  };
+  if (person.accounts.some((one) => one.accountId === accountId))
+    return (
+      <Button variant="default" component={Link} to="/app/live" onClick={() => chooseAccount(accountId)}>
+        {texts.open}
+      </Button>
+    );
+  return (
+    <Tooltip label={texts.lookHint}>
+      <Button
+        leftSection={<IconEye size={14} />}
+        loading={look.isPending}
+        onClick={() => look.mutate({ path: { id: accountId } }, { onSuccess: open, onError: failed })}
+      >
+        {texts.look}
+      </Button>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,127 @@
+/** One request for larger mail: what is asked for and why, who asks, and the operator's answer. */
+import { Anchor, Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { type Answer, useChange } from '../../api.ts';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Facts, Panel } from '../../parts/page.tsx';
+import { count, percent, size, Time } from '../../parts/time.tsx';
+import { withUndo } from '../../parts/undo.tsx';
+import { operators, approvals as texts } from '../../texts/operator.ts';
+import classes from './operator.module.css';
+
+type Request = Answer<'listApprovalRequests'>[number];
+
+interface ApprovalRequestProps {
+  request: Request;
+  /** False when the decision is undone. */
+  onDecided(isDecided: boolean): void;
+}
+
+export function ApprovalRequest({ request, onDecided }: ApprovalRequestProps) {
+  const { sender, status } = request;
+  const asked = size(request.requestedEmailBytes);
+  return (
+    <Panel
+      title={texts.asks(sender.name, asked)}
+      actions={status === 'pending' ? <Decision {...{ request, onDecided }} /> : <StatusBadge status={status} />}
+    >
+      <div className={classes.columns}>
+        <Facts
+          of={[
+            [texts.reason, request.reason],
+            [texts.asked, <Time key="asked" at={request.createdAt} />],
+            [texts.decided, request.decidedAt === null ? undefined : <Time key="decided" at={request.decidedAt} />],
+            [texts.answer, request.decisionReason ?? undefined],
+          ]}
+        />
+        <Facts
+          of={[
+            [
+              texts.sender,
+              <Group key="sender" gap="xs">
+                <Anchor component={Link} to={`/app/operator/accounts/${request.accountId}`} inherit>
+                  {sender.name}
+                </Anchor>
+                {operators.plans[sender.plan]}
+                {sender.status === 'suspended' && <StatusBadge status={sender.status} />}
+              </Group>,
+            ],
+            [texts.now, size(sender.approvedEmailBytes)],
+            [texts.since, <Time key="since" at={sender.createdAt} />],
+            [texts.messages, count(sender.messagesLast30Days)],
+            [texts.bounces, percent(sender.bounceRate)],
+            [texts.complaints, percent(sender.complaintRate)],
+            [texts.earlier, texts.earlierOf(sender.approvedBefore, sender.rejectedBefore)],
+          ]}
+        />
+      </div>
+    </Panel>
+  );
+}
+
+function Decision({ request, onDecided }: ApprovalRequestProps) {
+  const [isRejecting, setRejecting] = useState(false);
+  const approve = useChange('approveRequest', ['listApprovalRequests', 'getOperatorAccount']);
+  const reject = useChange('rejectRequest', ['listApprovalRequests']);
+  const { sender, approvalId: id } = request;
+  const asked = size(request.requestedEmailBytes);
+  const decide = (message: string, run: () => Promise<unknown>): void => {
+    onDecided(true);
+    withUndo({ message, run: () => run().then(() => onDecided(false)), onUndo: () => onDecided(false) });
+  };
+  return (
+    <>
+      <Button
+        onClick={() => decide(texts.approvedMessage(sender.name, asked), () => approve.mutateAsync({ path: { id } }))}
+      >
+        {texts.approve(asked)}
+      </Button>
+      <Button variant="default" onClick={() => setRejecting(true)}>
+        {texts.reject}
+      </Button>
+      <Modal opened={isRejecting} onClose={() => setRejecting(false)} title={texts.rejectTitle(sender.name)}>
+        <Rejection
+          onCancel={() => setRejecting(false)}
+          onReject={(reason) => {
+            setRejecting(false);
+            decide(texts.rejectedMessage(sender.name), () => reject.mutateAsync({ path: { id }, body: { reason } }));
+          }}
+        />
+      </Modal>
+    </>
+  );
+}
+
+function Rejection({ onCancel, onReject }: { onCancel(): void; onReject(reason: string): void }) {
+  const [reason, setReason] = useState('');
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    onReject(reason.trim());
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="sm">
+        <Textarea
+          label={texts.rejectReason}
+          description={texts.rejectHint}
+          required
+          data-autofocus
+          autosize
+          minRows={3}
+          maxLength={1_000}
+          value={reason}
+          onChange={({ currentTarget }) => setReason(currentTarget.value)}
+        />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            {texts.cancel}
+          </Button>
+          <Button type="submit" disabled={reason.trim() === ''}>
+            {texts.rejectNow}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

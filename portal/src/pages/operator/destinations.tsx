@@ -1,0 +1,101 @@
+/** Where mail goes now: connections, pauses, and what each destination said last. */
+import { Button, Group, Text } from '@mantine/core';
+import { type Answer, useChange, usePages } from '../../api.ts';
+import { IconPlayerPlay } from '../../icons.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { count, Time } from '../../parts/time.tsx';
+import { done, failed } from '../../parts/undo.tsx';
+import { queue } from '../../texts/operator.ts';
+import classes from './operator.module.css';
+
+type Destination = Answer<'listDestinations'>[number];
+
+export function Destinations({ everyMs }: { everyMs: number }) {
+  const list = usePages('listDestinations', {}, { everyMs });
+  return (
+    <Rows
+      label={queue.destinations}
+      columns={COLUMNS}
+      rows={list.items}
+      keyOf={({ destinationId }) => destinationId}
+      error={list.error}
+      onRetry={list.refetch}
+      hasMore={list.hasNextPage}
+      isLoadingMore={list.isFetchingNextPage}
+      onMore={list.fetchNextPage}
+      empty={{ title: queue.noDestinations, hint: queue.noDestinationsHint }}
+      csvName="destinations"
+    />
+  );
+}
+
+const COLUMNS: readonly Column<Destination>[] = [
+  {
+    name: queue.destination,
+    cell: ({ destinationId }) => destinationId,
+    text: ({ destinationId }) => destinationId,
+    width: '11rem',
+  },
+  { name: queue.waiting, cell: ({ depth }) => count(depth), text: ({ depth }) => depth, width: '5rem', atEnd: true },
+  {
+    name: queue.connections,
+    cell: ({ connections, limit }) => queue.ofLimit(connections, limit),
+    text: ({ connections, limit }) => queue.ofLimit(connections, limit),
+    width: '7rem',
+    atEnd: true,
+  },
+  {
+    name: queue.state,
+    cell: (destination) => <State of={destination} />,
+    text: ({ pausedUntil }) => (pausedUntil === null ? queue.flowing : `${queue.paused} ${queue.until} ${pausedUntil}`),
+    width: '14rem',
+  },
+  {
+    name: queue.lastReply,
+    cell: ({ lastReplies }) => <LastReply of={lastReplies[0]} />,
+    text: ({ lastReplies }) => lastReplies[0]?.reply,
+  },
+];
+
+function State({ of: { destinationId, pausedUntil } }: { of: Destination }) {
+  const resume = useChange('resumeDestination', ['listDestinations', 'getQueue']);
+  if (pausedUntil === null) return <Badge tone="good">{queue.flowing}</Badge>;
+  return (
+    <Group gap="xs">
+      <Badge tone="wait">{queue.paused}</Badge>
+      <span>
+        {queue.until} <Time at={pausedUntil} exact />
+      </span>
+      <Button
+        variant="default"
+        size="compact-sm"
+        leftSection={<IconPlayerPlay size={14} />}
+        aria-label={queue.resumeOf(destinationId)}
+        loading={resume.isPending}
+        onClick={() =>
+          resume.mutate(
+            { path: { id: destinationId } },
+            { onSuccess: () => done(queue.resumed(destinationId)), onError: failed },
+          )
+        }
+      >
+        {queue.resume}
+      </Button>
+    </Group>
+  );
+}
+
+function LastReply({ of: last }: { of: Destination['lastReplies'][number] | undefined }) {
+  if (last === undefined) return queue.noReply;
+  return (
+    <>
+      <span className={`mono ${classes.reply}`} title={last.reply}>
+        {last.reply}
+      </span>
+      <Text size="xs" c="dimmed">
+        {last.host} <Time at={last.time} />
+      </Text>
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+/** How mail fares: what needs somebody now, what became of messages over time, how long it took, and what receivers think of it. */
+import { Button, Skeleton, Stack } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type Answer, useCall } from '../../api.ts';
+import { IconSend } from '../../icons.ts';
+import { useFresh } from '../../live.tsx';
+import { AsCode } from '../../parts/as-code.tsx';
+import { Page, Panel } from '../../parts/page.tsx';
+import { EmptyState, ErrorState } from '../../parts/states.tsx';
+import { useScope } from '../../scope.ts';
+import { newAccount, overview } from '../../texts/overview.ts';
+import { Failing } from './failing.tsx';
+import { Health } from './health.tsx';
+import { DeliveryTimeChart, MailChart } from './mail-charts.tsx';
+import classes from './overview.module.css';
+import { RangeControl, useRange } from './range.tsx';
+import { Tiles } from './tiles.tsx';
+
+/** Numbers are asked for again this long after something has happened: busy accounts have many events a second. */
+const REFRESH_MS = 2_000;
+
+type Bucket = Answer<'getStatistics'>['buckets'][number];
+
+const isQuiet = (buckets: readonly Bucket[]): boolean =>
+  buckets.every((one) => one.accepted + one.delivered + one.bounced.hard + one.bounced.soft + one.complained === 0);
+
+export function OverviewPage() {
+  const range = useRange();
+  const account = useCall('getAccount', {}, { everyMs: 60_000 });
+  const statistics = useCall('getStatistics', { query: range.query }, { keepsLast: true });
+  useFresh(['getStatistics', 'getAccount', 'getAccountHealth', 'listIncidents'], undefined, REFRESH_MS);
+  const buckets = statistics.data?.buckets.slice(-range.buckets);
+  const isNew = buckets !== undefined && isQuiet(buckets) && account.data?.usage.messagesLast30Days === 0;
+  return (
+    <Page
+      title={overview.title}
+      actions={
+        <>
+          <RangeControl range={range} hasUnit />
+          <AsCode operation="getStatistics" input={{ query: range.query }} />
+        </>
+      }
+    >
+      <Stack gap="md">
+        <Failing />
+        {isNew ? (
+          <NewAccount />
+        ) : (
+          <>
+            <Tiles account={account.data} />
+            <Panel title={overview.mail}>
+              {buckets === undefined ? (
+                <Waiting error={statistics.error} onRetry={statistics.refetch} />
+              ) : (
+                <MailChart buckets={buckets} range={range} />
+              )}
+            </Panel>
+            <div className={classes.columns}>
+              <Panel title={overview.speed}>
+                {buckets === undefined ? (
+                  <Waiting error={statistics.error} onRetry={statistics.refetch} />
+                ) : (
+                  <DeliveryTimeChart buckets={buckets} range={range} />
+                )}
+              </Panel>
+              <Health />
+            </div>
+          </>
+        )}
+      </Stack>
+    </Page>
+  );
+}
+
+function Waiting({ error, onRetry }: { error: unknown; onRetry(): unknown }) {
+  return error ? <ErrorState error={error} onRetry={onRetry} /> : <Skeleton height="19rem" aria-busy />;
+}
+
+function NewAccount() {
+  const { mode, mayWrite } = useScope();
+  return (
+    <EmptyState
+      icon={<IconSend size={28} aria-hidden />}
+      title={newAccount.title}
+      action={
+        mayWrite && (
+          <Button component={Link} to={`/app/${mode}/start`}>
+            {newAccount.action}
+          </Button>
+        )
+      }
+    >
+      {mayWrite ? newAccount.hint : newAccount.readerHint}
+    </EmptyState>
+  );
+}

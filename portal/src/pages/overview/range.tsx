@@ -1,0 +1,70 @@
+/** The time that statistics are asked for, in the page's address. */
+import { Group, SegmentedControl } from '@mantine/core';
+import { useMemo } from 'react';
+import { type Query, useCall } from '../../api.ts';
+import { useNow } from '../../parts/time.tsx';
+import { useSearchState } from '../../router.tsx';
+import { useScope } from '../../scope.ts';
+import { ranges } from '../../texts/overview.ts';
+
+type RangeName = keyof typeof ranges.names;
+
+const DAYS: Record<RangeName, number> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 };
+const LENGTHS_MS = { hour: 3_600_000, day: 86_400_000 };
+
+export interface Range {
+  name: RangeName;
+  unit: 'hour' | 'day';
+  /** Hours or days that are shown; more come while the clock of the sandbox is not known. */
+  buckets: number;
+  query: Pick<Query<'getStatistics'>, 'since' | 'interval'>;
+}
+
+/** The present hour or day, counted from 1970. The clock of the sandbox is its own: statistics without a time end with it. */
+function useCurrent(unit: Range['unit']): number | undefined {
+  const { mode } = useScope();
+  const real = useNow();
+  const statistics = useCall('getStatistics', { query: { interval: unit } }, { enabled: mode === 'sandbox' });
+  const last = statistics.data?.buckets.at(-1)?.start;
+  if (mode === 'live') return Math.floor(real / LENGTHS_MS[unit]);
+  return last === undefined ? undefined : Date.parse(last) / LENGTHS_MS[unit];
+}
+
+/** `isWhole` asks for days wherever there are several. */
+export function useRange(isWhole = false): Range {
+  const [{ range = '7d', by }] = useSearchState();
+  const name = range in DAYS ? (range as RangeName) : '7d';
+  const unit = name === '24h' || (name === '7d' && by === 'hour' && !isWhole) ? 'hour' : 'day';
+  const lengthMs = LENGTHS_MS[unit];
+  const buckets = (DAYS[name] * LENGTHS_MS.day) / lengthMs;
+  const current = useCurrent(unit);
+  return useMemo(() => {
+    const since = current === undefined ? current : new Date((current - buckets + 1) * lengthMs).toISOString();
+    return { name, unit, buckets, query: { since, interval: unit } };
+  }, [name, unit, buckets, current]);
+}
+
+export function RangeControl({ range, hasUnit = false }: { range: Range; hasUnit?: boolean }) {
+  const [, setSearch] = useSearchState();
+  return (
+    <Group gap="xs">
+      {hasUnit && range.name === '7d' && (
+        <SegmentedControl
+          aria-label={ranges.by}
+          value={range.unit}
+          onChange={(by) => setSearch({ by: by === 'hour' ? by : undefined })}
+          data={[
+            { value: 'hour', label: ranges.hour },
+            { value: 'day', label: ranges.day },
+          ]}
+        />
+      )}
+      <SegmentedControl
+        aria-label={ranges.label}
+        value={range.name}
+        onChange={(name) => setSearch({ range: name === '7d' ? undefined : name })}
+        data={Object.entries(ranges.short).map(([value, label]) => ({ value, label }))}
+      />
+    </Group>
+  );
+}

@@ -1,0 +1,78 @@
+/** A few numbers of this moment, each a link to where they come from. */
+import { Skeleton } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { type Answer, useCall } from '../../api.ts';
+import { count, useNow } from '../../parts/time.tsx';
+import { useScope } from '../../scope.ts';
+import { tiles } from '../../texts/overview.ts';
+import { LISTED } from './failing.tsx';
+import classes from './overview.module.css';
+
+const DAY_MS = 86_400_000;
+const COUNTED_AT_MOST = 100;
+
+interface TileProps {
+  name: string;
+  to: string;
+  search?: Record<string, string>;
+  value: ReactNode | undefined;
+  hint: string;
+  isBad?: boolean;
+}
+
+function Tile({ name, to, search, value, hint, isBad }: TileProps) {
+  const { mode } = useScope();
+  return (
+    <li>
+      <Link to={`/app/${mode}${to}`} search={search as never} className={classes.tile}>
+        <span>{name}</span>
+        <b>{value ?? <Skeleton height={20} width={48} my={3} />}</b>
+        <small data-bad={isBad || undefined}>{hint}</small>
+      </Link>
+    </li>
+  );
+}
+
+/** A list is counted by its first page. */
+const counted = (list: readonly unknown[] | undefined): string | undefined =>
+  list && `${list.length}${list.length >= COUNTED_AT_MOST ? '+' : ''}`;
+
+export function Tiles({ account }: { account: Answer<'getAccount'> | undefined }) {
+  const midnight = new Date(Math.floor(useNow() / DAY_MS) * DAY_MS).toISOString();
+  const refused = useCall(
+    'listRefusedRequests',
+    { query: { since: midnight, limit: COUNTED_AT_MOST } },
+    { everyMs: 30_000 },
+  ).data;
+  const webhooks = useCall('listWebhooks', { query: { limit: COUNTED_AT_MOST } }, { everyMs: 60_000 }).data;
+  const failing = useCall('listIncidents', LISTED).data?.filter(({ kind }) => kind === 'webhook').length ?? 0;
+  const usage = account?.usage;
+  const webhookHint = webhooks?.length === 0 ? tiles.webhooksNone : tiles.webhooksWell;
+  return (
+    <ul className={classes.tiles} aria-label={tiles.label}>
+      <Tile name={tiles.today} to="/messages" value={usage && count(usage.messagesToday)} hint={tiles.todayHint} />
+      <Tile
+        name={tiles.waiting}
+        to="/messages"
+        search={{ status: 'queued' }}
+        value={usage && count(usage.queued)}
+        hint={tiles.waitingHint}
+      />
+      <Tile
+        name={tiles.webhooks}
+        to="/webhooks"
+        value={counted(webhooks)}
+        hint={failing > 0 ? tiles.webhooksFail(failing) : webhookHint}
+        isBad={failing > 0}
+      />
+      <Tile
+        name={tiles.refused}
+        to="/requests"
+        search={{ since: midnight.slice(0, 10) }}
+        value={counted(refused)}
+        hint={refused?.length === 0 ? tiles.refusedNone : tiles.refusedSome}
+      />
+    </ul>
+  );
+}

@@ -1,0 +1,86 @@
+/** Where the person is signed in; all sessions but this one can be ended. */
+import { Button, Group } from '@mantine/core';
+import { useState } from 'react';
+import { type Answer, useCall, useChange } from '../../api.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Panel } from '../../parts/page.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { withUndo } from '../../parts/undo.tsx';
+import { sessions as texts } from '../../texts/profile.ts';
+import { browserName } from './browser-name.ts';
+
+type Session = Answer<'listSessions'>[number];
+
+export function SessionsPanel() {
+  const { data, error, refetch } = useCall('listSessions');
+  const [ended, setEnded] = useState<readonly string[]>([]);
+  const end = useChange('endSession', ['listSessions']);
+  const rows = data?.filter(({ sessionId }) => !ended.includes(sessionId));
+  const others = rows?.filter(({ current }) => !current) ?? [];
+  const askEnd = (which: readonly Session[], message: string): void => {
+    const ids = which.map(({ sessionId }) => sessionId);
+    setEnded((before) => [...before, ...ids]);
+    withUndo({
+      message,
+      run: () => Promise.all(ids.map((id) => end.mutateAsync({ path: { id } }))),
+      onUndo: () => setEnded((before) => before.filter((id) => !ids.includes(id))),
+    });
+  };
+  return (
+    <Panel
+      title={texts.title}
+      actions={
+        others.length > 0 && (
+          <Button variant="default" onClick={() => askEnd(others, texts.othersEnded)}>
+            {texts.endOthers}
+          </Button>
+        )
+      }
+    >
+      <Rows
+        label={texts.title}
+        columns={columnsOf((session) => askEnd([session], texts.ended))}
+        rows={rows}
+        keyOf={({ sessionId }) => sessionId}
+        error={error}
+        onRetry={refetch}
+        empty={{ title: texts.none }}
+      />
+    </Panel>
+  );
+}
+
+function columnsOf(onEnd: (session: Session) => void): readonly Column<Session>[] {
+  return [
+    {
+      name: texts.browser,
+      cell: ({ userAgent, current }) => (
+        <Group gap="xs">
+          <span title={userAgent ?? undefined}>{browserName(userAgent) ?? texts.unknown}</span>
+          {current && <Badge tone="good">{texts.current}</Badge>}
+        </Group>
+      ),
+    },
+    { name: texts.address, cell: ({ address }) => address },
+    { name: texts.began, cell: ({ createdAt }) => <Time at={createdAt} />, width: '8rem' },
+    { name: texts.used, cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, width: '8rem' },
+    { name: texts.ends, cell: ({ expiresAt }) => <Time at={expiresAt} />, width: '8rem' },
+    {
+      name: texts.actions,
+      cell: (session) =>
+        !session.current && (
+          <Button
+            variant="default"
+            size="compact-sm"
+            aria-label={texts.endOf(browserName(session.userAgent) ?? texts.unknown, session.address)}
+            onClick={() => onEnd(session)}
+          >
+            {texts.end}
+          </Button>
+        ),
+      width: '6rem',
+      atEnd: true,
+    },
+  ];
+}

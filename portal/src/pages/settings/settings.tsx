@@ -1,0 +1,34 @@
+/** The settings of the account, each with what it does; owners change them, everybody reads them. */
+import { Stack } from '@mantine/core';
+import { useCall } from '../../api.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { LiveOnly, Notice } from '../../parts/notice.tsx';
+import { Page } from '../../parts/page.tsx';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { useScope } from '../../scope.ts';
+import { settings as texts } from '../../texts/settings.ts';
+import { SendingPanel } from './sending.tsx';
+import { VariablesPanel } from './variables.tsx';
+
+export function SettingsPage() {
+  const { mayOwn, mode } = useScope();
+  const { data, error, refetch } = useCall('getAccount');
+  const mayChange = mayOwn && mode === 'live';
+  const key = JSON.stringify(data?.settings);
+  return (
+    <Page
+      title={texts.title}
+      lead={texts.lead}
+      actions={<AsCode operation="updateAccount" input={{ body: data?.settings ?? {} }} />}
+    >
+      {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
+      {data !== undefined && (
+        <Stack gap="md">
+          {mayOwn ? <LiveOnly>{texts.onlyLive}</LiveOnly> : <Notice>{texts.onlyOwners}</Notice>}
+          <SendingPanel key={`sending ${key}`} settings={data.settings} mayChange={mayChange} />
+          <VariablesPanel key={`variables ${key}`} variables={data.settings.variables} mayChange={mayChange} />
+        </Stack>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,111 @@
+/** Signing in by password and code, by passkey, or at the organisation's provider; and asking for a new password. */
+import { Alert, Anchor, Button, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { callerOf, type Person, PostriderError } from '../../api.ts';
+import { IconFingerprint } from '../../icons.ts';
+import { hasPasskeys, signInWithPasskey } from '../../passkeys.ts';
+import { useSearchState } from '../../router.tsx';
+import { setPerson } from '../../session.tsx';
+import { signIn } from '../../texts/sign-in.ts';
+import { Card } from './card.tsx';
+
+/** Where somebody wanted to go: a path of ours, and nothing else. */
+function nextPage(next: string | undefined): string {
+  return next?.startsWith('/app') ? next : '/';
+}
+
+export function SignInPage() {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [{ next }] = useSearchState();
+  const [given, setGiven] = useState({ email: '', password: '', code: '' });
+  const [withCode, setWithCode] = useState(false);
+  const [isSent, setSent] = useState(false);
+  const signedIn = (person: Person): void => {
+    setPerson(queries, person);
+    void navigate({ to: nextPage(next), replace: true });
+  };
+  const enter = useMutation({
+    mutationFn: () => {
+      const { code, ...body } = given;
+      return callerOf().call('signIn', { body: code === '' ? body : { ...body, code: code.replaceAll(' ', '') } });
+    },
+    onSuccess: signedIn,
+  });
+  const passkey = useMutation({ mutationFn: signInWithPasskey, onSuccess: signedIn });
+  const forgot = useMutation({
+    mutationFn: () => callerOf().call('requestPasswordReset', { body: { email: given.email } }),
+    onSuccess: () => setSent(true),
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    enter.mutate();
+  };
+  const field = (name: keyof typeof given) => ({
+    value: given[name],
+    onChange: (event: { currentTarget: { value: string } }) =>
+      setGiven({ ...given, [name]: event.currentTarget.value }),
+  });
+  const problem = enter.error ?? forgot.error ?? passkey.error;
+  return (
+    <Card title={signIn.title}>
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          {problem !== null && (
+            <Alert color="red" role="alert" p="xs">
+              {problem instanceof PostriderError ? problem.message : signIn.passkeyFailed}
+            </Alert>
+          )}
+          {isSent && (
+            <Alert role="status" p="xs">
+              {signIn.sent} {signIn.sentHint}
+            </Alert>
+          )}
+          <TextInput label={signIn.email} type="email" autoComplete="username" required autoFocus {...field('email')} />
+          <PasswordInput label={signIn.password} autoComplete="current-password" required {...field('password')} />
+          {withCode && (
+            <TextInput
+              label={signIn.code}
+              description={signIn.codeHint}
+              autoComplete="one-time-code"
+              autoFocus
+              {...field('code')}
+            />
+          )}
+          <Button type="submit" size="sm" fullWidth loading={enter.isPending} mt="xs">
+            {signIn.submit}
+          </Button>
+          {!withCode && (
+            <Anchor component="button" type="button" size="sm" onClick={() => setWithCode(true)}>
+              {signIn.withCode}
+            </Anchor>
+          )}
+          <Anchor
+            component="button"
+            type="button"
+            size="sm"
+            onClick={({ currentTarget }) => currentTarget.form?.email !== null && given.email !== '' && forgot.mutate()}
+          >
+            {signIn.forgot}
+          </Anchor>
+          {hasPasskeys() && (
+            <>
+              <Divider label={signIn.or} />
+              <Button
+                variant="default"
+                size="sm"
+                leftSection={<IconFingerprint size={16} />}
+                loading={passkey.isPending}
+                onClick={() => passkey.mutate()}
+              >
+                {signIn.passkey}
+              </Button>
+            </>
+          )}
+        </Stack>
+      </form>
+    </Card>
+  );
+}

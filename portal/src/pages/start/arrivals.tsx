@@ -1,0 +1,61 @@
+/** The newest mail of the sandbox, which slides in as it comes, and changes as its outcome comes. */
+import { Anchor, Group, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type Answer, useCall } from '../../api.ts';
+import { IconMail } from '../../icons.ts';
+import { useFresh } from '../../live.tsx';
+import { Badge, StatusBadge } from '../../parts/badge.tsx';
+import { Panel } from '../../parts/page.tsx';
+import { EmptyState, ErrorState, Loading } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { start } from '../../texts/start.ts';
+import classes from './start.module.css';
+
+const SHOWN = 5;
+
+export function Arrivals() {
+  const inbox = useCall('listSandboxInbox', { query: { limit: SHOWN } });
+  useFresh(['listSandboxInbox']);
+  return (
+    <Panel
+      title={start.arrived}
+      actions={
+        <Anchor component={Link} to="/app/sandbox/inbox">
+          {start.toInbox}
+        </Anchor>
+      }
+    >
+      <div aria-live="polite">
+        {inbox.isPending && <Loading />}
+        {inbox.isError && inbox.data === undefined && <ErrorState error={inbox.error} onRetry={inbox.refetch} />}
+        {inbox.data?.length === 0 && (
+          <EmptyState icon={<IconMail size={28} aria-hidden className={classes.waiting} />} title={start.waiting}>
+            {start.waitingHint}
+          </EmptyState>
+        )}
+        <Stack gap="xs">
+          {inbox.data?.map((mail) => (
+            <Arrival key={mail.messageId} mail={mail} />
+          ))}
+        </Stack>
+      </div>
+    </Panel>
+  );
+}
+
+function Arrival({ mail }: { mail: Answer<'listSandboxInbox'>[number] }) {
+  return (
+    <Link to={`/app/sandbox/inbox/${mail.messageId}`} className={classes.arrival}>
+      <span className={classes.subject}>
+        <b>{mail.subject || start.noSubject}</b>
+        <Text span c="dimmed">
+          {start.to(mail.to)}
+        </Text>
+      </span>
+      <Group gap="sm" wrap="nowrap">
+        {mail.outcome === null ? <Badge tone="note">{start.onItsWay}</Badge> : <StatusBadge status={mail.outcome} />}
+        <Time at={mail.createdAt} />
+      </Group>
+    </Link>
+  );
+}

@@ -1,0 +1,48 @@
+/**
+ * The sandbox key and the SMTP credential of the first steps. They are shown once, so that the tab keeps them until it is closed: who comes
+ * back from another page finds the examples as they were. Neither has any live power.
+ */
+import { useState } from 'react';
+import { useChange } from '../../api.ts';
+import { failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { start } from '../../texts/start.ts';
+
+function useKept<T>(name: string): [T | undefined, (value: T) => void] {
+  const { account } = useScope();
+  const place = `postrider.${name}.${account?.accountId}`;
+  const [, setChanges] = useState(0);
+  const text = sessionStorage.getItem(place);
+  const keep = (value: T): void => {
+    sessionStorage.setItem(place, JSON.stringify(value));
+    setChanges((changes) => changes + 1);
+  };
+  return [text === null ? undefined : (JSON.parse(text) as T), keep];
+}
+
+export function useFirstKey() {
+  const [key, keep] = useKept<string>('first-key');
+  const create = useChange('createApiKey', ['listApiKeys']);
+  const make = (): void =>
+    create.mutate(
+      { body: { mode: 'sandbox', name: start.keyName } },
+      { onSuccess: ({ apiKey }) => keep(apiKey), onError: failed },
+    );
+  return { key, make, isMaking: create.isPending };
+}
+
+export interface Credential {
+  username: string;
+  password: string;
+}
+
+export function useFirstCredential() {
+  const [credential, keep] = useKept<Credential>('first-credential');
+  const create = useChange('createSmtpCredential', ['listSmtpCredentials']);
+  const make = (): void =>
+    create.mutate(
+      { body: { mode: 'sandbox' } },
+      { onSuccess: ({ username, password }) => keep({ username, password }), onError: failed },
+    );
+  return { credential, make, isMaking: create.isPending };
+}

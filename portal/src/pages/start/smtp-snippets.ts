@@ -1,0 +1,39 @@
+/** The first mail over SMTP: by swaks on the command line, and by Nodemailer. */
+import type { Credential } from './first-secrets.ts';
+
+interface SmtpMail {
+  from: string;
+  to: string;
+  subject: string;
+  text: string;
+}
+
+const SMTP_PORT = 587;
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const bare = (from: string): string => /<([^>]+)>/.exec(from)?.[1] ?? from;
+
+export function smtpSnippets(host: string, mail: SmtpMail, credential: Credential | undefined): Record<string, string> {
+  const user = credential === undefined ? '"$POSTRIDER_SMTP_USER"' : quoted(credential.username);
+  const password = credential === undefined ? '"$POSTRIDER_SMTP_PASSWORD"' : quoted(credential.password);
+  const [jsUser, jsPassword] =
+    credential === undefined
+      ? ['process.env.POSTRIDER_SMTP_USER', 'process.env.POSTRIDER_SMTP_PASSWORD']
+      : [JSON.stringify(credential.username), JSON.stringify(credential.password)];
+  const swaks = [
+    `swaks --server ${host}:${SMTP_PORT} --tls`,
+    `--auth-user ${user} --auth-password ${password}`,
+    `--from ${bare(mail.from)} --to ${mail.to}`,
+    `--header ${quoted(`From: ${mail.from}`)} --header ${quoted(`Subject: ${mail.subject}`)}`,
+    `--body ${quoted(mail.text)}`,
+  ].join(' \\\n  ');
+  const nodemailer = `import { createTransport } from 'nodemailer';
+
+const transport = createTransport({
+  host: '${host}',
+  port: ${SMTP_PORT},
+  requireTLS: true,
+  auth: { user: ${jsUser}, pass: ${jsPassword} },
+});
+await transport.sendMail(${JSON.stringify({ from: mail.from, to: mail.to, subject: mail.subject, text: mail.text }, null, 2)});`;
+  return { swaks, Nodemailer: nodemailer };
+}

@@ -1,0 +1,154 @@
+/** The addresses that get no mail: found by address and reason, added, lifted, exported and imported. */
+import { Button, Select, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useState } from 'react';
+import { type Answer, type Input, usePages } from '../../api.ts';
+import { IconDownload, IconPlus, IconUpload } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { saveFile } from '../../parts/csv.ts';
+import { Facts, Page } from '../../parts/page.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { Rows } from '../../parts/rows.tsx';
+import { failed } from '../../parts/undo.tsx';
+import { useSearchState } from '../../router.tsx';
+import { useScope } from '../../scope.ts';
+import { REASONS, reasons, suppressions } from '../../texts/suppressions.ts';
+import { AddAddress, REASON_CHOICES } from './add-address.tsx';
+import { columnsOf } from './columns.tsx';
+import { ImportAddresses } from './import-addresses.tsx';
+import classes from './suppressions.module.css';
+
+type Reason = Answer<'listSuppressions'>[number]['reason'];
+
+const TYPING_MS = 250;
+
+export function SuppressionsPage() {
+  const { mayWrite, mode } = useScope();
+  const [search, setSearch] = useSearchState();
+  const [open, setOpen] = useState<'add' | 'import'>();
+  const [cleared, setCleared] = useState(0);
+  const reason = REASONS.find((one) => one === search.reason);
+  const query = { email: search.email || undefined, reason };
+  const list = usePages('listSuppressions', { query });
+  const { isRemoved, remove } = useRemoval('deleteSuppression', ['listSuppressions']);
+  const isFiltered = query.email !== undefined || reason !== undefined;
+  const clear = (): void => {
+    setSearch({ email: undefined, reason: undefined });
+    setCleared(cleared + 1);
+  };
+  const lift = (email: string): void => remove(email, { path: { email } }, suppressions.lifted(email));
+  return (
+    <Page
+      title={suppressions.title}
+      lead={suppressions.lead}
+      actions={<Actions query={query} onOpen={setOpen} mayWrite={mayWrite} />}
+    >
+      <Filters key={cleared} email={search.email ?? ''} reason={reason} onChange={setSearch} />
+      <Meanings />
+      <Rows
+        label={suppressions.list}
+        columns={columnsOf(mode, mayWrite ? lift : undefined)}
+        rows={list.items?.filter(({ email }) => !isRemoved(email))}
+        keyOf={({ email }) => email}
+        error={list.error}
+        onRetry={list.refetch}
+        hasMore={list.hasNextPage}
+        isLoadingMore={list.isFetchingNextPage}
+        onMore={list.fetchNextPage}
+        empty={
+          isFiltered
+            ? {
+                ...{ title: suppressions.noneTitle, hint: suppressions.noneHint },
+                action: (
+                  <Button variant="default" onClick={clear}>
+                    {suppressions.clear}
+                  </Button>
+                ),
+              }
+            : { title: suppressions.emptyTitle, hint: suppressions.emptyHint }
+        }
+      />
+      <AddAddress isOpen={open === 'add'} onClose={() => setOpen(undefined)} />
+      <ImportAddresses isOpen={open === 'import'} onClose={() => setOpen(undefined)} />
+    </Page>
+  );
+}
+
+interface ActionsProps {
+  query: Input<'listSuppressions'>['query'];
+  onOpen(what: 'add' | 'import'): void;
+  mayWrite: boolean;
+}
+
+function Actions({ query, onOpen, mayWrite }: ActionsProps) {
+  const { caller } = useScope();
+  const [isBusy, setBusy] = useState(false);
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      saveFile('suppressions.csv', await (await caller.call('exportSuppressions')).blob());
+    } catch (error) {
+      failed(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <AsCode operation="listSuppressions" input={{ query }} />
+      <Button variant="default" leftSection={<IconDownload size={14} />} loading={isBusy} onClick={() => void save()}>
+        {suppressions.export}
+      </Button>
+      {mayWrite && (
+        <>
+          <Button variant="default" leftSection={<IconUpload size={14} />} onClick={() => onOpen('import')}>
+            {suppressions.import}
+          </Button>
+          <Button leftSection={<IconPlus size={14} />} onClick={() => onOpen('add')}>
+            {suppressions.add}
+          </Button>
+        </>
+      )}
+    </>
+  );
+}
+
+interface FiltersProps {
+  email: string;
+  reason: Reason | undefined;
+  onChange(change: Record<string, string | undefined>): void;
+}
+
+function Filters({ email, reason, onChange }: FiltersProps) {
+  const [typed, setTyped] = useState(email);
+  const search = useDebouncedCallback((value: string) => onChange({ email: value.trim() }), TYPING_MS);
+  return (
+    <search className={classes.filters}>
+      <TextInput
+        label={suppressions.emailFilter}
+        type="search"
+        autoComplete="off"
+        value={typed}
+        onChange={({ currentTarget }) => {
+          setTyped(currentTarget.value);
+          search(currentTarget.value);
+        }}
+      />
+      <Select
+        label={suppressions.reason}
+        data={[{ value: '', label: suppressions.anyReason }, ...REASON_CHOICES]}
+        value={reason ?? ''}
+        onChange={(value) => onChange({ reason: value ?? undefined })}
+      />
+    </search>
+  );
+}
+
+function Meanings() {
+  return (
+    <details className={classes.meanings}>
+      <summary>{suppressions.whatReasons}</summary>
+      <Facts of={REASONS.map((reason) => [reasons[reason].name, reasons[reason].meaning])} />
+    </details>
+  );
+}

@@ -1,0 +1,130 @@
+/** The columns of the list of people, with what an owner does about each. */
+import { Button, Select, Text, Tooltip } from '@mantine/core';
+import { type Answer, useChange } from '../../api.ts';
+import { StatusBadge } from '../../parts/badge.tsx';
+import type { Column } from '../../parts/rows.tsx';
+import { Time } from '../../parts/time.tsx';
+import { done, failed, withUndo } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { roles, team } from '../../texts/team.ts';
+
+export type Member = Answer<'listUsers'>[number];
+
+export const ROLES = ['viewer', 'member', 'owner'] as const;
+
+interface MemberColumns {
+  mayChange: boolean;
+  isLastOwner(member: Member): boolean;
+  /** False when the removal is undone. */
+  onRemoved(member: Member, isRemoved: boolean): void;
+}
+
+export function memberColumns({ mayChange, isLastOwner, onRemoved }: MemberColumns): readonly Column<Member>[] {
+  const columns: Column<Member>[] = [
+    { name: team.email, cell: (member) => <Who member={member} />, text: ({ email }) => email },
+    {
+      name: team.role,
+      cell: (member) =>
+        mayChange ? <RoleChoice member={member} isLastOwner={isLastOwner(member)} /> : roles[member.role].name,
+      text: ({ role }) => role,
+      width: '9rem',
+    },
+    {
+      name: team.status,
+      cell: ({ status }) => <StatusBadge status={status} />,
+      text: ({ status }) => status,
+      width: '7rem',
+    },
+    {
+      name: team.twoFactor,
+      cell: ({ totp }) => (totp ? team.on : team.off),
+      text: ({ totp }) => totp,
+      width: '7rem',
+    },
+    {
+      name: team.lastSignIn,
+      cell: ({ lastSignInAt }) => (lastSignInAt === null ? team.never : <Time at={lastSignInAt} />),
+      text: ({ lastSignInAt }) => lastSignInAt,
+      width: '7rem',
+    },
+    {
+      name: team.joined,
+      cell: ({ createdAt }) => <Time at={createdAt} />,
+      text: ({ createdAt }) => createdAt,
+      width: '7rem',
+    },
+  ];
+  if (mayChange)
+    columns.push({
+      name: team.actions,
+      cell: (member) => <Remove member={member} isLastOwner={isLastOwner(member)} onRemoved={onRemoved} />,
+      width: '7rem',
+      atEnd: true,
+    });
+  return columns;
+}
+
+function Who({ member: { userId, email } }: { member: Member }) {
+  const { person } = useScope();
+  return (
+    <>
+      {email}
+      {userId === person.userId && (
+        <Text span inherit c="dimmed">
+          {' '}
+          ({team.you})
+        </Text>
+      )}
+    </>
+  );
+}
+
+function RoleChoice({ member: { userId, email, role }, isLastOwner }: { member: Member; isLastOwner: boolean }) {
+  const change = useChange('changeUserRole', ['listUsers', 'getSession']);
+  return (
+    <Tooltip label={team.lastOwner} disabled={!isLastOwner}>
+      <Select
+        size="xs"
+        aria-label={team.roleOf(email)}
+        data={ROLES.map((value) => ({ value, label: roles[value].name }))}
+        value={change.isPending ? change.variables.body!.role : role}
+        disabled={isLastOwner || change.isPending}
+        onChange={(chosen) =>
+          chosen !== null &&
+          chosen !== role &&
+          change.mutate(
+            { path: { id: userId }, body: { role: chosen } },
+            { onSuccess: () => done(team.changed(email, roles[chosen].name.toLowerCase())), onError: failed },
+          )
+        }
+      />
+    </Tooltip>
+  );
+}
+
+interface RemoveProps extends Pick<MemberColumns, 'onRemoved'> {
+  member: Member;
+  isLastOwner: boolean;
+}
+
+function Remove({ member, isLastOwner, onRemoved }: RemoveProps) {
+  const remove = useChange('removeUser', ['listUsers', 'getSession']);
+  if (isLastOwner) return null;
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      aria-label={team.removeOf(member.email)}
+      onClick={() => {
+        onRemoved(member, true);
+        withUndo({
+          message: team.removed(member.email),
+          run: () => remove.mutateAsync({ path: { id: member.userId } }),
+          onUndo: () => onRemoved(member, false),
+        });
+      }}
+    >
+      {team.remove}
+    </Button>
+  );
+}

@@ -1,0 +1,56 @@
+/**
+ * What a template says, as its page edits it: empty texts in place of null, so that fields hold them, and back again as the API takes them.
+ */
+import type { Answer, Body } from '../../../../clients/typescript/src/call.ts';
+
+export type Template = Answer<'getTemplate'>;
+export type TemplateVersion = Answer<'listTemplateVersions'>[number];
+export type Variable = Template['variables'][number];
+export type VariableType = Variable['type'];
+export type Part = 'subject' | 'html' | 'text';
+
+export const PARTS: readonly Part[] = ['subject', 'html', 'text'];
+export const VARIABLE_TYPES: readonly VariableType[] = ['string', 'number', 'boolean', 'array', 'object'];
+
+export interface Content {
+  name: string;
+  type: Template['type'];
+  subject: string;
+  html: string;
+  text: string;
+  /** Empty without a layout. */
+  layoutTemplateId: string;
+  variables: readonly Variable[];
+}
+
+export function contentOf(template: Template | TemplateVersion): Content {
+  const { name, type, subject, html, text, layoutTemplateId = '', variables } = template;
+  return { name, type, subject: subject ?? '', html: html ?? '', text: text ?? '', layoutTemplateId, variables };
+}
+
+/** Without name and type, which a preview does not take. */
+export function sourcesOf(content: Content): Omit<Body<'renderTemplateSources'>, 'templateVariables'> {
+  const { subject, html, text, layoutTemplateId, variables } = content;
+  return {
+    ...{ subject: subject || null, html: html || null, text: text || null },
+    layoutTemplateId: layoutTemplateId || null,
+    variables: variables.filter(({ name }) => name.trim() !== ''),
+  };
+}
+
+export function bodyOf(content: Content): Body<'createTemplate'> {
+  return { name: content.name, type: content.type, ...sourcesOf(content) };
+}
+
+export const isSame = (one: Content, other: Content): boolean =>
+  JSON.stringify(bodyOf(one)) === JSON.stringify(bodyOf(other));
+
+/** Whether others can name it as their layout: its html has a place for theirs, and it has no layout itself. */
+export const isLayout = ({ html, layoutTemplateId }: Pick<Template, 'html' | 'layoutTemplateId'>): boolean =>
+  !layoutTemplateId && /\{\{-?\s*content(?:_html)?\s*(?:\|\s*raw\s*)?-?\}\}/.test(html ?? '');
+
+/** What differs between two versions, by the names of the fields. */
+export function changesOf(before: Content, after: Content): (keyof Content)[] {
+  const fields = Object.keys(after) as (keyof Content)[];
+  return fields.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+}

@@ -1,0 +1,79 @@
+/** A new template: its name, its type and what it begins with. Its page opens. */
+import { Button, Group, Input, Modal, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { PostriderError, useChange } from '../../api.ts';
+import { Notice } from '../../parts/notice.tsx';
+import { useScope } from '../../scope.ts';
+import { create, starts, types } from '../../texts/templates.ts';
+import { bodyOf, type Content } from './content.ts';
+
+type Start = keyof typeof starts;
+const EMPTY = { name: '', type: 'transactional', start: 'mail' } as const;
+
+function contentFrom(start: Start, name: string, type: Content['type']): Content {
+  const variables =
+    start === 'mail' ? ([{ name: 'name', type: 'string', required: false, default: 'there' }] as const) : [];
+  return { name: name.trim(), type, text: '', layoutTemplateId: '', variables, ...starts[start] };
+}
+
+export function CreateTemplate({ isOpen, onClose }: { isOpen: boolean; onClose(): void }) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={create.title}>
+      <CreateForm />
+    </Modal>
+  );
+}
+
+function CreateForm() {
+  const { mode } = useScope();
+  const navigate = useNavigate();
+  const [given, setGiven] = useState<{ name: string; type: Content['type']; start: Start }>(EMPTY);
+  const make = useChange('createTemplate', ['listTemplates']);
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    const body = bodyOf(contentFrom(given.start, given.name, given.type));
+    const made = await make.mutateAsync({ body }).catch(() => undefined);
+    if (made !== undefined) void navigate({ to: `/app/${mode}/templates/${made.templateId}` as string });
+  };
+  const known = make.error instanceof PostriderError ? make.error : undefined;
+  const ofName = known?.details.find(({ field }) => field === 'name');
+  return (
+    <form onSubmit={(event) => void submit(event)}>
+      <Stack gap="sm">
+        {make.error !== null && ofName === undefined && (
+          <Notice tone="bad" role="alert">
+            {make.error.message}
+          </Notice>
+        )}
+        <TextInput
+          {...{ label: create.name, description: create.nameHint, maxLength: 200, required: true }}
+          data-autofocus
+          value={given.name}
+          error={ofName && known?.message}
+          onChange={({ currentTarget }) => setGiven({ ...given, name: currentTarget.value })}
+        />
+        <Select
+          {...{ label: create.type, description: create.typeHint, value: given.type }}
+          data={Object.entries(types).map(([value, label]) => ({ value, label }))}
+          onChange={(type) => setGiven({ ...given, type: type as Content['type'] })}
+        />
+        <Input.Wrapper label={create.start} labelElement="div">
+          <SegmentedControl
+            {...{ fullWidth: true, value: given.start, 'aria-label': create.start }}
+            data={Object.entries(create.starts).map(([value, label]) => ({ value, label }))}
+            onChange={(start) => setGiven({ ...given, start: start as Start })}
+          />
+        </Input.Wrapper>
+        <Group justify="space-between">
+          <Text size="xs" c="dimmed">
+            {mode === 'sandbox' && create.sandbox}
+          </Text>
+          <Button type="submit" loading={make.isPending}>
+            {create.submit}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

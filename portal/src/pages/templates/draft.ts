@@ -1,0 +1,94 @@
+/**
+ * The content that is being edited: as it was saved until something is changed, and from then on what was typed, kept in this browser until it is
+ * saved or discarded. It remembers the version it began with, to tell when somebody else has saved since.
+ */
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { useScope } from '../../scope.ts';
+import { type Content, contentOf, isSame, type Template } from './content.ts';
+import { keptIn } from './kept.ts';
+
+interface Edited {
+  content: Content;
+  /** The version it began with. */
+  version: number;
+  /** Unix ms. */
+  at: number;
+}
+
+export interface Draft {
+  content: Content;
+  change(changes: Partial<Content>): void;
+  isDirty: boolean;
+  /** A later version than this one was saved by somebody else. */
+  isBehind: boolean;
+  /** When the changes of an earlier visit were made, which those of now began with. */
+  takenUpAt: number | undefined;
+  /** Whether leaving the page loses nothing. */
+  isKept: boolean;
+  discard(): void;
+  /** Brings back what was discarded. */
+  bringBack(content: Content): void;
+  /** What was sent is saved; what was typed since begins with this version. */
+  saved(sent: Content, version: number): void;
+}
+
+const KEEP_AFTER_MS = 300;
+
+export function useDraft(template: Template): Draft {
+  const scope = useScope();
+  const [kept] = useState(() => keptIn<Edited>(scope, template.templateId, 'draft'));
+  const [edited, setEdited] = useState(kept.read);
+  const [isKept, setKept] = useState(true);
+  const [takenUpAt, setTakenUpAt] = useState(() => edited?.at);
+  const savedContent = contentOf(template);
+  const isDirty = edited !== undefined && !isSame(edited.content, savedContent);
+
+  useEffect(() => {
+    if (!isDirty) setEdited(undefined);
+  }, [isDirty]);
+
+  const latest = useRef<Edited | undefined>(undefined);
+  latest.current = isDirty ? edited : undefined;
+  useEffect(() => {
+    const keep = (): void => setKept(kept.write(latest.current));
+    const timer = setTimeout(keep, KEEP_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [edited, isDirty]);
+  useEffect(() => {
+    const keepNow = (): void => void kept.write(latest.current);
+    addEventListener('pagehide', keepNow);
+    return () => {
+      removeEventListener('pagehide', keepNow);
+      keepNow();
+    };
+  }, []);
+
+  const change = useCallback(
+    (changes: Partial<Content>): void => {
+      setEdited((before) => ({
+        content: { ...(before?.content ?? contentOf(template)), ...changes },
+        version: before?.version ?? template.version,
+        at: Date.now(),
+      }));
+    },
+    [template],
+  );
+  return {
+    content: edited?.content ?? savedContent,
+    change,
+    isDirty,
+    isBehind: isDirty && template.version > edited.version,
+    takenUpAt: isDirty ? takenUpAt : undefined,
+    isKept,
+    discard() {
+      setTakenUpAt(undefined);
+      setEdited(undefined);
+    },
+    bringBack: (content) => setEdited({ content, version: template.version, at: Date.now() }),
+    saved(sent, version) {
+      setTakenUpAt(undefined);
+      // It stays in sight until the page has heard of the version that it became.
+      setEdited((now) => ({ content: now?.content ?? sent, version, at: Date.now() }));
+    },
+  };
+}

@@ -1,0 +1,99 @@
+/** What there is to know above a template: why it cannot be changed, that there are unsaved changes, that somebody else has saved. */
+import { Button } from '@mantine/core';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useChange } from '../../api.ts';
+import { Notice } from '../../parts/notice.tsx';
+import { Time } from '../../parts/time.tsx';
+import { failed, withUndo } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { page } from '../../texts/templates.ts';
+import { bodyOf, contentOf, type Template } from './content.ts';
+import type { Draft } from './draft.ts';
+
+interface NotesProps {
+  template: Template;
+  draft: Draft;
+  isLive: boolean;
+  mayChange: boolean;
+  onCompare(): void;
+}
+
+export function Notes({ template, draft, isLive, mayChange, onCompare }: NotesProps) {
+  const { mode, mayWrite } = useScope();
+  return (
+    <>
+      {!mayWrite && <Notice tone="calm">{page.readOnly}</Notice>}
+      {mayWrite && mode === 'sandbox' && isLive && <LiveNote template={template} />}
+      {mayChange && <UnsavedNote {...{ draft, onCompare }} version={template.version} />}
+    </>
+  );
+}
+
+/** In the sandbox: a copy of the same name stands before the live one there. */
+function LiveNote({ template }: { template: Template }) {
+  const navigate = useNavigate();
+  const make = useChange('createTemplate', ['listTemplates']);
+  const copy = (): void => {
+    make.mutate(
+      { body: bodyOf(contentOf(template)) },
+      {
+        onSuccess: ({ templateId }) => void navigate({ to: `/app/sandbox/templates/${templateId}` as string }),
+        onError: failed,
+      },
+    );
+  };
+  return (
+    <Notice
+      tone="calm"
+      actions={
+        <>
+          <Button variant="default" component={Link} to={`/app/live/templates/${template.templateId}`}>
+            {page.toLive}
+          </Button>
+          <Button variant="default" loading={make.isPending} onClick={copy}>
+            {page.copy}
+          </Button>
+        </>
+      }
+    >
+      {page.live} {page.liveHint}
+    </Notice>
+  );
+}
+
+/** Puts what was saved in place of what was typed; what was typed can be had back for a moment. */
+export function discardChanges(draft: Draft): void {
+  const { content } = draft;
+  draft.discard();
+  withUndo({ message: page.discarded, run: () => Promise.resolve(), onUndo: () => draft.bringBack(content) });
+}
+
+/** Not shown for what is typed now, so that nothing moves under the cursor: that, the badge beside the title says. */
+function UnsavedNote({ draft, version, onCompare }: { draft: Draft; version: number; onCompare(): void }) {
+  const { isDirty, isBehind, isKept, takenUpAt } = draft;
+  if (!isDirty || (takenUpAt === undefined && !isBehind && isKept)) return null;
+  return (
+    <Notice
+      tone={isBehind || !isKept ? 'wait' : 'note'}
+      role="status"
+      actions={
+        <>
+          <Button variant="default" onClick={onCompare}>
+            {page.compare}
+          </Button>
+          <Button variant="default" onClick={() => discardChanges(draft)}>
+            {page.discard}
+          </Button>
+        </>
+      }
+    >
+      {takenUpAt !== undefined && (
+        <>
+          {page.takenUp} <Time at={new Date(takenUpAt).toISOString()} exact />.{' '}
+        </>
+      )}
+      {isBehind && `${page.behind(version)} `}
+      {!isKept && page.notKept}
+    </Notice>
+  );
+}

@@ -1,0 +1,112 @@
+/** Sends the saved template with the chosen sample values to one address, and leads to what became of it. */
+import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { useCall, useChange } from '../../api.ts';
+import { Notice } from '../../parts/notice.tsx';
+import { useScope } from '../../scope.ts';
+import { test } from '../../texts/templates.ts';
+import type { Template } from './content.ts';
+import type { Draft } from './draft.ts';
+import type { Samples } from './samples.ts';
+
+interface SendTestProps {
+  template: Template;
+  draft: Draft;
+  samples: Samples;
+}
+
+export function SendTest({ isOpen, onClose, ...props }: SendTestProps & { isOpen: boolean; onClose(): void }) {
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={test.title}>
+      <SendForm {...props} />
+    </Modal>
+  );
+}
+
+/** Nothing leaves the sandbox, and any sender is allowed there. */
+const SANDBOX_SENDER = 'test@example.com';
+
+/** The sender of the last test, for accounts without one of their own. */
+function useSender(): [string, (from: string) => void] {
+  const { account, mode } = useScope();
+  const key = `postrider.testFrom.${account?.accountId}`;
+  const defaultFrom = useCall('getAccount').data?.settings.defaultFrom ?? '';
+  const [typed, setTyped] = useState(() => localStorage.getItem(key));
+  const setFrom = (from: string): void => {
+    localStorage.setItem(key, from);
+    setTyped(from);
+  };
+  return [typed ?? (defaultFrom || (mode === 'sandbox' ? SANDBOX_SENDER : '')), setFrom];
+}
+
+function SendForm({ template, draft, samples }: SendTestProps) {
+  const { mode, person } = useScope();
+  const [to, setTo] = useState(person.email);
+  const [from, setFrom] = useSender();
+  const send = useChange('sendEmail', ['listMessages', 'listSandboxInbox']);
+  const isSandbox = mode === 'sandbox';
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const { templateId, subject } = template;
+    const templateVariables = { ...samples.chosen.values };
+    // A template without a subject leaves it to each send.
+    const body = { from, to, templateId, templateVariables, ...(subject === null && { subject: template.name }) };
+    send.mutate({ body });
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="sm">
+        <Text c="dimmed" size="sm">
+          {isSandbox ? test.sandbox : test.live}
+        </Text>
+        {draft.isDirty && <Notice tone="wait">{test.unsaved(template.version)}</Notice>}
+        {send.isError && (
+          <Notice tone="bad" role="alert">
+            {send.error.message}
+          </Notice>
+        )}
+        <TextInput
+          {...{ label: test.to, type: 'email', value: to, required: true }}
+          data-autofocus
+          onChange={({ currentTarget }) => setTo(currentTarget.value)}
+        />
+        <TextInput
+          {...{ label: test.from, description: isSandbox ? test.fromSandbox : test.fromHint, required: true }}
+          value={from}
+          onChange={({ currentTarget }) => setFrom(currentTarget.value)}
+        />
+        <Select
+          {...{ label: test.set, value: samples.chosen.name, data: samples.sets.map(({ name }) => name) }}
+          onChange={(name) => samples.choose(name!)}
+        />
+        {send.data !== undefined && 'data' in send.data && <Sent {...send.data.data} />}
+        <Group justify="flex-end">
+          <Button type="submit" loading={send.isPending}>
+            {test.submit}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+interface SentProps {
+  messageId: string;
+  status: string;
+  recipients: readonly { email: string }[];
+}
+
+function Sent({ messageId, status, recipients }: SentProps) {
+  const { mode } = useScope();
+  const to = recipients[0]?.email ?? '';
+  const isSandbox = mode === 'sandbox';
+  return (
+    <Notice tone={status === 'suppressed' ? 'wait' : 'good'} role="status">
+      {status === 'suppressed' ? test.suppressed(to) : test.sent(to)}{' '}
+      <Anchor component={Link} to={`/app/${mode}/${isSandbox ? 'inbox' : 'messages'}/${messageId}`} size="sm">
+        {isSandbox ? test.toInbox : test.toMessage}
+      </Anchor>
+    </Notice>
+  );
+}

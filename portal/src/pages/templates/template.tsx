@@ -1,0 +1,161 @@
+/**
+ * One template: written beside a live preview, with its versions and its use. What is typed is kept in this browser until it is saved; saving makes a
+ * new version. Live templates are read-only in the sandbox, as the API has it.
+ */
+import { Button, Group, Menu, SegmentedControl, Tooltip } from '@mantine/core';
+import { useNavigate, useParams } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { useCall } from '../../api.ts';
+import { IconDots, IconSend, IconTrash } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import { Page } from '../../parts/page.tsx';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { done } from '../../parts/undo.tsx';
+import { useSearchState } from '../../router.tsx';
+import { useScope } from '../../scope.ts';
+import { list, page, test } from '../../texts/templates.ts';
+import type { Template } from './content.ts';
+import { type Draft, useDraft } from './draft.ts';
+import { useIsLive } from './modes.ts';
+import { discardChanges, Notes } from './notes.tsx';
+import { useRemove } from './remove.ts';
+import { type Samples, useSamples } from './samples.ts';
+import { SaveButton } from './save.tsx';
+import { SendTest } from './send-test.tsx';
+import { WriteView } from './write.tsx';
+
+const UseView = lazy(async () => ({ default: (await import('./use.tsx')).UseView }));
+const VersionsView = lazy(async () => ({ default: (await import('./versions.tsx')).VersionsView }));
+
+export function TemplatePage() {
+  const { id } = useParams({ strict: false }) as { id: string };
+  const { name } = useScope();
+  const template = useCall('getTemplate', { path: { id } });
+  const isLive = useIsLive(id);
+  if (template.data === undefined && template.isError)
+    return <ErrorState error={template.error} onRetry={template.refetch} />;
+  if (template.data === undefined || isLive === undefined) return <Loading />;
+  return <OneTemplate key={`${name} ${id}`} template={template.data} isLive={isLive} />;
+}
+
+type View = keyof typeof page.views;
+
+/** Says that changes are kept when the page is left with some, and asks to stay where the browser has no room for them. */
+function useLeaving({ isDirty, isKept, content }: Draft): void {
+  const said = useRef<string | undefined>(undefined);
+  said.current = isDirty ? content.name : undefined;
+  useEffect(
+    () => () => {
+      if (said.current !== undefined) done(page.left(said.current));
+    },
+    [],
+  );
+  useEffect(() => {
+    if (!isDirty || isKept) return;
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, [isDirty, isKept]);
+}
+
+function OneTemplate({ template, isLive }: { template: Template; isLive: boolean }) {
+  const { mode, mayWrite } = useScope();
+  const [search, setSearch] = useSearchState();
+  const draft = useDraft(template);
+  const samples = useSamples(template.templateId);
+  useLeaving(draft);
+  const mayChange = mayWrite && (mode === 'live' || !isLive);
+  const view: View = search.view !== undefined && search.view in page.views ? (search.view as View) : 'write';
+  const show = (next: string): void => setSearch({ view: next === 'write' ? undefined : next });
+  return (
+    <Page
+      title={template.name}
+      parent={{ href: `/app/${mode}/templates`, name: list.title }}
+      badge={<Badges {...{ template, draft, isLive }} />}
+      actions={<Actions {...{ template, draft, samples, mayChange }} />}
+    >
+      <Notes {...{ template, draft, isLive, mayChange }} onCompare={() => show('versions')} />
+      <SegmentedControl
+        {...{ value: view, onChange: show, 'aria-label': page.view, mb: 'md' }}
+        data={Object.entries(page.views).map(([value, label]) => ({ value, label }))}
+      />
+      {view === 'write' && <WriteView {...{ template, draft, samples, mayChange }} />}
+      <Suspense fallback={<Loading />}>
+        {view === 'versions' && <VersionsView {...{ template, draft, mayChange }} />}
+        {view === 'use' && <UseView template={template} />}
+      </Suspense>
+    </Page>
+  );
+}
+
+function Badges({ template, draft, isLive }: { template: Template; draft: Draft; isLive: boolean }) {
+  return (
+    <>
+      <Badge tone="calm">{page.version(template.version)}</Badge>
+      {!isLive && <Badge tone="wait">{page.sandboxOnly}</Badge>}
+      <span role="status">
+        {draft.isDirty && (
+          <Tooltip label={page.unsavedHint} multiline maw="16rem">
+            <span>
+              <Badge tone="note">{page.unsaved}</Badge>
+            </span>
+          </Tooltip>
+        )}
+      </span>
+    </>
+  );
+}
+
+interface ActionsProps {
+  template: Template;
+  draft: Draft;
+  samples: Samples;
+  mayChange: boolean;
+}
+
+function Actions({ template, draft, samples, mayChange }: ActionsProps) {
+  const { mode, mayWrite, person } = useScope();
+  const navigate = useNavigate();
+  const remove = useRemove();
+  const [isSending, setSending] = useState(false);
+  const { values } = samples.chosen;
+  return (
+    <Group gap="xs">
+      <AsCode
+        operation="sendEmail"
+        input={{ body: { to: person.email, templateId: template.name, templateVariables: { ...values } } }}
+      />
+      {mayWrite && (
+        <Button variant="default" leftSection={<IconSend size={14} />} onClick={() => setSending(true)}>
+          {test.open}
+        </Button>
+      )}
+      {mayChange && <SaveButton {...{ template, draft }} />}
+      {mayChange && (
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <Button variant="default" px={6} aria-label={page.more}>
+              <IconDots size={16} />
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Menu.Item disabled={!draft.isDirty} onClick={() => discardChanges(draft)}>
+              {page.discard}
+            </Menu.Item>
+            <Menu.Item
+              leftSection={<IconTrash size={14} />}
+              onClick={() => {
+                remove(template);
+                void navigate({ to: `/app/${mode}/templates` as string });
+              }}
+            >
+              {page.remove}
+            </Menu.Item>
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      <SendTest {...{ template, draft, samples }} isOpen={isSending} onClose={() => setSending(false)} />
+    </Group>
+  );
+}

@@ -1,0 +1,51 @@
+/** A field for one value of a variable. What is typed and is no value of its type stays in the field, is said so, and changes nothing. */
+import { Select, Textarea, TextInput } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { values as texts } from '../../texts/templates.ts';
+import type { VariableType } from './content.ts';
+import { textOf, typedValue } from './values.ts';
+
+interface ValueFieldProps {
+  label: string;
+  /** For screen readers, where the label alone does not say whose value it is. */
+  fullLabel?: string;
+  type: VariableType;
+  value: unknown;
+  isReadOnly?: boolean;
+  hint?: string | undefined;
+  error?: string | undefined;
+  onChange(value: unknown): void;
+}
+
+const BOOLEANS = [
+  { value: '', label: texts.none },
+  { value: 'true', label: texts.yes },
+  { value: 'false', label: texts.no },
+];
+
+export function ValueField({ label, fullLabel, type, value, isReadOnly, hint, error, onChange }: ValueFieldProps) {
+  const [text, setText] = useState(textOf(value));
+  const typed = typedValue(text, type);
+  const given = textOf(value);
+  // A value from elsewhere, such as another sample set, stands in place of what was typed.
+  useEffect(() => {
+    if (typed === undefined || textOf(typed.value) !== given) setText(given);
+  }, [given]);
+  const changed = (next: string): void => {
+    setText(next);
+    const read = typedValue(next, type);
+    if (read !== undefined) onChange(read.value);
+  };
+  const named = { label, ...(fullLabel && { 'aria-label': fullLabel }) };
+  const shared = { ...named, description: hint, error: typed === undefined ? texts.invalid[type] : error };
+  if (type === 'boolean')
+    return (
+      <Select {...shared} data={BOOLEANS} value={text} disabled={isReadOnly} onChange={(next) => changed(next ?? '')} />
+    );
+  const field = {
+    ...{ ...shared, value: text, readOnly: isReadOnly, placeholder: texts.none },
+    onChange: (event: { currentTarget: { value: string } }) => changed(event.currentTarget.value),
+  };
+  if (type === 'array' || type === 'object') return <Textarea {...field} autosize minRows={1} maxRows={8} />;
+  return <TextInput {...field} inputMode={type === 'number' ? 'decimal' : undefined} />;
+}

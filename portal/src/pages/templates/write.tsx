@@ -1,0 +1,151 @@
+/** The editor beside the preview. The parts of the template are tabs, of which one that has a mistake says so. */
+import { Tabs, Text, TextInput } from '@mantine/core';
+import { useMemo } from 'react';
+import { useCall } from '../../api.ts';
+import { IconAlertCircle } from '../../icons.ts';
+import { CodeEditor, type Mark } from '../../parts/code-editor.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { Panel } from '../../parts/page.tsx';
+import { useSearchState } from '../../router.tsx';
+import { parts as partNames, previewing, variables as variableTexts, write } from '../../texts/templates.ts';
+import type { Part, Template } from './content.ts';
+import { Details } from './details.tsx';
+import type { Draft } from './draft.ts';
+import { pathsFound } from './found.ts';
+import { PreviewPanel } from './preview.tsx';
+import { type Mistakes, usePreview } from './previewing.ts';
+import { Values } from './sample-values.tsx';
+import type { Samples } from './samples.ts';
+import classes from './templates.module.css';
+import { Variables } from './variables.tsx';
+
+type Tab = keyof typeof write.tabs;
+const TAB_OF: Record<Part, Tab> = { subject: 'html', html: 'html', text: 'text' };
+
+function tabOf(field: string): Tab | undefined {
+  if (field in TAB_OF) return TAB_OF[field as Part];
+  if (field.startsWith('variables')) return 'variables';
+  return field.startsWith('layoutTemplateId') ? 'details' : undefined;
+}
+
+const marksOf = (details: Mistakes, part: Part): Mark[] =>
+  details.flatMap(({ field, message, line, column }) =>
+    field === part && line !== undefined
+      ? [{ line, column: column ?? 1, message: `${partNames[part]} ${message}` }]
+      : [],
+  );
+
+interface WriteProps {
+  template: Template;
+  draft: Draft;
+  samples: Samples;
+  mayChange: boolean;
+}
+
+export function WriteView({ template, draft, samples, mayChange }: WriteProps) {
+  const { content } = draft;
+  const account = useCall('getAccount');
+  const preview = usePreview(content, samples.chosen.values);
+  const given = Object.keys(account.data?.settings.variables ?? {});
+  const found = useMemo(
+    () => pathsFound(content, given),
+    [content.subject, content.html, content.text, given.join(' ')],
+  );
+  const { missing } = preview;
+  return (
+    <div className={classes.halves}>
+      <Panel title={previewing.editor}>
+        <Parts {...{ template, draft, mayChange, found, missing }} mistakes={preview.mistakes} />
+      </Panel>
+      <div className={classes.looking}>
+        <PreviewPanel preview={preview} content={content} />
+      </div>
+      <Values {...{ samples, found, missing }} declared={content.variables} mistakes={preview.mistakes} />
+    </div>
+  );
+}
+
+interface PartsProps extends Pick<WriteProps, 'template' | 'draft' | 'mayChange'> {
+  found: ReturnType<typeof pathsFound>;
+  missing: readonly string[];
+  mistakes: Mistakes;
+}
+
+function Parts({ template, draft, mayChange, found, missing, mistakes }: PartsProps) {
+  const [search, setSearch] = useSearchState();
+  const { content, change } = draft;
+  const tab: Tab = search.part !== undefined && search.part in write.tabs ? (search.part as Tab) : 'html';
+  const wrong = new Set(mistakes.map(({ field }) => tabOf(field)));
+  const [html, text] = useMemo(() => [marksOf(mistakes, 'html'), marksOf(mistakes, 'text')], [mistakes]);
+  const isReadOnly = !mayChange;
+  return (
+    <Tabs
+      value={tab}
+      keepMounted={false}
+      onChange={(next) => setSearch({ part: next === 'html' ? undefined : (next ?? undefined) })}
+    >
+      <Tabs.List mb="sm" aria-label={write.tab}>
+        {Object.entries(write.tabs).map(([value, label]) => (
+          <Tabs.Tab key={value} value={value} {...(wrong.has(value as Tab) && mistakeMark(label))}>
+            {label}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      <Tabs.Panel value="html">
+        <SubjectField {...{ draft, isReadOnly, mistakes }} />
+        <CodeEditor
+          {...{ label: write.html, language: 'html', value: content.html, marks: html, isReadOnly }}
+          onChange={(value) => change({ html: value })}
+        />
+        <Unplaced mistakes={mistakes} part="html" />
+      </Tabs.Panel>
+      <Tabs.Panel value="text">
+        <Text size="xs" c="dimmed" mb="xs">
+          {write.textHint}
+        </Text>
+        <CodeEditor
+          {...{ label: write.text, language: 'text', value: content.text, marks: text, isReadOnly }}
+          onChange={(value) => change({ text: value })}
+        />
+        <Unplaced mistakes={mistakes} part="text" />
+      </Tabs.Panel>
+      <Tabs.Panel value="variables">
+        <Text c="dimmed" size="xs" mb="sm">
+          {variableTexts.lead}
+        </Text>
+        <Variables {...{ draft, isReadOnly, found, missing, mistakes }} />
+      </Tabs.Panel>
+      <Tabs.Panel value="details">
+        <Details {...{ template, draft, isReadOnly, mistakes }} />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}
+
+const mistakeMark = (label: string) => ({
+  rightSection: <IconAlertCircle size={14} color="var(--bad)" aria-hidden />,
+  'aria-label': `${label}, ${write.mistakes}`,
+});
+
+function SubjectField({ draft, isReadOnly, mistakes }: { draft: Draft; isReadOnly: boolean; mistakes: Mistakes }) {
+  const wrong = mistakes.filter(({ field }) => field === 'subject').map(({ message }) => message);
+  return (
+    <TextInput
+      {...{ label: write.subject, description: write.subjectHint, readOnly: isReadOnly, mb: 'sm' }}
+      value={draft.content.subject}
+      error={wrong.length > 0 && wrong.join(' ')}
+      onChange={({ currentTarget }) => draft.change({ subject: currentTarget.value })}
+    />
+  );
+}
+
+/** What is wrong with a part as a whole, such as a limit. */
+function Unplaced({ mistakes, part }: { mistakes: Mistakes; part: Part }) {
+  const wrong = mistakes.filter(({ field, line }) => field === part && line === undefined);
+  if (wrong.length === 0) return null;
+  return (
+    <Notice tone="bad" role="alert">
+      {wrong.map(({ message }) => message).join(' ')}
+    </Notice>
+  );
+}

@@ -1,0 +1,124 @@
+/** What can be done with a webhook: test it, send again, edit, enable or disable, a new secret, delete. */
+import { ActionIcon, Button, Menu } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useChange } from '../../api.ts';
+import {
+  IconDots,
+  IconHistory,
+  IconKey,
+  IconPencil,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconSend,
+  IconShieldCheck,
+  IconTrash,
+} from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { done, failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { replay, rotation, testEvent, webhookPage, webhooks } from '../../texts/webhooks.ts';
+import type { TestEvent } from './test-event.tsx';
+import type { Webhook } from './webhook-state.tsx';
+
+interface WebhookActionsProps {
+  webhook: Webhook;
+  test: TestEvent;
+  /** Opens a dialog by its name in the address. */
+  onOpen(dialog: 'edit' | 'replay' | 'secret' | 'signature'): void;
+}
+
+function useEnable({ webhookId, url, events, description, enabled }: Webhook) {
+  const replace = useChange('replaceWebhook', ['getWebhook', 'listWebhooks']);
+  const toggle = (): void =>
+    replace.mutate(
+      { path: { id: webhookId }, body: { url, events, description, enabled: !enabled } },
+      { onSuccess: () => done(enabled ? webhookPage.disabledNow : webhookPage.enabledNow), onError: failed },
+    );
+  return { toggle, isChanging: replace.isPending };
+}
+
+/** Goes to the list, where the webhook is gone unless that is undone. */
+function useRemove({ webhookId }: Webhook): () => void {
+  const { mode } = useScope();
+  const navigate = useNavigate();
+  const { remove } = useRemoval('deleteWebhook', ['listWebhooks']);
+  return () => {
+    remove(webhookId, { path: { id: webhookId } }, webhookPage.removed);
+    void navigate({ to: `/app/${mode}/webhooks` });
+  };
+}
+
+export function WebhookActions({ webhook, test, onOpen }: WebhookActionsProps) {
+  const { mayWrite } = useScope();
+  const { toggle, isChanging } = useEnable(webhook);
+  const asCode = <AsCode operation="listWebhookDeliveries" input={{ path: { id: webhook.webhookId } }} />;
+  if (!mayWrite)
+    return (
+      <>
+        <Button variant="default" leftSection={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
+          {webhooks.check}
+        </Button>
+        {asCode}
+      </>
+    );
+  return (
+    <>
+      {!webhook.enabled && (
+        <Button leftSection={<IconPlayerPlay size={14} />} loading={isChanging} onClick={toggle}>
+          {webhookPage.enable}
+        </Button>
+      )}
+      <Button
+        variant="default"
+        leftSection={<IconSend size={14} />}
+        loading={test.isPending}
+        onClick={() => test.send()}
+      >
+        {testEvent.action}
+      </Button>
+      <Button variant="default" leftSection={<IconHistory size={14} />} onClick={() => onOpen('replay')}>
+        {replay.action}
+      </Button>
+      {asCode}
+      <MoreActions {...{ webhook, onOpen }} onDisable={toggle} />
+    </>
+  );
+}
+
+interface MoreActionsProps extends Pick<WebhookActionsProps, 'webhook' | 'onOpen'> {
+  onDisable(): void;
+}
+
+function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
+  const remove = useRemove(webhook);
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <ActionIcon variant="default" aria-label={webhookPage.more}>
+          <IconDots size={16} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item leftSection={<IconPencil size={14} />} onClick={() => onOpen('edit')}>
+          {webhookPage.edit}
+        </Menu.Item>
+        <Menu.Item leftSection={<IconKey size={14} />} onClick={() => onOpen('secret')}>
+          {rotation.action}
+        </Menu.Item>
+        <Menu.Item leftSection={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
+          {webhooks.check}
+        </Menu.Item>
+        {webhook.enabled && (
+          <Menu.Item leftSection={<IconPlayerPause size={14} />} onClick={onDisable}>
+            {webhookPage.disable}
+          </Menu.Item>
+        )}
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconTrash size={14} />} color="red" onClick={remove}>
+          {webhookPage.remove}
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,128 @@
+/** The address of a webhook, what is sent to it, and what it is for: made new, or changed. */
+import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { PostriderError, useChange } from '../../api.ts';
+import { Problem } from '../../parts/problem.tsx';
+import { done } from '../../parts/undo.tsx';
+import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
+import { sentence } from './sentence.ts';
+import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
+
+interface WebhookFormProps {
+  /** The one to change; without it one is made. */
+  webhook?: Webhook;
+  onClose(): void;
+  onCreated?(made: { webhookId: string; secret: string }): void;
+}
+
+const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
+
+/** What the service says of a field, and of all that has no field here. */
+function issuesOf(error: Error | null): { of(field: string): string | undefined; general: Error | null } {
+  const details = error instanceof PostriderError ? error.details : [];
+  const fieldOf = (path: string): string => path.replace(/[.[].*/, '');
+  const of = (field: string): string | undefined => {
+    const found = details.find((one) => fieldOf(one.field) === field);
+    return found === undefined ? undefined : sentence(found.message);
+  };
+  const isShown = details.some(({ field }) => ['url', 'events', 'description'].includes(fieldOf(field)));
+  return { of, general: isShown ? null : error };
+}
+
+/** Makes it or changes it, and closes when that is done. */
+function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
+  const create = useChange('createWebhook', ['listWebhooks']);
+  const replace = useChange('replaceWebhook', ['listWebhooks', 'getWebhook']);
+  const save = (body: { url: string; events: EventType[]; description: string | null }): void => {
+    if (webhook === undefined)
+      create.mutate(
+        { body },
+        {
+          onSuccess({ webhookId, secret }) {
+            onClose();
+            onCreated?.({ webhookId, secret });
+          },
+        },
+      );
+    else
+      replace.mutate(
+        { path: { id: webhook.webhookId }, body },
+        {
+          onSuccess() {
+            onClose();
+            done(webhookForm.saved);
+          },
+        },
+      );
+  };
+  return { save, isSaving: create.isPending || replace.isPending, issues: issuesOf(create.error ?? replace.error) };
+}
+
+export function WebhookForm(props: WebhookFormProps) {
+  const { webhook, onClose } = props;
+  const [url, setUrl] = useState(webhook?.url ?? '');
+  const [events, setEvents] = useState<string[]>(webhook?.events ?? AT_FIRST);
+  const [description, setDescription] = useState(webhook?.description ?? '');
+  const { save, isSaving, issues } = useSave(props);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    save({ url: url.trim(), events: events as EventType[], description: description.trim() || null });
+  };
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      size="lg"
+      title={webhook === undefined ? webhookForm.createTitle : webhookForm.editTitle}
+    >
+      <form onSubmit={submit}>
+        <Stack>
+          <Problem error={issues.general} />
+          <TextInput
+            {...{ label: webhookForm.url, description: webhookForm.urlHint, error: issues.of('url') }}
+            {...{ type: 'url', required: true, maxLength: 2_048, placeholder: 'https://shop.example/hooks/mail' }}
+            data-autofocus
+            value={url}
+            onChange={({ currentTarget }) => setUrl(currentTarget.value)}
+          />
+          <EventChoice value={events} onChange={setEvents} error={issues.of('events')} />
+          <TextInput
+            {...{ label: webhookForm.description, description: webhookForm.descriptionHint, maxLength: 500 }}
+            error={issues.of('description')}
+            value={description}
+            onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {webhookForm.cancel}
+            </Button>
+            <Button type="submit" loading={isSaving} disabled={events.length === 0}>
+              {webhook === undefined ? webhookForm.create : webhookForm.save}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+interface EventChoiceProps {
+  value: string[];
+  onChange(value: string[]): void;
+  error: string | undefined;
+}
+
+function EventChoice({ value, onChange, error }: EventChoiceProps) {
+  return (
+    <Checkbox.Group
+      {...{ label: webhookForm.events, description: webhookForm.eventsHint, error, value, onChange }}
+      withAsterisk
+    >
+      <Stack gap="xs" mt="xs">
+        {EVENT_TYPES.map((type) => (
+          <Checkbox key={type} value={type} label={type} description={eventSentences[type]} size="sm" />
+        ))}
+      </Stack>
+    </Checkbox.Group>
+  );
+}

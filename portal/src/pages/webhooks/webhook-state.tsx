@@ -1,0 +1,18 @@
+/** A webhook in a few words: whether it is enabled, and what is sent to it. */
+import type { Answer } from '../../api.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { eventSentences, webhooks } from '../../texts/webhooks.ts';
+
+export type Webhook = Answer<'getWebhook'>;
+export type EventType = Webhook['events'][number];
+
+export const EVENT_TYPES = Object.keys(eventSentences) as EventType[];
+
+export function eventsOf({ events }: Webhook): string {
+  return events.length === EVENT_TYPES.length ? webhooks.every : events.join(', ');
+}
+
+export function WebhookState({ webhook }: { webhook: Webhook }) {
+  if (webhook.enabled) return <Badge tone="good">{webhooks.enabled}</Badge>;
+  return <Badge tone={webhook.disabledReason === undefined ? 'calm' : 'bad'}>{webhooks.disabled}</Badge>;
+}

@@ -1,0 +1,114 @@
+/** One webhook: how it does, what can be done with it, and every delivery. */
+import { useParams } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
+import { useCall } from '../../api.ts';
+import { Copyable } from '../../parts/copy.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { Facts, Page, Panel } from '../../parts/page.tsx';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSearchState } from '../../router.tsx';
+import { useScope } from '../../scope.ts';
+import { health, webhookPage } from '../../texts/webhooks.ts';
+import { Deliveries } from './deliveries.tsx';
+import { HealthMarks, useLastDeliveries } from './health-strip.tsx';
+import { type AskedReplay, ReplayProgress } from './replay.tsx';
+import { RotationDialog } from './rotation.tsx';
+import { type NewSecret, SecretShown } from './secret-shown.tsx';
+import { sentence } from './sentence.ts';
+import { TestResult, useTestEvent } from './test-event.tsx';
+import { WebhookActions } from './webhook-actions.tsx';
+import { WebhookForm } from './webhook-form.tsx';
+import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
+import classes from './webhooks.module.css';
+
+const ReplayDialog = lazy(async () => ({ default: (await import('./replay-dialog.tsx')).ReplayDialog }));
+const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
+
+export function WebhookPage() {
+  const { id = '' }: { id?: string } = useParams({ strict: false });
+  const found = useCall('getWebhook', { path: { id } });
+  if (found.data !== undefined) return <Loaded key={id} webhook={found.data} />;
+  return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
+}
+
+const LIVE_EVERY_MS = 3_000;
+
+function Loaded({ webhook }: { webhook: Webhook }) {
+  const { webhookId: id } = webhook;
+  const { mode, mayWrite } = useScope();
+  const [{ panel, delivery }, setSearch] = useSearchState();
+  const [secret, setSecret] = useState<NewSecret>();
+  const [replay, setReplay] = useState<AskedReplay>();
+  const test = useTestEvent(id);
+  const last = useLastDeliveries(id, LIVE_EVERY_MS);
+  const close = (): void => setSearch({ panel: undefined });
+  const openDelivery = (deliveryId: string | undefined): void => setSearch({ delivery: deliveryId });
+  const dialog = mayWrite ? panel : undefined;
+  return (
+    <Page
+      title={nameOf(webhook)}
+      badge={<WebhookState webhook={webhook} />}
+      parent={{ href: `/app/${mode}/webhooks`, name: webhookPage.parent }}
+      actions={<WebhookActions {...{ webhook, test }} onOpen={(name) => setSearch({ panel: name })} />}
+    >
+      <div className={classes.stack}>
+        {!webhook.enabled && <Disabled webhook={webhook} />}
+        <TestResult of={test} />
+        {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
+        <div className={classes.beside}>
+          {last.data !== undefined && last.data.length > 0 && (
+            <Panel title={health.title}>
+              <HealthMarks deliveries={last.data} onOpen={openDelivery} />
+            </Panel>
+          )}
+          <About webhook={webhook} />
+        </div>
+        <Deliveries {...{ webhook, newest: last.data, chosen: delivery }} onOpen={openDelivery} />
+      </div>
+      <Suspense>
+        {dialog === 'replay' && <ReplayDialog {...{ webhook }} onClose={close} onStarted={setReplay} />}
+        {panel === 'signature' && <SignatureChecker onClose={close} />}
+      </Suspense>
+      {dialog === 'edit' && <WebhookForm webhook={webhook} onClose={close} />}
+      {dialog === 'secret' && <RotationDialog webhookId={id} onClose={close} onRotated={setSecret} />}
+      {secret !== undefined && <SecretShown {...secret} onClose={() => setSecret(undefined)} />}
+    </Page>
+  );
+}
+
+/** What a person calls it: the description, or where it leads. */
+function nameOf({ description, url }: Webhook): string {
+  return description || url;
+}
+
+function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
+  if (disabledReason === undefined)
+    return (
+      <Notice role="status" tone="calm" title={webhookPage.disabledTitle}>
+        {webhookPage.disabledByHand}
+      </Notice>
+    );
+  return (
+    <Notice role="status" tone="bad" title={webhookPage.disabledTitle}>
+      {sentence(disabledReason)} {webhookPage.disabledTurn}
+    </Notice>
+  );
+}
+
+function About({ webhook }: { webhook: Webhook }) {
+  const { facts } = webhookPage;
+  return (
+    <Panel title={webhookPage.about}>
+      <Facts
+        of={[
+          [facts.url, <Copyable key="url" value={webhook.url} />],
+          [facts.events, eventsOf(webhook)],
+          [facts.id, <Copyable key="id" value={webhook.webhookId} />],
+          [facts.created, <Time key="created" at={webhook.createdAt} exact />],
+          [facts.updated, <Time key="updated" at={webhook.updatedAt} exact />],
+        ]}
+      />
+    </Panel>
+  );
+}

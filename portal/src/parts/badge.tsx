@@ -1,0 +1,34 @@
+/** A state in a word and a colour; the word alone says it too. */
+import type { ReactNode } from 'react';
+import classes from './parts.module.css';
+
+export type Tone = 'good' | 'bad' | 'wait' | 'calm' | 'note';
+
+const TONES: Record<string, Tone> = {
+  ...{ delivered: 'good', bounced: 'bad', complained: 'bad', delayed: 'wait', queued: 'note', sending: 'note' },
+  ...{ scheduled: 'note', suppressed: 'calm', cancelled: 'calm' },
+  ...{ send: 'note', delivery: 'good', deliverydelay: 'wait', bounce: 'bad', complaint: 'bad', reject: 'calm' },
+  ...{ open: 'calm', click: 'calm', unsubscribe: 'calm' },
+  ...{ verified: 'good', pending: 'wait', failing: 'bad', missing: 'bad', different: 'bad', unknown: 'calm' },
+  ...{ active: 'good', suspended: 'bad', invited: 'note', approved: 'good', rejected: 'bad', disabled: 'calm' },
+  ...{
+    succeeded: 'good',
+    failed: 'bad',
+    ok: 'good',
+    warn: 'wait',
+    fail: 'bad',
+    good: 'good',
+    warning: 'wait',
+    critical: 'bad',
+  },
+};
+
+export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
+  return <span className={`${classes.badge} ${classes[tone]}`}>{children}</span>;
+}
+
+/** A state by the API's own word for it. */
+export function StatusBadge({ status }: { status: string }) {
+  const words = status.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+  return <Badge tone={TONES[status.toLowerCase()] ?? 'calm'}>{words.charAt(0).toUpperCase() + words.slice(1)}</Badge>;
+}

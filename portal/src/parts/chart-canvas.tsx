@@ -1,0 +1,109 @@
+/**
+ * Draws the lines of a chart (uPlot). Colours are read from the variables of the theme each time it draws, so that it follows light and
+ * dark; it is as wide as its place.
+ */
+import { useEffect, useRef } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import type { ChartProps, Series } from './chart.tsx';
+
+interface CanvasProps extends ChartProps {
+  hidden: ReadonlySet<string>;
+  /** The time that is pointed at. */
+  onPoint(index: number | undefined): void;
+}
+
+const DASHES: Record<NonNullable<Series['stroke']>, number[]> = { solid: [], dashed: [6, 4], dotted: [2, 3] };
+const MARKS = [1, 2, 5].flatMap((one) => Array.from({ length: 9 }, (_, power) => one * 10 ** power));
+const FONT = '11px "Inter Variable", Inter, system-ui, sans-serif';
+/** A value beside which there is none is no line: it gets a point. */
+const hasGaps = ({ values }: Series): boolean => values.includes(null);
+
+const variable = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const day = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const hour = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hour12: false });
+const midnight = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
+
+function mark(unit: ChartProps['unit'], seconds: number): string {
+  const at = new Date(seconds * 1_000);
+  if (unit === 'day') return day.format(at);
+  return at.getHours() === 0 ? midnight.format(at) : hour.format(at);
+}
+
+function lineOf(series: Series): uPlot.Series {
+  const { name, color, stroke = 'solid', isFilled } = series;
+  return {
+    label: name,
+    stroke: () => variable(color),
+    // The variables are #rrggbb.
+    ...(isFilled && { fill: () => `${variable(color)}1a` }),
+    ...{ width: 1.75, dash: DASHES[stroke], spanGaps: true },
+    points: { show: hasGaps(series), size: 5, fill: () => variable(color) },
+  };
+}
+
+function optionsOf(props: CanvasProps, width: number, height: number): uPlot.Options {
+  const { unit, series, format, isCount = false } = props;
+  const dimmed = (): string => variable('--mantine-color-dimmed');
+  return {
+    ...{ width, height },
+    padding: [8, 20, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false, setScale: false }, points: { size: 7 } },
+    ...(unit === 'day' && { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'UTC') }),
+    scales: { y: { range: (_, __, most) => [0, (most || (isCount ? 1 : 0.1)) * 1.08] } },
+    axes: [
+      {
+        ...{ stroke: dimmed, font: FONT, grid: { show: false }, ticks: { show: false }, space: 64, size: 24 },
+        incrs: (unit === 'day' ? [1, 2, 7, 14] : [1 / 24, 1 / 8, 1 / 4, 1 / 2, 1, 2]).map((days) => days * 86_400),
+        values: (_, splits) => splits.map((seconds) => mark(unit, seconds)),
+      },
+      {
+        ...{ stroke: dimmed, font: FONT, ticks: { show: false }, space: 36 },
+        grid: { stroke: () => variable('--line'), width: 1 },
+        ...(isCount && { incrs: MARKS }),
+        values: (_, splits) => splits.map(format),
+        size: (_, values) => 14 + 6.5 * Math.max(2, ...(values ?? []).map((one) => one.length)),
+      },
+    ],
+    series: [{}, ...series.map(lineOf)],
+  };
+}
+
+const dataOf = ({ times, series }: ChartProps): uPlot.AlignedData => [
+  times.map((at) => at / 1_000),
+  ...series.map(({ values }) => [...values]),
+];
+
+export default function ChartCanvas(props: CanvasProps) {
+  const { unit, times, series, hidden } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const latest = useRef(props.onPoint);
+  latest.current = props.onPoint;
+  const shape = `${unit} ${series.map((one) => `${one.name} ${hasGaps(one)}`)}`;
+
+  useEffect(() => {
+    const element = place.current!;
+    const drawn = new uPlot(optionsOf(props, element.clientWidth, element.clientHeight), dataOf(props), element);
+    plot.current = drawn;
+    const point = (): void => latest.current(drawn.cursor.idx ?? undefined);
+    drawn.hooks.setCursor = [point];
+    const sizes = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height: element.clientHeight }));
+    sizes.observe(element);
+    const schemes = new MutationObserver(() => drawn.redraw(false, true));
+    schemes.observe(document.documentElement, { attributeFilter: ['data-mantine-color-scheme'] });
+    return () => {
+      sizes.disconnect();
+      schemes.disconnect();
+      drawn.destroy();
+      latest.current(undefined);
+    };
+  }, [shape]);
+  useEffect(() => plot.current?.setData(dataOf(props)), [times, series]);
+  useEffect(() => {
+    for (const [at, { name }] of series.entries()) plot.current?.setSeries(at + 1, { show: !hidden.has(name) });
+  }, [hidden, shape]);
+  return <div ref={place} style={{ height: '100%', minWidth: 0 }} />;
+}

@@ -1,0 +1,129 @@
+/**
+ * Numbers over time: lines, a legend that says the numbers and hides lines, and the same as a table, for those who see no lines and
+ * for those who want the figures. What draws is loaded when there is something to draw.
+ */
+import { Skeleton, Switch, Table } from '@mantine/core';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { charts } from '../texts/parts.ts';
+import classes from './chart.module.css';
+
+const ChartCanvas = lazy(() => import('./chart-canvas.tsx'));
+
+export interface Series {
+  name: string;
+  /** A variable of theme.css, such as --good. */
+  color: string;
+  /** One for each time; null where there is none. */
+  values: readonly (number | null)[];
+  /** What the legend says while no time is pointed at. */
+  summary: string;
+  stroke?: 'solid' | 'dashed' | 'dotted';
+  isFilled?: boolean;
+}
+
+export interface ChartProps {
+  /** For screen readers: what is shown. */
+  label: string;
+  /** Beginnings of the hours or days, Unix ms, oldest first. */
+  times: readonly number[];
+  /** Days are those of UTC; hours are shown in the reader's time. */
+  unit: 'hour' | 'day';
+  series: readonly Series[];
+  format(value: number): string;
+  /** Numbers that are counted: no marks between whole ones. */
+  isCount?: boolean;
+  /** What the summaries are of, such as "In 7 days". */
+  span: string;
+}
+
+const dayName = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
+const hourName = new Intl.DateTimeFormat('en', {
+  ...{ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false },
+});
+
+const nameOf = (unit: ChartProps['unit'], at: number): string => (unit === 'day' ? dayName : hourName).format(at);
+
+export function Chart(props: ChartProps) {
+  const { label, times, unit, series, format, span } = props;
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [pointed, setPointed] = useState<number>();
+  const [isTable, setTable] = useState(false);
+  const at = pointed !== undefined && pointed < times.length ? pointed : undefined;
+  const toggle = (name: string): void => {
+    const next = new Set(hidden);
+    if (!next.delete(name)) next.add(name);
+    setHidden(next);
+  };
+  return (
+    <div>
+      <div className={classes.head}>
+        <span className={classes.span}>{at === undefined ? span : nameOf(unit, times[at]!)}</span>
+        <Switch
+          size="xs"
+          label={charts.asTable}
+          checked={isTable}
+          onChange={({ currentTarget }) => setTable(currentTarget.checked)}
+        />
+      </div>
+      <ul className={classes.legend} aria-label={label}>
+        {series.map(({ name, color, stroke = 'solid', values, summary }) => (
+          <li key={name}>
+            <button type="button" aria-pressed={!hidden.has(name)} onClick={() => toggle(name)}>
+              <i style={{ borderTopColor: `var(${color})`, borderTopStyle: stroke }} />
+              <span>{name}</span>
+              <b>{at === undefined ? summary : shown(values[at], format)}</b>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {isTable ? (
+        <AsTable {...props} />
+      ) : (
+        <div className={classes.canvas} aria-hidden>
+          <Suspense fallback={<Skeleton height="100%" />}>
+            <ChartCanvas {...props} hidden={hidden} onPoint={setPointed} />
+          </Suspense>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const shown = (value: number | null | undefined, format: (value: number) => string): string =>
+  value === null || value === undefined ? charts.none : format(value);
+
+function AsTable({ label, times, unit, series, format }: ChartProps): ReactNode {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard (WCAG 2.1.1)
+    <section className={classes.table} tabIndex={0} aria-label={label}>
+      <Table stickyHeader verticalSpacing={3}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th scope="col">{charts.time}</Table.Th>
+            {series.map(({ name }) => (
+              <Table.Th key={name} scope="col" ta="right">
+                {name}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {times
+            .map((time, at) => (
+              <Table.Tr key={time}>
+                <Table.Th scope="row" fw={400} style={{ whiteSpace: 'nowrap' }}>
+                  {nameOf(unit, time)}
+                </Table.Th>
+                {series.map(({ name, values }) => (
+                  <Table.Td key={name} ta="right">
+                    {shown(values[at], format)}
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))
+            .reverse()}
+        </Table.Tbody>
+      </Table>
+    </section>
+  );
+}

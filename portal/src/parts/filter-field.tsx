@@ -1,0 +1,28 @@
+/** A filter that is typed: the list follows when the typing pauses, and the address keeps it. */
+import { TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useEffect, useState } from 'react';
+import { useSearchState } from '../router.tsx';
+
+const PAUSE_MS = 300;
+
+export function FilterField({ name, label, width = '11rem' }: { name: string; label: string; width?: string }) {
+  const [search, setSearch] = useSearchState();
+  const chosen = search[name] ?? '';
+  const [typed, setTyped] = useState(chosen);
+  const apply = useDebouncedCallback((value: string) => setSearch({ [name]: value.trim() || undefined }), PAUSE_MS);
+  // The address may change without this field, by the browser's way back or a button that clears all.
+  useEffect(() => setTyped((value) => (value.trim() === chosen ? value : chosen)), [chosen]);
+  return (
+    <TextInput
+      label={label}
+      value={typed}
+      size="xs"
+      style={{ flex: `1 1 ${width}`, minWidth: 0 }}
+      onChange={({ currentTarget }) => {
+        setTyped(currentTarget.value);
+        apply(currentTarget.value);
+      }}
+    />
+  );
+}

@@ -1,0 +1,109 @@
+/**
+ * The html of a mail, as a recipient sees it, in a frame that can do nothing: no scripts, no forms, nothing from elsewhere. The frame's page
+ * comes from the service with a Content-Security-Policy of its own (src/http/portal.ts), which the html is under, too. Remote images come only
+ * when they are asked for, by a second page whose policy allows them; links open in a new tab that knows nothing of this one.
+ */
+import { Button, Group, SegmentedControl, Text } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import { IconPhoto } from '../icons.ts';
+import { preview } from '../texts/parts.ts';
+import classes from './parts.module.css';
+
+/** Elements that would reach elsewhere before a policy is asked, or that change what the frame is. */
+const UNWANTED = 'link, meta, base, iframe, frame, object, embed, portal, script, noscript';
+
+/** Of drawings: browsers fetch them before they ask the policy. */
+function withoutReferences(mail: Document): void {
+  for (const element of mail.querySelectorAll('svg, svg *'))
+    for (const { name, value } of [...element.attributes]) {
+      const leadsAway = /(?:^|:)href$/.test(name) && element.localName !== 'a' && !/^\s*(?:#|data:)/i.test(value);
+      if (leadsAway || /url\(\s*["']?(?!#|data:)/i.test(value)) element.removeAttribute(name);
+    }
+}
+
+const REMOTE_IN_STYLE = /url\(\s*["']?(?:https?:)?\/\/[^)]*\)/gi;
+
+/** What the policy would refuse is not asked for, so that a mail leaves no complaints in the console. */
+function withoutRemote(mail: Document): void {
+  for (const element of mail.querySelectorAll('[src], [srcset], [background], [poster]'))
+    for (const name of ['src', 'srcset', 'background', 'poster'])
+      if (!/^\s*data:/i.test(element.getAttribute(name) ?? 'data:')) element.removeAttribute(name);
+  for (const element of mail.querySelectorAll('[style]'))
+    element.setAttribute('style', element.getAttribute('style')!.replace(REMOTE_IN_STYLE, 'none'));
+  for (const style of mail.querySelectorAll('style'))
+    style.textContent = style.textContent.replace(REMOTE_IN_STYLE, 'none').replace(/@import[^;]*;?/gi, '');
+}
+
+function show(frame: HTMLIFrameElement, html: string, withImages: boolean): void {
+  const document = frame.contentDocument;
+  if (document === null) return;
+  const mail = document.implementation.createHTMLDocument('');
+  mail.documentElement.innerHTML = html;
+  for (const element of mail.querySelectorAll(UNWANTED)) element.remove();
+  withoutReferences(mail);
+  if (!withImages) withoutRemote(mail);
+  for (const element of mail.querySelectorAll('a[href], area[href], form')) {
+    element.setAttribute('target', '_blank');
+    element.setAttribute('rel', 'noopener noreferrer');
+  }
+  const top = document.scrollingElement?.scrollTop ?? 0;
+  document.documentElement.replaceWith(document.adoptNode(mail.documentElement));
+  document.scrollingElement?.scrollTo({ top });
+}
+
+const hasRemoteImages = (html: string): boolean =>
+  /(?:src|background|srcset)\s*=\s*["']?\s*(?:https?:)?\/\/|url\(\s*["']?(?:https?:)?\/\//i.test(html);
+
+export function MailPreview({ html, height = 480 }: { html: string; height?: number }) {
+  const [withImages, setWithImages] = useState(false);
+  const [width, setWidth] = useState<'desktop' | 'phone'>('desktop');
+  const letImagesIn = (): void => {
+    isLoaded.current = false;
+    setWithImages(true);
+  };
+  const frame = useRef<HTMLIFrameElement>(null);
+  // Until its page is there the frame has another policy.
+  const isLoaded = useRef(false);
+  useEffect(() => {
+    if (isLoaded.current && frame.current !== null) show(frame.current, html, withImages);
+  }, [html, withImages]);
+  return (
+    <div>
+      <Group justify="space-between" mb="xs">
+        <SegmentedControl
+          value={width}
+          aria-label={preview.width}
+          onChange={(value) => setWidth(value as 'desktop' | 'phone')}
+          data={[
+            { value: 'desktop', label: preview.desktop },
+            { value: 'phone', label: preview.phone },
+          ]}
+        />
+        {!withImages && hasRemoteImages(html) && (
+          <Group gap="xs">
+            <Text size="xs" c="dimmed">
+              {preview.imagesHint}
+            </Text>
+            <Button variant="default" leftSection={<IconPhoto size={14} />} onClick={letImagesIn}>
+              {preview.images}
+            </Button>
+          </Group>
+        )}
+      </Group>
+      <iframe
+        key={`${withImages}`}
+        ref={frame}
+        title={preview.title}
+        className={classes.frame}
+        style={{ height, maxWidth: width === 'phone' ? 376 : undefined }}
+        sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+        referrerPolicy="no-referrer"
+        src={withImages ? '/app-frame-with-images' : '/app-frame'}
+        onLoad={({ currentTarget }) => {
+          isLoaded.current = true;
+          show(currentTarget, html, withImages);
+        }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+/** A sentence in a coloured frame, with what can be done about it; and the one for what live mail and the sandbox share, which is changed in Live alone. */
+import { Anchor, Group } from '@mantine/core';
+import { Link, useLocation } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { useScope } from '../scope.ts';
+import { shared } from '../texts/parts.ts';
+import type { Tone } from './badge.tsx';
+import classes from './parts.module.css';
+
+interface NoticeProps {
+  tone?: Tone;
+  /** For what is to be read out at once. */
+  role?: 'alert' | 'status';
+  title?: string;
+  children?: ReactNode;
+  actions?: ReactNode;
+}
+
+export function Notice({ tone = 'note', role, title, children, actions }: NoticeProps) {
+  return (
+    <div className={`${classes.notice} ${classes[tone]}`} role={role}>
+      <div>
+        {title !== undefined && <strong>{title}</strong>} {children}
+      </div>
+      {actions !== undefined && <Group gap="xs">{actions}</Group>}
+    </div>
+  );
+}
+
+/** Says in the sandbox where these things are changed, and leads there. */
+export function LiveOnly({ children }: { children: string }) {
+  const { mode } = useScope();
+  const { pathname } = useLocation();
+  if (mode === 'live') return null;
+  return (
+    <Notice>
+      {children}{' '}
+      <Anchor
+        component={Link}
+        to={pathname.replace('/app/sandbox', '/app/live')}
+        inherit
+        c="inherit"
+        underline="always"
+      >
+        {shared.toLive}
+      </Anchor>
+    </Notice>
+  );
+}

@@ -1,0 +1,212 @@
+/**
+ * A list: a real table, of which only what is in sight is in the page, so that hundreds of thousands of rows scroll without holes. On a
+ * phone each row becomes a card. The next page is asked for before its end is reached.
+ */
+import { Button, Group, Skeleton, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { IconDownload } from '../icons.ts';
+import { lists } from '../texts/parts.ts';
+import { type Cell, saveCsv } from './csv.ts';
+import classes from './parts.module.css';
+import { EmptyState, ErrorState } from './states.tsx';
+
+export interface Column<T> {
+  name: string;
+  /** What is seen. */
+  cell(row: T): ReactNode;
+  /** What is in the CSV; a column without it is not there. */
+  text?(row: T): Cell;
+  /** Such as '9rem'. */
+  width?: string;
+  atEnd?: boolean;
+}
+
+export interface RowsProps<T> {
+  /** For screen readers. */
+  label: string;
+  columns: readonly Column<T>[];
+  /** Undefined while it is loaded for the first time. */
+  rows: readonly T[] | undefined;
+  keyOf(row: T): string;
+  /** The path that a row leads to; its first cell becomes the link. */
+  href?(row: T): string;
+  /** Shows a row beside the list, where it has no page of its own; its first cell becomes the button. */
+  onOpen?(row: T): void;
+  error?: unknown;
+  onRetry?(): unknown;
+  hasMore?: boolean;
+  isLoadingMore?: boolean;
+  onMore?(): unknown;
+  empty: { title: string; hint?: ReactNode; action?: ReactNode };
+  /** Name of the CSV file without its ending; without it there is no button. */
+  csvName?: string;
+  /** All rows for the CSV, further pages included; without it the rows that are here. */
+  csvRows?(): AsyncIterable<T>;
+}
+
+const OVERSCAN = 20;
+
+export function Rows<T>(props: RowsProps<T>) {
+  const { rows, error, empty } = props;
+  if (rows === undefined && error) return <ErrorState error={error} onRetry={props.onRetry} />;
+  if (rows === undefined) return <LoadingRows />;
+  if (rows.length === 0 && !props.hasMore)
+    return (
+      <EmptyState title={empty.title} action={empty.action}>
+        {empty.hint}
+      </EmptyState>
+    );
+  return <Table {...props} rows={rows} />;
+}
+
+function LoadingRows() {
+  return (
+    <Stack gap={10} py="sm" aria-busy="true">
+      {[90, 70, 85, 60, 75, 80].map((width) => (
+        <Skeleton key={width} height={14} width={`${width}%`} />
+      ))}
+    </Stack>
+  );
+}
+
+function Table<T>({ rows, columns, label, keyOf, href, onOpen, ...props }: RowsProps<T> & { rows: readonly T[] }) {
+  const { hasMore, isLoadingMore, onMore, csvName } = props;
+  const body = useRef<HTMLTableElement>(null);
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => setTop(body.current?.offsetTop ?? 0), []);
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => 34,
+    overscan: OVERSCAN,
+    scrollMargin: top,
+    getItemKey: (index) => keyOf(rows[index]!),
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasMore && !isLoadingMore && last >= rows.length - OVERSCAN) onMore?.();
+  }, [hasMore, isLoadingMore, last, rows.length, onMore]);
+  const before = (items[0]?.start ?? top) - top;
+  const after = virtual.getTotalSize() - ((items.at(-1)?.end ?? top) - top);
+  return (
+    <>
+      <table className={classes.list} ref={body} aria-label={label} aria-rowcount={hasMore ? -1 : rows.length}>
+        <thead>
+          <tr>
+            {columns.map(({ name, width, atEnd }) => (
+              <th key={name} scope="col" style={{ width }} className={atEnd ? classes.end : undefined}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {before > 0 && <Space height={before} columns={columns.length} />}
+          {items.map(({ index, key }) => (
+            <Row
+              key={key}
+              {...{ index, columns }}
+              row={rows[index]!}
+              href={href?.(rows[index]!)}
+              onOpen={onOpen}
+              measure={virtual.measureElement}
+            />
+          ))}
+          {after > 0 && <Space height={after} columns={columns.length} />}
+        </tbody>
+      </table>
+      <Group justify="space-between" mt="sm" mih={28}>
+        <Text c="dimmed" size="xs" role="status">
+          {isLoadingMore ? lists.loadingMore : hasMore ? '' : rows.length > 15 ? lists.end : ''}
+        </Text>
+        <Group gap="xs">
+          {hasMore && !isLoadingMore && (
+            <Button variant="default" onClick={() => void onMore?.()}>
+              {lists.more}
+            </Button>
+          )}
+          {csvName !== undefined && <CsvButton {...props} {...{ rows, columns, csvName }} />}
+        </Group>
+      </Group>
+    </>
+  );
+}
+
+function Space({ height, columns }: { height: number; columns: number }) {
+  return (
+    <tr style={{ height, border: 0 }}>
+      <td colSpan={columns} style={{ padding: 0, border: 0 }} />
+    </tr>
+  );
+}
+
+interface RowProps<T> {
+  row: T;
+  index: number;
+  columns: readonly Column<T>[];
+  href: string | undefined;
+  onOpen: ((row: T) => void) | undefined;
+  measure(element: Element | null): void;
+}
+
+function Row<T>({ row, index, columns, href, onOpen, measure }: RowProps<T>) {
+  const link = useRef<HTMLAnchorElement & HTMLButtonElement>(null);
+  const open = (): void => onOpen?.(row);
+  const first = (content: ReactNode): ReactNode => {
+    if (href !== undefined)
+      return (
+        <Link ref={link} to={href} className={classes.rowLink}>
+          {content}
+        </Link>
+      );
+    if (onOpen === undefined) return content;
+    return (
+      <button ref={link} type="button" className={classes.rowLink} onClick={open}>
+        {content}
+      </button>
+    );
+  };
+  return (
+    // A click anywhere in the row is a click on its link or button; these are for keyboards.
+    <tr
+      ref={measure}
+      data-index={index}
+      data-linked={href !== undefined || onOpen !== undefined || undefined}
+      onClick={({ target, ctrlKey, metaKey }) => {
+        if ((target as Element).closest('a,button,input,label') || getSelection()?.isCollapsed === false) return;
+        if (href !== undefined && (ctrlKey || metaKey)) window.open(href, '_blank', 'noopener');
+        else link.current?.click();
+      }}
+    >
+      {columns.map((column, at) => (
+        <td
+          key={column.name}
+          data-label={at === 0 ? undefined : column.name}
+          className={column.atEnd ? classes.end : undefined}
+        >
+          {at === 0 ? first(column.cell(row)) : column.cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function CsvButton<T>({
+  rows,
+  columns,
+  csvName,
+  csvRows,
+}: Pick<RowsProps<T>, 'columns' | 'csvRows'> & { rows: readonly T[]; csvName: string }) {
+  const [isBusy, setBusy] = useState(false);
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    await saveCsv(csvName, columns, csvRows?.() ?? rows).finally(() => setBusy(false));
+  };
+  return (
+    <Button variant="default" loading={isBusy} leftSection={<IconDownload size={14} />} onClick={() => void save()}>
+      {lists.csv}
+    </Button>
+  );
+}

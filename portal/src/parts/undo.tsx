@@ -1,0 +1,60 @@
+/**
+ * Undo rather than "are you sure": what is asked for happens six seconds later, unless it is undone; at once when the page is left.
+ */
+import { Button, Group } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { undoing } from '../texts/parts.ts';
+
+const UNDO_MS = 6_000;
+
+export function failed(error: unknown): void {
+  notifications.show({ color: 'red', title: undoing.failed, message: (error as Error).message, autoClose: 10_000 });
+}
+
+export function done(message: string): void {
+  notifications.show({ message });
+}
+
+interface Undoable {
+  /** What has happened, in the past tense, such as "Suppression lifted". */
+  message: string;
+  run(): Promise<unknown>;
+  /** Shows it again. */
+  onUndo(): void;
+}
+
+/** The page hides the thing before it calls this, and shows it again in onUndo, which also comes when it fails. */
+export function withUndo({ message, run, onUndo }: Undoable): void {
+  let isOver = false;
+  const finish = (): void => {
+    if (isOver) return;
+    isOver = true;
+    removeEventListener('pagehide', finish);
+    notifications.hide(id);
+    run().catch((error: unknown) => {
+      onUndo();
+      failed(error);
+    });
+  };
+  const undo = (): void => {
+    isOver = true;
+    clearTimeout(timer);
+    removeEventListener('pagehide', finish);
+    notifications.hide(id);
+    onUndo();
+  };
+  const timer = setTimeout(finish, UNDO_MS);
+  addEventListener('pagehide', finish);
+  const id = notifications.show({
+    autoClose: UNDO_MS,
+    withCloseButton: false,
+    message: (
+      <Group justify="space-between" wrap="nowrap">
+        {message}
+        <Button variant="light" onClick={undo}>
+          {undoing.undo}
+        </Button>
+      </Group>
+    ),
+  });
+}

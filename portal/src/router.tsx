@@ -1,0 +1,131 @@
+/**
+ * The paths of the portal. Those of an account begin with /app/live or /app/sandbox, those of the operator with /app/operator. A page is
+ * loaded when it is first visited. Queries of addresses are plain texts: useSearchState reads and sets them.
+ */
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+  useNavigate,
+  useSearch,
+} from '@tanstack/react-router';
+import type { ComponentType } from 'react';
+import { Loading, NoPage, PageError } from './parts/states.tsx';
+import { sessionQuery } from './session.tsx';
+import { Shell } from './shell/shell.tsx';
+
+type Search = Record<string, string | undefined>;
+type Load<N extends string> = () => Promise<Record<N, ComponentType>>;
+
+function page<N extends string>(load: Load<N>, name: N) {
+  return { component: lazyRouteComponent(load, name), pendingComponent: Loading };
+}
+
+const root = createRootRoute({
+  component: Outlet,
+  notFoundComponent: NoPage,
+  errorComponent: PageError,
+  validateSearch: (search): Search => search as Search,
+});
+
+const open = {
+  home: (queries: QueryClient) =>
+    createRoute({
+      ...{ getParentRoute: () => root, path: '/' },
+      beforeLoad: async () => {
+        const person = await queries.ensureQueryData(sessionQuery);
+        if (person === null) throw redirect({ to: '/sign-in' });
+        if (person.accounts.length === 0 && person.isOperator) throw redirect({ to: '/app/operator' });
+        throw redirect({ to: '/app/$mode', params: { mode: 'live' } });
+      },
+      errorComponent: PageError,
+    }),
+  signIn: createRoute({
+    ...{ getParentRoute: () => root, path: '/sign-in' },
+    ...page(() => import('./pages/sign-in/sign-in.tsx'), 'SignInPage'),
+  }),
+  welcome: createRoute({
+    ...{ getParentRoute: () => root, path: '/welcome' },
+    ...page(() => import('./pages/sign-in/set-password.tsx'), 'WelcomePage'),
+  }),
+  reset: createRoute({
+    ...{ getParentRoute: () => root, path: '/reset' },
+    ...page(() => import('./pages/sign-in/set-password.tsx'), 'ResetPage'),
+  }),
+  shared: createRoute({
+    ...{ getParentRoute: () => root, path: '/shared' },
+    ...page(() => import('./pages/messages/shared.tsx'), 'SharedMessagePage'),
+  }),
+};
+
+const app = createRoute({ getParentRoute: () => root, path: '/app', component: Shell });
+const operator = createRoute({ getParentRoute: () => app, path: '/operator' });
+const mode = createRoute({ getParentRoute: () => app, path: '/$mode' });
+
+const ofAccount = [
+  { path: '/', ...page(() => import('./pages/overview/overview.tsx'), 'OverviewPage') },
+  { path: '/start', ...page(() => import('./pages/start/start.tsx'), 'StartPage') },
+  { path: '/messages', ...page(() => import('./pages/messages/messages.tsx'), 'MessagesPage') },
+  { path: '/messages/$id', ...page(() => import('./pages/messages/message.tsx'), 'MessagePage') },
+  { path: '/events', ...page(() => import('./pages/events/events.tsx'), 'EventsPage') },
+  { path: '/incidents', ...page(() => import('./pages/incidents/incidents.tsx'), 'IncidentsPage') },
+  { path: '/incidents/$id', ...page(() => import('./pages/incidents/incident.tsx'), 'IncidentPage') },
+  { path: '/requests', ...page(() => import('./pages/requests/requests.tsx'), 'RequestsPage') },
+  { path: '/inbox', ...page(() => import('./pages/inbox/inbox.tsx'), 'InboxPage') },
+  { path: '/inbox/$id', ...page(() => import('./pages/inbox/inbox.tsx'), 'InboxPage') },
+  { path: '/templates', ...page(() => import('./pages/templates/templates.tsx'), 'TemplatesPage') },
+  { path: '/templates/$id', ...page(() => import('./pages/templates/template.tsx'), 'TemplatePage') },
+  { path: '/webhooks', ...page(() => import('./pages/webhooks/webhooks.tsx'), 'WebhooksPage') },
+  { path: '/webhooks/$id', ...page(() => import('./pages/webhooks/webhook.tsx'), 'WebhookPage') },
+  { path: '/domains', ...page(() => import('./pages/domains/domains.tsx'), 'DomainsPage') },
+  { path: '/domains/$id', ...page(() => import('./pages/domains/domain.tsx'), 'DomainPage') },
+  { path: '/suppressions', ...page(() => import('./pages/suppressions/suppressions.tsx'), 'SuppressionsPage') },
+  { path: '/keys', ...page(() => import('./pages/keys/keys.tsx'), 'KeysPage') },
+  { path: '/approvals', ...page(() => import('./pages/approvals/approvals.tsx'), 'ApprovalsPage') },
+  { path: '/team', ...page(() => import('./pages/team/team.tsx'), 'TeamPage') },
+  { path: '/settings', ...page(() => import('./pages/settings/settings.tsx'), 'SettingsPage') },
+  { path: '/usage', ...page(() => import('./pages/usage/usage.tsx'), 'UsagePage') },
+  { path: '/audit', ...page(() => import('./pages/audit/audit.tsx'), 'AuditPage') },
+  { path: '/profile', ...page(() => import('./pages/profile/profile.tsx'), 'ProfilePage') },
+].map((one) => createRoute({ getParentRoute: () => mode, ...one }));
+
+const ofOperator = [
+  { path: '/', ...page(() => import('./pages/operator/queue.tsx'), 'QueuePage') },
+  { path: '/accounts', ...page(() => import('./pages/operator/accounts.tsx'), 'AccountsPage') },
+  { path: '/accounts/$id', ...page(() => import('./pages/operator/account.tsx'), 'AccountPage') },
+  { path: '/approvals', ...page(() => import('./pages/operator/approvals.tsx'), 'OperatorApprovalsPage') },
+  { path: '/nodes', ...page(() => import('./pages/operator/nodes.tsx'), 'NodesPage') },
+  { path: '/doctor', ...page(() => import('./pages/operator/doctor.tsx'), 'DoctorPage') },
+  { path: '/audit', ...page(() => import('./pages/operator/audit.tsx'), 'OperatorAuditPage') },
+].map((one) => createRoute({ getParentRoute: () => operator, ...one }));
+
+export function createPortalRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren([
+      open.home(queries),
+      ...[open.signIn, open.welcome, open.reset, open.shared],
+      app.addChildren([operator.addChildren(ofOperator), mode.addChildren(ofAccount)]),
+    ]),
+    defaultPreload: 'intent',
+    scrollRestoration: true,
+    parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: (search) => {
+      const given = Object.entries(search).filter((pair): pair is [string, string] => Boolean(pair[1]));
+      return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+    },
+  });
+}
+
+/** The query of the page's address, and a setter that changes some of it; undefined and '' take a field out. */
+export function useSearchState(): [Search, (change: Search) => void] {
+  const search = useSearch({ strict: false }) as Search;
+  const navigate = useNavigate();
+  const change = (changed: Search): void => {
+    void navigate({ to: '.', search: ((before: Search) => ({ ...before, ...changed })) as never, replace: true });
+  };
+  return [search, change];
+}

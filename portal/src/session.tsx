@@ -1,0 +1,78 @@
+/**
+ * Who is signed in. A page of an account is shown once that is known; without a session the page to sign in comes first and leads back.
+ */
+import { type QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
+import { Navigate, useLocation, useParams } from '@tanstack/react-router';
+import { type ReactNode, useMemo, useState } from 'react';
+import { callerOf, type Mode, PostriderError } from './api.ts';
+import { ErrorState, Loading } from './parts/states.tsx';
+import { type AccountOfPerson, type Person, type Scope, ScopeContext } from './scope.ts';
+
+export const sessionQuery = queryOptions({
+  queryKey: ['getSession'],
+  queryFn: async ({ signal }): Promise<Person | null> => {
+    try {
+      return await callerOf().call('getSession', {}, { signal });
+    } catch (error) {
+      if (error instanceof PostriderError && error.status === 401) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+});
+
+/** After signing in or out: nothing of the person before stays. */
+export function setPerson(queries: QueryClient, person: Person | null): void {
+  queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'getSession' });
+  queries.setQueryData(sessionQuery.queryKey, person);
+}
+
+const STORED = 'postrider.account';
+
+function storedAccount(): string | null {
+  const asked = new URLSearchParams(location.search).get('account');
+  return asked ?? sessionStorage.getItem(STORED) ?? localStorage.getItem(STORED);
+}
+
+function keepAccount(accountId: string): void {
+  sessionStorage.setItem(STORED, accountId);
+  localStorage.setItem(STORED, accountId);
+}
+
+function accountOf(person: Person, accountId: string | null): AccountOfPerson | undefined {
+  return person.accounts.find((one) => one.accountId === accountId) ?? person.accounts[0];
+}
+
+/** Shows its children to those who are signed in. */
+export function SignedIn({ children }: { children: ReactNode }) {
+  const session = useQuery(sessionQuery);
+  const { href, pathname } = useLocation();
+  if (session.isPending) return <Loading />;
+  if (session.isError) return <ErrorState error={session.error} onRetry={session.refetch} isPage />;
+  // The page to sign in may be on its way already, which shows this one until it is there.
+  if (session.data === null)
+    return pathname === '/sign-in' ? <Loading /> : <Navigate to="/sign-in" search={{ next: href }} replace />;
+  return <Scoped person={session.data}>{children}</Scoped>;
+}
+
+function Scoped({ person, children }: { person: Person; children: ReactNode }) {
+  const params: { mode?: string } = useParams({ strict: false });
+  const [accountId, setAccountId] = useState(storedAccount);
+  const mode: Mode = params.mode === 'sandbox' ? 'sandbox' : 'live';
+  const scope = useMemo((): Scope => {
+    const account = accountOf(person, accountId);
+    const role = account?.role;
+    return {
+      ...{ person, account, mode },
+      caller: callerOf(account?.accountId, mode),
+      name: `${account?.accountId} ${mode}`,
+      mayWrite: role === 'owner' || role === 'member',
+      mayOwn: role === 'owner',
+      chooseAccount(chosen) {
+        keepAccount(chosen);
+        setAccountId(chosen);
+      },
+    };
+  }, [person, accountId, mode]);
+  return <ScopeContext value={scope}>{children}</ScopeContext>;
+}

@@ -1,0 +1,88 @@
+/** ⌘K: a page by its name, a message by its id, mail to an address or with a subject. */
+import '@mantine/spotlight/styles.css';
+import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
+import { useLocation, useNavigate } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { useCall } from '../api.ts';
+import { IconMail, IconSearch } from '../icons.ts';
+import { useScope } from '../scope.ts';
+import { palette } from '../texts/palette.ts';
+import { ACCOUNT_PAGES, OPERATOR_PAGES } from './navigation.ts';
+
+/** Letters before mail is searched. */
+const SEARCH_FROM = 3;
+const MESSAGE_ID = /^msg_[0-9A-Za-z]{10,}$/;
+
+export default function Palette({ wanted }: { wanted: number }) {
+  const scope = useScope();
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const [query, setQuery] = useState('');
+  useEffect(() => spotlight.open(), [wanted]);
+  const text = query.trim();
+  const isSearch = text.length >= SEARCH_FROM && !MESSAGE_ID.test(text) && scope.account !== undefined;
+  const found = useCall('listMessages', { query: { q: text, limit: 5 } }, { enabled: isSearch, keepsLast: true });
+  const base = `/app/${scope.mode}`;
+  const go = (to: string) => () => void navigate({ to });
+
+  const pages: SpotlightActionData[] = [
+    ...ACCOUNT_PAGES.flatMap(({ pages: ofGroup }) => ofGroup)
+      .filter((page) => page.isFor?.(scope) ?? true)
+      .map((page) => ({ page, at: base })),
+    ...(scope.person.isOperator
+      ? OPERATOR_PAGES.flatMap(({ pages: ofGroup }) => ofGroup).map((page) => ({ page, at: '/app/operator' }))
+      : []),
+  ]
+    .filter(({ page }) => page.name.toLowerCase().includes(text.toLowerCase()))
+    .map(({ page, at }) => ({
+      id: at + page.path,
+      label: page.name,
+      description: at === '/app/operator' ? palette.operator : undefined,
+      leftSection: <page.icon size={16} aria-hidden />,
+      onClick: go(at + page.path),
+    }));
+  const messages: SpotlightActionData[] = [
+    ...(MESSAGE_ID.test(text)
+      ? [{ id: text, label: palette.message(text), onClick: go(`${base}/messages/${text}`) }]
+      : []),
+    ...(isSearch ? (found.data ?? []) : []).map((message) => ({
+      id: message.messageId,
+      label: message.subject || palette.noSubject,
+      description: `${message.to} · ${message.status}`,
+      leftSection: <IconMail size={16} aria-hidden />,
+      onClick: go(`${base}/messages/${message.messageId}`),
+    })),
+    ...(isSearch
+      ? [
+          {
+            id: 'all',
+            label: palette.all(text),
+            leftSection: <IconSearch size={16} aria-hidden />,
+            onClick: () => void navigate({ to: `${base}/messages`, search: { q: text } as never }),
+          },
+        ]
+      : []),
+  ];
+  const groups: SpotlightActionGroupData[] = [
+    { group: palette.mail, actions: messages },
+    { group: palette.pages, actions: pages },
+  ].filter(({ actions }) => actions.length > 0);
+  return (
+    <Spotlight
+      key={pathname.split('/')[2]}
+      actions={groups}
+      query={query}
+      onQueryChange={setQuery}
+      filter={(_, given) => given}
+      nothingFound={palette.nothing}
+      shortcut={null}
+      scrollable
+      maxHeight={420}
+      searchProps={{
+        leftSection: <IconSearch size={16} />,
+        placeholder: palette.placeholder,
+        'aria-label': palette.placeholder,
+      }}
+    />
+  );
+}

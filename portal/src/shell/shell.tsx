@@ -1,0 +1,243 @@
+/** What stands around the pages of somebody who is signed in: the menu, the account, live or sandbox, search, and the person. */
+import {
+  ActionIcon,
+  CloseButton,
+  type MantineColorScheme,
+  NativeSelect,
+  SegmentedControl,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
+import { callerOf, type Mode } from '../api.ts';
+import { IconFileText, IconLogout, IconMenu2, IconSearch, IconUserCircle } from '../icons.ts';
+import { LiveProvider } from '../live.tsx';
+import { EmptyState } from '../parts/states.tsx';
+import { useScope } from '../scope.ts';
+import { SignedIn, setPerson } from '../session.tsx';
+import { shell } from '../texts/shell.ts';
+import { Looking } from './looking.tsx';
+import { AccountIcon, OperatorIcon, placeOf } from './navigation.ts';
+import classes from './shell.module.css';
+
+const Palette = lazy(() => import('./palette.tsx'));
+
+export function Shell() {
+  return (
+    <SignedIn>
+      <LiveProvider>
+        <Frame />
+      </LiveProvider>
+    </SignedIn>
+  );
+}
+
+function Frame() {
+  const menu = useRef<HTMLDialogElement>(null);
+  const [isPaletteWanted, wantPalette] = useState(0);
+  const { pathname } = useLocation();
+  const { mode, account } = useScope();
+  const isOperators = pathname.startsWith('/app/operator');
+  const closeMenu = (): void => menu.current?.close();
+  const search = (): void => {
+    closeMenu();
+    wantPalette((count) => count + 1);
+  };
+  useHotkeys([['mod+K', search]], []);
+  useEffect(closeMenu, [pathname]);
+  return (
+    <div className={classes.app}>
+      <a href="#content" className="skip">
+        {shell.skip}
+      </a>
+      <section className={classes.top} aria-label={shell.top}>
+        <ActionIcon onClick={() => menu.current?.showModal()} aria-label={shell.menu}>
+          <IconMenu2 size={18} />
+        </ActionIcon>
+        <Brand />
+        <ActionIcon onClick={search} aria-label={shell.search}>
+          <IconSearch size={18} />
+        </ActionIcon>
+      </section>
+      <aside className={classes.side} data-bar>
+        <Brand />
+        <Side onSearch={search} />
+      </aside>
+      <dialog ref={menu} className={classes.drawer} aria-label={shell.menu} closedby="any">
+        <div className={classes.side}>
+          <CloseButton onClick={closeMenu} aria-label={shell.close} ml="auto" />
+          <Side onSearch={search} />
+        </div>
+      </dialog>
+      <main id="content" className={classes.main} tabIndex={-1}>
+        {!isOperators && <Looking />}
+        {mode === 'sandbox' && !isOperators && <div className={classes.sandbox}>{shell.sandboxNote}</div>}
+        {account === undefined && !isOperators && pathname.split('/')[3] !== 'profile' ? (
+          <EmptyState title={shell.noAccount}>{shell.noAccountHint}</EmptyState>
+        ) : (
+          <Outlet />
+        )}
+      </main>
+      {isPaletteWanted > 0 && (
+        <Suspense>
+          <Palette wanted={isPaletteWanted} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function Brand() {
+  return (
+    <Link to="/" className={classes.brand}>
+      <img src="/icon.svg" alt="" width={20} height={20} />
+      Postrider
+    </Link>
+  );
+}
+
+function Side({ onSearch }: { onSearch(): void }) {
+  const scope = useScope();
+  const { pathname } = useLocation();
+  const { base, groups } = placeOf(pathname, scope);
+  return (
+    <>
+      {base !== '/app/operator' && <AccountAndMode />}
+      <button type="button" className={classes.searchButton} onClick={onSearch}>
+        <IconSearch size={14} aria-hidden />
+        {shell.search}
+        <kbd>⌘K</kbd>
+      </button>
+      <nav aria-label={shell.menu}>
+        {groups.map(({ name, pages }) => (
+          <div key={name ?? ''}>
+            {name !== undefined && <p className={classes.heading}>{name}</p>}
+            <ul className={classes.group}>
+              {pages.map((page) => (
+                <li key={page.path}>
+                  <PageLink {...page} base={base} pathname={pathname} />
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
+      </nav>
+      <PersonMenu isOperators={base === '/app/operator'} />
+    </>
+  );
+}
+
+interface PageLinkProps {
+  name: string;
+  path: string;
+  base: string;
+  pathname: string;
+  icon: typeof IconSearch;
+}
+
+function PageLink({ name, path, base, pathname, icon: Icon }: PageLinkProps) {
+  const here = pathname.replace(/\/$/, '');
+  const isChosen = path === '' ? here === base : here === base + path || here.startsWith(`${base}${path}/`);
+  return (
+    <Link
+      to={base + path}
+      className={classes.link}
+      data-chosen={isChosen || undefined}
+      aria-current={isChosen ? 'page' : undefined}
+    >
+      <Icon size={16} stroke={1.7} aria-hidden />
+      {name}
+    </Link>
+  );
+}
+
+function AccountAndMode() {
+  const { person, account, mode, chooseAccount } = useScope();
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  /** The same list in the other mode; a single thing exists in one of them only. */
+  const choose = (next: Mode): void => {
+    const [, , , area = ''] = pathname.split('/');
+    void navigate({ to: `/app/${next}/${area === 'inbox' && next === 'live' ? 'messages' : area}` });
+  };
+  return (
+    <>
+      {person.accounts.length > 1 && (
+        <NativeSelect
+          size="xs"
+          aria-label={shell.account}
+          value={account?.accountId}
+          data={person.accounts.map(({ accountId, name }) => ({ value: accountId, label: name }))}
+          onChange={({ currentTarget }) => chooseAccount(currentTarget.value)}
+        />
+      )}
+      <SegmentedControl
+        fullWidth
+        aria-label={shell.mode}
+        value={mode}
+        onChange={(value) => choose(value as Mode)}
+        data={[
+          { value: 'live', label: shell.live },
+          { value: 'sandbox', label: shell.sandbox },
+        ]}
+      />
+    </>
+  );
+}
+
+function PersonMenu({ isOperators }: { isOperators: boolean }) {
+  const { person, mode } = useScope();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const id = useId();
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const signOut = useMutation({
+    mutationFn: () => callerOf().call('signOut'),
+    onSettled() {
+      setPerson(queries, null);
+      void navigate({ to: '/sign-in' });
+    },
+  });
+  return (
+    <div className={classes.foot}>
+      {person.isOperator && (
+        <Link to={isOperators ? `/app/${mode}` : '/app/operator'} className={classes.link}>
+          {isOperators ? <AccountIcon size={16} aria-hidden /> : <OperatorIcon size={16} aria-hidden />}
+          {isOperators ? shell.backToAccount : shell.operator}
+        </Link>
+      )}
+      <button type="button" className={classes.link} popoverTarget={id}>
+        <IconUserCircle size={16} stroke={1.7} aria-hidden />
+        {person.email}
+      </button>
+      <div id={id} popover="auto" className={classes.personMenu}>
+        <Link to={`/app/${mode}/profile`} className={classes.link}>
+          <IconUserCircle size={16} stroke={1.7} aria-hidden />
+          {shell.profile}
+        </Link>
+        <a href="/docs" className={classes.link}>
+          <IconFileText size={16} stroke={1.7} aria-hidden />
+          {shell.documentation}
+        </a>
+        <p className={classes.heading}>{shell.theme}</p>
+        <SegmentedControl
+          fullWidth
+          aria-label={shell.theme}
+          value={colorScheme}
+          onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}
+          data={[
+            { value: 'light', label: shell.light },
+            { value: 'dark', label: shell.dark },
+            { value: 'auto', label: shell.auto },
+          ]}
+        />
+        <button type="button" className={classes.link} onClick={() => signOut.mutate()}>
+          <IconLogout size={16} stroke={1.7} aria-hidden />
+          {shell.signOut}
+        </button>
+      </div>
+    </div>
+  );
+}
