@@ -1,6 +1,6 @@
 /**
  * Everything that must be green before a change lands, one step after the other: types, format and lint, dead code,
- * generated documents, tests (the house rules are among them). Runs all steps even when one fails, shows what each took,
+ * generated documents, the rules of OpenAPI, tests (the house rules are among them). Runs all steps even when one fails, shows what each took,
  * and fails at the end. `--without-tests` leaves the tests to those who ran them already.
  */
 import { spawnSync } from 'node:child_process';
@@ -17,18 +17,26 @@ interface Step {
 
 const steps: Step[] = [
   { name: 'types', command: tool('tsc'), args: ['--noEmit'] },
+  { name: "the portal's types", command: tool('tsc'), args: ['-p', 'portal'] },
   { name: 'format and lint', command: tool('biome'), args: ['check', '.'] },
   { name: 'dead code', command: tool('knip'), args: [] },
   { name: 'generated documents', command: process.execPath, args: ['scripts/generate-docs.ts', '--check'] },
+  { name: 'OpenAPI', command: tool('redocly'), args: ['lint', 'docs/openapi.json', '--format', 'stylish'] },
 ];
 if (!process.argv.includes('--without-tests')) {
   steps.push({ name: 'tests', command: process.execPath, args: ['scripts/test.ts'] });
 }
 
+// Redocly would otherwise ask the registry whether there is a newer one.
+const env = { ...process.env, REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 const results = steps.map((step) => {
   console.log(`\n── ${step.name}`);
   const startedAt = performance.now();
-  const { status, error } = spawnSync(step.command, step.args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  const { status, error } = spawnSync(step.command, step.args, {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   if (error) console.error(`${step.name} could not run: ${error.message}`);
   return { name: step.name, ok: status === 0, seconds: (performance.now() - startedAt) / 1000 };
 });

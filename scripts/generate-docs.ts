@@ -1,19 +1,26 @@
 /**
- * Writes the documents that are made from the code: docs/errors.md from the catalogue of refusals, docs/config.md from
- * the table of settings, docs/openapi.json from the routes. With `--check` it writes nothing and fails when a file on
- * disk is not what the code says.
+ * Writes the documents that are made from the code: docs/errors.md and the portal's sentences from the catalogue of refusals,
+ * docs/config.md from the table of settings, docs/openapi.json from the routes, and from that the types of the client in
+ * clients/typescript; and which styles the portal loads. With `--check` it writes nothing and fails when a file on disk is not what
+ * the code says.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configDocument, errorsDocument, openapiDocument } from './documents.ts';
+import { clientSchema } from './client-schema.ts';
+import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from './documents.ts';
+import { portalStyles } from './portal-styles.ts';
 
 const root = path.dirname(import.meta.dirname);
 const check = process.argv.includes('--check');
 
+const openapi = await openapiDocument();
 const documents: Record<string, string> = {
   'docs/errors.md': errorsDocument(),
   'docs/config.md': configDocument(),
-  'docs/openapi.json': await openapiDocument(),
+  'docs/openapi.json': openapi,
+  'portal/src/texts/error-codes.ts': errorCodesModule(),
+  'clients/typescript/src/schema.ts': await clientSchema(openapi),
+  'portal/src/mantine.css': portalStyles(),
 };
 
 let stale = 0;

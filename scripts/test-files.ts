@@ -1,7 +1,7 @@
 /**
- * Which files of tests there are, which of them can share a process, and in which order they are best run. A file shares one when
- * nothing it reaches by its imports opens sockets, threads, processes or a server's database, and when it touches nothing that
- * belongs to the whole process: hooks outside a suite, mocks, the environment, memory, or a clock of running time.
+ * Which files of tests there are, which of them can share a process, and how they are dealt out to processes. Most do, one
+ * after the other, since each ends what it starts: a process in which something is left running does not end, and fails. A file
+ * that sets what holds for a whole process, or counts in it, has one of its own.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,26 +9,32 @@ import { importsOf } from '../test/house/source-tree.ts';
 
 const FOLDERS = [
   'src',
+  'portal/src',
   'test/house',
   'test/flows',
   'test/faults',
   'test/contract',
+  'test/clients',
   'test/peers',
   'test/fuzz',
   'test/dialogs',
+  'test/portal',
 ];
 
-const OUTSIDE =
-  /^(node:(net|tls|https?|http2|dgram|dns|dns\/promises|child_process|worker_threads|cluster|inspector)|pg|undici|fastify)$/;
-const OF_THE_PROCESS =
-  /^(before|after|beforeEach|afterEach)\(|\bmock\.|\bprocess\.|\bglobalThis\b|\bsetFlagsFromString\b|\bperformance\.|running-time/m;
+/** Authorities that every connection of the process trusts, the memory of the process, a server that only this file may stop. */
+const OF_THE_PROCESS = /(setDefaultCACertificates|memoryUsage|ownPostgresServer)\(/;
 const ON_POSTGRES = /\b(tempPostgres|DIALECTS|startCluster)\b|'postgres'/;
 const ON_S3 = /\b(startS3|startLocalS3|s3Service)\(/;
 
-/** Fast tests, or slow ones, below the paths that are asked for; all of them without any. */
+/** Tests that CI runs beside the fast ones: long ones, several at a time, and slow ones, which want the machine for themselves. */
+const OF_CI = /\.(long|slow)\.test\.ts$/;
+
+export const isSlow = (file: string): boolean => file.endsWith('.slow.test.ts');
+
+/** Fast tests, or long and slow ones, below the paths that are asked for; all of them without any. */
 export function testFiles({ slow, below }: { slow: boolean; below: string[] }): string[] {
   return FOLDERS.flatMap((folder) => globSync(`${folder}/**/*.test.ts`))
-    .filter((file) => file.endsWith('.slow.test.ts') === slow)
+    .filter((file) => OF_CI.test(file) === slow)
     .filter((file) => below.length === 0 || below.some((one) => file.startsWith(path.normalize(one))))
     .sort();
 }
@@ -36,7 +42,6 @@ export function testFiles({ slow, below }: { slow: boolean; below: string[] }): 
 interface Source {
   text: string;
   targets: string[];
-  packages: string[];
 }
 
 const sources = new Map<string, Source>();
@@ -46,11 +51,8 @@ function sourceOf(file: string): Source {
   if (known) return known;
   const text = readFileSync(file, 'utf8');
   const imports = importsOf({ path: file, text }).filter((one) => !one.typeOnly);
-  const source = {
-    text,
-    targets: imports.flatMap(({ target }) => (target?.endsWith('.ts') && existsSync(target) ? [target] : [])),
-    packages: imports.flatMap(({ specifier, target }) => (target === undefined ? [specifier] : [])),
-  };
+  const targets = imports.flatMap(({ target }) => (target?.endsWith('.ts') && existsSync(target) ? [target] : []));
+  const source = { text, targets };
   sources.set(file, source);
   return source;
 }
@@ -63,10 +65,7 @@ function reached(file: string): string[] {
 }
 
 /** Whether the file can run in one process with others. */
-export function canShareProcess(file: string): boolean {
-  if (OF_THE_PROCESS.test(sourceOf(file).text)) return false;
-  return !reached(file).some((one) => sourceOf(one).packages.some((name) => OUTSIDE.test(name)));
-}
+export const canShareProcess = (file: string): boolean => !OF_THE_PROCESS.test(sourceOf(file).text);
 
 /** Whether the file says so, itself or in the part of the tests it is made of, which is not the kit. */
 function says(file: string, pattern: RegExp): boolean {
@@ -77,6 +76,9 @@ function says(file: string, pattern: RegExp): boolean {
 export const isOnPostgres = (file: string): boolean => says(file, ON_POSTGRES);
 
 export const isOnS3 = (file: string): boolean => says(file, ON_S3);
+
+/** Whether the file looks at the portal in a browser. */
+export const isOnPortal = (file: string): boolean => reached(file).includes('test/kit/browser.ts');
 
 /** Seconds that files took in the last runs on this machine. */
 const TIMES = 'node_modules/.cache/postrider-test-seconds.json';
@@ -96,12 +98,27 @@ export function recordSeconds(seconds: Record<string, number>): void {
 
 /** Bytes of a file that nothing is known of are taken for a second each. */
 const BYTES_PER_SECOND = { test: 1_000, src: 5_000 };
+/** Processes for all the files that can share one: so few that starting them costs little, so many that every lane gets some. */
+const SHARED_PROCESSES = 12;
+/** In a process at least, where few files are run. */
+const FILES_TOGETHER = 4;
 
-/** The longest first, so that no lane is left with a long one while the others are done. */
-export function longestFirst(files: string[]): string[] {
+/**
+ * The files of each process, the longest process first, so that no lane is left with a long one while the others are done. Files
+ * that can share one are dealt out so that the processes take equally long.
+ */
+export function processesOf(files: string[]): string[][] {
   const recorded = recordedSeconds();
   const expected = (file: string): number =>
     recorded[file] ?? statSync(file).size / (file.startsWith('src/') ? BYTES_PER_SECOND.src : BYTES_PER_SECOND.test);
   const seconds = new Map(files.map((file) => [file, expected(file)]));
-  return files.toSorted((one, other) => seconds.get(other)! - seconds.get(one)!);
+  const longestFirst = files.toSorted((one, other) => seconds.get(other)! - seconds.get(one)!);
+  const { shared = [], alone = [] } = Object.groupBy(longestFirst, (file) =>
+    canShareProcess(file) ? 'shared' : 'alone',
+  );
+  const sum = (of: string[]): number => of.reduce((total, file) => total + seconds.get(file)!, 0);
+  const count = Math.min(SHARED_PROCESSES, Math.ceil(shared.length / FILES_TOGETHER));
+  const processes = Array.from({ length: count }, (): string[] => []);
+  for (const file of shared) processes.reduce((least, one) => (sum(one) < sum(least) ? one : least)).push(file);
+  return [...processes, ...alone.map((file) => [file])].toSorted((one, other) => sum(other) - sum(one));
 }

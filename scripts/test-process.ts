@@ -1,13 +1,20 @@
 /**
- * A process of tests, as scripts/test.ts starts it: loads each of the files that its arguments name, one after the other, and
- * writes at its end the seconds of processor time that it and the processes it waited for took. A file that cannot be loaded is
- * a test that fails.
+ * A process of tests, as scripts/test.ts starts it: loads each of the files that its arguments name as a suite, one when the one
+ * before has ended, and writes at its end how long each of them took, and how much processor time this process and the processes
+ * it waited for took meanwhile. A file that cannot be loaded is a suite that fails.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { after, suite } from 'node:test';
+import { endKept, keepForNextFiles } from '../test/kit/kept.ts';
 
-const [cpuFile, ...files] = process.argv.slice(2) as [string, ...string[]];
+export interface Took {
+  file: string;
+  seconds: number;
+  cpuSeconds: number;
+}
+
+const [tookFile, ...files] = process.argv.slice(2) as [string, ...string[]];
 
 /** Of processes that ended; only Linux says so. */
 function childrenSeconds(): number {
@@ -21,17 +28,46 @@ function childrenSeconds(): number {
   }
 }
 
-process.on('exit', () => {
+function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
-  writeFileSync(cpuFile, String((user + system) / 1e6 + childrenSeconds()));
+  return (user + system) / 1e6 + childrenSeconds();
+}
+
+const took: Took[] = [];
+// The first one's time holds the start of the process.
+let last = { seconds: 0, cpuSeconds: 0 };
+let present = '';
+
+function note(): void {
+  if (present === '') return;
+  const now = { seconds: performance.now() / 1000, cpuSeconds: cpuSeconds() };
+  took.push({ file: present, seconds: now.seconds - last.seconds, cpuSeconds: now.cpuSeconds - last.cpuSeconds });
+  last = now;
+  present = '';
+}
+
+process.on('exit', () => {
+  note();
+  writeFileSync(tookFile, JSON.stringify(took));
 });
 
-for (const file of files) {
-  try {
-    await import(path.resolve(file));
-  } catch (error) {
-    test(`${file} can be loaded`, () => {
-      throw error;
+keepForNextFiles();
+for (const [index, file] of files.entries()) {
+  const ended = new Promise<void>((resolve) => {
+    suite(file, async () => {
+      present = file;
+      try {
+        await import(path.resolve(file));
+      } finally {
+        // Behind the hooks of the file.
+        after(() => {
+          // What the last one leaves running is its own time.
+          if (index < files.length - 1) note();
+          resolve();
+        });
+      }
     });
-  }
+  });
+  await ended;
 }
+await endKept();
