@@ -6,8 +6,8 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { createEventCursors } from '../src/events/cursor.ts';
-import { noteSegmentOperation } from '../src/events/segment-store.ts';
+import { noteSegmentOperation } from '../src/events/read-store.ts';
+import { createEventCursors } from '../src/events/stream.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
 import { runWithin } from '../src/storage/operation.ts';
 import { openSqlite } from '../src/storage/sqlite/connection.ts';

@@ -12,8 +12,12 @@ export interface Tenant {
 }
 
 /** Makes an account that sends from `domain`. */
-export async function addTenant(service: BenchService, domain: string): Promise<Tenant> {
-  const env = { PATH: process.env.PATH, POSTRIDER_DATA_DIR: service.folder };
+export async function addTenant(
+  service: BenchService,
+  domain: string,
+  settings: Record<string, string> = {},
+): Promise<Tenant> {
+  const env = { PATH: process.env.PATH, POSTRIDER_DATA_DIR: service.folder, ...settings };
   const command = async (...args: string[]): Promise<Record<string, string>> => {
     const done = await run(process.execPath, [MAIN, ...args, '--json'], { env });
     if (done.process.exitCode !== 0) throw new Error(`postrider ${args.join(' ')}: ${done.err}`);
