@@ -1,37 +1,27 @@
 /** Scenarios of accounts, keys, credentials, users, approvals, domains, suppressions, and facts about the database. */
 import assert from 'node:assert/strict';
-import type { Account } from '../../src/accounts/account.ts';
-import type { Revocation } from '../../src/accounts/account-row.ts';
+import type { Account, Revocation } from '../../src/accounts/account.ts';
 import {
-  allApprovalsOperation,
-  approvalsOperation,
-  askApprovalOperation,
-  decideApprovalOperation,
-} from '../../src/accounts/approval-store.ts';
-import {
-  contactsOperation,
   createCredentialOperation,
-  createUserOperation,
+  createKeyOperation,
   credentialsOperation,
   findCredentialOperation,
-  revokeCredentialOperation,
-  setPasswordOperation,
-} from '../../src/accounts/credential-store.ts';
-import {
-  createKeyOperation,
   findKeyOperation,
   keysOperation,
+  revokeCredentialOperation,
   revokeKeyOperation,
-} from '../../src/accounts/key-store.ts';
+} from '../../src/accounts/credential-store.ts';
 import {
   accountOperation,
   accountsOperation,
+  allApprovalsOperation,
+  approvalsOperation,
+  askApprovalOperation,
   createAccountOperation,
-  firstRunOperation,
+  decideApprovalOperation,
   patchSettingsOperation,
   setAccountOperation,
 } from '../../src/accounts/store.ts';
-import type { NewDomain } from '../../src/domains/store.ts';
 import {
   addDomainOperation,
   deleteDomainOperation,
@@ -39,25 +29,28 @@ import {
   domainOperation,
   domainsOperation,
   domainsToCheckOperation,
+  type NewDomain,
   recordCheckOperation,
   sealedKeysOperation,
   sendingDomainOperation,
 } from '../../src/domains/store.ts';
+import { failingDomainsOperation } from '../../src/incidents/store.ts';
+
 import {
   dropOldestWeekOperation,
   hasWeeksOperation,
   makePartitionsOperation,
 } from '../../src/messages/partition-store.ts';
-import { beatOperation, leaveOperation } from '../../src/nodes/store.ts';
-import { metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
-import { alignEventOrderOperation } from '../../src/storage/postgres/event-order-store.ts';
+import { beatOperation, leaveOperation, nodesOperation } from '../../src/nodes/nodes.ts';
+import { alignEventOrderOperation, metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
 import {
   findSuppressionOperation,
   importOperation,
+  type SuppressionPage,
+  searchSuppressionsOperation,
   suppressedAmongOperation,
   suppressionsByEmailOperation,
   suppressionsOperation,
-  suppressionsPartOperation,
   suppressOperation,
   unsuppressOperation,
 } from '../../src/suppressions/store.ts';
@@ -86,43 +79,7 @@ const hash = (text: string): Uint8Array => Buffer.from(text.padEnd(32, '.'));
 
 export const accounts: Scenario = async (stage) => {
   const account = newAccount(stage);
-  const first = {
-    marker: 'first-run',
-    account,
-    keys: [
-      {
-        id: stage.id('key'),
-        accountId: account.id,
-        mode: 'live',
-        scope: 'full',
-        name: null,
-        secretHash: hash('a'),
-        createdAt: stage.nowMs,
-      },
-    ],
-    credentials: [
-      {
-        id: stage.id('smtp'),
-        accountId: account.id,
-        mode: 'live',
-        username: 'ada',
-        passwordHash: 'h',
-        createdAt: stage.nowMs,
-      },
-    ],
-    user: {
-      id: stage.id('usr'),
-      email: 'op@example.com',
-      accountId: null,
-      isOperator: true,
-      passwordHash: 'h',
-      createdAt: stage.nowMs,
-    },
-  } as const;
-  const firstRun = { ...first, keys: [...first.keys], credentials: [...first.credentials] };
-  assert.equal(await stage.act(firstRunOperation, firstRun), true);
-  assert.equal(await stage.act(firstRunOperation, firstRun), false);
-  await stage.act(contactsOperation, account.id);
+  await stage.act(createAccountOperation, { account, keys: [] });
   const free = newAccount(stage, 'free');
   await stage.act(createAccountOperation, { account: free, keys: [] });
   await stage.act(accountOperation, account.id);
@@ -205,18 +162,6 @@ export const credentials: Scenario = async (stage) => {
     await stage.act(revokeCredentialOperation, { id, accountId, mode: null, nowMs: stage.nowMs });
   }
   await stage.act(findCredentialOperation, 'shop');
-  const user = {
-    id: stage.id('usr'),
-    email: 'ada@example.com',
-    accountId: account.id,
-    isOperator: false,
-    passwordHash: 'p',
-    createdAt: 1,
-  };
-  await stage.act(createUserOperation, user);
-  await stage.act(createUserOperation, { ...user, id: stage.id('usr') });
-  await stage.act(setPasswordOperation, { email: 'ada@example.com', passwordHash: 'q' });
-  await stage.act(setPasswordOperation, { email: 'ADA@example.com', passwordHash: 'q' });
 };
 
 export const approvals: Scenario = async (stage) => {
@@ -280,6 +225,7 @@ export const domains: Scenario = async (stage) => {
     const sending = await stage.act(sendingDomainOperation, names);
     assert.equal(sending?.hasEd25519, ed25519 !== false, 'a key of which the DNS says nothing stays as it was');
     await stage.act(domainOperation, { id: shop.id, accountId: account.id });
+    await stage.act(failingDomainsOperation, { accountId: account.id, limit: 5 });
   }
   await stage.act(domainsOperation, { accountId: account.id, before: null, limit: 1 });
   await stage.act(domainsOperation, { accountId: account.id, before: shop.id, limit: 5 });
@@ -321,9 +267,12 @@ export const suppressions: Scenario = async (stage) => {
     [{ reason: 'complaint' }, 0],
   ] as const)
     assert.equal((await find(change)).length, found, JSON.stringify(change));
-  const through = await stage.act(suppressionsPartOperation, { page: { ...page, after: null }, rows: 3 });
+  const search = (after: SuppressionPage['after'], rows: number) =>
+    stage.act(searchSuppressionsOperation, { page: { ...page, limit: 10, after }, rows });
+  const { end: through, found: firstThree } = await search(null, 3);
+  assert.equal(firstThree.length, 3);
   assert.deepEqual((await find({ through })).length, 3);
-  assert.equal(await stage.act(suppressionsPartOperation, { page: { ...page, after: through }, rows: 4 }), null);
+  assert.equal((await search(through, 4)).end, null);
   assert.equal((await find({ after: through })).length, 3);
   assert.equal((await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'B@x.example' }))?.reason, 'bounce');
   assert.equal(await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'none@x.example' }), undefined);
@@ -344,9 +293,14 @@ export const facts: Scenario = async (stage) => {
   assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs }), 0, 'all are there');
   assert.equal(await stage.act(hasWeeksOperation, { nowMs: stage.nowMs }), true);
   assert.equal(await stage.act(dropOldestWeekOperation, { beforeMs: stage.nowMs - 8 * 86_400_000 }), false);
-  const node = { id: 'b', host: 'h', version: '1', roles: 'api,delivery', nowMs: stage.nowMs, silentMs: 60_000 };
+  const state = JSON.stringify({ leases: { delivery: 1 }, destinations: [] });
+  const node = { id: 'b', host: 'h', version: '1', roles: 'api,delivery', state, nowMs: stage.nowMs, silentMs: 60_000 };
   await stage.act(beatOperation, node);
   await stage.act(beatOperation, { ...node, id: 'B' });
   await stage.act(leaveOperation, 'b');
+  assert.deepEqual(
+    (await stage.act(nodesOperation, null)).map((one) => [one.id, one.state]),
+    [['B', state]],
+  );
   await stage.act(beatOperation, { ...node, id: 'a' });
 };

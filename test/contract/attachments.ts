@@ -3,17 +3,16 @@
 import assert from 'node:assert/strict';
 import { type Registration, registerOperation } from '../../src/attachments/register-store.ts';
 import {
+  batchOperation,
+  confirmFileOperation,
+  finishUploadOperation,
   overdueBatchesOperation,
   removeOverdueOperation,
   removeUsedFilesOperation,
   uploadedBlobsOperation,
-} from '../../src/attachments/retention-store.ts';
-import {
-  batchOperation,
-  confirmFileOperation,
-  finishUploadOperation,
   uploadTargetOperation,
 } from '../../src/attachments/store.ts';
+
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import { removeContentOperation } from '../../src/messages/retention-store.ts';

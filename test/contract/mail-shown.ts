@@ -1,14 +1,12 @@
 /** Scenarios of mail as its sender and the operator see and change it: cancelled, moved, retried, listed, captured by the sandbox. */
-
 import assert from 'node:assert/strict';
-import { claimOperation } from '../../src/delivery/claim.ts';
-import { clampDueOperation } from '../../src/delivery/clock-store.ts';
+import { claimOperation, clampDueOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import {
   cancelMessageOperation,
   listMessagesOperation,
-  messagesPartOperation,
   moveMessageOperation,
+  searchMessagesOperation,
 } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import { clearInboxOperation, findInboxOperation, listInboxOperation } from '../../src/sandbox/store.ts';
@@ -55,6 +53,7 @@ export const lists: Scenario = async (stage) => {
       email: {
         subject: ['Ärger 100%', 'Hello_World', "it's ? fine"][index]!,
         tags: ['["a"]', '["ab","ß"]', '[]'][index]!,
+        templateId: [null, null, 'tpl_1'][index]!,
         metadata: ['{"order":"17","a\\"b":"c,\\""}', '{"order":"18","x":"17"}', '{}'][index]!,
       },
     }),
@@ -71,6 +70,18 @@ export const lists: Scenario = async (stage) => {
   for (const from of ['SHOP', 'shop@example.org', 'nobody']) await list({ from });
   for (const tag of ['a', 'ab', 'ß', 'b']) await list({ tags: [tag] });
   assert.equal((await list({ tags: ['ß', 'ab'] })).length, 1);
+  for (const [any, found] of [
+    ['hello_', 1],
+    ['X.EXAMPLE', 3],
+    ['?', 1],
+    ['nothing', 0],
+  ] as const)
+    assert.equal((await list({ any })).length, found, any);
+  for (const [templateId, found] of [
+    ['tpl_1', 1],
+    ['tpl_', 0],
+  ] as const)
+    assert.equal((await list({ templateId })).length, found, templateId);
   assert.equal((await list({ tags: ['a', 'ab'] })).length, 0);
   for (const [metadata, found] of [
     [[['order', '17']], 1],
@@ -105,11 +116,11 @@ export const lists: Scenario = async (stage) => {
     assert.equal((await list({ to })).length, found, to);
   const ids = mails.flatMap(idsOf).sort();
   const partOf = (change: object, rows: number) =>
-    stage.act(messagesPartOperation, { page: { ...page, ...change }, rows });
-  assert.equal(await partOf({}, 2), ids[1]);
-  assert.equal(await partOf({ before: ids[2]! }, 1), ids[1]);
-  assert.equal(await partOf({ before: ids[1]! }, 2), null);
-  assert.equal(await partOf({ lowestId: ids[1]!, highestId: ids[1]! }, 1), ids[1]);
+    stage.act(searchMessagesOperation, { page: { ...page, ...change }, rows });
+  assert.equal((await partOf({}, 2)).end, ids[1]);
+  assert.equal((await partOf({ before: ids[2]! }, 1)).end, ids[1]);
+  assert.equal((await partOf({ before: ids[1]! }, 2)).end, null);
+  assert.equal((await partOf({ lowestId: ids[1]!, highestId: ids[1]! }, 1)).end, ids[1]);
   for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ status });
   await list({ sinceMs: stage.nowMs + 1_000 });
   await list({ untilMs: stage.nowMs + 1_000, highestId: idsOf(mails[1]!)[0]!, lowestId: 'msg_' });

@@ -5,7 +5,7 @@ import { messageCountsOperation, messageHolderOperation } from '../../src/accoun
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
 import { readEventsOperation } from '../../src/events/read-store.ts';
-import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/store.ts';
+import { keepAnswerOperation, storedAnswerOperation } from '../../src/idempotency/idempotency.ts';
 import {
   cancelMessageOperation,
   findContentOperation,
@@ -17,7 +17,7 @@ import { queueStatusOperation } from '../../src/messages/control-store.ts';
 import type { DeliveryJob } from '../../src/messages/message.ts';
 import { DELIVERY_WORK } from '../../src/messages/message.ts';
 import { type Acceptance, acceptOperation } from '../../src/send/acceptance.ts';
-import { acceptAgainOperation } from '../../src/send/resend-store.ts';
+import { acceptAgainOperation } from '../../src/send/large-store.ts';
 import { suppressOperation } from '../../src/suppressions/store.ts';
 import {
   backlogOperation,
@@ -123,7 +123,7 @@ export function settlement(stage: Stage, job: DeliveryJob, change: Partial<Settl
 /** The events of an account, oldest first, which is everything once nothing is being written. */
 export function readEvents(stage: Stage, accountId: string, change: object = {}) {
   return stage.act(readEventsOperation, {
-    ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null, eventType: null },
+    ...{ accountId, mode: 'live', order: 'asc', after: null, limit: 100, messageId: null },
     ...{ sinceMs: null, untilMs: null },
     ...change,
   });
@@ -131,7 +131,17 @@ export function readEvents(stage: Stage, accountId: string, change: object = {})
 
 export const wholePage = (accountId: string) => ({
   ...{ accountId, mode: 'live' as const, before: null, limit: 50, status: null, messageId: null, to: null, from: null },
-  ...{ subject: null, tags: [], metadata: [], sinceMs: null, untilMs: null, lowestId: null, highestId: null },
+  ...{
+    subject: null,
+    any: null,
+    templateId: null,
+    tags: [],
+    metadata: [],
+    sinceMs: null,
+    untilMs: null,
+    lowestId: null,
+    highestId: null,
+  },
 });
 
 export const accepting: Scenario = async (stage) => {
@@ -201,7 +211,7 @@ export const atOnce: Scenario = async (stage) => {
   const stored = await stage.database.execute(listMessagesOperation, { ...wholePage(accountId), limit: 100 });
   assert.equal(stored.length, calls.length - 1);
   const events = await stage.database.execute(readEventsOperation, {
-    ...{ accountId, mode: 'live', order: 'desc', after: null, limit: 100, messageId: null, eventType: 'Send' },
+    ...{ accountId, mode: 'live', order: 'desc', after: null, limit: 100, messageId: null, eventTypes: ['Send'] },
     ...{ sinceMs: null, untilMs: null },
   });
   assert.equal(events.length, calls.length - 1);
@@ -334,7 +344,7 @@ export const delivering: Scenario = async (stage) => {
   const { position, seq } = page[1]!;
   await readEvents(stage, accountId, { after: { position, seq }, limit: 2 });
   await readEvents(stage, accountId, { after: { position, seq }, order: 'desc' });
-  await readEvents(stage, accountId, { eventType: 'Bounce', sinceMs: stage.nowMs, untilMs: stage.nowMs + HOUR });
+  await readEvents(stage, accountId, { eventTypes: ['Bounce'], sinceMs: stage.nowMs, untilMs: stage.nowMs + HOUR });
   await readEvents(stage, accountId, { messageId: a.messageId });
   await stage.act(messageHolderOperation, a.messageId);
   await stage.act(messageHolderOperation, 'msg_none');

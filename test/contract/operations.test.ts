@@ -11,7 +11,8 @@ after(closeAll);
 for (const [name, scenario] of Object.entries(scenarios)) test(name, () => compare(scenario));
 
 test('every operation took part on every database', () => {
-  const names = operationNames();
+  // Those of the kit are registered where another test of this process wanted them.
+  const names = operationNames().filter((name) => !name.startsWith('test.'));
   assert.ok(names.length > 50);
   for (const [variant, taken] of covered) {
     assert.deepEqual(

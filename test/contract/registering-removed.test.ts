@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { type Registered, type Registration, registerOperation } from '../../src/attachments/register-store.ts';
-import { removeOverdueOperation } from '../../src/attachments/retention-store.ts';
-import { batchOperation } from '../../src/attachments/store.ts';
+import { batchOperation, removeOverdueOperation } from '../../src/attachments/store.ts';
+
 import { newId } from '../../src/base/ids.ts';
 import { silentLog } from '../../src/base/log.ts';
 import type { Transaction } from '../../src/storage/operation.ts';

@@ -1,11 +1,15 @@
 /** Scenarios of what is kept no longer: content, whole emails, idempotency records, the sandbox, the log of webhooks, blobs. */
-
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
-import { eventsPartOperation, readEventsOperation } from '../../src/events/read-store.ts';
-import { forgetSegmentsOperation, noteSegmentOperation } from '../../src/events/segment-store.ts';
-import { removeExpiredOperation } from '../../src/idempotency/store.ts';
+import {
+  type EventPlace,
+  forgetSegmentsOperation,
+  noteSegmentOperation,
+  readEventsOperation,
+  searchEventsOperation,
+} from '../../src/events/read-store.ts';
+import { removeExpiredOperation } from '../../src/idempotency/idempotency.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
 import {
   namedBlobsOperation,
@@ -15,10 +19,10 @@ import {
 } from '../../src/messages/retention-store.ts';
 import { listInboxOperation, removeSandboxItemsOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
-import type { Settled } from '../../src/webhooks/job.ts';
+import { claimOperation as claimWebhooksOperation } from '../../src/webhooks/claim.ts';
 import { removeWebhookDeliveriesOperation } from '../../src/webhooks/log-store.ts';
+import { type Settled, settleOperation as settleWebhooksOperation } from '../../src/webhooks/settle.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
-import * as webhookWork from '../../src/webhooks/work-store.ts';
 import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 
@@ -92,7 +96,7 @@ export const deliveries: Scenario = async (stage) => {
     nowMs: 1,
   });
   await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
-  const batch = await stage.database.execute(webhookWork.claimOperation, { ...claimRequest(stage), overQuota: [] });
+  const batch = await stage.database.execute(claimWebhooksOperation, { ...claimRequest(stage), overQuota: [] });
   const settled = batch.jobs.map(
     (job, index): Settled => ({
       ...{ seq: job.seq, fence: job.fence, accountId, webhookId: job.webhookId, eventSeq: job.eventSeq },
@@ -115,7 +119,7 @@ export const deliveries: Scenario = async (stage) => {
     }),
   );
   const request = { nowMs: stage.nowMs, settled };
-  await stage.act(webhookWork.settleOperation, request);
+  await stage.act(settleWebhooksOperation, request);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);
 };
@@ -142,7 +146,7 @@ export const segments: Scenario = async (stage) => {
   const found: number[] = [];
   for (const [sinceMs, untilMs] of spans) {
     for (const order of ['asc', 'desc'] as const) {
-      const page = { accountId, mode: 'live' as const, order, after: null, messageId: null, eventType: null };
+      const page = { accountId, mode: 'live' as const, order, after: null, messageId: null };
       const all = await stage.act(readEventsOperation, { ...page, sinceMs, untilMs, limit: 10 });
       found.push(all.length);
       await stage.act(readEventsOperation, { ...page, sinceMs, untilMs, limit: 2 });
@@ -151,15 +155,29 @@ export const segments: Scenario = async (stage) => {
   assert.deepEqual(found, [5, 5, 2, 2, 3, 3, 2, 2, 1, 1, 0, 0, 0, 0]);
   for (const order of ['asc', 'desc'] as const) {
     const page = {
-      ...{ accountId, mode: 'live' as const, order, after: null, messageId: null, eventType: null, limit: 10 },
+      ...{ accountId, mode: 'live' as const, order, after: null, messageId: null, limit: 10 },
       ...{ sinceMs: null, untilMs: null },
     };
     const read = (change: object) => stage.act(readEventsOperation, { ...page, ...change });
-    const through = await stage.act(eventsPartOperation, { page, rows: 3 });
+    const search = (after: EventPlace | null, rows: number, change: object = {}) =>
+      stage.act(searchEventsOperation, { page: { ...page, after, ...change }, rows });
+    const first = await search(null, 3);
+    const through = first.end;
+    assert.equal(first.found.length, 3);
     assert.equal((await read({ through })).length, 3);
     assert.equal((await read({ after: through })).length, 2);
-    assert.notEqual(await stage.act(eventsPartOperation, { page: { ...page, after: through }, rows: 2 }), null);
-    assert.equal(await stage.act(eventsPartOperation, { page: { ...page, after: through }, rows: 3 }), null);
+    assert.notEqual((await search(through, 2)).end, null);
+    assert.equal((await search(through, 3)).end, null);
+    assert.equal((await search(null, 4, { through })).end, null);
+    assert.equal((await read({ tags: ['order'] })).length, 5);
+    assert.equal((await search(null, 3, { tags: ['order'] })).found.length, 3);
+    for (const tags of [['Order'], ['order', 'ord']]) assert.equal((await read({ tags })).length, 0);
+    for (const [eventTypes, found] of [
+      [['Send'], 5],
+      [['Bounce', 'Click'], 0],
+      [['Bounce', 'Send'], 5],
+    ] as const)
+      assert.equal((await read({ eventTypes })).length, found, eventTypes.join());
     assert.equal((await read({ recipient: 'ADA@example.com' })).length, 5);
     assert.equal(
       (await read({ recipient: 'ADA@example.com', through, sinceMs: startMs })).length,

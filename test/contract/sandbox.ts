@@ -2,34 +2,38 @@
 
 import assert from 'node:assert/strict';
 import { claimOperation } from '../../src/delivery/claim.ts';
-import {
-  playLateOperation,
-  sandboxJobsOperation,
-  takeSandboxMessageOperation,
-} from '../../src/delivery/sandbox-store.ts';
+import { findSandboxMessageOperation, playLateOperation } from '../../src/delivery/sandbox-store.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
-import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/latest-store.ts';
+import { isBehindEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import {
   beginMoveOperation,
   clockOffsetOperation,
+  type DueRow,
   endMoveOperation,
+  nextStepOperation,
   outstandingWorkOperation,
   type Step,
-  type TakenRow,
-  takeDueOperation,
 } from '../../src/sandbox/clock-store.ts';
 import { listInboxOperation } from '../../src/sandbox/store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { claimOperation as claimWebhooksOperation } from '../../src/webhooks/claim.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
+import { settleOperation as settleWebhooksOperation } from '../../src/webhooks/settle.ts';
 import { createEndpointOperation, removeEndpointOperation } from '../../src/webhooks/store.ts';
-import { sandboxBatchOperation, settleOperation as settleWebhooksOperation } from '../../src/webhooks/work-store.ts';
+import type { Lease } from '../../src/work/work.ts';
 import { acceptance, claimRequest, idsOf, readEvents, settlement } from './mail.ts';
 import type { Scenario, Stage } from './stage.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+/** A claim of these rows alone. */
+function only(stage: Stage, rows: readonly Lease[]) {
+  const leases = rows.map(({ seq, fence }) => ({ seq, fence }));
+  return { ...claimRequest(stage), quarantined: false, overQuota: [], only: leases };
+}
+
 const KINDS = ['delivery', 'webhook'] as const;
 
 function stepOf(stage: Stage, accountId: string, change: Partial<Step> = {}): Step {
@@ -67,17 +71,20 @@ export const movingTheClock: Scenario = async (stage) => {
   assert.equal(await stage.act(beginMoveOperation, mover), true);
   assert.equal(await stage.act(beginMoveOperation, { ...mover, by: 'two' }), false);
   await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
-  const take = async (change: Partial<Step> = {}): Promise<TakenRow[]> =>
-    (await stage.act(takeDueOperation, stepOf(stage, accountId, change))) ?? [];
-  assert.equal(await stage.act(takeDueOperation, stepOf(stage, accountId, { by: 'two' })), undefined);
+  const next = async (change: Partial<Step> = {}): Promise<DueRow[]> =>
+    (await stage.act(nextStepOperation, stepOf(stage, accountId, change))) ?? [];
+  assert.equal(await stage.act(nextStepOperation, stepOf(stage, accountId, { by: 'two' })), undefined);
 
-  const first = await take();
+  const first = await next();
   assert.deepEqual(
     first.map((row) => [row.subject, row.atMs - stage.nowMs]),
     [[nowId, 0]],
   );
   await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
-  const [job] = await stage.act(sandboxJobsOperation, { works: first, nowMs: stage.nowMs });
+  const claimed = await stage.act(claimOperation, only(stage, first));
+  assert.equal((await stage.act(claimOperation, only(stage, first))).taken, 0, 'it is not free any more');
+  await stage.act(outstandingWorkOperation, { accountId, kinds: KINDS, untilMs: stage.nowMs });
+  const [job] = claimed.jobs;
   const delay = { id: stage.id('evt'), type: 'DeliveryDelay', detail: { deliveryDelay: {} } } as const;
   const delayed = {
     to: 'delayed',
@@ -87,12 +94,12 @@ export const movingTheClock: Scenario = async (stage) => {
   } as const;
   await stage.act(settleOperation, [settlement(stage, job!, delayed)]);
 
-  const told = await take({ momentMs: stage.nowMs });
+  const due = await next({ momentMs: stage.nowMs });
   assert.deepEqual(
-    told.map((row) => [row.kind, row.atMs - stage.nowMs]),
+    due.map((row) => [row.kind, row.atMs - stage.nowMs]),
     [['webhook', 5]],
   );
-  const batch = await stage.act(sandboxBatchOperation, { works: told, nowMs: stage.nowMs });
+  const batch = await stage.act(claimWebhooksOperation, only(stage, due));
   const webhookJob = batch.jobs[0]!;
   const tried = {
     ...{ seq: webhookJob.seq, fence: webhookJob.fence, accountId, mode, webhookId, eventSeq: webhookJob.eventSeq },
@@ -108,14 +115,14 @@ export const movingTheClock: Scenario = async (stage) => {
   };
   await stage.act(settleWebhooksOperation, { nowMs: stage.nowMs, settled: [tried] });
 
-  const second = await take({ momentMs: stage.nowMs + 5 });
+  const second = await next({ momentMs: stage.nowMs + 5 });
   assert.deepEqual(
     second.map((row) => [row.subject, row.atMs - stage.nowMs]),
     [[nowId, MINUTE]],
   );
-  await stage.act(sandboxJobsOperation, { works: second, nowMs: stage.nowMs });
-  // What was taken and is not run is given back; the webhook is due beyond this end.
-  const giveBack = second.map(({ seq, fence, atMs }) => ({ seq, fence, atMs }));
+  const unfinished = (await stage.act(claimOperation, only(stage, second))).jobs;
+  // What was claimed and is not run is given back; the webhook is due beyond this end.
+  const giveBack = unfinished.map(({ seq, fence }) => ({ seq, fence, atMs: second[0]!.atMs }));
   const end = { accountId, by: 'one', nowMs: stage.nowMs, toMs: stage.nowMs + 61 * MINUTE, giveBack };
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE);
   assert.equal(await stage.act(endMoveOperation, end), stage.nowMs + 61 * MINUTE, 'a move that is over ends nothing');
@@ -135,23 +142,19 @@ export const movingTheClock: Scenario = async (stage) => {
   const again = { to: 'delayed', nextAttemptAtMs: stage.nowMs + 66 * MINUTE, event: null } as const;
   await stage.act(settleOperation, [settlement(stage, jobs[0]!, again)]);
   await stage.act(beginMoveOperation, mover);
-  const third = await take({ momentMs: stage.nowMs + 62 * MINUTE });
+  const third = await next({ momentMs: stage.nowMs + 62 * MINUTE });
   assert.deepEqual(
     third.map((row) => row.atMs - stage.nowMs),
     [65 * MINUTE],
     'where endpoints listen one moment is taken at a time',
   );
-  await stage.act(endMoveOperation, {
-    ...end,
-    toMs: stage.nowMs,
-    giveBack: third.map(({ seq, fence, atMs }) => ({ seq, fence, atMs })),
-  });
+  await stage.act(endMoveOperation, { ...end, toMs: stage.nowMs, giveBack: [] });
   const key = { accountId, mode, id: webhookId };
   const [record] = (await stage.act(listDeliveriesOperation, { ...key, before: null, limit: 5 }))!;
   await stage.act(retryDeliveryOperation, { ...key, deliveryId: record!.id, nowMs: stage.nowMs });
   await stage.act(removeEndpointOperation, key);
   await stage.act(beginMoveOperation, mover);
-  const rest = await take({ momentMs: stage.nowMs + 62 * MINUTE, targetMs: stage.nowMs + 100 * HOUR });
+  const rest = await next({ momentMs: stage.nowMs + 62 * MINUTE, targetMs: stage.nowMs + 100 * HOUR });
   assert.deepEqual(
     rest.map((row) => [row.kind, row.atMs - stage.nowMs]),
     [
@@ -160,7 +163,14 @@ export const movingTheClock: Scenario = async (stage) => {
     ],
     'until the first of them may come back',
   );
-  await stage.act(sandboxBatchOperation, { works: rest.filter((row) => row.kind === 'webhook'), nowMs: stage.nowMs });
+  const gone = await stage.act(
+    claimWebhooksOperation,
+    only(
+      stage,
+      rest.filter((row) => row.kind === 'webhook'),
+    ),
+  );
+  assert.deepEqual([gone.taken, gone.jobs], [1, []], 'its endpoint is removed');
   const later = { accountId, mode, messageId: laterId };
   await stage.act(moveMessageOperation, { ...later, sendAtMs: stage.nowMs + 3 * HOUR, nowMs: stage.nowMs + HOUR });
   const queued = await stage.act(findQueuedOperation, laterId);
@@ -181,22 +191,24 @@ export const playingByHand: Scenario = async (stage) => {
   const mail = acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'], change: { mode } });
   await stage.act(acceptOperation, mail);
   const [messageId, otherId] = idsOf(mail) as [string, string];
-  const one = { accountId, messageId, nowMs: stage.nowMs, leaseMs: HOUR };
-  const taken = await stage.act(takeSandboxMessageOperation, one);
-  assert.equal(taken.found, 'job');
-  assert.equal((await stage.act(takeSandboxMessageOperation, one)).found, 'held');
-  assert.equal((await stage.act(takeSandboxMessageOperation, { ...one, messageId: 'msg_none' })).found, 'nothing');
+  const find = (id: string) => stage.act(findSandboxMessageOperation, { accountId, messageId: id });
+  const work = async (id: string): Promise<Lease> => {
+    const { seq, fence } = (await find(id))!;
+    return { seq: seq!, fence };
+  };
+  const { jobs } = await stage.act(claimOperation, only(stage, [await work(messageId)]));
+  assert.equal((await stage.act(claimOperation, only(stage, [await work(messageId)]))).taken, 0, 'somebody has it');
+  assert.equal(await find('msg_none'), undefined);
   const late = {
     ...({ accountId, messageId, to: 'complained', atMs: stage.nowMs + 9, sandboxOutcome: 'Complained' } as const),
     event: { id: stage.id('evt'), type: 'Complaint', detail: { complaint: {} } } as const,
   };
   assert.equal(await stage.act(playLateOperation, late), false);
-  if (taken.found === 'job')
-    await stage.act(settleOperation, [settlement(stage, taken.job, { sandboxOutcome: 'Delivered' })]);
-  assert.equal((await stage.act(takeSandboxMessageOperation, one)).found, 'settled');
+  await stage.act(settleOperation, [settlement(stage, jobs[0]!, { sandboxOutcome: 'Delivered' })]);
+  assert.equal((await find(messageId))?.seq, null);
   assert.equal(await stage.act(playLateOperation, late), true);
   const page = { accountId, nowMs: stage.nowMs + 10, before: null, limit: 10, to: null, subject: null, tag: null };
   await stage.act(listInboxOperation, page);
-  assert.equal((await stage.act(takeSandboxMessageOperation, { ...one, messageId: otherId })).found, 'job');
+  assert.equal((await stage.act(claimOperation, only(stage, [await work(otherId)]))).jobs.length, 1);
   await readEvents(stage, accountId, { mode });
 };

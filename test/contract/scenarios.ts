@@ -1,21 +1,34 @@
 /** Every scenario by its name. Between them they run every operation. */
 import * as accounts from './accounts.ts';
 import * as attachments from './attachments.ts';
+import { audit } from './audit.ts';
 import * as heldBack from './held-back.ts';
+import { incidents } from './incidents.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
+import { endingPauses, operatorReads } from './operator.ts';
+import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
 import { sendingAgain } from './sending-again.ts';
 import type { Scenario } from './stage.ts';
+import { statistics } from './statistics.ts';
 import * as templates from './templates.ts';
+import * as users from './users.ts';
 import * as webhooks from './webhooks.ts';
 
 export const scenarios: Record<string, Scenario> = {
-  'accounts and the first run': accounts.accounts,
+  accounts: accounts.accounts,
   keys: accounts.keys,
-  'credentials and users': accounts.credentials,
+  credentials: accounts.credentials,
+  'users and the first run': users.users,
+  'members of accounts': users.members,
+  'signing in': users.signingIn,
+  'looking at accounts': users.looking,
+  'limits of signing in': users.limits,
+  'second factors': users.factors,
   approvals: accounts.approvals,
+  'the audit log': audit,
   'sender domains': accounts.domains,
   suppressions: accounts.suppressions,
   'facts and nodes': accounts.facts,
@@ -52,5 +65,10 @@ export const scenarios: Record<string, Scenario> = {
   'what is kept of emails': retention.emails,
   'what is kept of the inbox': retention.inbox,
   'what is kept of deliveries': retention.deliveries,
+  incidents,
+  'refused requests': refusedRequests,
+  'what an operator reads': operatorReads,
+  'pauses that are ended': endingPauses,
   'times in the log': retention.segments,
+  statistics,
 };

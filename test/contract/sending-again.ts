@@ -5,8 +5,7 @@ import { registerOperation } from '../../src/attachments/register-store.ts';
 import { finishUploadOperation } from '../../src/attachments/store.ts';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
-import { acceptLargeOperation } from '../../src/send/large-store.ts';
-import { acceptAgainOperation } from '../../src/send/resend-store.ts';
+import { acceptAgainOperation, acceptLargeOperation } from '../../src/send/large-store.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import test, { after, before, type TestContext } from 'node:test';
-import { firstRunOperation, patchSettingsOperation } from '../../src/accounts/store.ts';
+import { patchSettingsOperation } from '../../src/accounts/store.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { type Settlement, settleOperation } from '../../src/delivery/settle.ts';
@@ -15,12 +15,13 @@ import type { DeliveryJob } from '../../src/messages/message.ts';
 import { type Acceptance, type AcceptanceResult, acceptOperation } from '../../src/send/acceptance.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
+import { alignEventOrderOperation } from '../../src/storage/meta-store.ts';
 import { eachCall, type Transaction } from '../../src/storage/operation.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
-import { alignEventOrderOperation } from '../../src/storage/postgres/event-order-store.ts';
 import { openPostgresHints } from '../../src/storage/postgres/hints.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
 import { loadSecretKey } from '../../src/storage/secret-key.ts';
+import { firstRunOperation } from '../../src/users/store.ts';
 import { acceptance, seedMail } from '../kit/seed-mail.ts';
 import { type TempDatabase, tempDatabase } from '../kit/temp-database.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -223,17 +224,19 @@ test('of several first runs at once one is done; of settings patched at once non
       const user = {
         id: `usr_${i}`,
         email: 'op@example.com',
-        accountId: null,
-        isOperator: true,
-        passwordHash: 'p',
+        emailVerified: 0,
+        isOperator: 1,
         createdAt: 1,
       };
+      const times = { createdAt: 1, expiresAt: 2 };
+      const token = { tokenHash: randomBytes(32), userId: user.id, purpose: 'first-run', byMail: 0, ...times };
       return node.execute(firstRunOperation, {
         marker: 'first-run',
         account,
         keys: [],
         credentials: [credential],
         user,
+        token,
       });
     }),
   );
@@ -267,7 +270,7 @@ test('a node with another secret key is refused with one line', async (t) => {
 async function follow(node: Database, after: EventRow | undefined): Promise<EventRow[]> {
   const place = after === undefined ? null : { position: after.position!, seq: after.seq };
   return node.execute(readEventsOperation, {
-    ...{ accountId: 'acc_1', mode: 'live', order: 'asc', after: place, limit: 100, messageId: null, eventType: null },
+    ...{ accountId: 'acc_1', mode: 'live', order: 'asc', after: place, limit: 100, messageId: null },
     ...{ sinceMs: null, untilMs: null },
   });
 }
@@ -304,7 +307,7 @@ test('whoever follows the events misses none of a transaction that takes longer 
   );
   assert.deepEqual(await follow(nodes[0]!, sent), [], 'what is committed is not shown before what lies in front of it');
   const newest = await nodes[0]!.execute(readEventsOperation, {
-    ...{ accountId: 'acc_1', mode: 'live', order: 'desc', after: null, limit: 1, messageId: null, eventType: null },
+    ...{ accountId: 'acc_1', mode: 'live', order: 'desc', after: null, limit: 1, messageId: null },
     ...{ sinceMs: null, untilMs: null },
   });
   assert.equal(newest[0]!.id, 'evt_quick', 'control: it is there');

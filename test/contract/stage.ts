@@ -40,6 +40,14 @@ const NUMBERED = new Set([
 ]);
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
+/**
+ * Each database's own affair: where events lie (that they lie in order shows in every page), and what its clock says of nodes.
+ */
+const OWN = new Set(['position', 'startedAt', 'seenAt']);
+
+/** They follow the log. */
+const FOLLOWERS = new Set(['events.read', 'statistics.countStep', 'statistics.behind']);
+
 /** Names of the operations that were run in each way. */
 export const covered = new Map<Variant, Set<string>>();
 
@@ -62,8 +70,7 @@ function comparable(value: unknown, label: (key: string, seq: number) => string)
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries('lost' in value && Array.isArray(value.lost) ? { ...value, lost: value.lost.length } : value)
-      // Where events lie is each database's own affair; that they lie in order shows in every page.
-      .filter(([key, member]) => member !== undefined && key !== 'position')
+      .filter(([key, member]) => member !== undefined && !OWN.has(key))
       .map(([key, member]) => [
         key,
         NUMBERED.has(key) && typeof member === 'number' ? label(key, member) : comparable(member, label),
@@ -155,7 +162,7 @@ async function perform(scenario: Scenario, variant: Variant): Promise<Recorded[]
         return `${prefix}_${timeText(atMs)}${String(made).padStart(13, '0')}`;
       },
       act: async (op, args) => {
-        if (op.name === 'events.read') await untilSettled(database);
+        if (FOLLOWERS.has(op.name)) await untilSettled(database);
         const answer = await run(op, args);
         keep(op.name, answer);
         return answer;

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
-import { clampDueOperation } from '../../src/webhooks/clock-store.ts';
-import type { Settled, WebhookJob } from '../../src/webhooks/job.ts';
+import { type ClaimedBatch, claimOperation, clampDueOperation, type WebhookJob } from '../../src/webhooks/claim.ts';
 import { listDeliveriesOperation, retryDeliveryOperation } from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
 import {
@@ -12,6 +11,7 @@ import {
   replayRangesOperation,
   setAsideOperation,
 } from '../../src/webhooks/replay-store.ts';
+import { type Settled, settleOperation } from '../../src/webhooks/settle.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
@@ -22,7 +22,6 @@ import {
   replaceEndpointOperation,
   rotateSecretOperation,
 } from '../../src/webhooks/store.ts';
-import { type ClaimedBatch, claimOperation, settleOperation } from '../../src/webhooks/work-store.ts';
 import {
   backlogOperation,
   extendOperation,

@@ -46,7 +46,7 @@ async function firstStart(
   return { said, file, first: JSON.parse(readFileSync(file, 'utf8')) };
 }
 
-const SECRETS = ['apiKey', 'sandboxApiKey', 'smtpPassword', 'sandboxSmtpPassword', 'operatorPassword'] as const;
+const SECRETS = ['apiKey', 'sandboxApiKey', 'smtpPassword', 'sandboxSmtpPassword', 'signInUrl'] as const;
 
 test('a terminal is shown the credentials', { skip: missing('script') }, async (t) => {
   const { said, file, first } = await firstStart(t, (line) => ['script', '-qec', line.join(' '), '/dev/null']);

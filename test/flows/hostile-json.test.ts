@@ -136,7 +136,7 @@ const together: [name: string, change: JsonObject, fields: string[]][] = [
   ['of both', { from: 'x', to: 'y', subject: 'a\nb', nonsense: 1 }, ['from', 'nonsense', 'subject', 'to']],
 ];
 for (const [name, change, fields] of together) {
-  test(`every issue is told at once: ${name}`, async () => {
+  test(`every issue is named at once: ${name}`, async () => {
     const answer = await service.sandboxApi.post('/send', { ...good, ...change });
     assertRefusal(answer, 400, 'INVALID_REQUEST');
     const named = new Set(answer.body.error.details.map((one: JsonObject) => String(one.field).split('[')[0]));
@@ -158,7 +158,7 @@ for (const [name, body, fields] of besideForm) {
   });
 }
 
-test('issues of the query and of the key are told with those of the body', async () => {
+test('issues of the query and of the key are named with those of the body', async () => {
   const { sandboxApi } = service;
   const places: [path: string, headers: Record<string, string>, body: JsonObject, fields: string[]][] = [
     ['/send?bad=1', {}, { ...good, to: 'x', foo: 1 }, ['bad', 'foo', 'to']],

@@ -11,12 +11,12 @@ import { duplexPair } from 'node:stream';
 import { test } from 'node:test';
 import type { Caller } from '../../src/accounts/accounts.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { ok } from '../../src/base/failure.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { ok } from '../../src/base/result.ts';
 import type { Submit } from '../../src/send/send.ts';
-import { defaultLimits } from '../../src/smtp/limits.ts';
+import { defaultLimits, type SmtpServices } from '../../src/smtp/dialogue.ts';
 import { createLoginGuard } from '../../src/smtp/login-guard.ts';
-import type { SmtpServices } from '../../src/smtp/services.ts';
+
 import { Session } from '../../src/smtp/session.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { testAccount } from '../kit/send-rig.ts';
@@ -69,6 +69,7 @@ const caller: Caller = {
   scope: 'send',
   keyId: 'smtp_fuzz',
   allowedSenders: [],
+  actor: { kind: 'credential', id: 'smtp_fuzz', name: 'smtp_fuzz' },
 };
 
 /** Mulberry32: the same seed gives the same sessions. */

@@ -7,9 +7,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
-import { inLayout } from '../../src/templates/layout.ts';
+import { settleDeclared } from '../../src/templates/render.ts';
+import { inLayout } from '../../src/templates/template.ts';
 import { createRender, type ToRender } from '../../src/templates/templates.ts';
-import { settleDeclared } from '../../src/templates/variables.ts';
 import { runningMs } from '../kit/running-time.ts';
 
 const render = createRender(htmlToText);

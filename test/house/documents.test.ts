@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { configDocument, errorsDocument, openapiDocument } from '../../scripts/documents.ts';
+import { configDocument, errorCodesModule, errorsDocument, openapiDocument } from '../../scripts/documents.ts';
 import { catalogue } from '../../src/base/failure.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { settings } from '../../src/config.ts';
@@ -15,6 +15,12 @@ test('docs/errors.md is the catalogue of refusals', () => {
   assert.equal(read('docs/errors.md'), errorsDocument(), 'run: npm run docs');
   const altered = { ...catalogue, NOT_FOUND: { ...catalogue.NOT_FOUND, status: 410 } };
   assert.notEqual(errorsDocument(altered), errorsDocument(), 'control: another status makes another document');
+});
+
+test('the portal has the sentence of every code', () => {
+  assert.equal(read('portal/src/texts/error-codes.ts'), errorCodesModule(), 'run: npm run docs');
+  const altered = { ...catalogue, NOT_FOUND: { ...catalogue.NOT_FOUND, text: 'Gone.' } };
+  assert.notEqual(errorCodesModule(altered), errorCodesModule(), 'control: another sentence makes another file');
 });
 
 test('docs/config.md is the table of settings', () => {

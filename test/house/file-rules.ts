@@ -41,7 +41,7 @@ export function nameFaults(paths: string[]): string[] {
     const faults: string[] = [];
     if (EMPTY_NAMES.test(one)) faults.push(`${one}: a name that says nothing`);
     const name = one.split('/').at(-1)!;
-    if (/\.ts$/.test(name) && !/^[a-z0-9]+(-[a-z0-9]+)*(\.slow)?(\.test)?\.ts$/.test(name)) {
+    if (/\.ts$/.test(name) && !/^[a-z0-9]+(-[a-z0-9]+)*(\.slow|\.long|\.config)?(\.test|\.d)?\.ts$/.test(name)) {
       faults.push(`${one}: file names are kebab-case`);
     }
     return faults;

@@ -93,7 +93,11 @@ test('headers of requests and answers, webhooks, servers and tags in the order o
   assert.deepEqual(takesKey.sort(), ['registerAttachments', 'resendMessage', 'sendEmail', 'sendEmailBatch']);
   assert.ok(headersOf('POST /send', '202').includes('Idempotent-Replayed'));
   assert.ok(headersOf('POST /send', '503').includes('Retry-After'));
-  assert.deepEqual(headersOf('GET /messages', '200'), ['X-Request-Id', 'Link', 'X-Next-Cursor']);
+  assert.ok(headersOf('POST /send', '409').includes('Retry-After'));
+  const limits = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
+  assert.deepEqual(headersOf('GET /messages', '200'), ['X-Request-Id', 'Link', 'X-Next-Cursor', ...limits]);
+  assert.deepEqual(headersOf('GET /messages', '429'), ['X-Request-Id', 'Retry-After', ...limits]);
+  assert.ok(headersOf('GET /messages', 'default').includes('Allow'));
   assert.deepEqual(Object.keys(document.webhooks), [...EVENT_TYPES]);
   for (const [name, { post }] of Object.entries(document.webhooks)) {
     const { schema, example } = post.requestBody?.content['application/json'] ?? {};

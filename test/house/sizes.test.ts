@@ -7,8 +7,6 @@ import { productFiles } from './source-tree.ts';
 /** Functions that are still too long, with the lines of their scopes. No entry may be added, and no number may grow. */
 const STILL_LONG: Record<string, number> = {
   domainRoutes: 124,
-  warningsOf: 68,
-  createSendRoutes: 94,
 };
 
 test('functions have 60 lines at most, and 120 with those inside them', () => {

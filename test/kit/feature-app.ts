@@ -8,7 +8,7 @@ import type { Mode } from '../../src/base/mode.ts';
 import { createHttpApp } from '../../src/http/app.ts';
 import type { RouteDefinition } from '../../src/http/route.ts';
 import { type Api, apiClient } from './api.ts';
-import { type TempDatabase, tempDatabase } from './temp-database.ts';
+import { type Dialect, type TempDatabase, tempDatabase } from './temp-database.ts';
 
 export interface FeatureApp {
   temp: TempDatabase;
@@ -32,6 +32,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
     scope: 'full',
     keyId: `key_${accountId}_${mode}`,
     allowedSenders: [],
+    actor: { kind: 'key', id: `key_${accountId}_${mode}`, name: 'test' },
   };
 }
 
@@ -39,8 +40,9 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
 export async function featureApp(
   routes: (temp: TempDatabase) => RouteDefinition<Caller>[],
   changes: () => Partial<Account> = () => ({}),
+  dialect: Dialect = 'sqlite',
 ): Promise<FeatureApp> {
-  const temp = await tempDatabase();
+  const temp = await tempDatabase(dialect);
   const app = createHttpApp<Caller>({
     host: '127.0.0.1',
     port: 0,

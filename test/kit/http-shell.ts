@@ -5,6 +5,7 @@
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
+import type { Actor } from '../../src/base/actor.ts';
 import { failure, Unavailable } from '../../src/base/failure.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createHttpApp, type HttpApp, type HttpAppOptions } from '../../src/http/app.ts';
@@ -139,7 +140,8 @@ export async function httpShell(
       if ((key !== 'good' && key !== 'small') || headers['x-id'] !== 'acc_1') {
         return { ok: false, failure: failure('UNAUTHORIZED') };
       }
-      return { ok: true, value: { keyId: key, scope: key === 'good' ? 'full' : 'send', mode: 'live' } };
+      const actor: Actor = { kind: 'key', id: key, name: key };
+      return { ok: true, value: { keyId: key, scope: key === 'good' ? 'full' : 'send', mode: 'live', actor } };
     },
     ...rest,
   });

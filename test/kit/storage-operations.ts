@@ -15,3 +15,11 @@ export const endOperation = operation('test.end', 'write', () => process.exit(3)
 export const countOperation = operation('test.count', 'read', (tx, prefix: string) =>
   tx.get<{ n: number }>('SELECT count(*) AS n FROM meta WHERE key LIKE ?', `${prefix}%`),
 );
+
+/** Counts to a number, which takes as long as it is large. */
+export const longSearchOperation = operation('test.search', 'search', (tx, to: number) =>
+  tx.get<{ n: number }>(
+    'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT count(*) AS n FROM n',
+    to,
+  ),
+);

@@ -7,15 +7,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { silentLog } from '../../src/base/log.ts';
 import { makePartitionsOperation } from '../../src/messages/partition-store.ts';
-import { prepareDataDirectory } from '../../src/storage/data-directory.ts';
 import type { Database } from '../../src/storage/database.ts';
-import { migrateSqlite } from '../../src/storage/migrate.ts';
 import { connectPostgres } from '../../src/storage/postgres/connection.ts';
 import { openPostgresDatabase } from '../../src/storage/postgres/database.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { parsePostgresUrl } from '../../src/storage/postgres/url.ts';
-import { openSqlite } from '../../src/storage/sqlite/connection.ts';
-import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
+import { embeddedDatabase } from './embedded-database.ts';
 import { preparedPostgres } from './temp-postgres.ts';
 
 export type Dialect = Database['dialect'];
@@ -37,16 +34,15 @@ export async function tempDatabase(
   dialect: Dialect = 'sqlite',
   through: (url: string) => string = (url) => url,
 ): Promise<TempDatabase> {
+  if (dialect === 'sqlite') return { ...(await embeddedDatabase()), url: undefined };
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postrider-test-'));
-  const opened = dialect === 'sqlite' ? await openEmbedded(folder) : await openServer(through);
+  const { drop, ...opened } = await openServer(through);
   return {
-    database: opened.database,
+    ...opened,
     folder,
-    url: opened.url,
-    empty: opened.empty,
     close: async () => {
       await opened.database.close();
-      await opened.drop();
+      await drop();
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -54,35 +50,9 @@ export async function tempDatabase(
 
 interface Opened {
   database: Database;
-  url: string | undefined;
+  url: string;
   empty(): Promise<void>;
   drop(): Promise<void>;
-}
-
-async function openEmbedded(folder: string): Promise<Opened> {
-  const directory = prepareDataDirectory(folder);
-  const connection = openSqlite(directory.databaseFile, { readOnly: false });
-  migrateSqlite(connection, Date.now());
-  connection.close();
-  const database = await openSqliteDatabase({
-    file: directory.databaseFile,
-    operationsModule: new URL('../../src/roles/operations.ts', import.meta.url).href,
-    log: silentLog,
-    onBroken: (reason) => {
-      throw new Error(`test database broke: ${reason}`);
-    },
-  });
-  const empty = async (): Promise<void> => {
-    const other = openSqlite(directory.databaseFile, { readOnly: false });
-    try {
-      const tables = other.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'migration'");
-      other.raw.exec('PRAGMA foreign_keys = OFF');
-      for (const { name } of tables as { name: string }[]) other.raw.exec(`DELETE FROM ${name}`);
-    } finally {
-      other.close();
-    }
-  };
-  return { database, url: undefined, empty, drop: async () => undefined };
 }
 
 async function migrate(url: string): Promise<void> {

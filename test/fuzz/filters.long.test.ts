@@ -7,9 +7,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultOperators, Liquid } from 'liquidjs';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
-import { ASK_EVERY, Budget } from '../../src/templates/budget.ts';
-import { FILTERS } from '../../src/templates/filters.ts';
-import { boundOperators } from '../../src/templates/operators.ts';
+import { ASK_EVERY, Budget } from '../../src/templates/context.ts';
+import { boundOperators, FILTERS } from '../../src/templates/filters.ts';
+
 import { createRender, threadTimeMs } from '../../src/templates/templates.ts';
 
 const BOUND_MS = 100;

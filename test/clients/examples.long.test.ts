@@ -1,0 +1,63 @@
+/**
+ * The programs of examples/, run as they stand against the real service, through a proxy that loses the first answer: each repeats its
+ * send with the same key, and one mail arrives. Languages that are not on the machine are skipped.
+ */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { type FaultProxy, faultProxy } from '../kit/fault-proxy.ts';
+import { missing } from '../kit/peers.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+
+const examples = path.resolve(import.meta.dirname, '../../examples');
+const run = promisify(execFile);
+let service: Service;
+let proxy: FaultProxy;
+let folder: string;
+
+before(async () => {
+  service = await startService();
+  proxy = await faultProxy(Number(new URL(service.url).port));
+  folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-examples-'));
+});
+
+after(async () => {
+  await proxy?.close();
+  await service?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Languages that few machines have: their examples are run where they are there. */
+function absent(program: string, ...probe: string[]): string | false {
+  try {
+    execFileSync(program, probe, { stdio: 'ignore' });
+    return false;
+  } catch {
+    return `${program} is not installed; the example is not run here`;
+  }
+}
+
+async function runExample(program: string, ...args: string[]): Promise<void> {
+  await service.sandboxApi.delete('/sandbox/inbox');
+  proxy.set({ kind: 'lost' }, { methods: ['POST'], times: 1 });
+  const { accountId, apiKey } = service.sandbox;
+  const settings = { POSTRIDER_URL: proxy.url, POSTRIDER_ID: accountId, POSTRIDER_KEY: apiKey };
+  const env = { ...process.env, ...settings, GOCACHE: path.join(folder, 'go'), GO111MODULE: 'off' };
+  const { stdout } = await run(program, args, { cwd: examples, env, timeout: 120_000 });
+  assert.match(stdout, /msg_[0-9A-Za-z]+/);
+  assert.match(stdout, /Order 17/);
+  assert.equal(proxy.met, 1, 'its first answer was lost');
+  const { body } = await service.sandboxApi.get('/sandbox/inbox');
+  assert.equal(body.length, 1);
+}
+
+test('curl', { skip: missing('curl') }, () => runExample('sh', 'curl/send.sh'));
+test('Python', { skip: missing('python3') }, () => runExample('python3', 'python/send.py'));
+test('PHP', { skip: absent('php', '-r', 'exit(function_exists("curl_init") ? 0 : 1);') }, () =>
+  runExample('php', 'php/send.php'),
+);
+test('Go', { skip: absent('go', 'version') }, () => runExample('go', 'run', 'go/send.go'));

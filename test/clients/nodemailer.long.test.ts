@@ -1,0 +1,144 @@
+/**
+ * The transport for nodemailer, against the real service: what sendMail was given arrives, attachments and headers included, large ones
+ * by an upload; what the API cannot carry is refused.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import nodemailer, { type SendMailOptions } from 'nodemailer';
+import PostalMime from 'postal-mime';
+import { PostriderTransport } from '../../clients/typescript/src/nodemailer.ts';
+import { arrivedFile } from '../kit/file-mail.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { sha256, someBytes } from '../kit/upload.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let sink: SmtpSink;
+let service: Service;
+let transport: PostriderTransport;
+
+before(async () => {
+  sink = await smtpSink();
+  service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  const id = service.live.accountId;
+  await service.cli('domain', 'add', id, 'shop.example', '--verified');
+  await service.cli('account', 'set', id, '--email-limit', '40000000');
+  transport = new PostriderTransport({ url: service.url, ...service.live });
+});
+
+after(async () => {
+  await service?.close();
+  await sink?.close();
+});
+
+async function arrived(to: string) {
+  const message = await waitUntil(`the mail to ${to}`, () => sink.messages.find((one) => one.to.includes(to)));
+  return PostalMime.parse(message.content);
+}
+
+test('addresses, content, attachments, headers and the fields of the API', async () => {
+  const transporter = nodemailer.createTransport(transport);
+  const info = await transporter.sendMail({
+    from: { name: 'Shop "Nord", Köln', address: 'orders@shop.example' },
+    to: ['Ann <ann@example.com>', { name: 'Bob', address: 'bob@example.com' }],
+    cc: 'carl@example.com',
+    bcc: 'dora@example.com',
+    replyTo: 'help@shop.example',
+    subject: 'Order 17 – danke',
+    text: 'Literally {{ name }}',
+    html: '<p>See <img src="cid:logo"></p>',
+    headers: { 'X-Order': '17' },
+    inReplyTo: '<earlier@shop.example>',
+    priority: 'high',
+    list: { unsubscribe: { url: 'https://shop.example/bye', comment: 'Bye' } },
+    attachments: [
+      { filename: 'notes.txt', content: 'Grüße' },
+      { filename: 'data.bin', content: Buffer.from([0, 255, 128]) },
+      { filename: 'hex.bin', content: '00ff80', encoding: 'hex' },
+      { filename: 'logo.png', content: Buffer.from([1, 2, 3]), cid: 'logo' },
+    ],
+    postrider: { tags: ['order'], metadata: { order: '17' }, idempotencyKey: 'order-17' },
+  } as SendMailOptions);
+  assert.match(info.messageId, /^msg_/);
+  assert.equal(info.accepted.length, 4);
+  assert.deepEqual(info.rejected, []);
+  assert.match(info.response, /^202 queued as msg_/);
+  const { body } = await service.api.get(`/messages/${info.messageId}`);
+  assert.deepEqual([body.tags, body.metadata], [['order'], { order: '17' }]);
+
+  const mail = await arrived('ann@example.com');
+  assert.deepEqual([mail.from?.name, mail.from?.address], ['Shop "Nord", Köln', 'orders@shop.example']);
+  assert.deepEqual(
+    mail.to?.map((one) => one.address),
+    ['ann@example.com', 'bob@example.com'],
+  );
+  assert.deepEqual(
+    mail.cc?.map((one) => one.address),
+    ['carl@example.com'],
+  );
+  assert.equal(mail.replyTo?.[0]?.address, 'help@shop.example');
+  assert.equal(mail.subject, 'Order 17 – danke');
+  assert.equal(mail.text?.trim(), 'Literally {{ name }}');
+  assert.match(mail.html ?? '', /cid:logo/);
+  const header = (name: string) => mail.headers.find((one) => one.key === name)?.value;
+  assert.equal(header('x-order'), '17');
+  assert.equal(header('in-reply-to'), '<earlier@shop.example>');
+  assert.equal(header('importance'), 'High');
+  assert.match(header('list-unsubscribe') ?? '', /^<https:\/\/shop\.example\/bye>/);
+  const files = Object.fromEntries(
+    mail.attachments.map((one) => [one.filename, Buffer.from(one.content as ArrayBuffer).toString('hex')]),
+  );
+  assert.deepEqual(files, {
+    'notes.txt': Buffer.from('Grüße').toString('hex'),
+    'data.bin': '00ff80',
+    'hex.bin': '00ff80',
+    'logo.png': '010203',
+  });
+  assert.ok(
+    sink.messages.some((one) => one.to.includes('dora@example.com')),
+    'the Bcc got its copy',
+  );
+});
+
+test('a large attachment goes by an upload', async () => {
+  const content = someBytes(3_000_000);
+  const info = await nodemailer.createTransport(transport).sendMail({
+    ...{ from: 'orders@shop.example', to: 'large@example.com', subject: 'Files', text: 'See the file.' },
+    attachments: [{ filename: 'plan.pdf', content }],
+  });
+  assert.equal(info.accepted[0], 'large@example.com');
+  assert.equal(await arrivedFile(sink, 'large@example.com'), sha256(content));
+});
+
+test('suppressed addresses are rejected, refusals are errors, and nothing is left out silently', async () => {
+  await service.api.post('/suppressions', { email: 'gone@example.com' });
+  const mail = { from: 'orders@shop.example', to: 'gone@example.com', subject: 'x', text: 'x' };
+  const transporter = nodemailer.createTransport(transport);
+  assert.deepEqual((await transporter.sendMail(mail)).rejected, ['gone@example.com']);
+  await assert.rejects(transporter.sendMail({ ...mail, from: 'a@elsewhere.example' }), { code: 'SENDER_NOT_VERIFIED' });
+  const impossible: SendMailOptions[] = [
+    { raw: 'Subject: x\r\n\r\nx' },
+    { envelope: { from: 'a@shop.example', to: 'b@example.com' } },
+    { sender: 'a@shop.example' },
+    { messageId: '<a@shop.example>' },
+    { date: new Date() },
+    { icalEvent: 'BEGIN:VCALENDAR' },
+    { alternatives: [{ contentType: 'text/x-web-markdown', content: '**x**' }] },
+    { attachments: [{ raw: 'Content-Type: text/plain\r\n\r\nx' }] },
+  ];
+  for (const one of impossible) {
+    await assert.rejects(transporter.sendMail({ ...mail, ...one }), { code: 'INVALID_REQUEST' }, JSON.stringify(one));
+  }
+});
+
+test('verify() says whether the key is good, with a promise and with a callback', async () => {
+  assert.equal(await nodemailer.createTransport(transport).verify(), true);
+  const { body } = await service.api.post('/api-keys', { scope: 'send' });
+  const options = { url: service.url, accountId: service.live.accountId };
+  const sender = nodemailer.createTransport(new PostriderTransport({ ...options, apiKey: body.apiKey }));
+  assert.equal(await sender.verify(), true);
+  const stranger = nodemailer.createTransport(new PostriderTransport({ ...options, apiKey: 'pr_live_wrong' }));
+  await assert.rejects(stranger.verify(), { code: 'UNAUTHORIZED' });
+  const error = await new Promise((resolve) => stranger.verify(resolve));
+  assert.equal((error as { code?: string }).code, 'UNAUTHORIZED');
+});

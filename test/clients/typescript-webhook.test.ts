@@ -1,0 +1,60 @@
+/** verifyWebhook of clients/typescript takes what the service signs and what standardwebhooks signs, and nothing else. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { verifyWebhook } from '../../clients/typescript/src/webhook.ts';
+import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
+
+const secret = newSecret();
+const other = newSecret();
+const keyOf = (one: string) => secretKeyOf(one)!;
+const body = '{"eventId":"evt_1","subject":"Grüße – 100 %"}';
+const now = (): number => Math.floor(Date.now() / 1000);
+
+function signed(seconds = now(), secrets = [secret], text = body): Record<string, string> {
+  return {
+    'Webhook-Id': 'evt_1',
+    'webhook-timestamp': String(seconds),
+    'WEBHOOK-SIGNATURE': signatureOf({ id: 'evt_1', timestampSeconds: seconds, body: text }, secrets.map(keyOf)),
+  };
+}
+
+const refused = { name: 'PostriderError', code: 'WEBHOOK_INVALID' };
+
+test('genuine ones, as text and bytes, with one signature and two, with one secret and two', async () => {
+  assert.equal((await verifyWebhook(body, signed(), secret)).subject, 'Grüße – 100 %');
+  await verifyWebhook(new TextEncoder().encode(body), new Headers(signed()), secret);
+  await verifyWebhook(body, signed(now(), [other, secret]), secret);
+  await verifyWebhook(body, signed(now(), [other]), [secret, other]);
+  await verifyWebhook(body, signed(now() - 290), secret);
+  const date = new Date();
+  const theirs = {
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(Math.floor(date.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('evt_1', date, body),
+  };
+  await verifyWebhook(body, theirs, secret);
+});
+
+test('forged, altered, old and malformed ones are refused', async () => {
+  const cases: [string, Record<string, string | string[] | undefined>, string?][] = [
+    ['another body', signed(), `${body} `],
+    ['another secret', signed(now(), [other])],
+    ['old', signed(now() - 310)],
+    ['from the future', signed(now() + 310)],
+    ['another time', { ...signed(), 'webhook-timestamp': String(now() + 1) }],
+    ['no time', { ...signed(), 'webhook-timestamp': 'now' }],
+    ['another id', { ...signed(), 'Webhook-Id': 'evt_2' }],
+    ['no id', { ...signed(), 'Webhook-Id': undefined }],
+    ['several ids', { ...signed(), 'Webhook-Id': ['evt_1', 'evt_1'] }],
+    ['no signature', { ...signed(), 'WEBHOOK-SIGNATURE': '' }],
+    ['another version', { ...signed(), 'WEBHOOK-SIGNATURE': signed()['WEBHOOK-SIGNATURE']!.replace('v1,', 'v2,') }],
+    ['no Base64', { ...signed(), 'WEBHOOK-SIGNATURE': 'v1,%%%' }],
+    ['a cut signature', { ...signed(), 'WEBHOOK-SIGNATURE': 'v1,AAAA' }],
+  ];
+  for (const [name, headers, payload = body] of cases) {
+    await assert.rejects(verifyWebhook(payload, headers, secret), refused, name);
+  }
+  await assert.rejects(verifyWebhook(body, signed(), 'whsec_'), TypeError);
+  await verifyWebhook(body, signed(now() - 310), secret, { toleranceSeconds: 600 });
+});

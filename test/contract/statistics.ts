@@ -1,0 +1,67 @@
+/** A scenario of statistics: a log is counted in steps, read before, between and after them, and removed. */
+import assert from 'node:assert/strict';
+import { createAccountOperation } from '../../src/accounts/store.ts';
+import { claimOperation } from '../../src/delivery/claim.ts';
+import { settleOperation } from '../../src/delivery/settle.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
+import { readStatisticsOperation } from '../../src/statistics/read-store.ts';
+import {
+  addStepOperation,
+  behindOperation,
+  countStepOperation,
+  removeStatisticsOperation,
+} from '../../src/statistics/roll-up-store.ts';
+import { newAccount } from './accounts.ts';
+import { acceptance, claimRequest, settlement } from './mail.ts';
+import type { Scenario } from './stage.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+export const statistics: Scenario = async (stage) => {
+  const account = newAccount(stage);
+  const accountId = account.id;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const owner = { accountId, mode: 'live' } as const;
+  const [fromMs, untilMs] = [Math.floor(stage.nowMs / DAY) * DAY - DAY, stage.nowMs + DAY];
+  const read = async (groups: number): Promise<void> => {
+    for (const period of ['hour', 'day'] as const)
+      for (const dimension of ['none', 'tag', 'template', 'recipientDomain'] as const)
+        await stage.act(readStatisticsOperation, { ...owner, dimension, period, fromMs, untilMs, groups });
+  };
+  const tagsOf = (index: number): string[] => [`tag_${index}`, ...(index % 2 ? ['odd'] : [])];
+  // More tags of one hour than are kept by name.
+  for (let index = 0; index < 130; index += 1) {
+    await stage.database.execute(
+      acceptOperation,
+      acceptance(stage, {
+        ...{ accountId, to: [`a@${index % 7}.example`] },
+        change: { nowMs: stage.nowMs - (index % 20 === 0 ? DAY : 0) },
+        email: { tags: JSON.stringify(tagsOf(index)), templateId: index % 3 ? 'tpl_a' : null },
+      }),
+    );
+  }
+  const { jobs } = await stage.database.execute(claimOperation, claimRequest(stage));
+  const detail = { delivery: { latencyMs: 412 } };
+  await stage.database.execute(
+    settleOperation,
+    jobs
+      .sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
+      .map((job) => settlement(stage, job, { event: { id: stage.id('evt'), type: 'Delivery', detail } })),
+  );
+  await stage.act(behindOperation, { after: '', accounts: 10 });
+  await read(3);
+  for (const limit of [100, 100, 100]) {
+    const step = await stage.act(countStepOperation, { owner, limit });
+    if (step === null) break;
+    assert.equal(await stage.act(addStepOperation, step), true);
+    assert.equal(await stage.act(addStepOperation, step), false, 'once');
+    await read(3);
+  }
+  await read(500);
+  await stage.act(behindOperation, { after: accountId, accounts: 10 });
+  await stage.act(behindOperation, { after: '', accounts: 1 });
+  assert.ok((await stage.act(removeStatisticsOperation, { beforeMs: stage.nowMs - HOUR, limit: 3 })) > 0);
+  await stage.act(removeStatisticsOperation, { beforeMs: untilMs, limit: 1_000 });
+  await read(3);
+};

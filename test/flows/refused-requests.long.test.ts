@@ -1,0 +1,281 @@
+/**
+ * What a customer finds of what was refused to it: over HTTP, in a batch and in an SMTP session, at once, on both databases; and none
+ * of the secrets that came with it, not even in the rows.
+ */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import type { Answer, JsonObject } from '../kit/api.ts';
+import { connectTalker, type Talker } from '../kit/smtp-talker.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { DIALECTS } from '../kit/temp-database.ts';
+import { type TempPostgres, tempPostgres } from '../kit/temp-postgres.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+/** Planted wherever a request has room for a value. */
+const SECRET = 's3cret-Value';
+const TOKEN = 'Zx81aB3dE5gH7jK9mN1pQ3sT5vW7';
+const MAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 's', text: 't' };
+
+type Listed = JsonObject & { code: string; status: number; requestId: string; source: string };
+
+async function listed(service: Service, query = ''): Promise<Listed[]> {
+  const answer = await service.api.get(`/requests?limit=100${query}`);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.body as unknown as Listed[];
+}
+
+/** Over HTTP: the call, and what is recorded of it. */
+const CALLS: [name: string, call: (service: Service) => Promise<Answer>, code: string, endpoint: string][] = [
+  [
+    'a field that is wrong',
+    ({ api }) => api.post('/send', { ...MAIL, to: `${SECRET} <${TOKEN}` }),
+    'INVALID_REQUEST',
+    'POST /send',
+  ],
+  ['a body that is no JSON', ({ api }) => api.post('/send', `{"to": "${SECRET}`), 'INVALID_REQUEST', 'POST /send'],
+  [
+    'a field that is unknown',
+    ({ api }) => api.post('/send', { ...MAIL, [TOKEN]: SECRET }),
+    'INVALID_REQUEST',
+    'POST /send',
+  ],
+  [
+    'a template that does not parse',
+    ({ api }) => api.post('/send', { ...MAIL, html: `{% ${SECRET} ${TOKEN} %}` }),
+    'TEMPLATE_INVALID',
+    'POST /send',
+  ],
+  [
+    'a variable without a value',
+    ({ api }) => api.post('/send', { ...MAIL, text: '{{ name }}', templateVariables: { other: SECRET } }),
+    'TEMPLATE_VARIABLE_MISSING',
+    'POST /send',
+  ],
+  [
+    'a sender that is not verified',
+    ({ api }) => api.post('/send', { ...MAIL, from: 'a@else.example' }),
+    'SENDER_NOT_VERIFIED',
+    'POST /send',
+  ],
+  [
+    'a message that is not there',
+    ({ api }) => api.get(`/messages/msg_none?x=1`).then(() => api.get('/messages/msg_none')),
+    'NOT_FOUND',
+    'GET /messages/:id',
+  ],
+  [
+    'a body of another type',
+    ({ api }) => api.call({ method: 'POST', path: '/send', body: SECRET, headers: { 'content-type': 'text/plain' } }),
+    'UNSUPPORTED_MEDIA_TYPE',
+    'POST /send',
+  ],
+  [
+    'a body that is too large',
+    ({ api }) => api.post('/domains', { domain: SECRET.repeat(90_000) }),
+    'PAYLOAD_TOO_LARGE',
+    'POST /domains',
+  ],
+  [
+    'an address within a path',
+    ({ api }) => api.get(`/suppressions/${SECRET}@example.com`),
+    'NOT_FOUND',
+    'GET /suppressions/:email',
+  ],
+];
+
+for (const dialect of DIALECTS) {
+  describe(dialect, () => {
+    let postgres: TempPostgres | undefined;
+    let service: Service;
+    const env: Record<string, string> = { POSTRIDER_ROUTE: 'smtp://127.0.0.1:1' };
+    before(async () => {
+      postgres = dialect === 'postgres' ? await tempPostgres() : undefined;
+      if (postgres) env.POSTRIDER_DATABASE_URL = postgres.url;
+      service = await startService({ env });
+      await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+    });
+    after(async () => {
+      await service?.close();
+      await postgres?.drop();
+    });
+
+    test('every refusal over HTTP is found at once, by its request id', async () => {
+      for (const [name, call, code, endpoint] of CALLS) {
+        const answer = await call(service);
+        assert.equal(answer.body.error?.code, code, `${name}: ${answer.text.slice(0, 300)}`);
+        const [newest] = await listed(service);
+        assert.equal(newest?.requestId, answer.headers['x-request-id'], name);
+        assert.equal(newest?.endpoint, endpoint, name);
+        assert.equal(newest?.status, answer.status, name);
+        assert.equal(newest?.code, code, name);
+        assert.match(String(newest?.keyId), /^key_/);
+        assert.equal(newest?.address, '127.0.0.1');
+        assert.ok(Math.abs(Date.parse(String(newest?.time)) - Date.now()) < 60_000);
+      }
+      const missing = (await listed(service, '&code=TEMPLATE_VARIABLE_MISSING'))[0];
+      assert.deepEqual(
+        (missing!.details as JsonObject[]).map(({ field }) => field),
+        ['templateVariables.name'],
+      );
+    });
+
+    test('a key that may not make the call is recorded, a key that is none is not', async () => {
+      const made = await service.api.post('/api-keys', { scope: 'send' });
+      const headers = { 'x-api-key': made.body.apiKey as string, 'x-id': service.live.accountId };
+      const refused = await service.anonymous.call({ method: 'GET', path: '/messages', headers });
+      assert.equal(refused.status, 403);
+      const stranger = { ...headers, 'x-api-key': `${made.body.apiKey}x` };
+      const unknown = await service.anonymous.call({ method: 'GET', path: '/messages', headers: stranger });
+      assert.equal(unknown.status, 401);
+      const [newest] = await listed(service);
+      assert.equal(newest?.requestId, refused.headers['x-request-id']);
+      assert.equal(newest?.keyId, made.body.keyId);
+    });
+
+    test('each refused message of a batch is a row, the others are none', async () => {
+      const messages = [MAIL, { ...MAIL, to: SECRET }, { ...MAIL, from: 'a@else.example' }];
+      const sent = await service.api.post('/send/batch', { messages });
+      assert.equal(sent.status, 200);
+      const rows = (await listed(service)).filter(({ requestId }) => requestId === sent.headers['x-request-id']);
+      assert.deepEqual(
+        rows.map(({ code, endpoint, status, details }) => [
+          code,
+          endpoint,
+          status,
+          (details as JsonObject[])[0]?.field,
+        ]),
+        [
+          ['SENDER_NOT_VERIFIED', 'POST /send/batch', 403, 'messages[2].from'],
+          ['INVALID_REQUEST', 'POST /send/batch', 400, 'messages[1].to'],
+        ],
+      );
+    });
+
+    test('every 4xx and 5xx reply of a session that is logged in is a row, with its verb', async () => {
+      const talker = await connectTalker(service.smtpPort);
+      await talker.reply();
+      assert.match(await talker.say('MAIL FROM:<a@shop.example>'), /^530 /);
+      await talker.logIn(service.smtpCredential);
+      const said: [line: string, verb: string | undefined][] = [
+        [`${TOKEN} ${SECRET}`, undefined],
+        [`AUTH PLAIN ${Buffer.from(`\0x\0${SECRET}`).toString('base64')}`, 'AUTH'],
+        ['MAIL FROM:<a@else.example>', 'MAIL'],
+        [`MAIL FROM:<a@shop.example> X-OWN=${SECRET}`, 'MAIL'],
+        ['MAIL FROM:<a@shop.example>', undefined],
+        [`RCPT TO:<${SECRET}>`, 'RCPT'],
+        ['RCPT TO:<ann@example.com>', undefined],
+        ['DATA', undefined],
+        [`From: a@else.example\r\nX-Note: ${SECRET}\r\n\r\n${SECRET}\r\n.`, 'DATA'],
+      ];
+      const expected: unknown[] = [];
+      for (const [line, verb] of said) {
+        const reply = await talker.say(line);
+        if (!/^[45]/.test(reply)) continue;
+        expected.push([Number(reply.slice(0, 3)), reply.split(' ')[1], verb, reply.split(' ').slice(2).join(' ')]);
+      }
+      talker.destroy();
+      assert.equal(expected.length, 6);
+      const rows = await listed(service, '&source=smtp');
+      assert.deepEqual(
+        rows.map(({ status, code, verb, message }) => [status, code, verb, message]),
+        expected.toReversed(),
+      );
+      for (const row of rows) {
+        assert.equal(row.smtpCredentialId, service.smtpCredential.username);
+        assert.equal(row.keyId, undefined);
+        assert.match(row.requestId, /^req_/);
+      }
+      const one = await listed(service, '&code=5.7.1&source=smtp');
+      assert.ok(one.length > 0 && one.every(({ code, source }) => code === '5.7.1' && source === 'smtp'));
+    });
+
+    test('a sandbox key sees its own refusals only; pages and times', async () => {
+      const sandbox = await service.sandboxApi.post('/send', { ...MAIL, to: 'x' });
+      assert.equal(sandbox.status, 400);
+      const own = (await service.sandboxApi.get('/requests')).body as unknown as Listed[];
+      assert.deepEqual(
+        own.map(({ requestId }) => requestId),
+        [sandbox.headers['x-request-id']],
+      );
+      const all = await listed(service);
+      const paged: Listed[] = [];
+      for (let next: string | undefined = '/requests?limit=4'; next !== undefined; ) {
+        const page: Answer = await service.api.get(next);
+        paged.push(...(page.body as unknown as Listed[]));
+        next = /<([^>]+)>/.exec(page.headers.link ?? '')?.[1];
+      }
+      assert.deepEqual(paged, all);
+      const since = String(all[5]?.time);
+      assert.deepEqual(
+        await listed(service, `&until=${since}`),
+        all.filter(({ time }) => time <= since),
+      );
+      assert.deepEqual(
+        await listed(service, `&since=${since}`),
+        all.filter(({ time }) => time >= since),
+      );
+      assert.equal((await service.api.get('/requests?source=fax')).status, 400);
+    });
+
+    test('what was refused before a planned stop is there after it, and none of the rows holds a secret', async () => {
+      const last = await service.api.post('/send', { ...MAIL, to: 'last' });
+      const rows = postgres ? undefined : await listed(service);
+      await service.kill('SIGTERM');
+      const texts = postgres ? await rowsOfPostgres(postgres.url) : rowsOfSqlite(service.dataDir);
+      assert.ok(texts.length > 15 && (rows === undefined || texts.length >= rows.length));
+      const stored = texts.join('\n');
+      assert.ok(stored.includes(last.headers['x-request-id']!), 'the last one is there');
+      const { live, sandbox, smtpCredential } = service;
+      for (const secret of [SECRET, TOKEN, live.apiKey, sandbox.apiKey, smtpCredential.password]) {
+        assert.ok(!stored.includes(secret), `${secret} is in ${texts.find((text) => text.includes(secret))}`);
+      }
+      await service.restart({ env });
+      const [newest] = await listed(service);
+      assert.equal(newest?.requestId, last.headers['x-request-id']);
+      await loseCredential(service);
+    });
+  });
+}
+
+/** A credential that is revoked while its session is open: the reply that says so is the last one recorded. */
+async function loseCredential(service: Service): Promise<void> {
+  const made = (await service.api.post('/smtp-credentials', {})).body;
+  const talker: Talker = await connectTalker(service.smtpPort);
+  await talker.reply();
+  await talker.logIn({ username: made.username as string, password: made.password as string });
+  await service.api.delete(`/smtp-credentials/${made.smtpCredentialId}`);
+  const reply = await waitUntil('the revocation to be felt', async () => {
+    const said = await talker.say('MAIL FROM:<a@shop.example>');
+    await talker.say('RSET');
+    return said.startsWith('535') ? said : undefined;
+  });
+  talker.destroy();
+  const [newest] = await listed(service, '&source=smtp&code=5.7.8');
+  assert.equal(`535 5.7.8 ${newest?.message}`, reply);
+  assert.equal(newest?.smtpCredentialId, made.smtpCredentialId);
+}
+
+function rowsOfSqlite(dataDir: string): string[] {
+  const database = new DatabaseSync(path.join(dataDir, 'postrider.db'), { readOnly: true });
+  try {
+    return database
+      .prepare('SELECT * FROM refused_request')
+      .all()
+      .map((row) => JSON.stringify(row));
+  } finally {
+    database.close();
+  }
+}
+
+async function rowsOfPostgres(url: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query('SELECT * FROM refused_request')).rows.map((row) => JSON.stringify(row));
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,15 @@
+/** Some generated requests to every operation; generated-requests.slow.test.ts sends many. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { callEverything } from './generated-requests.ts';
+
+test('no generated request is answered with 5xx, and every answer is as the document says', async (t) => {
+  const { statuses, problems, byKeys } = await callEverything({ requests: 8, seed: 14 });
+  for (const [operation, counts] of Object.entries(statuses)) t.diagnostic(`${operation} ${JSON.stringify(counts)}`);
+  assert.deepEqual(problems, [], problems.join('\n\n'));
+  const failed = byKeys.filter(
+    (operation) => !Object.keys(statuses[operation] ?? {}).some((one) => one.startsWith('2')),
+  );
+  assert.ok(byKeys.length > 60);
+  assert.deepEqual(failed, [], 'every operation succeeded at least once');
+});

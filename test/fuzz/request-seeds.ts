@@ -1,0 +1,112 @@
+/** Resources that generated requests find: made in the sandbox (domains live), one or two for each name that a path has. */
+import assert from 'node:assert/strict';
+import type { Api, JsonObject } from '../kit/api.ts';
+import type { Service } from '../kit/start-service.ts';
+import { manifestEntry } from '../kit/upload.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let unique = 0;
+
+/** A name that nothing has yet. */
+export function uniqueName(): string {
+  unique += 1;
+  return `name-${unique}`;
+}
+
+/** The file that is registered for upload. */
+export const FILE = Buffer.alloc(100, 7);
+export const FILE_TYPE = 'application/pdf';
+
+export type IdOf = (noun: string, name: string) => string | undefined;
+
+async function made(api: Api, path: string, body: unknown, id: string): Promise<string> {
+  const { status, body: answer } = await api.post(path, body);
+  assert.ok(status < 300, `${path} answered ${status}: ${JSON.stringify(answer)}`);
+  return String(answer.data?.[id] ?? answer[id]);
+}
+
+const EMAIL = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Seed', text: 'Code 123456' };
+/** Verified, and found by no call. */
+export const KEPT_DOMAIN = 'kept.example';
+const HOOK = { url: 'https://shop.example/x', events: ['Send'] };
+
+/** Makes what calls are to find: ids by the noun and the name that a path gives them. */
+const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
+  'api-keys/keyId': async ({ sandboxApi }) => [await made(sandboxApi, '/api-keys', {}, 'keyId')],
+  'attachments/submissionId': async ({ sandboxApi }) => [(await registered(sandboxApi)).attachmentSubmissionId],
+  'deliveries/deliveryId': async ({ sandboxApi }) => {
+    const { body } = await sandboxApi.get('/webhooks?limit=1');
+    return [await aDelivery(sandboxApi, body[0].webhookId)];
+  },
+  'domains/id': async ({ api }) => [(await api.put('/domains', { domain: 'shop.example' })).body.domainId],
+  'inbox/id': async ({ sandboxApi }) => [await delivered(sandboxApi)],
+  // Live mail goes nowhere, and is delayed.
+  'incidents/id': async ({ api }) => {
+    await made(api, '/send', { ...EMAIL, from: `a@${KEPT_DOMAIN}` }, 'messageId');
+    return [await waitUntil('an incident', async () => (await api.get('/incidents')).body[0]?.incidentId)];
+  },
+  'messages/id': async ({ sandboxApi }) => {
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+    const scheduled = await made(sandboxApi, '/send', { ...EMAIL, sendAt }, 'messageId');
+    return [scheduled, await delivered(sandboxApi)];
+  },
+  'shared/token': async ({ sandboxApi }) => {
+    const url = await made(sandboxApi, `/messages/${await delivered(sandboxApi)}/share`, {}, 'url');
+    return [new URL(url).hash.slice('#token='.length)];
+  },
+  'smtp-credentials/id': async ({ sandboxApi }) => [
+    await made(sandboxApi, '/smtp-credentials', {}, 'smtpCredentialId'),
+  ],
+  'suppressions/email': async ({ sandboxApi }) => [
+    await made(sandboxApi, '/suppressions', { email: 'gone@example.com' }, 'email'),
+  ],
+  'templates/id': async ({ sandboxApi }) => [
+    await made(sandboxApi, '/templates', { name: uniqueName(), subject: 'x', text: '{{ a }}' }, 'templateId'),
+  ],
+  'uploads/token': async ({ sandboxApi }) => {
+    const { uploadUrl } = (await registered(sandboxApi)).attachmentUploads[0];
+    return [new URL(uploadUrl).pathname.split('/').at(-1)!];
+  },
+  'versions/version': async () => ['1', '0', '2'],
+  'webhooks/id': async ({ sandboxApi }) => [await made(sandboxApi, '/webhooks', HOOK, 'webhookId')],
+};
+
+async function delivered(api: Api): Promise<string> {
+  const messageId = await made(api, '/send', EMAIL, 'messageId');
+  return waitUntil('the delivery', async () => {
+    const { body } = await api.get(`/messages/${messageId}`);
+    return body.status === 'delivered' && messageId;
+  });
+}
+
+async function registered(api: Api): Promise<JsonObject> {
+  const entry = manifestEntry(FILE, { contentType: FILE_TYPE });
+  return (await api.post('/attachments', { attachments: [entry] })).body;
+}
+
+async function aDelivery(api: Api, webhookId: string): Promise<string> {
+  await made(api, '/send', EMAIL, 'messageId');
+  return waitUntil('a delivery', async () => {
+    const { body } = await api.get(`/webhooks/${webhookId}/deliveries`);
+    return body[0]?.deliveryId;
+  });
+}
+
+export const PLACEHOLDER = /([^/]+)\/\{(\w+)\}/g;
+
+/** Makes what a call to this path is to find. */
+export async function seed(service: Service, path: string): Promise<IdOf> {
+  const ids = new Map<string, string[]>();
+  if (path === '/sandbox/inbox/wait') await delivered(service.sandboxApi);
+  // It comes in a header.
+  const named = path.startsWith('/shared/') ? '/shared/{token}' : path;
+  for (const [, noun, name] of named.matchAll(PLACEHOLDER)) {
+    ids.set(`${noun}/${name}`, (await SEEDS[`${noun}/${name}`]?.(service)) ?? []);
+  }
+  let asked = -1;
+  return (noun, name) => {
+    const known = ids.get(`${noun}/${name}`) ?? [];
+    asked += 1;
+    return known[asked % known.length];
+  };
+}

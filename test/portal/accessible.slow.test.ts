@@ -1,0 +1,35 @@
+/** Every page of the portal in light and dark, at the width of a phone and at 200 % zoom: axe finds nothing, nothing scrolls sideways. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
+import { startService } from '../kit/start-service.ts';
+import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
+
+const WINDOWS = {
+  'dark desktop': { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
+  'light phone': { colorScheme: 'light', viewport: { width: 360, height: 740 } },
+  // A window of 1280 pixels at 200 %.
+  'light zoom': { colorScheme: 'light', viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
+} as const;
+
+test('every page, everywhere', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const service = await startService({ env: SEED_ENV });
+  t.after(() => service.close());
+  await setFirstPassword(service);
+  const pages = everyPage(await seed(service));
+  for (const [name, window] of Object.entries(WINDOWS)) {
+    await t.test(name, async (within) => {
+      const visit = await signedIn(within, visitors, service, { ...window, reducedMotion: 'reduce' });
+      const faults: Record<string, string[]> = {};
+      for (const at of pages) {
+        await open(visit.page, at);
+        const found = await faultsOf(visit.page);
+        if (found.length > 0) faults[at] = found;
+      }
+      assert.deepEqual(faults, {});
+      visit.assertClean();
+    });
+  }
+});

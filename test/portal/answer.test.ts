@@ -1,0 +1,206 @@
+/** The sentence on top of a message: every status has one, and it says what happened, whose turn it is, and what to do. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Answered, answerOf, type Say } from '../../portal/src/pages/messages/answer.ts';
+
+const HOUR_MS = 3_600_000;
+const CREATED = '2026-11-20T10:00:00.000Z';
+const LATER = '2026-11-20T10:02:00.000Z';
+const RETRY = '2026-11-20T10:05:00.000Z';
+
+const say: Say = {
+  nowMs: Date.parse(LATER),
+  at: (time) => time.slice(11, 16),
+  from: (time) => `in ${(Date.parse(time) - Date.parse(LATER)) / 60_000} min`,
+  duration: (seconds) => `${seconds} s`,
+};
+
+const attempt = {
+  time: LATER,
+  durationMs: 5,
+  host: 'mx.example.com',
+  address: null,
+  tls: null,
+  dialogue: [],
+  reply: null,
+};
+const delivery = { remoteHost: 'mx.example.com', reply: '250 OK', tls: 'TLSv1.3', attempts: 1, latencyMs: 400 };
+const fault = {
+  ...{ kind: 'hard', category: 'mailbox-not-found', smtpCode: 550, enhancedCode: '5.1.1', reply: '550 no such user' },
+  ...{ remoteHost: 'mx.example.com', owner: 'recipient', advice: 'The address does not exist.', suppressed: true },
+} as const;
+const soft = {
+  ...fault,
+  kind: 'soft',
+  category: 'greylisted',
+  smtpCode: 451,
+  owner: 'remote',
+  suppressed: false,
+} as const;
+
+const event = (eventType: string, detail: object, timestamp = LATER) =>
+  ({ eventId: `evt_${eventType}`, eventType, timestamp, ...detail }) as Answered['timeline'][number];
+
+function answered(status: Answered['status'], changes: Partial<Answered> = {}): Answered {
+  return {
+    ...{ status, mode: 'live', to: 'ann@gmail.com', createdAt: CREATED, expiresAt: '2026-11-23T10:00:00.000Z' },
+    ...{ attempts: [], timeline: [event('Send', {}, CREATED)] },
+    ...changes,
+  };
+}
+
+const EXPECTED: Record<
+  string,
+  [message: Answered, happened: RegExp, turn: string, next: RegExp, isSuppressed?: boolean]
+> = {
+  scheduled: [
+    answered('scheduled', { sendAt: RETRY }),
+    ...([/^It leaves at 10:05 \(in 3 min\)\.$/, 'nobody', /moved or cancelled/] as const),
+  ],
+  queued: [answered('queued', { createdAt: LATER }), /^Accepted at 10:02\./, 'nobody', /within seconds/],
+  'queued for long': [answered('queued'), /^Accepted at 10:00\./, 'nobody', /waited 120 s/],
+  'queued again': [
+    answered('queued', { attempts: [{ ...attempt, outcome: 'delayed' }] }),
+    ...([/next attempt is due now/, 'nobody', /leaves by itself/] as const),
+  ],
+  sending: [answered('sending'), /being sent right now, attempt 1\./, 'nobody', /in a moment/],
+  delayed: [
+    answered('delayed', {
+      nextAttemptAt: RETRY,
+      timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: LATER } })],
+    }),
+    ...([/^Waiting: gmail\.com asked us to come back later\.$/, 'nobody', /try again at 10:05 \(in 3 min\)/] as const),
+  ],
+  'delayed for another reason than at first': [
+    answered('delayed', {
+      attempts: [{ ...attempt, outcome: 'delayed', reply: '452 4.2.2 mailbox full' }],
+      timeline: [event('DeliveryDelay', { deliveryDelay: { ...soft, nextAttemptAt: RETRY } })],
+    }),
+    ...([/asked us to come back later/, 'nobody', /was answered “452 4\.2\.2 mailbox full”\.$/] as const),
+  ],
+  'delayed on our side': [
+    answered('delayed', {
+      timeline: [
+        event('DeliveryDelay', {
+          deliveryDelay: {
+            ...{ ...soft, category: 'blocked', owner: 'our-side', nextAttemptAt: RETRY },
+            advice: 'The operator should look; it is tried again by itself.',
+          },
+        }),
+      ],
+    }),
+    ...([/blocks the host/, 'operator', /The operator should look\.$/] as const),
+  ],
+  'delayed for a reason nobody knows': [
+    answered('delayed'),
+    ...([/^Waiting: gmail\.com did not take it and did not say why\.$/, 'nobody', /keep trying until 10:00/] as const),
+  ],
+  delivered: [
+    answered('delivered', { timeline: [event('Delivery', { delivery })] }),
+    ...([/^Delivered to mx\.example\.com at 10:02, 0\.4 s after it was accepted\.$/, 'nobody', /spam/] as const),
+  ],
+  'delivered as it was planned': [
+    answered('delivered', { sendAt: LATER, timeline: [event('Delivery', { delivery })] }),
+    ...([/^Delivered to mx\.example\.com at 10:02\.$/, 'nobody', /spam/] as const),
+  ],
+  'delivered in the clear': [
+    answered('delivered', { timeline: [event('Delivery', { delivery: { ...delivery, tls: null } })] }),
+    ...([/^Delivered/, 'nobody', /without encryption: the server offers none/] as const),
+  ],
+  'delivered and opened by a person': [
+    answered('delivered', {
+      timeline: [event('Delivery', { delivery }), event('Open', { open: { machine: false, userAgent: 'x' } })],
+    }),
+    ...([/^Delivered/, 'nobody', /^It was opened/] as const),
+  ],
+  'delivered and opened by a program': [
+    answered('delivered', {
+      timeline: [event('Delivery', { delivery }), event('Open', { open: { machine: true, userAgent: 'x' } })],
+    }),
+    ...([/^Delivered/, 'nobody', /spam/] as const),
+  ],
+  'bounced hard': [
+    answered('bounced', { timeline: [event('Bounce', { bounce: fault })] }),
+    /^gmail\.com refused it for good at 10:02: the mailbox does not exist\.$/,
+    ...(['you', /^The address is suppressed.*The address does not exist/] as const),
+  ],
+  'bounced hard, lifted since': [
+    answered('bounced', { timeline: [event('Bounce', { bounce: fault })] }),
+    ...([/refused it for good/, 'you', /lifted since/] as const),
+    false,
+  ],
+  'bounced without a reply': [
+    answered('bounced', {
+      timeline: [event('Bounce', { bounce: { ...soft, category: 'network', smtpCode: null, advice: 'Look.' } })],
+    }),
+    ...([/^Given up at 10:02: no server of it could be reached\.$/, 'you', /^Look\.$/] as const),
+  ],
+  'bounced soft': [
+    answered('bounced', {
+      timeline: [event('Bounce', { bounce: { ...soft, category: 'mailbox-full', advice: 'Send again later.' } })],
+    }),
+    ...([/refused it for good at 10:02: the mailbox is full/, 'you', /^Send again later\.$/] as const),
+  ],
+  'bounced, expired': [
+    answered('bounced', { timeline: [event('Bounce', { bounce: { ...soft, category: 'expired' } })] }),
+    ...([/^Given up at 10:02, after 120 s: gmail\.com did not take it in time\.$/, 'you', /Send it again/] as const),
+  ],
+  'bounced after it was taken': [
+    answered('bounced', { timeline: [event('Delivery', { delivery }, CREATED), event('Bounce', { bounce: fault })] }),
+    ...([/^mx\.example\.com took it, and returned it at 10:02/, 'you', /does not exist/] as const),
+  ],
+  'bounced on our side': [
+    answered('bounced', {
+      timeline: [event('Bounce', { bounce: { ...fault, category: 'our-side', owner: 'our-side', smtpCode: null } })],
+    }),
+    ...([/something is wrong on the sending side/, 'operator', /./] as const),
+  ],
+  complained: [
+    answered('complained', {
+      timeline: [event('Complaint', { complaint: { ...fault, feedbackType: 'abuse' } })],
+    }),
+    ...([/marked it as spam at 10:02/, 'you', /suppressed.*Do not send/] as const),
+  ],
+  suppressed: [
+    answered('suppressed', { timeline: [event('Reject', { reject: { ...fault, reason: 'suppressed' } })] }),
+    ...([/never left: ann@gmail\.com is on the suppression list/, 'you', /Lift the suppression/] as const),
+    true,
+  ],
+  'suppressed, lifted since': [
+    answered('suppressed', { timeline: [event('Reject', { reject: { ...fault, reason: 'suppressed' } })] }),
+    ...([/never left/, 'you', /resend it/] as const),
+    false,
+  ],
+  'suppressed in play': [
+    answered('suppressed', {
+      mode: 'sandbox',
+      timeline: [event('Reject', { reject: { ...fault, advice: 'The sandbox plays an address on the list.' } })],
+    }),
+    ...([/the sandbox plays/, 'nobody', /Simulated/] as const),
+    false,
+  ],
+  cancelled: [
+    answered('cancelled', { timeline: [event('Reject', { reject: { ...fault, reason: 'cancelled' } })] }),
+    ...([/^Cancelled at 10:02, before it left\.$/, 'nobody', /Resend it/] as const),
+  ],
+};
+
+for (const [name, [message, happened, turn, next, isSuppressed]] of Object.entries(EXPECTED)) {
+  test(name, () => {
+    const answer = answerOf(message, say, isSuppressed);
+    assert.match(answer.happened, happened);
+    assert.equal(answer.turn, turn);
+    assert.match(answer.next.join(' '), next);
+    assert.doesNotMatch([answer.happened, ...answer.next].join(' '), /undefined|NaN|\bnull\b|\.\./);
+  });
+}
+
+test('no status is without its sentence, even where nothing more is known of it', () => {
+  const bare = { timeline: [], attempts: [], nextAttemptAt: new Date(Date.parse(CREATED) + HOUR_MS).toISOString() };
+  for (const status of new Set(Object.values(EXPECTED).map(([message]) => message.status)))
+    for (const mode of ['live', 'sandbox'] as const) {
+      const answer = answerOf(answered(status, { ...bare, mode }), say);
+      assert.match(answer.happened, /\w.*\.$/, status);
+      assert.doesNotMatch([answer.happened, ...answer.next].join(' '), /undefined|NaN/, status);
+    }
+});

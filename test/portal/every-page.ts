@@ -1,0 +1,113 @@
+/**
+ * Every page of the portal, with something on it: which there are, by the router's own table, and an account in which each
+ * has something to show.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import type { JsonObject } from '../kit/api.ts';
+import type { Service } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const ROUTER = path.resolve(import.meta.dirname, '../../portal/src/router.tsx');
+
+/** Settings of a service for seed(): its webhooks lead to this machine. */
+export const SEED_ENV = { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' };
+
+export interface Seeded {
+  /** What stands for `$id` in the paths below an area. */
+  ids: Record<string, string>;
+}
+
+/** Paths of the router, those of an account in both modes, with the ids of what was made. */
+export function everyPage({ ids }: Seeded): string[] {
+  const text = readFileSync(ROUTER, 'utf8');
+  const block = (name: string): string[] => {
+    const [, body = ''] = new RegExp(`const ${name} = \\[([\\s\\S]*?)\\n\\]`).exec(text) ?? [];
+    return [...body.matchAll(/path: '([^']+)'/g)].map(([, one]) => one!);
+  };
+  const filled = (base: string, one: string): string[] => {
+    const area = `${base.split('/')[2]}${one.replace('/$id', '')}`;
+    if (!one.includes('$id')) return [base + (one === '/' ? '' : one)];
+    return ids[area] === undefined ? [] : [base + one.replace('$id', ids[area])];
+  };
+  const [ofAccount, ofOperator] = [block('ofAccount'), block('ofOperator')];
+  assert.ok(ofAccount.length > 20 && ofOperator.length > 5, 'the table of routes is read');
+  return [
+    ...['/sign-in', '/welcome', '/reset', '/shared', '/app/live/no-such-page'],
+    ...['/app/live', '/app/sandbox'].flatMap((base) => ofAccount.flatMap((one) => filled(base, one))),
+    ...ofOperator.flatMap((one) => filled('/app/operator', one)),
+  ];
+}
+
+const RECIPIENTS = ['ann', 'bounced', 'delayed', 'complained', 'suppressed', 'ben'];
+
+/** Makes something for every page; `text` gets into everything that a stranger or a colleague may write. */
+export async function seed(service: Service, text = 'Your order has shipped'): Promise<Seeded> {
+  const [live, sandbox] = [service.api, service.sandboxApi];
+  const made = async (answer: Promise<JsonObject>): Promise<JsonObject> => {
+    const { status, body, text: said } = await answer;
+    assert.ok(status < 300, said);
+    return body;
+  };
+  const html = `<h1>Hello</h1><p>${text}</p><p><a href="https://shop.example/orders/17">Order 17</a>, code 481516</p>`;
+  const ids: Record<string, string> = {};
+  for (const recipient of RECIPIENTS) {
+    const { data } = await made(
+      sandbox.post('/send', {
+        ...{ from: 'Shop <orders@shop.example>', to: `${recipient}@example.com`, subject: text, html },
+        ...{ tags: ['order'], metadata: { note: text.slice(0, 100) } },
+      }),
+    );
+    ids['sandbox/messages'] ??= data.messageId;
+    ids['sandbox/inbox'] ??= data.messageId;
+  }
+  for (const [mode, api] of [
+    ['live', live],
+    ['sandbox', sandbox],
+  ] as const) {
+    const template = { name: `receipt-${mode}`, subject: 'Hello {{name}}', html: `${html}<p>{{name}}</p>` };
+    ids[`${mode}/templates`] = (await made(api.post('/templates', template))).templateId;
+    const webhook = { url: 'http://127.0.0.1:9/hook', events: ['Delivery', 'Bounce'], description: text.slice(0, 200) };
+    ids[`${mode}/webhooks`] = (await made(api.post('/webhooks', webhook))).webhookId;
+    await made(api.post('/suppressions', { email: 'nobody@example.com', reason: 'manual' }));
+    await api.post('/send', { from: text });
+  }
+  const { domainId } = await made(live.post('/domains', { domain: 'shop.example' }));
+  for (const mode of ['live', 'sandbox']) ids[`${mode}/domains`] = domainId;
+  await made(live.post('/approvals', { requestedEmailBytes: 20_000_000, reason: text.slice(0, 200) }));
+  ids['operator/accounts'] = service.live.accountId;
+  await waitUntil('the sandbox to play', async () => {
+    const { body } = await sandbox.get('/messages?status=delivered');
+    return (body as unknown as JsonObject[]).length > 0;
+  });
+  return { ids };
+}
+
+/** Goes to a page of the portal and waits until it shows what it has. */
+export async function open(page: Page, at: string): Promise<void> {
+  await page.goto(at);
+  await page.locator('h1, h2').first().waitFor();
+  // Not waitForFunction: its eval is what the policy forbids.
+  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+}
+
+interface Violation {
+  id: string;
+  nodes: { target: string[]; failureSummary: string }[];
+}
+
+/** What axe finds, of any level, and whether the page scrolls sideways. */
+export async function faultsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate<Violation[]>('axe.run(document).then(({ violations }) => violations)');
+  const overflow = await page.evaluate<number>(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+  const found = violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`),
+  );
+  return [...found, ...(overflow > 0 ? [`scrolls sideways by ${overflow} px`] : [])];
+}

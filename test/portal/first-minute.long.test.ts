@@ -1,0 +1,135 @@
+/**
+ * The first minute of a stranger: from the link of the first start to a mail seen as it arrives, by few clicks, on both databases; a real
+ * key in the examples; and a list of what is missing that agrees with the API.
+ */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { apiClient } from '../kit/api.ts';
+import { firstLink, invited, noBrowser, PASSWORD, setFirstPassword, signInAs, startBrowser } from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { DIALECTS, type Dialect } from '../kit/temp-database.ts';
+import { tempPostgres } from '../kit/temp-postgres.ts';
+import { faultsOf } from './every-page.ts';
+
+const CLICKS_AT_MOST = 5;
+/** Nobody's DNS is asked by the doctor. */
+const NO_DNS = { POSTRIDER_DNS_SERVERS: '127.0.0.1:1' };
+
+async function started(t: TestContext, dialect: Dialect): Promise<Service> {
+  const server = dialect === 'postgres' ? await tempPostgres() : undefined;
+  const service = await startService({ env: { ...NO_DNS, ...(server && { POSTRIDER_DATABASE_URL: server.url }) } });
+  t.after(async () => {
+    await service.close();
+    await server?.drop();
+  });
+  return service;
+}
+
+const panel = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true });
+
+/** From the link of the first start to the mail that arrived; answers how many clicks it took. */
+async function firstMinute(page: Page, service: Service): Promise<number> {
+  let clicks = 0;
+  const click = async (where: Locator): Promise<void> => {
+    clicks += 1;
+    await where.click();
+  };
+  await page.goto(firstLink(service));
+  await page.locator('input[type=password]').fill(PASSWORD);
+  await click(page.locator('button[type=submit]'));
+  await page.waitForURL('**/app/sandbox/start');
+  await page.getByText('Waiting for the first mail').waitFor();
+  await click(page.getByRole('button', { name: 'Send it from here' }));
+  const arrived = panel(page, 'What arrives').getByRole('link', { name: /Hello from Postrider/ });
+  await arrived.getByText('Delivered').waitFor();
+  await click(arrived);
+  await page.getByRole('heading', { name: 'Hello from Postrider' }).waitFor();
+  return clicks;
+}
+
+for (const dialect of DIALECTS) {
+  test(`a mail is seen after few clicks, on ${dialect}`, { skip: noBrowser(), timeout: 120_000 }, async (t) => {
+    const visitors = await startBrowser();
+    t.after(() => visitors.close());
+    const service = await started(t, dialect);
+    const visit = await visitors.visit(service.url);
+    const clicks = await firstMinute(visit.page, service);
+    assert.ok(clicks <= CLICKS_AT_MOST, `${clicks} clicks`);
+    const { body } = await service.sandboxApi.get('/sandbox/inbox');
+    assert.deepEqual([body.length, body[0].subject, body[0].outcome], [1, 'Hello from Postrider', 'Delivered']);
+    visit.assertClean();
+  });
+}
+
+test('examples, the list of what is missing, and roles', { skip: noBrowser(), timeout: 150_000 }, async (t) => {
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const service = await started(t, 'sqlite');
+  const credentials = await setFirstPassword(service);
+  const visit = await visitors.visit(service.url);
+  await signInAs(visit, credentials);
+  const { page } = visit;
+
+  await t.test('a real key is filled in, works, and is still there after another page', async () => {
+    await page.goto('/app/live/start');
+    const example = page.getByRole('region', { name: /^How to send it, curl/ });
+    assert.match(await example.innerText(), /\$POSTRIDER_KEY/);
+    await page.getByRole('button', { name: 'Fill in a real key' }).click();
+    await page.getByText('A real sandbox key is filled in').waitFor();
+    const [apiKey] = /pr_test_\w+/.exec(await example.innerText())!;
+    const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey });
+    const mail = { from: 'a@app.example', to: 'code@example.com', subject: 'By my own code', text: 'Hello' };
+    assert.equal((await api.post('/send', mail)).status, 202);
+    api.close();
+    await panel(page, 'What arrives').getByText('By my own code').waitFor();
+    const keys = (await service.api.get('/api-keys')).body as unknown as { name: string; mode: string }[];
+    assert.deepEqual(
+      keys.filter(({ name }) => name === 'First steps').map(({ mode }) => mode),
+      ['sandbox'],
+    );
+    await page.getByRole('link', { name: 'Events' }).click();
+    await page.getByRole('link', { name: 'First steps' }).click();
+    await page.getByText('A real sandbox key is filled in').waitFor();
+  });
+
+  await t.test('SMTP credentials are filled into their examples', async () => {
+    await page.getByRole('button', { name: 'Fill in real SMTP credentials' }).click();
+    await page.getByText('Real sandbox credentials are filled in').waitFor();
+    for (const language of ['swaks', 'Nodemailer', 'Python', 'Node', 'curl']) {
+      await page.getByRole('combobox', { name: 'Language' }).click();
+      await page.getByRole('option', { name: language, exact: true }).click();
+      const code = await page.getByRole('region', { name: `How to send it, ${language}` }).innerText();
+      assert.doesNotMatch(code, /POSTRIDER_(?:KEY|SMTP)/, language);
+    }
+  });
+
+  await t.test('a viewer sees why there is nothing to click', async () => {
+    const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+    await invited(visit, viewer, service, 'viewer');
+    await viewer.page.goto('/app/sandbox/start');
+    await viewer.page.getByText('Your role is viewer').waitFor();
+    await viewer.page.getByText('Only owners make keys').waitFor();
+    assert.equal(await viewer.page.getByRole('button', { name: /Send it from here|Fill in/ }).count(), 0);
+    assert.equal(await panel(viewer.page, 'The service itself').count(), 0);
+    await viewer.page.getByText('There is a key for live mail').waitFor();
+    assert.deepEqual(await faultsOf(viewer.page), []);
+    viewer.assertClean();
+  });
+
+  await t.test('the list agrees with the API, and changes with it', async () => {
+    const account = panel(page, 'Before you go live');
+    const item = (name: string): Locator => account.getByRole('listitem').filter({ hasText: name });
+    await item('A live key').getByText('Done').waitFor();
+    await item('A verified domain').getByText('To do').waitFor();
+    await item('Sending health').getByText('Cannot be known').waitFor();
+    await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+    await page.reload();
+    await item('A verified domain').getByText('Done').waitFor();
+    const node = panel(page, 'The service itself');
+    await node.getByText('Set POSTRIDER_BASE_URL').waitFor();
+    assert.ok((await node.getByText('To do').count()) > 0);
+    assert.deepEqual(await faultsOf(page), []);
+  });
+  visit.assertClean();
+});

@@ -1,0 +1,201 @@
+/**
+ * What strangers write: 150 payloads in subjects, senders' names, html, texts, file names, metadata, SMTP replies, answers of webhooks, DNS texts,
+ * names of templates, keys and descriptions. A person looks at all of it. Counted at the other side: a server elsewhere is never asked, no script
+ * runs, no dialog opens.
+ */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { JsonObject } from '../kit/api.ts';
+import { noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
+import { fakeDns } from '../kit/fake-dns.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { webhookCatcher } from '../kit/webhook-catcher.ts';
+import { open } from './every-page.ts';
+import { payloads } from './payloads.ts';
+
+/** A server that nobody may ask; it answers with script, so that it would be seen if a page ran it. */
+async function elsewhere(t: TestContext): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end('window.hacked = 1');
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+interface World {
+  service: Service;
+  texts: string[];
+  /** Of sandbox mail, one for each payload. */
+  messageIds: string[];
+}
+
+async function world(t: TestContext, texts: string[]): Promise<World> {
+  let answered = 0;
+  const next = (): string => {
+    answered += 1;
+    return texts[answered % texts.length]!;
+  };
+  const sink = await smtpSink({ script: { rcpt: () => `550 5.1.1 ${next().slice(0, 400)}` } });
+  const catcher = await webhookCatcher();
+  catcher.answer(() => ({ status: 500, body: next() }));
+  const dns = await fakeDns({ 'shop.example': { TXT: [texts[4]!, `v=spf1 ${texts[0]}`] } });
+  const service = await startService({
+    env: {
+      POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8',
+      POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}`,
+      POSTRIDER_DNS_SERVERS: dns.server,
+    },
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all([sink.close(), catcher.close(), dns.close()]);
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'sender.example', '--verified');
+  for (const api of [service.api, service.sandboxApi]) {
+    const made = await api.post('/webhooks', {
+      url: catcher.url,
+      events: ['Bounce', 'Delivery'],
+      description: texts[0]!.slice(0, 200),
+    });
+    assert.equal(made.status, 201, made.text);
+  }
+  const messageIds = await sendAll(service, texts);
+  await nameAll(service, texts);
+  return { service, texts, messageIds };
+}
+
+const mailOf = (text: string, index: number): JsonObject => ({
+  from: `"${text.replace(/["\\]/g, '\\$&')}" <orders@sender.example>`,
+  to: `stranger-${index}@example.com`,
+  subject: text,
+  html: `<p>${text}</p>`,
+  text,
+  render: false,
+  metadata: { note: text.slice(0, 200) },
+  attachments: [
+    { name: `${text.replace(/[/\\]/g, '.').slice(0, 100)}.txt`, contentType: 'text/plain', content: 'eA==' },
+  ],
+});
+
+async function sendAll({ api, sandboxApi }: Service, texts: string[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (let from = 0; from < texts.length; from += 50) {
+    const messages = texts.slice(from, from + 50).map((text, index) => mailOf(text, from + index));
+    for (const one of [sandboxApi, api]) {
+      const { body, text } = await one.post('/send/batch', { messages });
+      for (const { status, data, error } of body.results) {
+        assert.equal(status, 202, error?.message ?? text);
+        if (one === sandboxApi) ids.push(data.messageId);
+      }
+    }
+  }
+  await waitUntil('all live mail to bounce', async () => {
+    const { body } = await api.get('/messages?status=bounced&limit=100');
+    return (body as unknown as JsonObject[]).length === 100;
+  });
+  return ids;
+}
+
+/** What colleagues name. What is refused there needs no showing. */
+async function nameAll({ api }: Service, texts: string[]): Promise<void> {
+  for (const [index, text] of texts.entries()) {
+    await api.post('/api-keys', { mode: 'sandbox', name: text.slice(0, 100) });
+    if (index % 10 > 0) continue;
+    await api.post('/templates', { name: text.slice(0, 100), subject: 'x', html: `{% raw %}${text}{% endraw %}` });
+    await api.post('/approvals', { requestedEmailBytes: 3_000_000 + index, reason: text.slice(0, 200) });
+    await api.post('/send', { [text]: 1 });
+  }
+  await api.post('/domains', { domain: 'shop.example' });
+}
+
+/** Opens what can be opened on a page: rows with details, dialogues of attempts. */
+async function unfold(page: Page): Promise<void> {
+  for (const one of (await page.locator('main summary, main [aria-expanded="false"]').all()).slice(0, 6)) {
+    await one.click({ timeout: 2_000 }).catch(() => undefined);
+    // A menu or dialog that opened over the page.
+    await page.keyboard.press('Escape');
+  }
+}
+
+/** Asserts what no page may have done. */
+async function assertHarmless(visit: Visit, at: string): Promise<void> {
+  assert.equal(await visit.page.evaluate('window.hacked'), undefined, at);
+  assert.deepEqual(
+    visit.wrong.filter((one) => !one.startsWith('console:')),
+    [],
+    at,
+  );
+}
+
+const AREAS = [
+  '',
+  '/messages',
+  '/events',
+  '/incidents',
+  '/requests',
+  '/suppressions',
+  '/templates',
+  '/webhooks',
+  '/domains',
+];
+const MORE = ['/keys', '/usage', '/approvals', '/team', '/audit', '/settings', '/start'];
+const OPERATOR = ['', '/accounts', '/approvals', '/nodes', '/audit'].map((one) => `/app/operator${one}`);
+
+async function idsOf({ api }: Service): Promise<string[]> {
+  const list = async (path: string): Promise<JsonObject[]> => (await api.get(path)).body as unknown as JsonObject[];
+  const [messages, webhooks, domains, templates, incidents] = await Promise.all(
+    ['/messages?limit=20', '/webhooks', '/domains', '/templates', '/incidents'].map(list),
+  );
+  return [
+    ...messages!.map(({ messageId }) => `/app/live/messages/${messageId}`),
+    ...webhooks!.map(({ webhookId }) => `/app/live/webhooks/${webhookId}`),
+    ...domains!.map(({ domainId }) => `/app/live/domains/${domainId}`),
+    ...templates!.slice(0, 5).map(({ templateId }) => `/app/live/templates/${templateId}`),
+    ...incidents!.slice(0, 5).map(({ incidentId }) => `/app/live/incidents/${incidentId}`),
+  ];
+}
+
+test('what strangers write stays text, on every page', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
+  const other = await elsewhere(t);
+  const texts = payloads(other.url);
+  assert.equal(texts.length, 150);
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const { service, messageIds } = await world(t, texts);
+  await setFirstPassword(service);
+  const visit = await signedIn(t, visitors, service);
+  visit.page.on('dialog', (dialog) => {
+    visit.wrong.push(`opened a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  const lists = ['/app/live', '/app/sandbox'].flatMap((base) => [...AREAS, ...MORE].map((one) => base + one));
+  const mails = messageIds.map((id) => `/app/sandbox/inbox/${id}`);
+  for (const at of [...lists, ...OPERATOR, ...(await idsOf(service))]) {
+    await open(visit.page, at);
+    await unfold(visit.page);
+    await assertHarmless(visit, at);
+  }
+  for (const at of mails) {
+    await open(visit.page, at);
+    await assertHarmless(visit, at);
+  }
+  assert.deepEqual(other.asked, [], 'nobody was asked');
+});
+
+test('control: a page that shows them as they are runs them, and asks elsewhere', { skip: noBrowser() }, async (t) => {
+  const other = await elsewhere(t);
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const visit = await visitors.visit(other.url);
+  t.after(() => visit.context.close());
+  for (const text of payloads(other.url).slice(0, 30)) await visit.page.setContent(`<p>${text}</p>`);
+  await waitUntil('requests', () => other.asked.includes('/pixel.png') && other.asked.includes('/ran'));
+});

@@ -1,0 +1,239 @@
+/** Messages in a browser: they are found, come in by themselves, answer what became of them, and can be acted on and shown to others. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { noBrowser, PASSWORD, setFirstPassword, signedIn, signInAs, startBrowser } from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const skip = noBrowser();
+let visitors: Awaited<ReturnType<typeof startBrowser>>;
+let service: Service;
+
+before(async () => {
+  if (skip) return;
+  visitors = await startBrowser();
+  service = await startService();
+  await setFirstPassword(service);
+});
+after(async () => {
+  await service?.close();
+  await visitors?.close();
+});
+
+const PDF = { name: 'invoice 17.pdf', contentType: 'application/pdf', content: 'JVBERi0xLjcK' };
+
+async function send(to: string, subject: string, changes: object = {}): Promise<string> {
+  const mail = { from: 'Shop <orders@shop.example>', to, subject, html: `<h1>Hello</h1><p>${subject}</p>`, ...changes };
+  const answer = await service.sandboxApi.post('/send', mail);
+  assert.equal(answer.status, 202, answer.text);
+  return answer.body.data.messageId;
+}
+
+const becomes = (id: string, status: string) =>
+  waitUntil(status, async () => (await service.sandboxApi.get(`/messages/${id}`)).body.status === status);
+
+const row = (page: Page, subject: string) => page.getByRole('link', { name: subject, exact: true });
+
+async function openMessage(page: Page, id: string): Promise<void> {
+  await page.goto(`/app/sandbox/messages/${id}`);
+  await page.getByRole('heading', { name: 'What happened' }).waitFor();
+}
+
+test('mail is found by what is known of it, and the filters stay in the address', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await send('ann@example.com', 'Your invoice', { tags: ['invoice'], metadata: { order: '17' } });
+  await send('ben@example.com', 'Your order', { tags: ['order'] });
+  await becomes(await send('bounced@example.com', 'Your invoice again', { tags: ['invoice'] }), 'bounced');
+  await page.goto('/app/sandbox/messages');
+  await row(page, 'Your order').waitFor();
+
+  await page.getByRole('searchbox', { name: 'Search' }).fill('INVOICE');
+  await page.waitForURL(/q=INVOICE/);
+  await row(page, 'Your order').waitFor({ state: 'detached' });
+  await page.getByRole('combobox', { name: 'Status' }).click();
+  await page.getByRole('option', { name: 'Bounced' }).click();
+  await row(page, 'Your invoice').waitFor({ state: 'detached' });
+  await row(page, 'Your invoice again').waitFor();
+  assert.match(page.url(), /status=bounced/);
+
+  await page.getByRole('button', { name: 'Clear the filters' }).click();
+  await row(page, 'Your order').waitFor();
+  assert.doesNotMatch(page.url(), /status|q=/);
+  await page.getByRole('button', { name: 'Filters', exact: true }).click();
+  await page.getByRole('combobox', { name: 'Metadata' }).fill('order=17');
+  await page.getByRole('combobox', { name: 'Metadata' }).press('Enter');
+  await row(page, 'Your order').waitFor({ state: 'detached' });
+  await row(page, 'Your invoice').waitFor();
+  await page.reload();
+  await row(page, 'Your invoice').waitFor();
+  await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
+
+  await page.goto('/app/sandbox/messages?q=no+such+mail');
+  await page.getByText('No mail fits these filters').waitFor();
+  visit.assertClean();
+});
+
+test('new mail comes in by itself, changes its state before the eyes, and is saved as CSV', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/sandbox/messages');
+  await page.getByText('Live', { exact: true }).last().waitFor();
+  const id = await send('delayed@example.com', '=A formula');
+  await row(page, '=A formula').waitFor();
+  await page
+    .getByRole('row', { name: /=A formula/ })
+    .getByText('Delayed', { exact: true })
+    .waitFor();
+  await service.sandboxApi.post('/sandbox/clock/advance', { seconds: 120 });
+  await becomes(id, 'delivered');
+  await page
+    .getByRole('row', { name: /=A formula/ })
+    .getByText('Delivered', { exact: true })
+    .waitFor();
+
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'CSV' }).click();
+  const csv = readFileSync(await (await saved).path(), 'utf8');
+  assert.match(csv, /^\uFEFFSubject,Recipient,Status,Tags,Accepted\r\n/);
+  assert.match(csv, /\r\n'=A formula,delayed@example\.com,delivered,/, 'a formula is none');
+  await row(page, '=A formula').click();
+  await page.waitForURL(`**/messages/${id}`);
+  visit.assertClean();
+});
+
+test('a message answers first; behind it are its attempts, its content and its files', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const hostile = '<img src=x onerror=alert(1)>"&amp; {{name}}';
+  const html = `<p>Read me</p><img src="https://elsewhere.example/pixel.png"><script>alert(1)</script>`;
+  const id = await send('bounced@example.com', hostile, {
+    html,
+    text: 'Plain words',
+    attachments: [PDF],
+    render: false,
+  });
+  await becomes(id, 'bounced');
+  await openMessage(page, id);
+  await page.getByRole('heading', { level: 1, name: hostile }).waitFor();
+  const answer = page.getByRole('region', { name: 'What became of it' });
+  await answer.getByText(/example\.com refused it for good at .*: the mailbox does not exist\./).waitFor();
+  await answer.getByText('Your turn.').waitFor();
+
+  await page.getByText('Attempt 1').click();
+  await page.getByRole('list', { name: 'What was said' }).getByText('RCPT TO:<bounced@example.com>').waitFor();
+  await page.frameLocator('iframe').getByText('Read me').waitFor();
+  await page.getByRole('tab', { name: 'Text' }).click();
+  await page.getByText('Plain words').waitFor();
+  await page.getByRole('tab', { name: 'Headers' }).click();
+  await page.getByText(/MIME-Version: 1\.0/).waitFor();
+  await page.getByRole('tab', { name: 'Files (1)' }).click();
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download invoice 17.pdf' }).click();
+  const download = await saved;
+  assert.equal(download.suggestedFilename(), 'invoice 17.pdf');
+  assert.equal(readFileSync(await download.path(), 'utf8'), '%PDF-1.7\n');
+
+  await page.getByRole('button', { name: 'Resend' }).click();
+  await page.getByText(/is sent to bounced@example\.com once more/).waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
+  await page.getByRole('link', { name: 'Open the new message' }).click();
+  await page.waitForURL((url) => !url.pathname.endsWith(id));
+  const again = page.url().split('/').at(-1)!;
+  assert.equal((await service.sandboxApi.get(`/messages/${again}`)).body.to, 'bounced@example.com');
+  visit.assertClean();
+});
+
+test('what waits is moved and cancelled, and a suppression is lifted, with a way back', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const id = await send('later@example.com', 'See you', { sendAt: new Date(Date.now() + 7_200_000).toISOString() });
+  await openMessage(page, id);
+  await page.getByText(/^It leaves at .* \(in 2 hr\.\)\.$/).waitFor();
+  await page.getByRole('button', { name: 'Move' }).click();
+  const inTwoDays = new Date(Date.now() + 172_800_000).toISOString().slice(0, 16);
+  await page.getByLabel('To leave at').fill(inTwoDays);
+  await page.getByRole('button', { name: 'Move the message' }).click();
+  await page.getByText(/^It leaves at .* \(in 2 days\)\.$/).waitFor();
+  const { sendAt } = (await service.sandboxApi.get(`/messages/${id}`)).body;
+  assert.equal(Date.parse(sendAt), new Date(inTwoDays).getTime());
+
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Cancel the message' }).click();
+  await page.getByText(/^Cancelled at .*, before it left\.$/).waitFor();
+  assert.equal((await service.sandboxApi.get(`/messages/${id}`)).body.status, 'cancelled');
+
+  await service.sandboxApi.post('/suppressions', { email: 'stopped@example.com' });
+  await openMessage(page, await send('stopped@example.com', 'Not for you'));
+  await page.getByText('It never left: stopped@example.com is on the suppression list.').waitFor();
+  const lift = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'Lift the suppression' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Lift the suppression' }).click();
+  };
+  await lift();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await lift();
+  await page.getByText(/lifted since: resend it/).waitFor();
+  assert.equal((await service.sandboxApi.get('/suppressions/stopped@example.com')).status, 404);
+  visit.assertClean();
+});
+
+test('a link shows the message to somebody who is not signed in, and what it hides is not there', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const id = await send('ann@example.com', 'A private matter', { tags: ['secret-tag'] });
+  await becomes(id, 'delivered');
+  await openMessage(page, id);
+  const make = async (hides: boolean): Promise<string> => {
+    await page.getByRole('button', { name: 'Share' }).click();
+    if (hides) await page.getByLabel('Hide the subject').check();
+    await page.getByRole('button', { name: 'Make the link' }).click();
+    const link = await page.getByRole('textbox', { name: 'The link' }).inputValue();
+    await page.getByRole('button', { name: 'Done' }).click();
+    return link.slice(link.indexOf('/shared'));
+  };
+  const [whole, hidden] = [await make(false), await make(true)];
+
+  const guest = await visitors.visit(service.url);
+  t.after(() => guest.context.close());
+  await guest.page.goto(whole);
+  await guest.page.getByRole('heading', { level: 1, name: 'A private matter' }).waitFor();
+  await guest.page.getByText(/^Delivered to mx\.sandbox\.invalid at /).waitFor();
+  await guest.page.getByText(/This link is valid until/).waitFor();
+  await guest.page.frameLocator('iframe').getByText('Hello').waitFor();
+  assert.equal(await guest.page.getByText('secret-tag').count(), 0);
+  assert.equal(await guest.page.getByRole('button', { name: 'Resend' }).count(), 0);
+  await guest.page.goto('about:blank');
+  await guest.page.goto(hidden);
+  await guest.page.getByText('The content is not shown here').waitFor();
+  assert.doesNotMatch(await guest.page.content(), /private matter/);
+  await guest.page.goto('about:blank');
+  await guest.page.goto(`${whole}x`);
+  await guest.page.getByRole('heading', { name: 'This link is not valid' }).waitFor();
+  guest.assertClean();
+  visit.assertClean();
+});
+
+test('a viewer sees all of it, and finds no button that would be refused', { skip }, async (t) => {
+  const { body } = await service.api.post('/users', { email: 'viewer@example.com', role: 'viewer' });
+  const token = new URL(body.inviteUrl).hash.split('token=')[1];
+  assert.equal((await service.anonymous.put('/password', { token, password: PASSWORD })).status, 200);
+  const visit = await visitors.visit(service.url);
+  t.after(() => visit.context.close());
+  await signInAs(visit, { email: 'viewer@example.com', password: PASSWORD });
+  const { page } = visit;
+  const id = await send('bounced@example.com', 'Only to look at');
+  await becomes(id, 'bounced');
+  await openMessage(page, id);
+  await page.getByText(/refused it for good/).waitFor();
+  for (const name of ['Resend', 'Share', 'Cancel', 'Move']) {
+    assert.equal(await page.getByRole('button', { name, exact: true }).count(), 0, name);
+  }
+  await page.goto('/app/sandbox/messages/msg_none');
+  await page.getByText('There is nothing here').waitFor();
+  visit.assertClean();
+});

@@ -1,0 +1,31 @@
+/** A tab from before a new version, whose files are gone: it loads the new page by itself, where it wanted to go. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
+import { startService } from '../kit/start-service.ts';
+
+test('a page whose file is gone is loaded again, once', { skip: noBrowser() }, async (t) => {
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const service = await startService();
+  t.after(() => service.close());
+  await setFirstPassword(service);
+  const { page } = await signedIn(t, visitors, service);
+  await page.goto('/app/live/team');
+  await page.getByRole('heading', { name: 'Team', level: 1 }).waitFor();
+  let loads = 0;
+  page.on('load', () => {
+    loads += 1;
+  });
+  let isGone = true;
+  await page.route('**/assets/suppressions-*', (route) => {
+    if (!isGone) return route.continue();
+    isGone = false;
+    return route.fulfill({ status: 404, body: '' });
+  });
+  await page.getByRole('link', { name: 'Suppressions' }).click();
+  await page.getByRole('heading', { name: 'Suppressions', level: 1 }).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/app/live/suppressions');
+  assert.ok(loads <= 1, `${loads} loads`);
+  assert.equal(isGone, false, 'the file was asked for while it was gone');
+});

@@ -1,0 +1,239 @@
+/** Operators in the portal: the queue, accounts, looking at one, requests for larger mail, nodes, the doctor and the log. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { apiClient, type JsonObject } from '../kit/api.ts';
+import { noBrowser, setFirstPassword, signedIn, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const skip = noBrowser();
+const REFUSAL = '421 4.7.28 unusual rate of mail, try again in 20 minutes';
+
+let visitors: Awaited<ReturnType<typeof startBrowser>>;
+let sink: SmtpSink;
+let dns: FakeDns;
+let service: Service;
+
+before(async () => {
+  if (skip) return;
+  visitors = await startBrowser();
+  sink = await smtpSink({ script: { mail: REFUSAL } });
+  dns = await fakeDns({ 'busy.example': { MX: [[10, 'mx.busy.example']] }, 'mx.busy.example': { A: ['127.0.0.1'] } });
+  service = await startService({
+    env: {
+      POSTRIDER_DNS_SERVERS: dns.server,
+      POSTRIDER_MX_PORT: String(sink.port),
+      POSTRIDER_MX_ALLOW: '127.0.0.0/8',
+    },
+  });
+  await setFirstPassword(service);
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+});
+after(async () => {
+  await service?.close();
+  await sink?.close();
+  await dns?.close();
+  await visitors?.close();
+});
+
+const asked = async (visit: Visit, path: string, accountId?: string): Promise<JsonObject> => {
+  const headers: Record<string, string> = accountId === undefined ? {} : { 'X-Id': accountId };
+  const answer = await visit.context.request.get(path, { headers });
+  return { status: answer.status(), body: await answer.json() };
+};
+async function newAccount(visit: Visit, name: string): Promise<JsonObject> {
+  const headers = { 'X-Requested-With': 'postrider', Origin: service.url };
+  const answer = await visit.context.request.post('/operator/accounts', { data: { name }, headers });
+  assert.equal(answer.status(), 201, await answer.text());
+  return answer.json();
+}
+
+async function download(page: Page, button: string): Promise<string> {
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: button }).click()]);
+  return readFileSync(await file.path(), 'utf8');
+}
+
+test('the queue shows what waits and why, and a pause is ended', { skip }, async (t) => {
+  for (let to = 0; to < 3; to += 1) {
+    const mail = { from: 'a@shop.example', to: `${to}@busy.example`, subject: 's', text: 't' };
+    assert.equal((await service.api.post('/send', mail)).status, 202);
+  }
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/operator');
+  const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
+  // Renewed without a reload.
+  await row.getByText('Paused').waitFor({ timeout: 20_000 });
+  await row.getByText(REFUSAL).waitFor();
+  await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'First account' }).waitFor();
+  await page.getByRole('button', { name: 'Resume busy.example' }).click();
+  await page.getByText('One connection tries busy.example').waitFor();
+  const { body } = await asked(visit, '/operator/audit?action=destination.resume');
+  assert.equal(body[0].resourceId, 'busy.example');
+  visit.assertClean();
+});
+
+test('an account is made with keys shown once, found, changed, and suspended after what rests is shown', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/operator/accounts');
+  await page.getByRole('button', { name: 'New account' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('Läden & <b>Co</b>');
+  await dialog.getByRole('button', { name: 'Make the account' }).click();
+  const apiKey = await page.getByText(/^pr_live_/).innerText();
+  const { accountId } = (await asked(visit, '/operator/accounts')).body[0];
+  const client = apiClient(() => service.url, { accountId, apiKey });
+  t.after(client.close);
+  assert.equal((await client.get('/account')).status, 200);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.waitForURL(`**/operator/accounts/${accountId}`);
+  await page.getByRole('heading', { level: 1, name: 'Läden & <b>Co</b>' }).waitFor();
+  assert.equal(await page.getByText(apiKey).count(), 0);
+
+  await page.getByLabel('Mail size in MB').fill('30');
+  await page.getByLabel('Webhooks').fill('7');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The account is changed').waitFor();
+  const changed = (await asked(visit, `/operator/accounts/${accountId}`)).body;
+  assert.deepEqual(
+    [changed.approvedEmailBytes, changed.limits.webhooks, changed.limits.domains],
+    [30_000_000, 7, 1_000],
+  );
+
+  await page.getByRole('button', { name: 'Suspend…' }).click();
+  await page.getByText('What would rest until the account is active again').waitFor();
+  await page.getByText('Refused with 403').waitFor();
+  assert.equal((await client.get('/account')).status, 200, 'nothing has happened yet');
+  await page.getByRole('button', { name: 'Suspend now' }).click();
+  await page.getByRole('button', { name: 'Make it active again' }).waitFor();
+  assert.equal((await client.get('/account')).status, 403);
+  await page.goto('/app/operator/accounts');
+  await page.getByLabel('Name').fill('läden');
+  await page.waitForURL('**/accounts?name=l*');
+  await page
+    .getByRole('row', { name: /Läden.*Suspended/ })
+    .getByRole('link')
+    .click();
+  await page.getByRole('button', { name: 'Make it active again' }).click();
+  await page.getByText('Its mail leaves now').waitFor();
+  assert.equal((await client.get('/account')).status, 200);
+  visit.assertClean();
+});
+
+test('an operator looks at an account: a strip says so, nothing can be changed, and it stops', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const { accountId } = await newAccount(visit, 'ACME');
+  await page.goto(`/app/operator/accounts/${accountId}`);
+  assert.equal((await asked(visit, '/account', accountId)).status, 404);
+  await page.getByRole('button', { name: 'Look at this account' }).click();
+  await page.getByText(/^You look at ACME as an operator, read-only until \d\d:\d\d\./).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/app/live');
+  await page.getByRole('link', { name: 'Team' }).click();
+  await page.getByText('Only owners change who is in the account.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Invite' }).count(), 0);
+  await page.reload();
+  await page.getByText(/^You look at ACME/).waitFor();
+  const log = (await asked(visit, '/audit', accountId)).body;
+  assert.equal(log[0].action, 'account.look', 'its owners see it');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.waitForURL(`**/operator/accounts/${accountId}`);
+  await page.getByRole('button', { name: 'Look at this account' }).waitFor();
+  assert.equal((await asked(visit, '/account', accountId)).status, 404);
+  visit.assertClean();
+});
+
+test('requests for larger mail are approved, undone, and rejected with a reason', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const { accountId, apiKey } = await newAccount(visit, 'Archive');
+  const client = apiClient(() => service.url, { accountId, apiKey });
+  t.after(client.close);
+  const ask = async (requestedEmailBytes: number) =>
+    assert.equal(
+      (await client.post('/approvals', { requestedEmailBytes, reason: 'Scanned <i>invoices</i>' })).status,
+      201,
+    );
+  await ask(20_000_000);
+  await page.goto('/app/operator/approvals');
+  const request = page.getByRole('region', { name: 'Archive asks for 20.0 MB' });
+  await request.getByText('Scanned <i>invoices</i>').waitFor();
+  await request.getByText('0 approved, 0 rejected').waitFor();
+  await request.getByRole('button', { name: 'Approve 20.0 MB' }).click();
+  await request.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await request.getByRole('button', { name: 'Reject…' }).click();
+  await page.getByLabel('What the account reads').fill('Send links instead of files.');
+  await page.getByRole('button', { name: 'Reject', exact: true }).click();
+  const decision = async () => ((await client.get('/approvals')).body as unknown as JsonObject[])[0]!;
+  await waitUntil('the rejection to be sent', async () => (await decision()).status === 'rejected');
+  assert.equal((await decision()).decisionReason, 'Send links instead of files.');
+  await ask(25_000_000);
+  await page.reload();
+  await page.getByRole('button', { name: 'Approve 25.0 MB' }).click();
+  await waitUntil('the approval to be sent', async () => (await decision()).status === 'approved');
+  assert.equal((await client.get('/account')).body.approvedEmailBytes, 25_000_000);
+  await page.getByText('Rejected', { exact: true }).first().click();
+  await page.getByText('Send links instead of files.').waitFor();
+  visit.assertClean();
+});
+
+test('nodes, the doctor, and the log of all accounts with its files', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/operator/nodes');
+  await page.getByRole('row', { name: /api, smtp, delivery, webhooks/ }).waitFor();
+  await page.getByRole('link', { name: 'Doctor' }).click();
+  await page.getByRole('region', { name: 'Well' }).getByText('every setting is valid').waitFor();
+  await page.getByText('Set POSTRIDER_BASE_URL to the https address').waitFor();
+  const answered = page.waitForResponse('**/operator/doctor');
+  await page.getByRole('button', { name: 'Run again' }).click();
+  assert.equal((await answered).status(), 200);
+
+  await newAccount(visit, 'Logged');
+  await page.getByRole('link', { name: 'Audit log' }).click();
+  await page.getByLabel('Action').fill('account.create');
+  await page.waitForURL('**/audit?action=account.create');
+  const shown = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'Logged' }) });
+  await shown.getByRole('button', { name: 'Show account.create' }).click();
+  await page.getByRole('dialog').getByRole('row', { name: 'name – Logged' }).waitFor();
+  await page.keyboard.press('Escape');
+  const csv = (await download(page, 'CSV')).trim().split('\r\n');
+  assert.match(csv[0]!, /^auditId,time/);
+  const lines = (await download(page, 'JSON lines')).trim().split('\n');
+  const entries = lines.map((line) => JSON.parse(line) as JsonObject);
+  assert.equal(csv.length - 1, entries.length);
+  assert.ok(
+    entries.length > 0 && entries.every(({ action }) => action === 'account.create'),
+    'filtered as the page is',
+  );
+  visit.assertClean();
+});
+
+test('who is no operator reads whom these pages are for, and nothing is asked', { skip }, async (t) => {
+  const invited = await service.api.post('/users', { email: 'ann@example.com', role: 'owner' });
+  assert.equal(invited.status, 201);
+  const { password } = await service.cli('user', 'reset-password', '--email', 'ann@example.com');
+  const visit = await visitors.visit(service.url);
+  t.after(() => visit.context.close());
+  await signInAs(visit, { email: 'ann@example.com', password });
+  const calls: string[] = [];
+  visit.page.on('request', (request) => calls.push(new URL(request.url()).pathname));
+  for (const path of ['', `/accounts/${service.live.accountId}`, '/audit']) {
+    await visit.page.goto(`/app/operator${path}`);
+    await visit.page.getByText('This part is for operators').waitFor();
+  }
+  assert.deepEqual(
+    calls.filter((path) => path.startsWith('/operator')),
+    [],
+  );
+  visit.assertClean();
+});

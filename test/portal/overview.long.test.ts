@@ -1,0 +1,176 @@
+/**
+ * How somebody sees how their mail fares: the overview of a new account and of one that sends, an incident that is tried again, why a call
+ * failed, who changed what, and what was used. On a service whose mail goes to a server that refuses some of it.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import type { JsonObject } from '../kit/api.ts';
+import { noBrowser, setFirstPassword, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const REPLY = '451 4.7.1 greylisted, try again later';
+
+describe('how mail fares', { skip: noBrowser() }, () => {
+  let visitors: Awaited<ReturnType<typeof startBrowser>>;
+  let sink: SmtpSink;
+  let service: Service;
+  let visit: Visit;
+  let page: Page;
+  before(async () => {
+    visitors = await startBrowser();
+    sink = await smtpSink();
+    sink.setScript({ rcpt: ({ line }) => (/@slow\.example/.test(line) ? REPLY : undefined) });
+    service = await startService({ env: { POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+    visit = await visitors.visit(service.url);
+    await signInAs(visit, await setFirstPassword(service));
+    page = visit.page;
+  });
+  after(async () => {
+    await visitors?.close();
+    await service?.close();
+    await sink?.close();
+  });
+
+  const seen = (text: string | RegExp) => page.getByText(text).first().waitFor();
+  const accessible = async (): Promise<void> => {
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })').then((found) => {
+      return found as { violations: { id: string; nodes: { html: string }[] }[] };
+    });
+    assert.deepEqual(
+      violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
+      [],
+    );
+  };
+  const incidents = async (): Promise<JsonObject[]> =>
+    (await service.api.get('/incidents')).body as unknown as JsonObject[];
+
+  test('a new account is led to its first steps', async () => {
+    await page.goto('/app/live');
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    await page.getByRole('heading', { name: 'No mail in the last 30 days' }).waitFor();
+    await accessible();
+    await page.getByRole('main').getByRole('link', { name: 'First steps' }).click();
+    await page.waitForURL('**/app/live/start');
+    visit.assertClean();
+  });
+
+  test('the overview counts what became of mail, as lines and as a table, and says what fails', async () => {
+    await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+    await page.goto('/app/live');
+    const to = ['a@good.example', 'b@good.example', 'c@good.example', 'd@slow.example', 'e@slow.example'];
+    const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't', tags: ['order'] }));
+    await service.api.post('/send/batch', { messages });
+    // Without a reload: the page hears of it.
+    await page.getByRole('button', { name: /^Accepted\s*5$/ }).waitFor();
+    await page.getByRole('button', { name: /^Delivered\s*3$/ }).waitFor();
+    await page.getByRole('button', { name: /^Delayed\s*2$/ }).waitFor();
+    await page.getByRole('link', { name: 'Mail to slow.example is delayed' }).waitFor();
+    await seen(/Too few to tell: 3 of at least 100/);
+    await page.locator('canvas').first().waitFor();
+    await accessible();
+
+    await page.getByRole('switch', { name: 'Show as table' }).first().click();
+    const rows = page.getByRole('region', { name: 'Messages over time' }).getByRole('row');
+    await rows.nth(7).waitFor();
+    assert.equal(await rows.count(), 8, 'seven days and their names');
+    assert.match((await rows.nth(1).textContent()) ?? '', /53200$/);
+    const accepted = page.getByRole('button', { name: /^Accepted/ });
+    await accepted.click();
+    await page.getByRole('button', { name: /^Accepted/, pressed: false }).waitFor();
+
+    await page.getByText('24 h', { exact: true }).click();
+    await page.waitForURL('**/app/live?range=24h');
+    await seen('The last 24 hours');
+    visit.assertClean();
+  });
+
+  test('all messages of an incident are tried again by one button', async () => {
+    await page.goto('/app/live/incidents');
+    await page.getByRole('link', { name: 'Mail to slow.example is delayed' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Mail to slow.example is delayed' }).waitFor();
+    await seen(REPLY);
+    await seen('2 messages become due now. Limits and pauses of the destination still hold.');
+    await page.getByRole('link', { name: 'd@slow.example' }).waitFor();
+    await accessible();
+
+    sink.setScript({});
+    await page.getByRole('button', { name: 'Try all 2 again' }).click();
+    await page.getByRole('heading', { name: 'This incident is over' }).waitFor();
+    assert.deepEqual(
+      await waitUntil('nothing to fail', async () => ((await incidents()).length === 0 ? [] : undefined)),
+      [],
+    );
+    const { body } = await service.api.get('/messages?status=delivered');
+    assert.equal(body.length, 5);
+    await page.getByRole('link', { name: 'All incidents' }).click();
+    await page.getByRole('heading', { name: 'Nothing fails' }).waitFor();
+    visit.assertClean();
+  });
+
+  test('a refused request says what its code means and which fields to fix', async () => {
+    await service.api.post('/send', { from: 'a@shop.example', subject: 's', text: 't' });
+    await service.api.post('/send', { from: 'a@other.example', to: 'b@good.example', subject: 's', text: 't' });
+    await page.goto('/app/live/requests');
+    await page.getByRole('button', { name: /other\.example is not verified/ }).waitFor();
+    await page.getByLabel('Code').fill('INVALID_REQUEST');
+    await page.waitForURL('**/requests?code=INVALID_REQUEST');
+    await page.getByRole('button', { name: /other\.example is not verified/ }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: /^to is required/ }).click();
+    const dialog = page.getByRole('dialog', { name: 'INVALID_REQUEST' });
+    await dialog.getByText('The request is not valid; fix the fields named in details and send it again.').waitFor();
+    await dialog.getByRole('cell', { name: 'to', exact: true }).waitFor();
+    await dialog.getByText('POST /send').waitFor();
+    await accessible();
+    visit.assertClean();
+  });
+
+  test('an entry of the audit log shows the fields before and after, and the log is saved whole', async () => {
+    await service.api.patch('/account', { retainContent: '7d' });
+    await page.goto('/app/live/audit');
+    await page.getByRole('button', { name: 'account.update' }).click();
+    const dialog = page.getByRole('dialog', { name: 'account.update' });
+    const row = dialog.getByRole('row', { name: /settings\.retainContent/ });
+    await row.getByRole('cell').last().waitFor();
+    assert.deepEqual(await row.getByRole('cell').allTextContents(), ['30d', '7d']);
+    await accessible();
+    await dialog.getByRole('button', { name: 'All of the same' }).click();
+    await page.waitForURL(`**/audit?resourceId=${service.live.accountId}`);
+    await page.getByRole('button', { name: 'domain.add' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByRole('button', { name: 'domain.add' }).waitFor();
+
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'JSON lines' }).click();
+    const lines = readFileSync(await (await download).path(), 'utf8')
+      .trimEnd()
+      .split('\n');
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line).action),
+      ((await service.api.get('/audit')).body as unknown as JsonObject[]).map(({ action }) => action),
+    );
+    visit.assertClean();
+  });
+
+  test('usage is counted by tag and by recipient domain, beside the limits', async () => {
+    await page.goto('/app/live/usage');
+    await page.getByRole('row', { name: /^order 5 100% 5 100%/ }).waitFor();
+    await page.getByText('Recipient domain').click();
+    await page.waitForURL('**/usage?by=recipientDomain');
+    await page.getByRole('row', { name: /^good\.example 3 60%/ }).waitFor();
+    await page.getByRole('row', { name: /^slow\.example 2 40%/ }).waitFor();
+    const domains = page
+      .getByRole('table')
+      .last()
+      .getByRole('row', { name: /^Domains/ });
+    await domains.getByRole('cell', { name: '1,000' }).waitFor();
+    await domains.getByRole('cell', { name: '1', exact: true }).waitFor();
+    await accessible();
+    visit.assertClean();
+  });
+});

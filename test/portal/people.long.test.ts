@@ -1,0 +1,292 @@
+/** People in the portal: the team, the settings of the account, and how somebody signs in. */
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { JsonObject } from '../kit/api.ts';
+import { noBrowser, PASSWORD, setFirstPassword, signedIn, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const skip = noBrowser();
+let visitors: Awaited<ReturnType<typeof startBrowser>>;
+let service: Service;
+
+before(async () => {
+  if (skip) return;
+  visitors = await startBrowser();
+  service = await startService();
+  await setFirstPassword(service);
+});
+after(async () => {
+  await service?.close();
+  await visitors?.close();
+});
+
+const members = async (): Promise<Record<string, string>> => {
+  const { body } = await service.api.get('/users');
+  return Object.fromEntries((body as unknown as JsonObject[]).map(({ email, role }) => [email, role]));
+};
+/** Somebody in the account, with a password. */
+const person = async (email: string, role: string): Promise<{ email: string; password: string }> => {
+  assert.equal((await service.api.post('/users', { email, role })).status, 201);
+  const { password } = await service.cli('user', 'reset-password', '--email', email);
+  return { email, password };
+};
+
+test('somebody is invited by a link that is shown, made more, and removed after the time to undo', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/live/team');
+  const own = page.getByRole('row', { name: /operator@localhost/ });
+  await own.waitFor();
+  assert.equal(await own.getByRole('button', { name: /Remove/ }).count(), 0, 'the last owner stays');
+  assert.ok(await page.getByRole('combobox', { name: 'Role of operator@localhost' }).isDisabled());
+
+  await page.getByRole('button', { name: 'Invite' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Email').fill('not an address');
+  await dialog.getByLabel('Email').fill('ann@example.com');
+  await dialog.getByLabel('Viewer').check();
+  await dialog.getByRole('button', { name: 'Invite' }).click();
+  const link = await page.getByRole('region', { name: 'Invitation link' }).innerText();
+  await page.getByRole('button', { name: 'Done' }).click();
+  assert.equal((await members())['ann@example.com'], 'viewer');
+
+  const guest = await visitors.visit(service.url);
+  t.after(() => guest.context.close());
+  const { pathname, hash } = new URL(link.trim());
+  await guest.page.goto(pathname + hash);
+  await guest.page.getByLabel('New password').fill('a sentence of my own');
+  await guest.page.getByRole('button', { name: 'Set the password and sign in' }).click();
+  await guest.page.waitForURL('**/app/sandbox/start');
+  await guest.page.goto('/app/live/team');
+  await guest.page.getByText('Only owners change who is in the account.').waitFor();
+  assert.equal(await guest.page.getByRole('button', { name: /Invite|Remove/ }).count(), 0);
+  guest.assertClean();
+
+  await page.getByRole('combobox', { name: 'Role of ann@example.com' }).click();
+  await page.getByRole('option', { name: 'Owner' }).click();
+  await page.getByText('ann@example.com is owner now').waitFor();
+  assert.equal((await members())['ann@example.com'], 'owner');
+  const remove = page.getByRole('button', { name: 'Remove ann@example.com' });
+  await remove.click();
+  await remove.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await remove.click();
+  assert.ok('ann@example.com' in (await members()), 'not before the time to undo is over');
+  await waitUntil('the removal', async () => !('ann@example.com' in (await members())));
+  await page.goto('/app/sandbox/team');
+  await page.getByText('Switch to Live to change who is here').waitFor();
+  assert.equal(await page.getByRole('button', { name: /Invite|Remove/ }).count(), 0);
+  visit.assertClean();
+});
+
+test('settings are changed one by one, and variables merged', { skip }, async (t) => {
+  const settings = async () => (await service.api.get('/account')).body.settings as JsonObject;
+  await service.api.patch('/account', { variables: { old: '1', kept: '<b>2</b>' } });
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  await page.goto('/app/live/settings');
+  await page.getByLabel('Default sender').fill('Shop <orders@shop.example>');
+  await page.getByLabel('Keep the source').check();
+  await page.getByLabel('7 days').check();
+  await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Settings saved').first().waitFor();
+  assert.deepEqual(await settings(), {
+    variables: { old: '1', kept: '<b>2</b>' },
+    ...{ missingVariables: 'keep', retainContent: '7d', defaultFrom: 'Shop <orders@shop.example>' },
+  });
+
+  const variables = page.getByRole('region', { name: 'Variables of the account' });
+  await variables.getByLabel(/Company address/).fill('Shop Ltd<br>1 High Street');
+  await variables.getByRole('button', { name: 'Remove old' }).click();
+  await variables.getByLabel('Name of the new variable').fill('1st');
+  await variables.getByText('Letters, digits and _, and no digit in front').waitFor();
+  await variables.getByLabel('Name of the new variable').fill('brand');
+  await variables.getByRole('button', { name: 'Add' }).click();
+  await variables.getByRole('textbox', { name: 'brand' }).fill('Shop');
+  // What somebody else has set meanwhile stays.
+  await service.api.patch('/account', { variables: { other: 'x' } });
+  await variables.getByRole('button', { name: 'Save' }).click();
+  const merged = { kept: '<b>2</b>', company_address_html: 'Shop Ltd<br>1 High Street', brand: 'Shop', other: 'x' };
+  await waitUntil('the variables', async () => 'brand' in (await settings()).variables);
+  assert.deepEqual((await settings()).variables, merged);
+  await variables.getByRole('textbox', { name: 'other' }).waitFor();
+
+  await page.getByLabel('Default sender').fill('nonsense');
+  await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('defaultFrom').waitFor();
+  await page.goto('/app/sandbox/settings');
+  await page.getByText('Switch to Live to change them').waitFor();
+  assert.ok(await page.getByLabel('Default sender').isDisabled());
+  visit.assertClean();
+});
+
+/** As an app makes it (RFC 6238) of the secret that is shown. */
+function codeOf(secret: string, nowMs: number): string {
+  const bits = [...secret].map((one) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(one).toString(2).padStart(5, '0'));
+  const key = Buffer.from((bits.join('').match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  const step = Buffer.alloc(8);
+  step.writeBigUInt64BE(BigInt(Math.floor(nowMs / 30_000)));
+  const digest = createHmac('sha1', key).update(step).digest();
+  const number = digest.readUInt32BE(digest.at(-1)! & 15) & 0x7fffffff;
+  return String(number % 1_000_000).padStart(6, '0');
+}
+
+/** The session began long ago, for the service. */
+function ageSessions(email: string): void {
+  const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  database
+    .prepare(
+      'UPDATE user_session SET created_at = created_at - 1000000 WHERE user_id = (SELECT id FROM app_user WHERE email = ?)',
+    )
+    .run(email);
+  database.close();
+}
+
+async function fillSignIn(page: Page, credentials: { email: string; password: string }): Promise<void> {
+  await page.getByLabel('Email').fill(credentials.email);
+  await page.getByRole('textbox', { name: 'Password' }).fill(credentials.password);
+}
+
+test('an authenticator app: after signing in again, with codes that are asked for from then on', {
+  skip,
+}, async (t) => {
+  const ben = await person('ben@example.com', 'member');
+  const visit = await visitors.visit(service.url);
+  t.after(() => visit.context.close());
+  await signInAs(visit, ben);
+  const { page } = visit;
+  ageSessions(ben.email);
+  await page.goto('/app/live/profile');
+  const begin = page.getByRole('button', { name: 'Set up' });
+  await waitUntil('the session to be old everywhere', async () => {
+    await begin.click();
+    const old = page.getByText('Sign in again first');
+    await old
+      .or(page.getByRole('img', { name: 'QR code for the authenticator app' }))
+      .first()
+      .waitFor();
+    const isOld = await old.isVisible();
+    if (!isOld) await page.keyboard.press('Escape');
+    return isOld;
+  });
+  await page.getByRole('link', { name: 'Sign in again' }).click();
+  await fillSignIn(page, ben);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.waitForURL('**/app/live/profile');
+  await begin.click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor();
+  const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).innerText();
+  await dialog.getByLabel('Code that the app shows').fill('000000');
+  await dialog.getByRole('button', { name: 'Confirm' }).click();
+  await dialog.getByRole('alert').waitFor();
+  await dialog.getByLabel('Code that the app shows').fill(codeOf(secret, Date.now()));
+  await dialog.getByRole('button', { name: 'Confirm' }).click();
+  const listed = page.getByRole('list', { name: 'Recovery codes' }).getByRole('listitem');
+  await listed.nth(9).waitFor();
+  const codes = await listed.allInnerTexts();
+  assert.equal(codes.length, 10);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download' }).click(),
+  ]);
+  assert.equal(readFileSync(await file.path(), 'utf8'), `${codes.join('\n')}\n`);
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByText('Set up. 10 recovery codes are left.').waitFor();
+
+  const other = await visitors.visit(service.url);
+  t.after(() => other.context.close());
+  await other.page.goto('/sign-in');
+  await fillSignIn(other.page, ben);
+  await other.page.getByRole('button', { name: 'I have a code' }).click();
+  await other.page.getByLabel('Code', { exact: true }).fill(codes[0]!);
+  await other.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await other.page.waitForURL('**/app/live');
+  await page.getByRole('region', { name: 'Authenticator app' }).getByRole('button', { name: 'Remove' }).click();
+  await waitUntil('codes to be asked for no more', async () => {
+    const answer = await visit.context.request.get('/session');
+    return !(await answer.json()).twoFactor.totp;
+  });
+  await begin.waitFor();
+  visit.assertClean();
+});
+
+test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
+  const eva = await person('eva@example.com', 'member');
+  // Passkeys belong to a name, never to an address of numbers.
+  const visit = await visitors.visit(service.url.replace('127.0.0.1', 'localhost'));
+  t.after(() => visit.context.close());
+  const { page } = visit;
+  const session = await visit.context.newCDPSession(page);
+  await session.send('WebAuthn.enable');
+  await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      ...{ protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true },
+      ...{ isUserVerified: true, automaticPresenceSimulation: true },
+    },
+  });
+  await signInAs(visit, eva);
+  await page.goto('/app/live/profile');
+  const panel = page.getByRole('region', { name: 'Passkeys' });
+  await panel.getByLabel('Name of the passkey').fill('Laptop');
+  await panel.getByRole('button', { name: 'Add a passkey' }).click();
+  await panel.getByText('Laptop').waitFor();
+  await page.getByRole('button', { name: eva.email }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+  await page.waitForURL('**/app/live');
+  await page.goto('/app/live/profile');
+  await panel.getByRole('button', { name: 'Remove Laptop' }).click();
+  await waitUntil('the passkey to be gone', async () => {
+    const answer = await visit.context.request.get('/user/passkeys');
+    return (await answer.json()).length === 0;
+  });
+  await panel.getByText('You have none yet.').waitFor();
+  visit.assertClean();
+});
+
+test('the password is changed, other sessions end, and the appearance is chosen', { skip }, async (t) => {
+  const ida = await person('ida@example.com', 'member');
+  const visit = await visitors.visit(service.url);
+  t.after(() => visit.context.close());
+  await signInAs(visit, ida);
+  const others: Visit[] = [];
+  for (let i = 0; i < 2; i += 1) {
+    const other = await visitors.visit(service.url);
+    t.after(() => other.context.close());
+    await signInAs(other, ida);
+    others.push(other);
+  }
+  const statusOf = async (i: number) => (await others[i]!.context.request.get('/session')).status();
+  const { page } = visit;
+  await page.goto('/app/live/profile');
+  const list = page.getByRole('table', { name: 'Where you are signed in' });
+  await list.getByText('This one').waitFor();
+  assert.equal(await list.getByRole('button').count(), 2, 'this one is not ended here');
+  await list.getByRole('button').first().click();
+  await waitUntil('one session to end', async () => (await statusOf(1)) === 401);
+  assert.equal(await statusOf(0), 200);
+
+  await page.getByLabel('Current password').fill('wrong');
+  await page.getByLabel('New password').fill('another sentence of mine');
+  await page.getByRole('button', { name: 'Change the password' }).click();
+  await page.getByRole('region', { name: 'Password' }).getByRole('alert').waitFor();
+  await page.getByLabel('Current password').fill(ida.password);
+  await page.getByRole('button', { name: 'Change the password' }).click();
+  await page.getByText('The password is changed.').waitFor();
+  assert.equal(await statusOf(0), 401);
+  assert.equal((await visit.context.request.get('/session')).status(), 200);
+  await signInAs(others[0]!, { email: ida.email, password: 'another sentence of mine' });
+  await page.getByRole('region', { name: 'Appearance' }).getByText('Dark').click();
+  await page.locator('html[data-mantine-color-scheme="dark"]').waitFor({ state: 'attached' });
+  assert.notEqual(ida.password, PASSWORD);
+  visit.assertClean();
+});

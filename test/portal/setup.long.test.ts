@@ -1,0 +1,270 @@
+/** Getting an account ready to send: its domains, its suppression list, its keys, and larger mail. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { apiClient } from '../kit/api.ts';
+import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
+import { faultsOf } from './every-page.ts';
+
+const skip = noBrowser();
+/** Longer than the time to undo. */
+const UNDO_OVER_MS = 7_000;
+
+let visitors: Awaited<ReturnType<typeof startBrowser>>;
+let service: Service;
+let dns: FakeDns;
+const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-setup-'));
+
+before(async () => {
+  if (skip) return;
+  visitors = await startBrowser();
+  dns = await fakeDns();
+  const env = { POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_SMTP_HOSTNAME: 'out.postrider.example' };
+  service = await startService({ env });
+  await setFirstPassword(service);
+});
+
+after(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await service?.close();
+  await dns?.close();
+  await visitors?.close();
+});
+
+/** A page whose clock can be put forward. */
+async function visit(t: TestContext, at: string): Promise<Visit> {
+  const visit = await signedIn(t, visitors, service);
+  await visit.page.clock.install();
+  await visit.page.goto(at);
+  return visit;
+}
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const seen = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+const gone = (page: Page, text: string) => page.getByText(text, { exact: true }).first().waitFor({ state: 'detached' });
+
+/** Waits until the undo is over and what was asked for is done. */
+async function letUndoPass(page: Page, call: RegExp): Promise<void> {
+  const answered = page.waitForResponse((response) => call.test(new URL(response.url()).pathname));
+  await page.clock.fastForward(UNDO_OVER_MS);
+  await answered;
+}
+
+test('a domain is added, is seen in the DNS without a click, and is removed unless that is undone', {
+  skip,
+}, async (t) => {
+  const { page, assertClean } = await visit(t, '/app/live/domains');
+  await button(page, 'Add a domain').first().click();
+  await page.getByRole('textbox', { name: 'Domain' }).fill('not a domain');
+  await button(page, 'Add the domain').click();
+  await page.getByRole('textbox', { name: 'Domain' }).and(page.locator('[aria-invalid=true]')).waitFor();
+  await page.getByRole('textbox', { name: 'Domain' }).fill('mail.shop.example');
+  await button(page, 'Add the domain').click();
+  await page.getByRole('heading', { level: 1, name: 'mail.shop.example' }).waitFor();
+  const key = page.getByRole('region', { name: 'DKIM key (RSA)' });
+  await key.getByText('Missing').waitFor();
+
+  const [{ domainId, dnsRecords }] = (await service.api.get('/domains')).body as never as [
+    { domainId: string; dnsRecords: { name: string; value: string }[] },
+  ];
+  const { name, value } = dnsRecords[0]!;
+  await page.getByRole('combobox', { name: 'Your DNS provider' }).click();
+  await page.getByRole('option', { name: 'Amazon Route 53' }).click();
+  await key.getByText(name.replace('.shop.example', ''), { exact: true }).waitFor();
+  await key.getByText(`"${value.slice(0, 255)}" "${value.slice(255)}"`).waitFor();
+  await button(page, 'Export all records').click();
+  await page.getByRole('region', { name: 'mail.shop.example, Zone file' }).getByText(`${name}. 3600 IN TXT`).waitFor();
+  await page.keyboard.press('Escape');
+
+  dns.zone[name] = { TXT: [value] };
+  await page.clock.fastForward(31_000);
+  await seen(page, /^Nothing to do: mail from mail\.shop\.example/);
+  await key.getByText('Verified').waitFor();
+  assert.equal((await service.api.get(`/domains/${domainId}`)).body.status, 'verified');
+
+  await button(page, 'Remove').click();
+  await seen(page, 'No domain yet');
+  await button(page, 'Undo').click();
+  await page.getByRole('link', { name: 'mail.shop.example' }).click();
+  await button(page, 'Remove').click();
+  await seen(page, 'No domain yet');
+  await letUndoPass(page, /^\/domains\/dom_/);
+  assert.equal((await service.api.get(`/domains/${domainId}`)).status, 404);
+
+  await page.goto('/app/sandbox/domains');
+  await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
+  assert.equal(await button(page, 'Add a domain').count(), 0);
+  assertClean();
+});
+
+test('an address is suppressed, found, and lifted', { skip }, async (t) => {
+  const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
+  await button(page, 'Add an address').click();
+  await page.getByRole('textbox', { name: 'Address', exact: true }).fill('Ann@Example.com');
+  await page.getByRole('combobox', { name: 'Reason' }).last().click();
+  await page.getByRole('option', { name: 'Complaint' }).click();
+  await button(page, 'Suppress the address').click();
+  await seen(page, 'ann@example.com gets no mail from now on.');
+  const kept = await service.sandboxApi.get('/suppressions/ann@example.com');
+  assert.equal(kept.body.reason, 'complaint');
+
+  await page.getByRole('searchbox', { name: 'Address contains' }).fill('ben');
+  await page.waitForURL(/email=ben/);
+  await seen(page, 'No such address is suppressed');
+  await button(page, 'Show all').click();
+  await button(page, 'Lift the suppression of ann@example.com').click();
+  await gone(page, 'ann@example.com');
+  await button(page, 'Undo').click();
+  await button(page, 'Lift the suppression of ann@example.com').click();
+  await letUndoPass(page, /^\/suppressions\/ann/);
+  assert.equal((await service.sandboxApi.get('/suppressions/ann@example.com')).status, 404);
+  assertClean();
+});
+
+test('a list is imported in parts, each line is accounted for, and the list is exported', { skip }, async (t) => {
+  const lines = Array.from({ length: 2_500 }, (_, at) => `person${at}@customer.example;bounce`);
+  lines[2_400] = 'nonsense;bounce';
+  lines[2_401] = 'person0@customer.example;bounce';
+  const file = path.join(folder, 'list.csv');
+  writeFileSync(file, `E-Mail;Reason\r\n${lines.join('\r\n')}\r\n`);
+  const { page, assertClean } = await visit(t, '/app/sandbox/suppressions');
+  await button(page, 'Import').click();
+  await page.locator('input[type=file]').setInputFiles(file);
+  await seen(page, '2,500 lines will be imported, in 2 parts.');
+  await page.getByRole('cell', { name: 'person4@customer.example' }).waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
+  await seen(page, '2,498 imported');
+  await seen(page, '1 skipped');
+  await seen(page, /^Line 2402: the address /);
+  await page.getByRole('dialog').getByText('Close', { exact: true }).click();
+  const downloading = page.waitForEvent('download');
+  await button(page, 'Export').click();
+  const exported = readFileSync(await (await downloading).path(), 'utf8');
+  assert.equal(exported.trimEnd().split('\r\n').length, 2_499);
+  assertClean();
+});
+
+test('a key is made, works, and is replaced by another', { skip }, async (t) => {
+  const { page, assertClean } = await visit(t, '/app/live/keys');
+  const secret = async (pattern: RegExp): Promise<string> => {
+    await seen(page, 'Shown once. Keep it in a safe place now');
+    const text = await page.getByRole('dialog').innerText();
+    return pattern.exec(text)![0];
+  };
+  const statusOf = async (apiKey: string): Promise<number> => {
+    const api = apiClient(() => service.url, { accountId: service.live.accountId, apiKey });
+    const { status } = await api.post('/send?dryRun=true', {
+      ...{ from: 'orders@shop.example', to: 'ann@example.com', subject: 'Hello', text: 'It works.' },
+    });
+    api.close();
+    return status;
+  };
+  await button(page, 'New API key').click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('web shop');
+  await page.getByRole('dialog').getByRole('radio', { name: 'Sandbox' }).check();
+  await page.getByRole('combobox', { name: 'Allowed senders' }).fill('orders@shop.example');
+  await button(page, 'Make it').click();
+  const first = await secret(/pr_test_\w+/);
+  await page.keyboard.press('Escape');
+  await button(page, 'I have kept it').click();
+  await page.getByRole('row', { name: /web shop.*Sandbox.*Send only.*orders@shop\.example/ }).waitFor();
+  assert.equal(await statusOf(first), 200);
+
+  await button(page, 'Rotate web shop').click();
+  await button(page, 'Make the new one').click();
+  const second = await secret(/pr_test_\w+/);
+  await button(page, 'I have kept it').click();
+  await button(page, 'Revoke the old one').click();
+  assert.deepEqual(
+    [await statusOf(first), await statusOf(second)],
+    [200, 200],
+    'nothing happens before the undo is over',
+  );
+  await letUndoPass(page, /^\/api-keys\/key_/);
+  assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
+  const listed = (await service.api.get('/api-keys')).body as never as { name: string; allowedSenders: string[] }[];
+  const named = listed.filter((one) => one.name === 'web shop');
+  assert.deepEqual(
+    named.map(({ allowedSenders }) => allowedSenders),
+    [['orders@shop.example']],
+  );
+  assertClean();
+});
+
+test('an SMTP credential comes with settings for frameworks; a plan without SMTP says so', { skip }, async (t) => {
+  const { page, assertClean } = await visit(t, '/app/sandbox/keys?tab=smtp');
+  await button(page, 'New SMTP credential').click();
+  await page.getByRole('dialog').getByRole('radio').first().waitFor();
+  assert.equal(await page.getByRole('dialog').getByRole('radio').count(), 1);
+  await button(page, 'Make it').click();
+  await page.getByRole('combobox', { name: 'Language' }).click();
+  await page.getByRole('option', { name: 'Django' }).click();
+  const snippet = await page.getByRole('region', { name: 'Ready to use, Django' }).innerText();
+  assert.match(snippet, /EMAIL_HOST = '127\.0\.0\.1'/);
+  assert.match(snippet, /EMAIL_HOST_USER = 'smtp_\w+'/);
+  await button(page, 'I have kept it').click();
+
+  await service.cli('account', 'set', service.live.accountId, '--plan', 'free');
+  t.after(() => service.cli('account', 'set', service.live.accountId, '--plan', 'enterprise'));
+  for (const one of (await service.api.get('/smtp-credentials')).body as never as { smtpCredentialId: string }[])
+    await service.api.delete(`/smtp-credentials/${one.smtpCredentialId}`);
+  await page.reload();
+  await seen(page, 'Your plan has no SMTP');
+  assertClean();
+});
+
+test('a larger limit is asked for, granted, and holds', { skip }, async (t) => {
+  const { page, assertClean } = await visit(t, '/app/live/approvals');
+  await page.getByRole('textbox', { name: 'Size of the largest mail' }).fill('30');
+  await page.getByRole('textbox', { name: 'What it is for' }).fill('Plans for our customers');
+  await button(page, 'Send the request').click();
+  await page.getByRole('row', { name: /30\.0 MB Pending The operator’s turn/ }).waitFor();
+  const granted = await page.evaluate(async () => {
+    const headers = { 'X-Requested-With': 'postrider' };
+    const answer = await fetch('/operator/approvals?status=pending', { headers });
+    const [{ approvalId }] = (await answer.json()) as [{ approvalId: string }];
+    return (await fetch(`/operator/approvals/${approvalId}/approve`, { method: 'POST', headers })).status;
+  });
+  assert.equal(granted, 200);
+  await page.clock.fastForward(11_000);
+  await page.getByRole('row', { name: /30\.0 MB Approved Mail up to 30\.0 MB goes through/ }).waitFor();
+  await page.getByText('30.0 MB', { exact: true }).first().waitFor();
+
+  const { id } = await uploadAll(service.sandboxApi, [{ bytes: Buffer.alloc(14_600_000, 7), name: 'plan.pdf' }]);
+  const mail = { from: 'orders@shop.example', to: 'ann@example.com', subject: 'Your plan', text: 'It is attached.' };
+  const sent = await sendSubmission(service.sandboxApi, id, mail);
+  assert.equal(sent.status, 202, sent.text);
+  const { sizeBytes } = (await service.sandboxApi.get(`/messages/${sent.body.data.messageId}`)).body;
+  assert.ok(sizeBytes > 19_900_000, String(sizeBytes));
+  assertClean();
+});
+
+test('a viewer reads all of it on a phone in the dark, and finds nothing to change', { skip }, async (t) => {
+  const owner = await signedIn(t, visitors, service);
+  const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+  t.after(() => viewer.context.close());
+  await invited(owner, viewer, service, 'viewer');
+  const { domainId } = (await service.api.post('/domains', { domain: 'news.shop.example' })).body;
+  await service.api.post('/suppressions', { email: 'ann@example.com' });
+  const { page } = viewer;
+  const pages: [at: string, text: string, buttons: RegExp][] = [
+    ['/app/live/domains', 'news.shop.example', /Add/],
+    [`/app/live/domains/${domainId}`, 'Not in the DNS yet. Add it with the name and value below.', /Check|Remove/],
+    ['/app/live/suppressions', 'ann@example.com', /Add|Import|Lift/],
+    ['/app/live/keys', 'An owner of the account makes, rotates and revokes these.', /New|Rotate|Revoke/],
+    ['/app/live/approvals', 'An owner of the account can ask for a larger limit.', /Send/],
+  ];
+  for (const [at, text, buttons] of pages) {
+    await page.goto(at);
+    await seen(page, text);
+    assert.equal(await page.getByRole('main').getByRole('button', { name: buttons }).count(), 0, at);
+    assert.deepEqual(await faultsOf(page), [], at);
+  }
+  viewer.assertClean();
+});

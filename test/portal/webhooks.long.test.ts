@@ -1,0 +1,242 @@
+/** Webhooks as their user meets them: made, tested, looked into, sent again, given a new secret, disabled and deleted. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import {
+  noBrowser,
+  PASSWORD,
+  setFirstPassword,
+  signedIn,
+  signInAs,
+  startBrowser,
+  type Visit,
+  type Visitors,
+} from '../kit/browser.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
+import { faultsOf } from './every-page.ts';
+
+const LIST = '/app/sandbox/webhooks';
+const EVERY = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
+
+interface Stage {
+  service: Service;
+  catcher: WebhookCatcher;
+  page: Page;
+}
+
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+const deliveriesOf = async ({ service }: Stage, id: string) =>
+  (await service.sandboxApi.get(`/webhooks/${id}/deliveries?limit=100`)).body as { status: string; attempts: number }[];
+
+async function send({ service }: Stage, count: number, recipient = 'ann'): Promise<void> {
+  for (let i = 0; i < count; i += 1) {
+    const mail = { from: 'shop@shop.example', to: `${recipient}@example.com`, subject: `Order ${i}`, text: 'x' };
+    assert.equal((await service.sandboxApi.post('/send', mail)).status, 202);
+  }
+}
+
+/** Chooses an entry of the menu with further actions. */
+async function choose(page: Page, name: string): Promise<void> {
+  await button(page, 'More actions').click();
+  await page.getByRole('menuitem', { name }).click();
+}
+
+/** Makes a webhook by the page; answers its id and the secret that was shown. */
+async function make({ page, catcher }: Stage): Promise<{ id: string; secret: string }> {
+  await page.goto(LIST);
+  await page.getByText('No webhooks yet').waitFor();
+  await button(page, 'New webhook').first().click();
+  await page.getByLabel('Address').fill('ftp://shop.example/');
+  await button(page, 'Create the webhook').click();
+  await page.getByText('Must be a URL that starts with https:// or http://.').waitFor();
+  await page.getByLabel('Address').fill(catcher.url);
+  await page.getByLabel('Complaint').uncheck();
+  await page.getByLabel('Send', { exact: true }).check();
+  await page.getByLabel('Description').fill('Order service');
+  await button(page, 'Create the webhook').click();
+  await page.getByText('Shown once').waitFor();
+  const secret = await page.getByText(/^whsec_/).innerText();
+  await page.getByText('PHP', { exact: true }).click();
+  await page.getByText('hash_equals').waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await page.getByText('Shown once').isVisible(), true, 'a slip does not lose the secret');
+  await button(page, 'I have kept it').click();
+  await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
+  return { id: new URL(page.url()).pathname.split('/').at(-1)!, secret };
+}
+
+async function testEvents({ page, catcher }: Stage): Promise<void> {
+  const result = page.getByRole('region', { name: 'Test event' });
+  catcher.answer({ status: 503, body: '<b>closed for today</b>' });
+  await button(page, 'Send a test event').click();
+  await result.getByText('Your receiver did not take the test event').waitFor();
+  await result.getByText('The endpoint answered 503.').waitFor();
+  await result.getByText('<b>closed for today</b>').waitFor();
+  catcher.answer({ body: 'thanks' });
+  await button(page, 'Send a test event').click();
+  await result.getByText('Your receiver took the test event').waitFor();
+  await result.getByText('thanks').waitFor();
+}
+
+/** Deliveries appear by themselves; one that failed opens to what went wrong, and is sent again. */
+async function deliveries(stage: Stage, id: string): Promise<void> {
+  const { page, catcher } = stage;
+  catcher.answer({ status: 500, body: 'no disk space left' });
+  await send(stage, 1, 'bounced');
+  const rows = page.getByRole('table', { name: 'Deliveries of this webhook' }).getByRole('row');
+  const bounce = page.getByRole('button', { name: 'Bounce', exact: true });
+  await rows.filter({ has: bounce, hasText: '500' }).filter({ hasText: 'bounced@example.com' }).waitFor();
+  await waitUntil('the second attempt', async () => (await deliveriesOf(stage, id)).every((one) => one.attempts > 1));
+  await rows.getByRole('button', { name: 'Bounce', exact: true }).click();
+  const drawer = page.getByRole('dialog', { name: 'Delivery' });
+  await drawer.getByText('The endpoint answered 500.').waitFor();
+  await drawer.getByText('no disk space left').waitFor();
+  await drawer.getByText('"recipient": "bounced@example.com"').waitFor();
+  assert.match(page.url(), /delivery=del_/);
+  assert.deepEqual(await faultsOf(page), []);
+  catcher.answer({ body: 'ok' });
+  await drawer.getByRole('button', { name: 'Send it again' }).click();
+  await drawer.getByText('Your receiver took it.').waitFor();
+  await drawer.getByRole('button', { name: 'Close' }).click();
+  await page.getByText(/1 of the last 2 succeeded, 1 pending/).waitFor();
+}
+
+/** The number stands before anything is sent, and everything arrives. */
+async function replays(stage: Stage, id: string): Promise<void> {
+  const { page, catcher, service } = stage;
+  await send(stage, 3);
+  await waitUntil('eight deliveries', async () => (await deliveriesOf(stage, id)).length === 8);
+  await waitUntil('their end', async () => {
+    const { body } = await service.sandboxApi.post(`/webhooks/${id}/replay?dryRun=true`, EVERY);
+    return body.events === 8;
+  });
+  await button(page, 'Send events again').click();
+  await page.getByText('8 events will be sent again').waitFor();
+  await page.getByRole('combobox', { name: 'Time' }).click();
+  await page.getByRole('option', { name: 'Choose' }).click();
+  await page.getByLabel('From').fill('2090-01-01T00:00');
+  await page.getByText('“From” is later than “To”.').waitFor();
+  await page.getByLabel('From').fill('2020-01-01T00:00');
+  await page.getByText('8 events will be sent again').waitFor();
+  for (const name of ['Send', 'Bounce'])
+    await page.locator('.mantine-Pill-root', { hasText: name }).getByRole('button', { includeHidden: true }).click();
+  await page.getByText('3 events will be sent again').waitFor();
+  assert.deepEqual(await faultsOf(page), []);
+  const before = catcher.requests.length;
+  await button(page, 'Send 3 events again').click();
+  await page.getByText('3 events have been handed to your receiver').waitFor();
+  await waitUntil('three requests', () => catcher.requests.length === before + 3);
+}
+
+async function rotates({ page }: Stage, first: string): Promise<void> {
+  await choose(page, 'New secret');
+  await button(page, 'Make a new secret').click();
+  await page.getByText('Both secrets sign until').waitFor();
+  assert.notEqual(await page.getByText(/^whsec_/).innerText(), first);
+  await button(page, 'I have kept it').click();
+}
+
+/** A request that came is genuine; printed again it is not, and the page says why. */
+async function checks({ page, catcher }: Stage, secret: string): Promise<void> {
+  const { headers, body } = catcher.requests.at(-1)!;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const field = (name: string) => page.getByRole('textbox', { name });
+  await choose(page, 'Check a signature');
+  await page.getByText('Paste the headers, the body and the secret').waitFor();
+  await field('Headers').fill(lines.join('\n'));
+  await field('Raw body').fill(body);
+  await field('Secret').fill(secret);
+  await page.getByText('All is right: this request is genuine').waitFor();
+  await field('Raw body').fill(JSON.stringify(JSON.parse(body), null, 2));
+  await page.getByText('you verify parsed JSON that was printed again').waitFor();
+  assert.deepEqual(await faultsOf(page), []);
+  await page.keyboard.press('Escape');
+}
+
+async function disables({ page, service }: Stage, id: string): Promise<void> {
+  const isEnabled = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.enabled;
+  await choose(page, 'Disable');
+  await page.getByText('This webhook is disabled: nothing is sent to it').waitFor();
+  assert.equal(await isEnabled(), false);
+  await button(page, 'Send events again').click();
+  await page.getByText('Enable the webhook before you send something again.').waitFor();
+  assert.equal(await button(page, 'Send again').isEnabled(), false);
+  await button(page, 'Cancel').click();
+  await button(page, 'Enable').click();
+  await page.getByText('The webhook is enabled.').waitFor();
+  assert.equal(await isEnabled(), true);
+}
+
+/** A delete can be undone; left alone, it happens. */
+async function removes({ page, service }: Stage, id: string): Promise<void> {
+  await choose(page, 'Delete');
+  await page.getByText('No webhooks yet').waitFor();
+  await button(page, 'Undo').click();
+  await page.getByRole('link', { name: /Order service/ }).click();
+  await choose(page, 'Delete');
+  await page.getByText('No webhooks yet').waitFor();
+  const path = `/webhooks/${id}`;
+  await waitUntil('the delete', async () => (await service.sandboxApi.get(path)).status === 404);
+}
+
+/** Who may only read sees all of it, and nothing that changes it. */
+async function reads({ service }: Stage, { page }: { page: Page }, id: string): Promise<void> {
+  await page.goto(`${LIST}/${id}`);
+  await page.getByRole('heading', { name: 'Order service', level: 1 }).waitFor();
+  await page.getByRole('button', { name: 'Bounce', exact: true }).click();
+  await page.getByText('Your receiver took it.').waitFor();
+  const changing = /Send|Enable|More actions|New webhook/;
+  assert.equal(await page.getByRole('dialog').getByRole('button', { name: changing }).count(), 0);
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  assert.equal(
+    await page
+      .locator('main')
+      .getByRole('button', { name: /^(Send (a|ev)|Enable|More)/ })
+      .count(),
+    0,
+  );
+  assert.deepEqual(await faultsOf(page), []);
+  await page.goto(`${LIST}?panel=new`);
+  await page.getByRole('link', { name: /Order service/ }).waitFor();
+  assert.equal(await button(page, changing).count(), 0);
+  assert.equal((await service.sandboxApi.get('/webhooks')).body.length, 1);
+}
+
+/** The window of a member who may only read, on a phone in the dark. */
+async function viewer(t: TestContext, visitors: Visitors, service: Service): Promise<Visit> {
+  const email = 'viewer@example.com';
+  const { body } = await service.api.post('/users', { email, role: 'viewer' });
+  await service.anonymous.put('/password', { token: String(body.inviteUrl).split('#token=')[1], password: PASSWORD });
+  const visit = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+  t.after(() => visit.context.close());
+  await signInAs(visit, { email, password: PASSWORD });
+  return visit;
+}
+
+test('a webhook from its first address to its end', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
+  const visitors = await startBrowser();
+  t.after(() => visitors.close());
+  const catcher = await webhookCatcher();
+  t.after(() => catcher.close());
+  const service = await startService({ env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
+  t.after(() => service.close());
+  await setFirstPassword(service);
+  const visit = await signedIn(t, visitors, service);
+  visit.page.setDefaultTimeout(20_000);
+  const stage: Stage = { service, catcher, page: visit.page };
+  const { id, secret } = await make(stage);
+  await testEvents(stage);
+  await deliveries(stage, id);
+  await replays(stage, id);
+  await rotates(stage, secret);
+  await checks(stage, secret);
+  await disables(stage, id);
+  const other = await viewer(t, visitors, service);
+  await reads(stage, other, id);
+  await removes(stage, id);
+  visit.assertClean();
+  other.assertClean();
+});
