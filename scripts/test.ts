@@ -22,7 +22,7 @@ import type { Took } from './test-process.ts';
 const LANES = 3;
 /** Without any news of a process. */
 const FAST_DEADLINE_MS = 180_000;
-const SLOW_DEADLINE_MS = 600_000;
+const SLOW_DEADLINE_MS = 900_000;
 
 const root = path.dirname(import.meta.dirname);
 process.chdir(root);

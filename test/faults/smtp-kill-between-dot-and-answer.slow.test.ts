@@ -2,6 +2,8 @@
 import { test } from 'node:test';
 import { smtpKillTrial } from './smtp-kill-trial.ts';
 
-test('the same of three kills: what was answered is there, and nothing twice', { timeout: 170_000 }, (t) =>
-  smtpKillTrial(t, { kills: 3 }),
+test(
+  'what was answered is there, what was not is there at most once, and all of it is whole',
+  { timeout: 170_000 },
+  (t) => smtpKillTrial(t, { kills: 3 }),
 );

@@ -82,7 +82,7 @@ test('somebody is invited by a link that is shown, made more, and removed after 
   assert.ok('ann@example.com' in (await members()), 'not before the time to undo is over');
   await waitUntil('the removal', async () => !('ann@example.com' in (await members())));
   await page.goto('/app/sandbox/team');
-  await page.getByText('Switch to Live to change who is here').waitFor();
+  await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
   assert.equal(await page.getByRole('button', { name: /Invite|Remove/ }).count(), 0);
   visit.assertClean();
 });
@@ -123,7 +123,7 @@ test('settings are changed one by one, and variables merged', { skip }, async (t
   await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByText('defaultFrom').waitFor();
   await page.goto('/app/sandbox/settings');
-  await page.getByText('Switch to Live to change them').waitFor();
+  await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
   assert.ok(await page.getByLabel('Default sender').isDisabled());
   visit.assertClean();
 });

@@ -163,7 +163,7 @@ async function idsOf({ api }: Service): Promise<string[]> {
   ];
 }
 
-test('what strangers write stays text, on every page', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
+test('what strangers write stays text, on every page', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   const other = await elsewhere(t);
   const texts = payloads(other.url);
   assert.equal(texts.length, 150);

@@ -8,7 +8,7 @@ import { everyPage, open, SEED_ENV, seed } from './every-page.ts';
 const FIRST_LOAD_BYTES = 200_000;
 const ROUTE_BYTES = 60_000;
 
-test('pages are small', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
+test('pages are small', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });

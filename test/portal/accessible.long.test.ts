@@ -12,7 +12,7 @@ const WINDOWS = {
   'light zoom': { colorScheme: 'light', viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
 } as const;
 
-test('every page, everywhere', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
+test('every page, everywhere', { skip: noBrowser(), timeout: 890_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });
