@@ -17,6 +17,12 @@ export type AccountStatus = 'active' | 'suspended';
 export type Scope = 'send' | 'full';
 export type MissingVariables = 'error' | 'empty' | 'keep';
 
+/** Ports that take mail by SMTP: STARTTLS on `port`; TLS from the first byte on `tlsPort`, null where there is none. */
+export interface SubmissionPorts {
+  port: number;
+  tlsPort: number | null;
+}
+
 export const STANDARD_EMAIL_BYTES = 2_000_000;
 export const MAXIMUM_EMAIL_BYTES = 40_000_000;
 

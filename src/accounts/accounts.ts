@@ -17,6 +17,7 @@ export {
   readAccount,
   type Scope,
   STANDARD_EMAIL_BYTES,
+  type SubmissionPorts,
 } from './account.ts';
 export {
   type Authenticator,

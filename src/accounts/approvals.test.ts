@@ -22,7 +22,10 @@ before(async () => {
   const { database } = temp;
   const authenticator = createAuthenticator({ database, clock });
   const routes = [
-    ...accountRoutes({ database, clock, callers: authenticator, logins: createSmtpAuthenticator({ database, clock }) }),
+    ...accountRoutes({
+      ...{ database, clock, callers: authenticator, logins: createSmtpAuthenticator({ database, clock }) },
+      submissionPorts: () => ({ port: 587, tlsPort: 465 }),
+    }),
     ...approvalRoutes({ database, clock }),
   ];
   server = await serveRoutes({ database, clock, routes, authenticator });

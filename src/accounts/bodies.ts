@@ -3,7 +3,13 @@ import { type TInteger, Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { type CapName, capsOf } from '../caps/caps.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
-import { type Account, MAXIMUM_EMAIL_BYTES, MAXIMUM_SENDERS, STANDARD_EMAIL_BYTES } from './account.ts';
+import {
+  type Account,
+  MAXIMUM_EMAIL_BYTES,
+  MAXIMUM_SENDERS,
+  STANDARD_EMAIL_BYTES,
+  type SubmissionPorts,
+} from './account.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
 import type { Usage } from './usage.ts';
 
@@ -41,6 +47,16 @@ export const accountSchema = named('Account', {
     messagesLast30Days: Type.Integer({ description: 'Counted up to 100,000.' }),
     queued: Type.Integer(),
   }),
+  smtp: closed(
+    {
+      port: Type.Integer({ description: 'With STARTTLS.' }),
+      tlsPort: Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        description: 'With TLS from the first byte; null where the service has no such port.',
+      }),
+    },
+    { description: 'Ports that take mail by SMTP, at the host of this API.' },
+  ),
   settings: closed({
     variables: mapOf(Type.String(), { maxProperties: 200 }),
     missingVariables: oneOf(['error', 'empty', 'keep']),
@@ -50,7 +66,7 @@ export const accountSchema = named('Account', {
   createdAt: time,
 });
 
-export function accountBody(account: Account, usage: Usage): Record<string, unknown> {
+export function accountBody(account: Account, usage: Usage, smtp: SubmissionPorts): Record<string, unknown> {
   return {
     accountId: account.id,
     name: account.name,
@@ -65,6 +81,7 @@ export function accountBody(account: Account, usage: Usage): Record<string, unkn
       ...capsOf(account.limits),
     },
     usage,
+    smtp,
     settings: account.settings,
     createdAt: iso(account.createdAt),
   };

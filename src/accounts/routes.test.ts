@@ -22,7 +22,8 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
   const other = await createAccount(making, { name: 'Two', plan: 'paid' });
   const authenticator = createAuthenticator(making);
   const logins = createSmtpAuthenticator(making);
-  const routes = accountRoutes({ ...making, callers: authenticator, logins });
+  const submissionPorts = () => ({ port: 2587, tlsPort: null });
+  const routes = accountRoutes({ ...making, callers: authenticator, logins, submissionPorts });
   const server = await serveRoutes({ ...making, routes, authenticator });
   t.after(server.close);
   const own = { key: made.apiKey, id: made.account.id };
@@ -61,6 +62,7 @@ test('GET /account shows plan, limits, usage and settings', async (t) => {
       ...{ openSubmissions: 1_000, eventStreams: 20, inboxWaits: 50 },
     },
     usage: { messagesToday: 0, messagesLast30Days: 0, queued: 0 },
+    smtp: { port: 2587, tlsPort: null },
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },
     createdAt: new Date(account.createdAt).toISOString(),
   });

@@ -24,6 +24,7 @@ import {
   type Revocation,
   type Revoked,
   STANDARD_EMAIL_BYTES,
+  type SubmissionPorts,
 } from './account.ts';
 import type { KnownCallers, KnownLogins } from './authenticate.ts';
 import * as bodies from './bodies.ts';
@@ -81,6 +82,7 @@ interface AccountRouteOptions {
   callers: KnownCallers;
   /** The same for log-ins over SMTP in this process. */
   logins: KnownLogins;
+  submissionPorts(): SubmissionPorts;
 }
 
 /** GET and PATCH /account, GET /account/health, /api-keys, /smtp-credentials. */
@@ -92,7 +94,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
   const { database } = options;
   const reader = createUsageReader(options);
   const shown = async (account: Account, caller: Caller) =>
-    answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode)));
+    answer(bodies.accountBody(account, await reader.usage(account.id, caller.mode), options.submissionPorts()));
   return [
     route({
       ...{ method: 'GET', path: '/account', tag: 'account', auth: 'key' },

@@ -14,12 +14,15 @@ async function portal(t: TestContext, { built }: { built: boolean }): Promise<Sh
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-portal-'));
   if (built) {
     mkdirSync(path.join(folder, 'assets'));
-    writeFileSync(path.join(folder, 'index.html'), '<meta nonce="CSP-NONCE"><script src="/assets/index-1.js">');
+    writeFileSync(
+      path.join(folder, 'index.html'),
+      '<meta nonce="CSP-NONCE"><meta name="identity-provider" content="HAS-IDENTITY-PROVIDER"><script src="/assets/index-1.js">',
+    );
     writeFileSync(path.join(folder, 'icon.svg'), '<svg/>');
     writeFileSync(path.join(folder, 'assets/index-1.js'), SCRIPT);
     writeFileSync(path.join(folder, 'assets/index-1.js.br'), brotliCompressSync(SCRIPT));
   }
-  const shell = await httpShell({ more: portalRoutes(folder) });
+  const shell = await httpShell({ more: portalRoutes({ hasIdentityProvider: true, folder }) });
   t.after(async () => {
     await shell.close();
     rmSync(folder, { recursive: true });
@@ -44,7 +47,9 @@ test('every page is answered with a nonce of its own, under a policy without exc
     assert.equal(answer.status, 200, at);
     const policy = answer.headers.get('content-security-policy')!;
     const nonce = /style-src 'self' 'nonce-([\w+/=]{24})'/.exec(policy)![1]!;
-    assert.ok((await answer.text()).includes(`nonce="${nonce}"`));
+    const html = await answer.text();
+    assert.ok(html.includes(`nonce="${nonce}"`));
+    assert.ok(html.includes('name="identity-provider" content="yes"'));
     assert.match(policy, /default-src 'none'; script-src 'self';/);
     assert.doesNotMatch(policy, /unsafe|https?:/);
     assert.equal(answer.headers.get('cache-control'), 'no-store');

@@ -15,6 +15,8 @@ import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.t
 const BUILT = path.resolve(import.meta.dirname, '../../portal/dist');
 /** In the built page, in place of the nonce. */
 const NONCE = 'CSP-NONCE';
+/** In the same, in place of `yes` or `no`. */
+const PROVIDER = 'HAS-IDENTITY-PROVIDER';
 const PAGES = [
   ...['/', '/sign-in', '/welcome', '/reset', '/shared', '/app', '/app/:area', '/app/:area/:page'],
   ...['/app/:area/:page/:id', '/app/:area/:page/:id/:part'],
@@ -97,12 +99,19 @@ function pageRoute<C>(at: string, answer: () => { html: string; headers: AnswerH
   });
 }
 
-/** `folder` is where the portal was built. */
-export function portalRoutes<C>(folder: string = BUILT): RouteDefinition<C>[] {
+interface PortalOptions {
+  /** Whether users may sign in at their organisation's identity provider. */
+  hasIdentityProvider: boolean;
+  /** Where the portal was built. */
+  folder?: string;
+}
+
+export function portalRoutes<C>({ hasIdentityProvider, folder = BUILT }: PortalOptions): RouteDefinition<C>[] {
   const built = builtPage(folder);
   const page = (): { html: string; headers: AnswerHeaders } => {
     const nonce = randomBytes(16).toString('base64');
-    const html = built?.html.replaceAll(NONCE, nonce) ?? NOT_BUILT;
+    const html =
+      built?.html.replaceAll(NONCE, nonce).replace(PROVIDER, hasIdentityProvider ? 'yes' : 'no') ?? NOT_BUILT;
     return { html, headers: { 'Content-Security-Policy': pagePolicy(nonce), 'X-Frame-Options': 'DENY' } };
   };
   return [

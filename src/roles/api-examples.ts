@@ -267,6 +267,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
       ...capsOf({}),
     },
     usage: { messagesToday: 120, messagesLast30Days: 4_310, queued: 2 },
+    smtp: { port: 587, tlsPort: 465 },
     settings: {
       variables: { company_address_html: 'Shop, 1 High Street' },
       missingVariables: 'error',

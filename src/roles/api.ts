@@ -4,7 +4,13 @@
  */
 
 import type { AddressInfo } from 'node:net';
-import { type Authenticator, type Caller, createAuthenticator, type KnownLogins } from '../accounts/accounts.ts';
+import {
+  type Authenticator,
+  type Caller,
+  createAuthenticator,
+  type KnownLogins,
+  type SubmissionPorts,
+} from '../accounts/accounts.ts';
 import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
@@ -69,6 +75,8 @@ export interface ApiOptions {
   nodes: Pick<Nodes, 'list'>;
   nudgeDelivery(): void;
   nudgeWebhooks(): void;
+  /** Of SMTP: those of this process, else those that the settings name. */
+  submissionPorts(): SubmissionPorts;
   /** The part of a limit that is this process's among the nodes with the api role. */
   rateShare(): number;
 }
@@ -227,7 +235,10 @@ function settingRoutes({ parts, options, callers, searches, nudge }: RouteContex
     ...suppressionRoutes({ database, clock, searches }),
     ...incidentRoutes({ database, clock, nudge }),
     ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
-    ...accountRoutes({ database, clock, callers, logins: options.logins }),
+    ...accountRoutes({
+      ...{ database, clock, callers, logins: options.logins },
+      submissionPorts: options.submissionPorts,
+    }),
     ...approvalRoutes({ database, clock }),
     ...auditRoutes<Caller>({ database }),
   ];
@@ -297,7 +308,12 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
-    routes: [...routes, ...service, ...docsRoutes<Caller>(openapi), ...portalRoutes<Caller>()],
+    routes: [
+      ...routes,
+      ...service,
+      ...docsRoutes<Caller>(openapi),
+      ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined }),
+    ],
     authenticate: byHeaders(authenticator),
     sessions,
     backPressure: () => overload.reasons()[0]?.message,

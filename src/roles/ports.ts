@@ -12,7 +12,7 @@ import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError, settings } from '../config.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 
-const STANDARD_SMTP_PORT = 587;
+export const STANDARD_SMTP_PORT = 587;
 const SMTP_PORT_WITHOUT_RIGHTS = 2587;
 
 /** Where a setting asks to listen. */

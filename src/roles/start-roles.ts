@@ -22,7 +22,7 @@ import type { HintTopic } from '../storage/database.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Parts, ranges } from './parts.ts';
-import { httpTarget, portError } from './ports.ts';
+import { httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 
 /** From the signal: how long requests under way may take. */
@@ -142,7 +142,13 @@ async function openPorts(
   // One for both: what the API revokes is refused over SMTP at once.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
   ports.app = hasApi
-    ? createApi(parts, { ...workers, logins, refusedRequests, nodes, rateShare: () => nodes.share('api') })
+    ? createApi(parts, {
+        ...{ ...workers, logins, refusedRequests, nodes, rateShare: () => nodes.share('api') },
+        submissionPorts: () => ({
+          port: ports.smtp?.port ?? config.smtpPort ?? STANDARD_SMTP_PORT,
+          tlsPort: ports.smtp?.implicitTlsPort ?? config.smtpsPort ?? null,
+        }),
+      })
     : createServicePort(parts);
   const httpPort = await listenHttp(ports.app, parts);
   if (config.roles.includes('smtp')) {

@@ -316,6 +316,8 @@ test('the rate limit holds for a credential as for a key', async () => {
 test('the port is announced, and one that is taken stops the start with a line', async (t) => {
   const announced = JSON.parse(readFileSync(path.join(service.dataDir, 'serving.json'), 'utf8')) as JsonObject;
   assert.equal(announced.smtpPort, service.smtpPort);
+  const { smtp } = (await service.api.get('/account')).body;
+  assert.deepEqual([smtp.port, smtp.tlsPort], [service.smtpPort, null]);
   await waitUntil('the port in the log', () => service.log.includes(`"smtpPort":${service.smtpPort}`));
   const taken = net.createServer();
   await new Promise<void>((resolve) => taken.listen(0, resolve));

@@ -85,6 +85,7 @@ export async function wholeApi({ env = {}, clock }: WholeApiOptions = {}): Promi
     ...{ http, followers, mail, logins: createSmtpAuthenticator(parts) },
     refusedRequests: createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped }),
     ...{ nudgeDelivery: () => undefined, nudgeWebhooks: () => undefined, rateShare: () => 1 },
+    submissionPorts: () => ({ port: 587, tlsPort: null }),
   };
   const baseUrl = 'http://localhost';
   const routes = apiRoutes({

@@ -790,6 +790,13 @@ export interface components {
         messagesLast30Days: number;
         queued: number;
       };
+      /** @description Ports that take mail by SMTP, at the host of this API. */
+      smtp: {
+        /** @description With STARTTLS. */
+        port: number;
+        /** @description With TLS from the first byte; null where the service has no such port. */
+        tlsPort: number | null;
+      };
       settings: {
         variables: {
           [key: string]: string;

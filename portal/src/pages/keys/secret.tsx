@@ -12,7 +12,6 @@ import { secrets } from '../../texts/parts.ts';
 import type { Made } from './credentials.ts';
 import { smtpSnippetsOf } from './smtp-snippets.ts';
 
-const SMTP_PORT = 587;
 /** The first operator's address is operator@localhost, which no mail reaches. */
 const REACHABLE = /@.+\../;
 
@@ -46,13 +45,14 @@ export function Secret({ made, onKept }: { made: Made; onKept(): void }) {
   const { from, to } = useAddresses(made);
   const mail = { from, to, subject: 'Hello', text: 'It works.' };
   const host = location.hostname;
+  const { port, tlsPort } = useCall('getAccount').data?.smtp ?? { port: 587, tlsPort: null };
+  const ports = [shown.startTlsPort(port), ...(tlsPort === null ? [] : [shown.tlsPort(tlsPort)])];
   const isKey = made.kind === 'key';
   const facts = isKey
     ? [fact(shown.apiKey, made.secret.apiKey), fact(shown.accountId, accountId)]
     : [
         fact(shown.host, host),
-        [shown.port, `${SMTP_PORT}. ${shown.portHint}`] as const,
-        [shown.encryption, shown.encryptionValue] as const,
+        [shown.port, ports.join(', ')] as const,
         fact(shown.username, made.secret.username),
         fact(shown.password, made.secret.password),
       ];
@@ -63,8 +63,7 @@ export function Secret({ made, onKept }: { made: Made; onKept(): void }) {
       }
     : smtpSnippetsOf({
         ...mail,
-        host,
-        port: SMTP_PORT,
+        ...{ host, port },
         username: made.secret.username,
         password: made.secret.password,
       });

@@ -11,6 +11,9 @@ import { setPerson } from '../../session.tsx';
 import { signIn } from '../../texts/sign-in.ts';
 import { Card } from './card.tsx';
 
+/** The service says in the page whether users may sign in at an identity provider. */
+const HAS_PROVIDER = document.querySelector<HTMLMetaElement>('meta[name="identity-provider"]')?.content === 'yes';
+
 /** Where somebody wanted to go: a path of ours, and nothing else. */
 function nextPage(next: string | undefined): string {
   return next?.startsWith('/app') ? next : '/';
@@ -90,19 +93,22 @@ export function SignInPage() {
           >
             {signIn.forgot}
           </Anchor>
+          {(hasPasskeys() || HAS_PROVIDER) && <Divider label={signIn.or} />}
+          {HAS_PROVIDER && (
+            <Button component="a" href="/session/oidc" variant="default" size="sm">
+              {signIn.provider}
+            </Button>
+          )}
           {hasPasskeys() && (
-            <>
-              <Divider label={signIn.or} />
-              <Button
-                variant="default"
-                size="sm"
-                leftSection={<IconFingerprint size={16} />}
-                loading={passkey.isPending}
-                onClick={() => passkey.mutate()}
-              >
-                {signIn.passkey}
-              </Button>
-            </>
+            <Button
+              variant="default"
+              size="sm"
+              leftSection={<IconFingerprint size={16} />}
+              loading={passkey.isPending}
+              onClick={() => passkey.mutate()}
+            >
+              {signIn.passkey}
+            </Button>
           )}
         </Stack>
       </form>

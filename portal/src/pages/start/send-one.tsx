@@ -1,6 +1,6 @@
 /** Sending the first mail, by a click or by one's own code, always in the sandbox. */
 import { Button, Group, Stack, Text } from '@mantine/core';
-import { useChange } from '../../api.ts';
+import { useCall, useChange } from '../../api.ts';
 import { IconKey, IconSend } from '../../icons.ts';
 import { callOf, snippetsOf } from '../../parts/as-code.tsx';
 import { Snippets } from '../../parts/copy.tsx';
@@ -41,10 +41,11 @@ export function Examples() {
   const { account, mayOwn } = useScope();
   const first = useFirstKey();
   const smtp = useFirstCredential();
+  const port = useCall('getAccount').data?.smtp.port ?? 587;
   const call = callOf('sendEmail', { body: start.mail }, account?.accountId ?? '');
   const snippets = {
     ...snippetsOf(call, first.key),
-    ...smtpSnippets(location.hostname, start.mail, smtp.credential),
+    ...smtpSnippets({ host: location.hostname, port }, start.mail, smtp.credential),
   };
   return (
     <Panel title={start.byCode}>
@@ -72,9 +73,6 @@ export function Examples() {
           <Text c="dimmed">{start.askOwner}</Text>
         )}
         <Snippets of={snippets} label={start.examples} />
-        <Text size="xs" c="dimmed">
-          {start.smtpPort}
-        </Text>
       </Stack>
     </Panel>
   );

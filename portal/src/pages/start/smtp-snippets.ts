@@ -8,11 +8,19 @@ interface SmtpMail {
   text: string;
 }
 
-const SMTP_PORT = 587;
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const bare = (from: string): string => /<([^>]+)>/.exec(from)?.[1] ?? from;
 
-export function smtpSnippets(host: string, mail: SmtpMail, credential: Credential | undefined): Record<string, string> {
+interface Server {
+  host: string;
+  port: number;
+}
+
+export function smtpSnippets(
+  { host, port }: Server,
+  mail: SmtpMail,
+  credential: Credential | undefined,
+): Record<string, string> {
   const user = credential === undefined ? '"$POSTRIDER_SMTP_USER"' : quoted(credential.username);
   const password = credential === undefined ? '"$POSTRIDER_SMTP_PASSWORD"' : quoted(credential.password);
   const [jsUser, jsPassword] =
@@ -20,7 +28,7 @@ export function smtpSnippets(host: string, mail: SmtpMail, credential: Credentia
       ? ['process.env.POSTRIDER_SMTP_USER', 'process.env.POSTRIDER_SMTP_PASSWORD']
       : [JSON.stringify(credential.username), JSON.stringify(credential.password)];
   const swaks = [
-    `swaks --server ${host}:${SMTP_PORT} --tls`,
+    `swaks --server ${host}:${port} --tls`,
     `--auth-user ${user} --auth-password ${password}`,
     `--from ${bare(mail.from)} --to ${mail.to}`,
     `--header ${quoted(`From: ${mail.from}`)} --header ${quoted(`Subject: ${mail.subject}`)}`,
@@ -30,7 +38,7 @@ export function smtpSnippets(host: string, mail: SmtpMail, credential: Credentia
 
 const transport = createTransport({
   host: '${host}',
-  port: ${SMTP_PORT},
+  port: ${port},
   requireTLS: true,
   auth: { user: ${jsUser}, pass: ${jsPassword} },
 });
