@@ -87,8 +87,18 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
   };
 }
 
+const threshold = closed({
+  warning: Type.Number({ description: 'High from this share on.' }),
+  critical: Type.Number({ description: 'Too high from this share on.' }),
+  minimumMessages: Type.Integer({
+    description: 'The rate counts once this many messages were delivered, bounced or complained about.',
+  }),
+});
+
 export const healthSchema = named('AccountHealth', {
-  status: oneOf(['good', 'warning', 'critical']),
+  status: oneOf(['good', 'warning', 'critical'], {
+    description: 'The worse of both rates; good while there are too few messages to say more.',
+  }),
   periodDays: Type.Integer(),
   messages: Type.Integer(),
   delivered: Type.Integer(),
@@ -97,6 +107,10 @@ export const healthSchema = named('AccountHealth', {
   queued: Type.Integer(),
   bounceRate: Type.Number({ description: 'Share of the messages delivered, bounced or complained about.' }),
   complaintRate: Type.Number(),
+  thresholds: closed(
+    { bounceRate: threshold, complaintRate: threshold },
+    { description: 'What large mailbox providers publish or act on.' },
+  ),
   advice: Type.Array(Type.String()),
 });
 

@@ -235,21 +235,32 @@ test('a free plan has no SMTP', async (t) => {
   assert.equal(code(refused), 'PLAN_NOT_ELIGIBLE');
 });
 
-test('health judges by the published bounds', () => {
-  const judge = (delivered: number, bounced: number, complained: number) =>
+test('health goes by the published thresholds, and says nothing of too few messages', () => {
+  const health = (delivered: number, bounced: number, complained: number) =>
     healthOf([
       { status: 'delivered', messages: delivered, sinceRecently: 0 },
       { status: 'bounced', messages: bounced, sinceRecently: 0 },
       { status: 'complained', messages: complained, sinceRecently: 0 },
       { status: 'delayed', messages: 3, sinceRecently: 0 },
     ]);
-  assert.equal(judge(0, 0, 0).status, 'good');
-  assert.equal(judge(990, 10, 0).status, 'good');
-  assert.deepEqual([judge(95, 5, 0).status, judge(95, 5, 0).bounceRate], ['warning', 0.05]);
-  assert.equal(judge(90, 10, 0).status, 'critical');
-  assert.equal(judge(998, 0, 2).status, 'warning');
-  assert.equal(judge(997, 0, 3).status, 'critical');
-  assert.equal(judge(1, 0, 0).queued, 3);
+  const status = (...counts: [number, number, number]) => health(...counts).status;
+  assert.equal(status(0, 0, 0), 'good');
+  assert.equal(status(990, 10, 0), 'good');
+  assert.deepEqual(
+    [status(95, 5, 0), health(95, 5, 0).bounceRate, health(95, 5, 0).advice.length],
+    ['warning', 0.05, 1],
+  );
+  assert.equal(status(90, 10, 0), 'critical');
+  assert.deepEqual([status(0, 99, 0), health(0, 99, 0).bounceRate], ['good', 1], 'one short of the least number');
+  assert.deepEqual(health(0, 99, 0).advice, []);
+  assert.equal(status(0, 100, 0), 'critical');
+  assert.equal(status(998, 0, 2), 'warning');
+  assert.equal(status(997, 0, 3), 'critical');
+  assert.equal(status(0, 0, 999), 'good', 'complaints have a least number of their own');
+  assert.equal(status(900, 100, 900), 'critical');
+  assert.equal(health(900, 100, 900).advice.length, 1 + 1);
+  assert.equal(health(1, 0, 0).queued, 3);
+  assert.equal(health(1, 0, 0).thresholds.complaintRate.critical, 0.003);
 });
 
 test('a credential that is revoked is refused over SMTP at once, and so is a setting felt', async (t) => {

@@ -130,7 +130,8 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       ...{ method: 'GET', path: '/account/health', tag: 'account', auth: 'key' },
       operationId: 'getAccountHealth',
       summary: 'How mail of the last seven days fared',
-      description: 'Rates of bounces and complaints over the last seven days, for live mail.',
+      description:
+        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.',
       response: { status: 200, schema: bodies.healthSchema },
       handle: async ({ caller }) => answer(await reader.health(caller.account.id, caller.mode)),
     }),

@@ -29,7 +29,25 @@ export interface Usage {
   queued: number;
 }
 
+/** From which share on a rate is high, and too high; nothing is said of fewer messages than `minimumMessages`. */
+interface Threshold {
+  warning: number;
+  critical: number;
+  /** Messages that were answered for, in the period. */
+  minimumMessages: number;
+}
+
+/**
+ * Complaints: 0.1 % is much and 0.3 % too much for Google and Yahoo (their rules for senders); bounces: 5 and 10 %, as Amazon SES puts
+ * accounts under review and pauses them. Of a thousand messages one complaint is 0.1 %: of fewer it says nothing.
+ */
+export const THRESHOLDS = {
+  bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },
+  complaintRate: { warning: 0.001, critical: 0.003, minimumMessages: 1_000 },
+} as const satisfies Record<string, Threshold>;
+
 interface Health {
+  /** Good as long as there are too few messages to say more. */
   status: 'good' | 'warning' | 'critical';
   periodDays: number;
   messages: number;
@@ -40,6 +58,7 @@ interface Health {
   /** Shares of the messages that were answered for: delivered, bounced or complained. */
   bounceRate: number;
   complaintRate: number;
+  thresholds: Record<keyof typeof THRESHOLDS, Threshold>;
   advice: string[];
 }
 
@@ -108,31 +127,36 @@ function total(rows: MessageCounts[], wanted: (status: string) => boolean): numb
 
 const rounded = (share: number): number => Math.round(share * 10_000) / 10_000;
 
-/** Bounds that the large mailbox providers publish: 0.1 % complaints is much, 0.3 % too much; 5 and 10 % for bounces. */
+const ADVICE = {
+  bounceRate: 'Many addresses do not exist: confirm addresses when they are entered, and stop writing to old ones.',
+  complaintRate: 'Many recipients report the mail as spam: send only what they asked for, and make it easy to stop.',
+} as const;
+
+/** How the rates stand against the thresholds. */
 export function healthOf(rows: MessageCounts[]): Health {
   const of = (name: string): number => total(rows, (status) => status === name);
   const [delivered, bounced, complained] = [of('delivered'), of('bounced'), of('complained')];
   const settled = delivered + bounced + complained;
-  const bounceRate = settled === 0 ? 0 : bounced / settled;
-  const complaintRate = settled === 0 ? 0 : complained / settled;
-  const advice: string[] = [];
-  if (bounceRate >= 0.05) {
-    advice.push('Many addresses do not exist: confirm addresses when they are entered, and stop writing to old ones.');
-  }
-  if (complaintRate >= 0.001) {
-    advice.push('Many recipients report the mail as spam: send only what they asked for, and make it easy to stop.');
-  }
-  const critical = bounceRate >= 0.1 || complaintRate >= 0.003;
+  const rates = {
+    bounceRate: settled === 0 ? 0 : bounced / settled,
+    complaintRate: settled === 0 ? 0 : complained / settled,
+  };
+  const reaching = (level: 'warning' | 'critical') =>
+    (['bounceRate', 'complaintRate'] as const).filter(
+      (name) => settled >= THRESHOLDS[name].minimumMessages && rates[name] >= THRESHOLDS[name][level],
+    );
+  const high = reaching('warning');
   return {
-    status: critical ? 'critical' : advice.length > 0 ? 'warning' : 'good',
+    status: reaching('critical').length > 0 ? 'critical' : high.length > 0 ? 'warning' : 'good',
     periodDays: HEALTH_DAYS,
     messages: total(rows, () => true),
     delivered,
     bounced,
     complained,
     queued: total(rows, (status) => WAITING.includes(status)),
-    bounceRate: rounded(bounceRate),
-    complaintRate: rounded(complaintRate),
-    advice,
+    bounceRate: rounded(rates.bounceRate),
+    complaintRate: rounded(rates.complaintRate),
+    thresholds: THRESHOLDS,
+    advice: high.map((name) => ADVICE[name]),
   };
 }

@@ -287,6 +287,10 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     queued: 2,
     bounceRate: 0.0065,
     complaintRate: 0.0002,
+    thresholds: {
+      bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },
+      complaintRate: { warning: 0.001, critical: 0.003, minimumMessages: 1_000 },
+    },
     advice: [],
   },
   ApiKeyRequest: { mode: 'live', scope: 'send', allowedSenders, name: 'web shop' },

@@ -18,7 +18,7 @@ export interface paths {
   "/account/health": {
     /**
      * How mail of the last seven days fared
-     * @description Rates of bounces and complaints over the last seven days, for live mail.
+     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.
      */
     get: operations["getAccountHealth"];
   };
@@ -838,7 +838,10 @@ export interface components {
     };
     /** AccountHealth */
     AccountHealth: {
-      /** @enum {string} */
+      /**
+       * @description The worse of both rates; good while there are too few messages to say more.
+       * @enum {string}
+       */
       status: "good" | "warning" | "critical";
       periodDays: number;
       messages: number;
@@ -849,6 +852,25 @@ export interface components {
       /** @description Share of the messages delivered, bounced or complained about. */
       bounceRate: number;
       complaintRate: number;
+      /** @description What large mailbox providers publish or act on. */
+      thresholds: {
+        bounceRate: {
+          /** @description High from this share on. */
+          warning: number;
+          /** @description Too high from this share on. */
+          critical: number;
+          /** @description The rate counts once this many messages were delivered, bounced or complained about. */
+          minimumMessages: number;
+        };
+        complaintRate: {
+          /** @description High from this share on. */
+          warning: number;
+          /** @description Too high from this share on. */
+          critical: number;
+          /** @description The rate counts once this many messages were delivered, bounced or complained about. */
+          minimumMessages: number;
+        };
+      };
       advice: string[];
     };
     /** AccountSettingsRequest */
@@ -2590,7 +2612,7 @@ export interface operations {
   };
   /**
    * How mail of the last seven days fared
-   * @description Rates of bounces and complaints over the last seven days, for live mail.
+   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.
    */
   getAccountHealth: {
     responses: {

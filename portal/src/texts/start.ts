@@ -71,6 +71,7 @@ export const checklist = {
   health: 'Sending health',
   healthGood: (messages: string, days: number) =>
     `${messages} live messages in ${days} days, bounces and complaints are low.`,
+  healthFew: (least: number) => `Too few live messages to tell: it takes ${least} that were delivered or bounced.`,
   healthNone: 'No live mail was sent in the last days, so there is nothing to go by yet.',
   toOverview: 'Overview',
   toDoctor: 'Doctor',

@@ -12,15 +12,12 @@ import { useScope } from '../../scope.ts';
 import { health } from '../../texts/overview.ts';
 import classes from './overview.module.css';
 
-/** Those of the service (src/accounts/usage.ts), which says the status of both together. */
-const BOUNDS = { bounces: { high: 0.05, tooHigh: 0.1 }, complaints: { high: 0.001, tooHigh: 0.003 } };
-const LEAST_MESSAGES = 100;
 const TONES: Record<Answer<'getAccountHealth'>['status'], Tone> = { good: 'good', warning: 'wait', critical: 'bad' };
 
 export function Health() {
   const { data, error, refetch } = useCall('getAccountHealth', {}, { everyMs: 60_000 });
   return (
-    <Panel title={health.title} actions={data && answered(data) >= LEAST_MESSAGES && <Status of={data.status} />}>
+    <Panel title={health.title} actions={data && answered(data) >= leastOf(data) && <Status of={data.status} />}>
       {data !== undefined && <Rates of={data} />}
       {data === undefined && (error ? <ErrorState error={error} onRetry={refetch} /> : <Skeleton height={120} />)}
     </Panel>
@@ -28,7 +25,11 @@ export function Health() {
 }
 
 type Data = Answer<'getAccountHealth'>;
+type Threshold = Data['thresholds']['bounceRate'];
 const answered = ({ delivered, bounced, complained }: Data): number => delivered + bounced + complained;
+/** Of fewer nothing is said. */
+const leastOf = ({ thresholds: { bounceRate, complaintRate } }: Data): number =>
+  Math.min(bounceRate.minimumMessages, complaintRate.minimumMessages);
 
 function Status({ of }: { of: Data['status'] }) {
   return <Badge tone={TONES[of]}>{health[of]}</Badge>;
@@ -38,22 +39,20 @@ function Rates({ of: data }: { of: Data }) {
   const { mode } = useScope();
   const lead = mode === 'sandbox' ? health.sandboxLead(data.periodDays) : health.lead(data.periodDays);
   const total = answered(data);
-  if (total < LEAST_MESSAGES)
-    return (
-      <>
-        <Text c="dimmed" size="xs" mb="sm">
-          {lead}
-        </Text>
-        <Text size="sm">{health.few(total, LEAST_MESSAGES)}</Text>
-      </>
-    );
+  const { bounceRate, complaintRate } = data.thresholds;
   return (
     <>
       <Text c="dimmed" size="xs" mb="sm">
         {lead}
       </Text>
-      <Rate name={health.bounces} rate={data.bounceRate} {...BOUNDS.bounces} />
-      <Rate name={health.complaints} rate={data.complaintRate} {...BOUNDS.complaints} />
+      {total < leastOf(data) ? (
+        <Text size="sm">{health.few(total, leastOf(data))}</Text>
+      ) : (
+        <>
+          <Rate name={health.bounces} rate={data.bounceRate} total={total} threshold={bounceRate} />
+          <Rate name={health.complaints} rate={data.complaintRate} total={total} threshold={complaintRate} />
+        </>
+      )}
       {data.advice.map((advice) => (
         <Text key={advice} size="sm" mt="sm">
           {advice}
@@ -63,16 +62,30 @@ function Rates({ of: data }: { of: Data }) {
   );
 }
 
-function Rate({ name, rate, high, tooHigh }: { name: string; rate: number; high: number; tooHigh: number }) {
-  const status = rate >= tooHigh ? 'critical' : rate >= high ? 'warning' : 'good';
-  const hint = health.bounds(percent(high), percent(tooHigh));
+interface RateProps {
+  name: string;
+  rate: number;
+  /** Messages that the rate is of. */
+  total: number;
+  threshold: Threshold;
+}
+
+function Rate({ name, rate, total, threshold: { warning, critical, minimumMessages } }: RateProps) {
+  if (total < minimumMessages)
+    return (
+      <Text size="sm">
+        {name}: {health.few(total, minimumMessages)}
+      </Text>
+    );
+  const status = rate >= critical ? 'critical' : rate >= warning ? 'warning' : 'good';
+  const hint = health.bounds(percent(warning), percent(critical));
   return (
     <div className={classes.rate}>
       <span>{name}</span>
       <b>{percent(rate)}</b>
       <Progress.Root size="sm">
         <Progress.Section
-          value={Math.min(100, (rate / tooHigh) * 100)}
+          value={Math.min(100, (rate / critical) * 100)}
           color={`var(--${TONES[status]})`}
           aria-label={`${name}: ${percent(rate)}. ${hint}`}
         />

@@ -70,7 +70,11 @@ export function webhookCheck(asked: Asked<Answer<'listWebhooks'>>): Check {
 
 export function healthCheck(asked: Asked<Answer<'getAccountHealth'>>): Check {
   const item = { name: checklist.health, link: { path: '', name: checklist.toOverview } };
-  return checked(asked, item, ({ status, messages, periodDays, advice }) => {
+  return checked(asked, item, ({ status, messages, periodDays, advice, thresholds, ...counts }) => {
+    const { delivered, bounced, complained } = counts;
+    const { minimumMessages } = thresholds.bounceRate;
+    if (delivered + bounced + complained < minimumMessages && messages > 0)
+      return { state: 'unknown', message: checklist.healthFew(minimumMessages) };
     if (messages === 0) return { state: 'unknown', message: checklist.healthNone };
     if (status === 'good')
       return { state: 'done', message: checklist.healthGood(messages.toLocaleString('en'), periodDays) };
