@@ -146,14 +146,12 @@ export const settings = {
       none,
     ),
   ),
-  bounceDomain: notYet(
-    setting<string | undefined>(
-      'BOUNCE_DOMAIN',
-      'none',
-      'domain of the return path; without it, MAIL FROM is the sender',
-      domainName,
-      none,
-    ),
+  bounceDomain: setting<string | undefined>(
+    'BOUNCE_DOMAIN',
+    'none',
+    'domain of the return path: each sender domain shows a record that leads there. Bounces are not read in this version: MAIL FROM is the sender',
+    domainName,
+    none,
   ),
   route: setting<Route>(
     'ROUTE',

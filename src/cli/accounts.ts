@@ -26,6 +26,7 @@ import {
 import { commandOrigin } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
+import type { Config } from '../config.ts';
 import { publicUrl } from '../config.ts';
 import { addDomain, type DnsRecord, domainOperation, knownRecords, verifyDomain } from '../domains/domains.ts';
 import { parseAddress } from '../mail/address.ts';
@@ -250,11 +251,20 @@ export async function reject(call: CommandCall<{ reason: string }>): Promise<Com
   return { data: { ...shownApproval(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
 }
 
+function recordSettings({ smtpHostname, bounceDomain }: Config) {
+  return { sendingHost: smtpHostname, bounceDomain };
+}
+
+/** What is published instead. */
+function foundText({ status, found }: DnsRecord): string {
+  return status === 'verified' ? '' : (found ?? []).map((text) => `\n  found: ${text}`).join('');
+}
+
 function recordsText(records: DnsRecord[]): string {
   return records
     .map(
       (one) =>
-        `\n${one.purpose} (${one.required ? 'required' : 'recommended'}): ${one.status}\n  ${one.type} ${one.name}\n  ${one.value}${one.note === null ? '' : `\n  ${one.note}`}`,
+        `\n${one.purpose} (${one.required ? 'required' : 'recommended'}): ${one.status}\n  ${one.type} ${one.name}\n  ${one.value}${foundText(one)}${one.note === null ? '' : `\n  ${one.note}`}`,
     )
     .join('\n');
 }
@@ -270,7 +280,7 @@ export async function makeDomain(call: CommandCall<{ verified?: boolean }>): Pro
   );
   const made = successOf(added, unknownAccount(accountId)).domain;
   const data = { domainId: made.id, domain: made.domain, status: made.status };
-  return { data, text: `${columns(data)}\n${recordsText(knownRecords(made, config.smtpHostname))}` };
+  return { data, text: `${columns(data)}\n${recordsText(knownRecords(made, recordSettings(config)))}` };
 }
 
 export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {
@@ -282,7 +292,7 @@ export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {
       const domain = await database.execute(domainOperation, { id, accountId: null });
       if (!domain) throw notFound(`there is no domain ${id}`);
       const by = commandOrigin(clock.now(), domain.accountId);
-      return verifyDomain({ database, clock, dns, by, sendingHost: config.smtpHostname }, domain);
+      return verifyDomain({ database, clock, dns, by, ...recordSettings(config) }, domain);
     });
     const data = { success, message, domainId: id, status, dnsRecords: records };
     return { data, text: `${message}\n${recordsText(records)}`, exitCode: success ? 0 : 1 };

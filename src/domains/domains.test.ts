@@ -149,7 +149,7 @@ test('the RSA record decides; a silent DNS changes nothing', async (t) => {
   assert.equal((await check()).status, 'failing');
   const failing = await database.execute(domainOperation, { id: domain.id, accountId: null });
   assert.ok(failing);
-  assert.equal(knownRecords(failing, HOST)[0]?.status, 'missing');
+  assert.equal(knownRecords(failing, { sendingHost: HOST })[0]?.status, 'missing');
 });
 
 test('a verified domain covers those below it, for its account alone, until it is deleted', async (t) => {
@@ -241,7 +241,7 @@ test('a domain that an operator vouched for says so, until its DNS was looked at
   const { add, database, clock } = await setup(t);
   const { domain } = await add('example.com', true);
   const [rsa, ed] = domain.keys;
-  const [known, other] = knownRecords(domain, HOST);
+  const [known, other] = knownRecords(domain, { sendingHost: HOST });
   assert.deepEqual([domain.status, known!.status, other!.status], ['verified', 'pending', 'pending']);
   assert.match(known!.note!, /operator vouched for this domain; its DNS was not looked at/);
   const records = new Map<string, DnsAnswer<string[]>>([
@@ -250,7 +250,7 @@ test('a domain that an operator vouched for says so, until its DNS was looked at
   await verifyDomain({ database, clock, dns: scriptedDns(records), sendingHost: HOST }, domain);
   const checked = await database.execute(domainOperation, { id: domain.id, accountId: null });
   assert.deepEqual(
-    knownRecords(checked!, HOST).map((one) => [one.status, one.note]),
+    knownRecords(checked!, { sendingHost: HOST }).map((one) => [one.status, one.note]),
     [
       ['verified', null],
       ['missing', null],

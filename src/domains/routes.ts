@@ -13,8 +13,9 @@ import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinitio
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { knownRecords, lookUpRecords } from './dns-records.ts';
+import { knownRecords, type LookUp, lookUpRecords, type RecordSettings } from './dns-records.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
+import type { FindServers } from './published.ts';
 import { deleteDomainOperation, domainOperation, domainsOperation, senderDomainName } from './store.ts';
 import { domainChanged } from './verify.ts';
 
@@ -23,13 +24,18 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const recordSchema = named('DnsRecord', {
-  purpose: oneOf(['dkim', 'spf', 'dmarc']),
-  type: Type.String(),
+  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path']),
+  type: oneOf(['TXT', 'CNAME']),
   name: Type.String(),
   value: Type.String(),
   status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending'], {
     description:
       'different: something else is published; unknown: the DNS did not answer, or it cannot be known from here; pending: not looked up for this answer.',
+  }),
+  found: Type.Unsafe<string[] | null>({
+    type: ['array', 'null'],
+    items: { type: 'string' },
+    description: 'What is published of this kind; null where it was not looked up, or the DNS did not answer.',
   }),
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
   note: Type.Unsafe<string | null>({
@@ -54,35 +60,36 @@ const domainRequest = named('DomainRequest', {
   domain: Type.String({ minLength: 1, maxLength: 253, description: 'A domain name such as example.com.' }),
 });
 
-export interface DomainRouteOptions {
+export interface DomainRouteOptions extends RecordSettings {
   database: Database;
   clock: Clock;
   /** A resolver without memory of what it found before: a record that was just corrected is to be seen. Closed after use. */
   freshDns(): Dns;
+  /** The servers of a zone, found by a resolver; where left out, the resolver's answers count. */
+  serversOf?(dns: Dns): FindServers;
   secretKey: Uint8Array;
-  /** The host that mail leaves from, as the suggested SPF record names it. */
-  sendingHost: string;
 }
 
 /** What the routes share. */
 function shared(options: DomainRouteOptions) {
-  const { database, sendingHost, freshDns } = options;
+  const { database, sendingHost, bounceDomain, freshDns, serversOf } = options;
+  const settings: RecordSettings = { sendingHost, bounceDomain };
   return {
     ...options,
     body: (domain: SenderDomain) => ({
       domainId: domain.id,
       domain: domain.domain,
       status: domain.status,
-      dnsRecords: knownRecords(domain, sendingHost),
+      dnsRecords: knownRecords(domain, settings),
       createdAt: new Date(domain.createdAt).toISOString(),
       checkedAt: domain.checkedAt === null ? null : new Date(domain.checkedAt).toISOString(),
     }),
     find: (caller: Caller, id: string | undefined) =>
       database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id }),
-    withDns: async <T>(ask: (dns: Dns) => Promise<T>): Promise<T> => {
+    withDns: async <T>(ask: (lookUp: LookUp) => Promise<T>): Promise<T> => {
       const dns = freshDns();
       try {
-        return await ask(dns);
+        return await ask({ ...settings, dns, ...(serversOf && { serversOf: serversOf(dns) }) });
       } finally {
         dns.close();
       }
@@ -177,18 +184,19 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
 }
 
 function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
-  const { find, withDns, sendingHost } = deps;
+  const { find, withDns, database, clock } = deps;
   return [
     route({
       ...{ method: 'GET', path: '/domains/:id/dns-records', tag: 'domains', auth: 'key' },
       operationId: 'getDomainDnsRecords',
       summary: 'The DNS records to publish, looked up right now',
-      description: 'Each with what was found beside what is wanted.',
+      description:
+        "Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.",
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: Type.Array(recordSchema) },
       handle: async ({ caller, params }) => {
         const domain = await find(caller, params.id);
-        return domain ? answer(await withDns((dns) => lookUpRecords(domain, { dns, sendingHost }))) : notFound;
+        return domain ? answer(await withDns((lookUp) => lookUpRecords(domain, lookUp))) : notFound;
       },
     }),
     route({
@@ -204,8 +212,10 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       handle: async (request) => {
         const domain = await find(request.caller, request.params.id);
         if (!domain) return notFound;
-        const by = requestOrigin(request, deps.clock.now());
-        const { success, message } = await withDns((dns) => verifyDomain({ ...deps, dns, by }, domain));
+        const by = requestOrigin(request, clock.now());
+        const { success, message } = await withDns((lookUp) =>
+          verifyDomain({ database, clock, ...lookUp, by }, domain),
+        );
         return answer({ success, message });
       },
     }),

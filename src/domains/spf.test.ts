@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';
 import { type Dns, openDns } from '../net/dns.ts';
-import { lookUpSpf, suggestedSpf } from './dns-records.ts';
+import { lookUpSpf, suggestedSpf } from './spf.ts';
 
 const HOST = 'mail.sender.example';
 
@@ -79,7 +79,7 @@ for (const [index, [record, status]] of rows.entries()) {
 
 test('no record is missing, a DNS that does not answer is unknown', async () => {
   const missing = await lookUpSpf('other.example', { dns, sendingHost: HOST });
-  assert.deepEqual(missing, { status: 'missing', value: `v=spf1 a:${HOST} ~all`, note: null });
+  assert.deepEqual(missing, { status: 'missing', value: `v=spf1 a:${HOST} ~all`, found: [], note: null });
   assert.equal((await lookUpSpf('broken.example', { dns, sendingHost: HOST })).status, 'unknown');
 });
 
@@ -106,5 +106,23 @@ test('advice never names a host that others cannot look up', async () => {
     const finding = await lookUpSpf('theirs.example', { dns, sendingHost: host });
     assert.doesNotMatch(finding.value, /a:/);
     assert.notEqual(finding.status, 'verified');
+  }
+});
+
+test('a record that a form has spoilt, and a term that does not exist, are told by name', async () => {
+  const rows: [string, RegExp][] = [
+    ['"v=spf1 a:mail.sender.example ~all"', /quotation marks/],
+    ['v=spf1 ipv4:203.0.113.7 -all', /the term ipv4:203\.0\.113\.7, which receivers take for an error/],
+    ['v=spf1 include: -all', /the term include:,/],
+    ['v=spf1 a:mail.sender.example, -all', /not let|the term/],
+  ];
+  for (const [record, note] of rows) {
+    server.zone['spoilt.example'] = { TXT: [record] };
+    const fresh = openDns({ servers: [server.server] });
+    const finding = await lookUpSpf('spoilt.example', { dns: fresh, sendingHost: HOST });
+    fresh.close();
+    assert.equal(finding.status, 'different', record);
+    assert.match(finding.note!, note);
+    assert.deepEqual(finding.found, [record]);
   }
 });

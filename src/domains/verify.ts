@@ -20,9 +20,8 @@ import { newId, randomText } from '../base/ids.ts';
 import { seal } from '../base/seal.ts';
 import { limitReached } from '../caps/caps.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
-import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
-import { type DnsRecord, lookUpRecords } from './dns-records.ts';
+import { type CheckedRecord, checkRecords, type DnsRecord, type LookUp } from './dns-records.ts';
 import {
   addDomainOperation,
   type DkimAlgorithm,
@@ -104,13 +103,11 @@ export async function addDomain(
   return ok(outcome);
 }
 
-interface Verifying {
+interface Verifying extends LookUp {
   database: Database;
   clock: Clock;
   /** Who asks for it; the service itself when left out. */
   by?: Origin;
-  dns: Dns;
-  sendingHost: string;
 }
 
 interface Verification {
@@ -121,23 +118,33 @@ interface Verification {
   records: DnsRecord[];
 }
 
-/** Asks the DNS, records what came of it, and says in one sentence what to do. */
+/**
+ * Asks the DNS, records what came of it, and says in one sentence what to do. Where only some of the zone's servers show the
+ * record, the status stays as it was.
+ */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
-  const records = await lookUpRecords(domain, verifying);
-  const decisive = records.find((record) => record.required);
+  const found = await checkRecords(domain, verifying);
+  const decisive = found.find(({ record }) => record.required);
   if (!decisive) throw new Error(`domain ${domain.id} has no RSA key`);
-  const found = decisive.status === 'verified';
-  const failing: DomainStatus = domain.status === 'pending' ? 'pending' : 'failing';
-  const status = found ? 'verified' : decisive.status === 'unknown' ? domain.status : failing;
+  const status = statusAfter(domain, decisive);
   const { database, clock } = verifying;
-  const keys = domain.keys.map(({ algorithm }, index) => {
-    const { status: found } = records[index]!;
-    return { algorithm, isPublished: found === 'unknown' ? null : found === 'verified' };
+  const keys = found.flatMap(({ key, record, isSomewhere }) => {
+    if (!key) return [];
+    const isPublished = record.status === 'verified';
+    const isUnsure = record.status === 'unknown' || (isSomewhere && !isPublished);
+    return [{ algorithm: key.algorithm, isPublished: isUnsure ? null : isPublished }];
   });
   const nowMs = clock.now();
   const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
   await changes.execute(recordCheckOperation, { id: domain.id, status, nowMs, keys });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
-  const message = found ? `${domain.domain} is verified.` : decisive.note!;
-  return { success: found, message, status, records };
+  const success = decisive.record.status === 'verified';
+  const message = success ? `${domain.domain} is verified.` : decisive.record.note!;
+  return { success, message, status, records: found.map(({ record }) => record) };
+}
+
+function statusAfter({ status }: SenderDomain, { record, isSomewhere }: CheckedRecord): DomainStatus {
+  if (record.status === 'verified') return 'verified';
+  if (record.status === 'unknown' || isSomewhere || status === 'pending') return status;
+  return 'failing';
 }

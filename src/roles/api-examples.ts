@@ -82,6 +82,7 @@ const record = {
   name: 'pr1._domainkey.shop.example',
   value: 'v=DKIM1; k=rsa; p=MIIBIjANBgkq…',
   status: 'verified',
+  found: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq…'],
   required: true,
   note: null,
 };

@@ -231,6 +231,7 @@ function settingRoutes({ parts, options, callers, searches, nudge }: RouteContex
       freshDns: () => openDns({ servers: config.dnsServers }),
       secretKey,
       sendingHost: config.smtpHostname,
+      bounceDomain: config.bounceDomain,
     }),
     ...suppressionRoutes({ database, clock, searches }),
     ...incidentRoutes({ database, clock, nudge }),

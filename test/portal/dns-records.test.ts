@@ -15,7 +15,7 @@ import {
 const KEY = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`;
 const record = (change: Partial<DnsRecord> = {}): DnsRecord => ({
   ...{ purpose: 'dkim', type: 'TXT', name: 's1._domainkey.mail.shop.example', value: KEY },
-  ...{ status: 'missing', required: true, note: null, ...change },
+  ...{ status: 'missing', found: [], required: true, note: null, ...change },
 });
 const SPF = record({ purpose: 'spf', name: 'mail.shop.example', value: 'v=spf1 a:out.example ~all', required: false });
 
@@ -49,6 +49,18 @@ test('a zone file has whole names, and says what has to be done by hand', () => 
   assert.equal(lines[3], 'mail.shop.example. 3600 IN TXT "v=spf1 a:out.example ~all"');
   assert.match(lines[4]!, /^; Fill in, then add: shop\.example TXT v=spf1 ip4:<address> ~all$/);
   assert.equal(lines.length, 5);
+});
+
+test('a name goes into files as a name', () => {
+  const change = { purpose: 'return-path', type: 'CNAME', name: 'bounces.shop.example', value: 'in.postrider.example' };
+  const alias = record({ ...(change as Partial<DnsRecord>), required: false });
+  assert.match(
+    zoneFileOf('shop.example', [alias]),
+    /^bounces\.shop\.example\. 3600 IN CNAME in\.postrider\.example\.$/m,
+  );
+  assert.ok(terraformOf('cloudflare', 'shop.example', [alias]).includes('content = "in.postrider.example"'));
+  assert.ok(terraformOf('route53', 'shop.example', [alias]).includes('records = ["in.postrider.example"]'));
+  assert.equal(entryOf('route53', alias, 'shop.example').value, 'in.postrider.example');
 });
 
 test('Terraform of Cloudflare and Route 53', () => {

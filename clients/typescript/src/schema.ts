@@ -120,7 +120,7 @@ export interface paths {
   "/domains/{id}/dns-records": {
     /**
      * The DNS records to publish, looked up right now
-     * @description Each with what was found beside what is wanted.
+     * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
      */
     get: operations["getDomainDnsRecords"];
   };
@@ -1196,8 +1196,9 @@ export interface components {
     /** DnsRecord */
     DnsRecord: {
       /** @enum {string} */
-      purpose: "dkim" | "spf" | "dmarc";
-      type: string;
+      purpose: "dkim" | "spf" | "dmarc" | "return-path";
+      /** @enum {string} */
+      type: "TXT" | "CNAME";
       name: string;
       value: string;
       /**
@@ -1205,6 +1206,8 @@ export interface components {
        * @enum {string}
        */
       status: "verified" | "missing" | "different" | "unknown" | "pending";
+      /** @description What is published of this kind; null where it was not looked up, or the DNS did not answer. */
+      found: string[] | null;
       /** @description Whether it decides that the domain is verified. */
       required: boolean;
       /** @description One sentence on how it stands and what to do; null where the status says it all. */
@@ -3023,7 +3026,7 @@ export interface operations {
   };
   /**
    * The DNS records to publish, looked up right now
-   * @description Each with what was found beside what is wanted.
+   * @description Each with what was found beside what is wanted, as the zone's own servers have it and, where they cannot be asked, as a resolver does.
    */
   getDomainDnsRecords: {
     parameters: {

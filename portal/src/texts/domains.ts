@@ -51,6 +51,7 @@ export const domainPage = {
   recordName: 'Name',
   empty: '(leave empty)',
   value: 'Value',
+  published: 'Published now',
   ttl: 'TTL',
   ttlValue: 'Automatic, or 3600 seconds',
   copyName: (purpose: string) => `Copy the name of ${purpose}`,
@@ -84,6 +85,10 @@ export const purposes = {
   dmarc: {
     name: 'DMARC',
     why: 'Tells receivers what to do with mail that only pretends to be yours. Large mailbox providers ask for it.',
+  },
+  'return-path': {
+    name: 'Return path',
+    why: 'Bounces come back under a name of your own, which receivers see as yours.',
   },
 };
 

@@ -1,4 +1,4 @@
-/** How the forms of DNS providers want a TXT record: which part of the name, what stands for the zone itself, and whether with quotes. */
+/** How the forms of DNS providers want a record: which part of the name, what stands for the zone itself, and whether with quotes. */
 import { providers } from '../../texts/domains.ts';
 import { type DnsRecord, nameWithin, quotedStrings } from './zone.ts';
 
@@ -40,6 +40,6 @@ export function entryOf(id: ProviderId, record: DnsRecord, zone: string): Entry 
   const { apex, isQuoted } = providerOf(id);
   return {
     name: apex === undefined ? record.name : nameWithin(record.name, zone) || apex,
-    value: isQuoted ? quotedStrings(record.value) : record.value,
+    value: isQuoted && record.type === 'TXT' ? quotedStrings(record.value) : record.value,
   };
 }

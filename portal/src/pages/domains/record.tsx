@@ -7,14 +7,16 @@ import classes from './domains.module.css';
 import { entryOf, type ProviderId } from './providers.ts';
 import type { DnsRecord } from './zone.ts';
 
-function purposeOf({ purpose, required }: DnsRecord): (typeof purposes)[keyof typeof purposes] {
-  if (purpose === 'dkim') return required ? purposes.rsa : purposes.ed25519;
+function purposeOf({ purpose, value }: DnsRecord): (typeof purposes)[keyof typeof purposes] {
+  if (purpose === 'dkim') return value.includes('k=ed25519') ? purposes.ed25519 : purposes.rsa;
   return purposes[purpose];
 }
 
-/** The service knows more about SPF than its status; what it says of keys is the same in other words. */
-const adviceOf = ({ purpose, status, note }: DnsRecord): string =>
-  purpose === 'spf' && note !== null ? note : found[status];
+/** The service knows more about what is there than its status; where nothing is, the words here say it shorter. */
+function adviceOf({ purpose, status, note, found: published }: DnsRecord): string {
+  const isPlainlyMissing = status === 'missing' && (published ?? []).length === 0 && purpose !== 'spf';
+  return note === null || isPlainlyMissing ? found[status] : note;
+}
 
 /** What is only recommended is no alarm. */
 function RecordStatus({ record: { status, required } }: { record: DnsRecord }) {
@@ -54,6 +56,18 @@ export function Record({ record, provider, zone }: { record: DnsRecord; provider
           <span className="mono">{entry.value}</span>
           <Copy value={entry.value} label={domainPage.copyValue(title)} />
         </dd>
+        {record.status !== 'verified' && record.found !== null && record.found.length > 0 && (
+          <>
+            <dt>{domainPage.published}</dt>
+            <dd className={classes.value}>
+              {record.found.map((text) => (
+                <Text key={text} className="mono" size="xs">
+                  {text}
+                </Text>
+              ))}
+            </dd>
+          </>
+        )}
         <dt>{domainPage.ttl}</dt>
         <dd>{domainPage.ttlValue}</dd>
       </dl>

@@ -77,8 +77,8 @@ export function zoneFileOf(domain: string, records: readonly DnsRecord[]): strin
   for (const record of records) {
     const remark = remarkOf(record);
     if (remark !== undefined) lines.push(`; ${remark}`);
-    if (!isToFillIn(record))
-      lines.push(`${record.name}. ${TTL_SECONDS} IN ${record.type} ${quotedStrings(record.value)}`);
+    const data = record.type === 'TXT' ? quotedStrings(record.value) : `${record.value}.`;
+    if (!isToFillIn(record)) lines.push(`${record.name}. ${TTL_SECONDS} IN ${record.type} ${data}`);
   }
   return `${lines.join('\n')}\n`;
 }
@@ -95,7 +95,7 @@ function hcl(text: string): string {
 interface TerraformKind {
   resource: string;
   zoneVariable: string;
-  /** The line that holds the value. */
+  /** The line that holds the value: text as quoted strings, or a name. */
   value(value: string): string;
   remark?(record: DnsRecord, domain: string): string | undefined;
 }
@@ -104,13 +104,13 @@ const KINDS = {
   cloudflare: {
     resource: 'cloudflare_dns_record',
     zoneVariable: 'cloudflare_zone_id',
-    value: (value) => `content = ${hcl(quotedStrings(value))}`,
+    value: (value) => `content = ${hcl(value)}`,
   },
   route53: {
     resource: 'aws_route53_record',
     zoneVariable: 'route53_zone_id',
     // The provider puts the outer quotes around what is listed.
-    value: (value) => `records = [${hcl(quotedStrings(value).slice(1, -1).replaceAll('" "', '""'))}]`,
+    value: (value) => `records = [${hcl(value.replace(/^"|"$/g, '').replaceAll('" "', '""'))}]`,
     remark: ({ name }, domain) =>
       name === domain ? 'One resource holds all TXT values of a name: list the others that are there, too.' : undefined,
   },
@@ -128,7 +128,7 @@ export function terraformOf(kind: keyof typeof KINDS, domain: string, records: r
   name    = ${hcl(record.name)}
   type    = "${record.type}"
   ttl     = ${TTL_SECONDS}
-  ${value(record.value)}
+  ${value(record.type === 'TXT' ? quotedStrings(record.value) : record.value)}
 }
 `;
   });

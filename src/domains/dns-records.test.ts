@@ -1,0 +1,232 @@
+/**
+ * What the DNS says of the records of a domain, by real resolvers that ask scripted servers: each mistake of people and forms has its
+ * sentence, and the zone's own servers count more than a resolver.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type FakeDns, type FakeName, fakeDns } from '../../test/kit/fake-dns.ts';
+import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
+import { openDns } from '../net/dns.ts';
+import { checkRecords, type DnsRecord, knownRecords } from './dns-records.ts';
+import type { ZoneServer } from './published.ts';
+import type { DomainKey, SenderDomain } from './store.ts';
+
+const HOST = 'mail.sender.example';
+const NAME = 's1._domainkey.mail.shop.example';
+
+let resolver: FakeDns;
+const authorities: FakeDns[] = [];
+const servers: ZoneServer[] = [];
+const dnsOf = ({ server }: FakeDns) => openDns({ servers: [server], timeoutMs: 300, tries: 1 });
+let domain: SenderDomain;
+let rsa: string;
+let lookUp: Parameters<typeof checkRecords>[1];
+
+before(async () => {
+  resolver = await fakeDns();
+  for (const host of ['ns1.shop.example', 'ns2.shop.example']) {
+    const authority = await fakeDns();
+    authorities.push(authority);
+    // Asked anew each time, as a zone's own servers are.
+    servers.push({ host, dns: freshly(authority) });
+  }
+  const generated = await generateDkimKeys();
+  const key = (algorithm: 'rsa' | 'ed25519', selector: string): DomainKey => ({
+    ...{ algorithm, selector, publicKey: generated[algorithm].dnsValue, publishedAt: null },
+  });
+  rsa = generated.rsa.dnsValue;
+  domain = {
+    ...{ id: 'dom_1', accountId: 'acc_1', domain: 'mail.shop.example', status: 'pending' },
+    ...{ createdAt: 0, checkedAt: null, keys: [key('rsa', 's1'), key('ed25519', 's2')] },
+  };
+  lookUp = { dns: freshly(resolver), sendingHost: HOST };
+});
+after(async () => {
+  for (const one of [resolver, ...authorities]) await one.close();
+});
+
+/** A Dns that remembers nothing. */
+function freshly(fake: FakeDns): ReturnType<typeof dnsOf> {
+  const ask =
+    <K extends 'resolveTxt' | 'resolveMx' | 'resolveAddresses' | 'resolveCname'>(kind: K) =>
+    async (name: string) => {
+      const dns = dnsOf(fake);
+      try {
+        return await dns[kind](name);
+      } finally {
+        dns.close();
+      }
+    };
+  return {
+    ...dnsOf(fake),
+    ...{ resolveTxt: ask('resolveTxt'), resolveMx: ask('resolveMx') },
+    ...{ resolveAddresses: ask('resolveAddresses'), resolveCname: ask('resolveCname') },
+  } as ReturnType<typeof dnsOf>;
+}
+
+/** The record of the RSA key with these texts, or this name, in the resolver's zone. */
+async function keyWith(published: string[] | FakeName, at = NAME): Promise<DnsRecord> {
+  resolver.zone = { [at]: Array.isArray(published) ? { TXT: published } : published };
+  return (await checkRecords(domain, lookUp))[0]!.record;
+}
+
+test('every record is named, with what it is for, its value, and whether it is required', () => {
+  const shown = knownRecords(domain, { sendingHost: HOST, bounceDomain: 'in.postrider.example' });
+  assert.deepEqual(
+    shown.map(({ purpose, type, name, status, found, required }) => [purpose, type, name, status, found, required]),
+    [
+      ['dkim', 'TXT', NAME, 'pending', null, true],
+      ['dkim', 'TXT', 's2._domainkey.mail.shop.example', 'pending', null, false],
+      ['spf', 'TXT', 'mail.shop.example', 'pending', null, false],
+      ['dmarc', 'TXT', '_dmarc.mail.shop.example', 'pending', null, false],
+      ['return-path', 'CNAME', 'bounces.mail.shop.example', 'pending', null, false],
+    ],
+  );
+  assert.equal(shown.at(-1)!.value, 'in.postrider.example');
+  assert.equal(knownRecords(domain, { sendingHost: HOST }).length, 4, 'no return path without a bounce domain');
+});
+
+const p = (): string => rsa.split('p=')[1]!;
+const mistakes: [what: string, texts: () => string[], status: DnsRecord['status'], note: RegExp | null][] = [
+  ['as it should be', () => [rsa], 'verified', null],
+  ['with spaces where its strings meet', () => [`${rsa.slice(0, 255)} ${rsa.slice(255)}`], 'verified', null],
+  ['beside other texts', () => ['unrelated', rsa], 'verified', null],
+  ['nothing', () => [], 'missing', /no TXT record at s1\._domainkey\.mail\.shop\.example yet/],
+  ['only other texts', () => ['unrelated'], 'missing', /is no DKIM key/],
+  [
+    'cut off after 255 characters',
+    () => [rsa.slice(0, 255)],
+    'different',
+    /is cut off: \d+ of its 392 characters.*255/,
+  ],
+  ['cut off in front', () => [`v=DKIM1; k=rsa; p=${p().slice(200)}`], 'different', /is cut off: 192 of its 392/],
+  ['in two records', () => [rsa.slice(0, 255), rsa.slice(255)], 'different', /in 2 records: make it one record/],
+  ['in two records, the second first', () => [rsa.slice(255), rsa.slice(0, 255)], 'different', /in 2 records/],
+  ['in quotes', () => [`"${rsa}"`], 'different', /quotation marks as part of its text/],
+  ['with quotes inside', () => [`${rsa.slice(0, 255)}" "${rsa.slice(255)}`], 'different', /quotation marks/],
+  [
+    'with escaped semicolons',
+    () => [rsa.replaceAll(';', '\\;')],
+    'different',
+    /backslashes as part of its text.*semicolons/,
+  ],
+  ['twice', () => [rsa, domain.keys[1]!.publicKey], 'different', /There are 2 keys/],
+  ['revoked', () => ['v=DKIM1; k=rsa; p='], 'different', /is empty, which tells receivers that it was revoked/],
+  ['of another version', () => [rsa.replace('DKIM1', 'DKIM2')], 'different', /says v=DKIM2/],
+  ['of another kind', () => [rsa.replace('rsa', 'ed25519')], 'different', /says k=ed25519, which must be k=rsa/],
+  ['another key', () => [domain.keys[1]!.publicKey], 'different', /another key/],
+];
+
+for (const [what, texts, status, note] of mistakes) {
+  test(`a DKIM key, ${what}: ${status}`, async () => {
+    const record = await keyWith(texts());
+    assert.equal(record.status, status, record.note ?? '');
+    if (note === null) assert.equal(record.note, null);
+    else assert.match(record.note!, note);
+    assert.deepEqual(record.found, what === 'beside other texts' ? [rsa] : texts());
+  });
+}
+
+test('a key under a name that the form made of the one that was entered', async () => {
+  for (const zone of ['shop.example', 'mail.shop.example']) {
+    const doubled = await keyWith([rsa], `${NAME}.${zone}`);
+    assert.equal(doubled.status, 'missing');
+    const within = NAME.slice(0, -zone.length - 1);
+    assert.ok(doubled.note!.includes(`The record is at ${NAME}.${zone}, where nobody looks`), doubled.note!);
+    assert.ok(doubled.note!.includes(`enter ${within} as its name in the zone ${zone}.`), doubled.note!);
+    assert.deepEqual(doubled.found, [rsa]);
+  }
+  const short = await keyWith([rsa], 's1._domainkey.shop.example');
+  assert.match(
+    short.note!,
+    /a part of the name is missing: enter s1\._domainkey\.mail as its name in the zone shop\.example\./,
+  );
+});
+
+test('a DNS that does not answer is unknown', async () => {
+  const record = await keyWith({ fail: 'SERVFAIL' });
+  assert.deepEqual([record.status, record.found], ['unknown', null]);
+  assert.match(record.note!, /did not answer/);
+});
+
+async function dmarcWith(texts: string[], at = '_dmarc.mail.shop.example'): Promise<DnsRecord> {
+  resolver.zone = { [at]: { TXT: texts } };
+  return (await checkRecords(domain, lookUp)).find(({ record }) => record.purpose === 'dmarc')!.record;
+}
+
+test('DMARC: one record with a policy that receivers know, of the domain or one above', async () => {
+  const rows: [string[], DnsRecord['status'], RegExp | null][] = [
+    [['v=DMARC1; p=reject; rua=mailto:a@b.example'], 'verified', null],
+    [['v=DMARC1;p=none'], 'verified', null],
+    [['v=DMARC1; p=none', 'v=DMARC1; p=reject'], 'different', /2 DMARC records/],
+    [['v=DMARC1; rua=mailto:a@b.example'], 'different', /no policy that receivers know/],
+    [['v=DMARC1; p=monitor'], 'different', /no policy that receivers know/],
+    [['v=DMARC1\\; p=none'], 'different', /backslashes/],
+    [['"v=DMARC1; p=none"'], 'different', /quotation marks/],
+    [['unrelated'], 'missing', null],
+  ];
+  for (const [texts, status, note] of rows) {
+    const record = await dmarcWith(texts);
+    assert.equal(record.status, status, texts.join());
+    if (note) assert.match(record.note!, note);
+    else assert.equal(record.note, null);
+  }
+  const inherited = await dmarcWith(['v=DMARC1; p=reject'], '_dmarc.shop.example');
+  assert.deepEqual(
+    [inherited.status, inherited.note],
+    ['verified', 'The policy of shop.example holds for mail.shop.example too.'],
+  );
+});
+
+test('the return path: a CNAME to the bounce domain', async () => {
+  const find = async (name?: FakeName): Promise<DnsRecord> => {
+    resolver.zone = name ? { 'bounces.mail.shop.example': name } : {};
+    const found = await checkRecords(domain, { ...lookUp, bounceDomain: 'In.Postrider.example' });
+    return found.at(-1)!.record;
+  };
+  assert.deepEqual((await find()).status, 'missing');
+  assert.deepEqual((await find({ CNAME: 'in.postrider.example' })).status, 'verified');
+  const other = await find({ CNAME: 'in.other.example' });
+  assert.deepEqual([other.status, other.found], ['different', ['in.other.example']]);
+  assert.match(other.note!, /leads to in\.other\.example; it must lead to In\.Postrider\.example\.$/);
+  assert.equal((await find({ fail: 'SERVFAIL' })).status, 'unknown');
+});
+
+/** The key's record with these texts at the zone's servers and at the resolver; null: no answer. */
+async function keyAt(own: (string[] | null)[], resolved: string[] | null) {
+  const zoneOf = (texts: string[] | null) => ({
+    [NAME]: texts === null ? ({ fail: 'SERVFAIL' } as const) : { TXT: texts },
+  });
+  resolver.zone = zoneOf(resolved);
+  for (const [index, texts] of own.entries()) authorities[index]!.zone = zoneOf(texts);
+  const [found] = await checkRecords(domain, { ...lookUp, serversOf: async () => servers });
+  return found!;
+}
+
+test("the zone's own servers are asked: a new record counts before resolvers see it", async () => {
+  const fresh = await keyAt([[rsa], [rsa]], []);
+  assert.deepEqual([fresh.record.status, fresh.isEverywhere], ['verified', true]);
+  assert.match(fresh.record.note!, /own servers have it; resolvers still show nothing/);
+  const replaced = await keyAt([[rsa], [rsa]], ['v=DKIM1; k=rsa; p=OLD']);
+  assert.match(replaced.record.note!, /resolvers still show “v=DKIM1; k=rsa; p=OLD”/);
+  for (const { questions } of authorities) assert.ok(questions.includes(`TXT ${NAME}`));
+});
+
+test('a record that is gone at its servers is gone, whatever resolvers remember', async () => {
+  const gone = await keyAt([[], []], [rsa]);
+  assert.deepEqual([gone.record.status, gone.isSomewhere], ['missing', false]);
+  assert.match(gone.record.note!, /Resolvers still show the record that was there before\.$/);
+});
+
+test('servers that differ are told apart by name', async () => {
+  const half = await keyAt([[rsa], []], [rsa]);
+  assert.deepEqual([half.record.status, half.isEverywhere, half.isSomewhere], ['different', false, true]);
+  assert.match(half.record.note!, /Not every server of the zone has .*: ns2\.shop\.example does not show it yet/);
+});
+
+test('servers that do not answer are passed over; where none does the resolver counts', async () => {
+  assert.equal((await keyAt([[rsa], null], [rsa])).isEverywhere, true);
+  assert.equal((await keyAt([null, null], [rsa])).record.status, 'verified');
+  assert.equal((await keyAt([null, null], [])).record.status, 'missing');
+  assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
+});

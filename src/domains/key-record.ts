@@ -1,0 +1,106 @@
+/**
+ * What stands in the DNS where a DKIM key should (RFC 6376 §3.6.1), beside the value that is wanted: the same key, or what a
+ * person or a provider's form has made of it, in one sentence that says what to do. Pure.
+ */
+import type { DnsAnswer } from '../net/dns.ts';
+
+/** What one answer of the DNS means for a record. */
+export interface Finding {
+  status: 'verified' | 'missing' | 'different' | 'unknown';
+  /** What is published of this kind; null where the DNS did not answer. */
+  found: string[] | null;
+  note: string | null;
+}
+
+/** The text without quotes and backslashes that were entered as part of it. */
+export function withoutQuoting(text: string): string {
+  return text.replaceAll('\\', '').replaceAll('"', '');
+}
+
+/** The end of a sentence that begins with the record: what was entered with it. */
+export function quotingWords(text: string): string {
+  if (text.includes('"')) return 'has quotation marks as part of its text: enter the value without them.';
+  return 'has backslashes as part of its text: enter the value without them, its semicolons too.';
+}
+
+/** Tags of a key record (RFC 6376 §3.6.1), white space removed. */
+function tags(text: string): Map<string, string> {
+  const map = new Map<string, string>();
+  for (const part of text.split(';')) {
+    const equals = part.indexOf('=');
+    if (equals > 0) map.set(part.slice(0, equals).trim(), part.slice(equals + 1).replace(/\s+/g, ''));
+  }
+  return map;
+}
+
+function sameKey(published: string, ours: string): boolean {
+  const found = tags(published);
+  const wanted = tags(ours);
+  if ((found.get('v') ?? 'DKIM1') !== 'DKIM1') return false;
+  return (found.get('k') ?? 'rsa') === wanted.get('k') && found.get('p') === wanted.get('p');
+}
+
+/** How a key's record stands by this answer. */
+export function findKey(wanted: { name: string; value: string }, answer: DnsAnswer<string[]>): Finding {
+  const { name, value } = wanted;
+  if (answer.status === 'temporary') {
+    return {
+      status: 'unknown',
+      found: null,
+      note: `The DNS did not answer for ${name}; try again in a few minutes.`,
+    };
+  }
+  const texts = answer.status === 'found' ? answer.value : [];
+  if (texts.some((text) => sameKey(text, value)) && texts.filter((text) => tags(text).has('p')).length === 1)
+    return { status: 'verified', found: texts.filter((text) => tags(text).has('p')), note: null };
+  if (texts.length === 0) {
+    const note = `There is no TXT record at ${name} yet; publish the value in dns-records. A new record can take up to an hour to be seen.`;
+    return { status: 'missing', found: [], note };
+  }
+  const note = differenceOf(wanted, texts);
+  if (note !== undefined) return { status: 'different', found: texts, note };
+  return {
+    status: 'missing',
+    found: texts,
+    note: `What stands at ${name} is no DKIM key; publish the value in dns-records beside it.`,
+  };
+}
+
+/** What is wrong with texts of which none is our key alone; undefined where none is a key at all. */
+function differenceOf({ name, value }: { name: string; value: string }, texts: string[]): string | undefined {
+  const keys = texts.filter((text) => tags(text).has('p'));
+  if (texts.length > 1 && isInPieces(texts, value)) {
+    return `The key at ${name} is in ${texts.length} records: make it one record, whose text is cut into strings of at most 255 characters.`;
+  }
+  if (keys.length > 1) {
+    return `There are ${keys.length} keys at ${name}, of which receivers may take any (RFC 6376 §3.6.2.2): leave only the value in dns-records.`;
+  }
+  const spoilt = texts.find((text) => withoutQuoting(text) !== text && tags(withoutQuoting(text)).has('p'));
+  if (spoilt !== undefined) return `The TXT record at ${name} ${quotingWords(spoilt)}`;
+  if (keys[0] === undefined) return undefined;
+  return wordsOf(name, tags(keys[0]), tags(value));
+}
+
+/** Whether the texts, in some order, are the value cut apart. */
+function isInPieces(texts: string[], value: string): boolean {
+  const bare = (text: string): string => text.replace(/[\s"]+/g, '');
+  const [wanted, pieces] = [bare(value), texts.map(bare)];
+  const first = pieces.find((piece) => piece !== '' && wanted.startsWith(piece));
+  if (first === undefined || first === wanted) return false;
+  const rest = wanted.slice(first.length);
+  return pieces.some((piece) => piece !== first && piece !== '' && rest.startsWith(piece));
+}
+
+function wordsOf(name: string, found: Map<string, string>, wanted: Map<string, string>): string {
+  const [theirs, ours] = [found.get('p')!, wanted.get('p')!];
+  const version = found.get('v') ?? 'DKIM1';
+  if (version !== 'DKIM1') return `The record at ${name} says v=${version}, which must be v=DKIM1.`;
+  if (theirs === '')
+    return `The key at ${name} is empty, which tells receivers that it was revoked; replace it by the value in dns-records.`;
+  const kind = found.get('k') ?? 'rsa';
+  if (theirs === ours) return `The record at ${name} says k=${kind}, which must be k=${wanted.get('k')}.`;
+  if (ours.startsWith(theirs) || ours.endsWith(theirs)) {
+    return `The key at ${name} is cut off: ${theirs.length} of its ${ours.length} characters are published. Where the form takes at most 255 in one piece, cut the value into several quoted strings of one record.`;
+  }
+  return `The TXT record at ${name} has another key; replace it by the value in dns-records, and take care that it is not cut off.`;
+}
