@@ -23,6 +23,7 @@ import { newSecret } from '../src/webhooks/sign.ts';
 import { createEndpointOperation } from '../src/webhooks/store.ts';
 import { startWebhooks } from '../src/webhooks/webhooks.ts';
 import { backlogOperation } from '../src/work/work.ts';
+import { foundAnswer } from '../test/kit/fake-dns.ts';
 import { seedMail } from '../test/kit/seed-mail.ts';
 import { tempDatabase } from '../test/kit/temp-database.ts';
 import { waitUntil } from '../test/kit/wait-until.ts';
@@ -96,7 +97,7 @@ async function ourRound(port: number, events: number): Promise<number> {
     await Promise.all(Array.from({ length: many }, () => seedMail(database, { accountId, subject })));
   }
   const http = openHttpClient({
-    lookup: async (host) => ({ status: 'found', value: [host] }),
+    lookup: async (host) => foundAnswer([host]),
     allow: allow.cidrs,
     connectionsPerOrigin: CONNECTIONS,
   });

@@ -175,6 +175,13 @@ export const settings = {
     dnsServers,
     emptyList,
   ),
+  dnssec: setting<'off' | 'trust'>(
+    'DNSSEC',
+    'off',
+    'whose word that an answer was validated by DNSSEC is believed: `off` that of DNS servers on this host (127.0.0.1, ::1) alone, `trust` that of every server in `POSTRIDER_DNS_SERVERS` or of the system (they validate, and nobody can change what they say on the way)',
+    words(['off', 'trust']),
+    () => 'off',
+  ),
   secretKey: setting<Buffer | undefined>(
     'SECRET_KEY',
     'generated in the data dir',

@@ -286,7 +286,7 @@ export async function makeDomain(call: CommandCall<{ verified?: boolean }>): Pro
 export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {
   const { config, clock } = call;
   const [id = ''] = call.args;
-  const dns = openDns({ servers: config.dnsServers });
+  const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   try {
     const { success, message, status, records } = await withStore(call, async ({ database }) => {
       const domain = await database.execute(domainOperation, { id, accountId: null });

@@ -69,7 +69,10 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [/eacces|eperm/, 'this host does not allow the connection (a firewall or a missing permission)'],
   [/enotfound|enodata|enoaddress/, 'the server has no address in the DNS'],
-  [/eai again|eservfail|etimeout|erefused|enoname|ebadresp/, 'the DNS did not answer'],
+  [
+    /eai again|eservfail|etimeout|erefused|enoname|ebadresp|eformerr|enotimp|elame|ecnameloop/,
+    'the DNS did not answer',
+  ],
   [/eproto\b/, 'the TLS handshake with the server failed'],
 ];
 

@@ -12,7 +12,7 @@
 import type { Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { addressRefusal, type Cidr } from '../net/address-guard.ts';
-import type { Dns, MxHost } from '../net/dns.ts';
+import { type Dns, ipv4First, type MxHost } from '../net/dns.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
@@ -129,7 +129,7 @@ async function resolveExchangers(
     if (answer.status === 'temporary') unsure ??= answer.cause;
     if (answer.status !== 'found') continue;
     const addresses: string[] = [];
-    for (const address of answer.value) {
+    for (const address of ipv4First(answer.value)) {
       const reason = addressRefusal(address, routing.mxAllow);
       if (reason === undefined) addresses.push(address);
       else refused.push(`${host} [${address}]: ${reason}`);

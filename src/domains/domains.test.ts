@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { foundAnswer } from '../../test/kit/fake-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccountOperation } from '../accounts/store.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
@@ -21,15 +22,20 @@ import { deleteDomainOperation, domainOperation } from './store.ts';
 const HOST = 'mail.sender.test';
 
 function scriptedDns(records: Map<string, DnsAnswer<string[]>>): Dns {
-  const none = async (): Promise<{ status: 'no-data' }> => ({ status: 'no-data' });
-  return {
+  const none = async () => ({ status: 'no-data', secure: false }) as const;
+  const dns: Dns = {
     resolveMx: none,
     resolveAddresses: none,
     lookupHost: none,
     resolveCname: none,
-    resolveTxt: async (name) => records.get(name) ?? { status: 'no-such-domain' },
+    resolveNs: none,
+    resolvePtr: none,
+    resolveTlsa: none,
+    atServers: () => dns,
+    resolveTxt: async (name) => records.get(name) ?? { status: 'no-such-domain', secure: false },
     close: () => undefined,
   };
+  return dns;
 }
 
 async function setup(t: TestContext) {
@@ -127,14 +133,14 @@ test('the RSA record decides; a silent DNS changes nothing', async (t) => {
   assert.ok(missing.message.includes(rsaName));
   assert.deepEqual(new Set(missing.records.map((record) => record.status)), new Set(['missing']));
 
-  records.set(rsaName, { status: 'found', value: [ed.publicKey] });
+  records.set(rsaName, foundAnswer([ed.publicKey]));
   assert.match((await check()).message, /another key/);
-  records.set(rsaName, { status: 'found', value: [rsa.publicKey.slice(0, -20)] });
+  records.set(rsaName, foundAnswer([rsa.publicKey.slice(0, -20)]));
   assert.equal((await check()).success, false);
 
-  records.set(rsaName, { status: 'found', value: ['unrelated', ` v=DKIM1;k=rsa ;p= ${rsa.publicKey.split('p=')[1]}`] });
-  records.set('example.com', { status: 'found', value: ['v=spf1 -all'] });
-  records.set('_dmarc.example.com', { status: 'found', value: ['v=DMARC1; p=reject'] });
+  records.set(rsaName, foundAnswer(['unrelated', ` v=DKIM1;k=rsa ;p= ${rsa.publicKey.split('p=')[1]}`]));
+  records.set('example.com', foundAnswer(['v=spf1 -all']));
+  records.set('_dmarc.example.com', foundAnswer(['v=DMARC1; p=reject']));
   const found = await check();
   assert.deepEqual([found.success, found.status], [true, 'verified']);
   assert.deepEqual(
@@ -212,25 +218,25 @@ test('a mail is signed with Ed25519 while its key is published, as the last chec
     return algorithms();
   };
   const nameOf = (key: { selector: string }): string => `${key.selector}._domainkey.example.com`;
-  records.set(nameOf(rsa!), { status: 'found', value: [rsa!.publicKey] });
+  records.set(nameOf(rsa!), foundAnswer([rsa!.publicKey]));
   assert.deepEqual(await check(), ['rsa']);
-  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
+  records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   assert.deepEqual(await check(), ['rsa', 'ed25519']);
   records.set(nameOf(ed!), { status: 'temporary', cause: 'ETIMEOUT' });
   assert.deepEqual(await check(), ['rsa', 'ed25519'], 'a silent DNS changes nothing');
-  records.set(nameOf(ed!), { status: 'found', value: [rsa!.publicKey] });
+  records.set(nameOf(ed!), foundAnswer([rsa!.publicKey]));
   assert.deepEqual(await check(), ['rsa'], 'another key');
-  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey, rsa!.publicKey] });
+  records.set(nameOf(ed!), foundAnswer([ed!.publicKey, rsa!.publicKey]));
   assert.deepEqual(await check(), ['rsa'], 'two keys at one selector');
-  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
+  records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
   assert.deepEqual(await check(), ['rsa', 'ed25519']);
   records.delete(nameOf(ed!));
   records.delete(nameOf(rsa!));
   assert.deepEqual(await check(), ['rsa'], 'a failing domain still signs with RSA');
   // Another process verified it: felt within a second, though the keys themselves are kept in memory.
   const other = { ...verifying, database: { ...database, execute: database.execute.bind(database) } };
-  records.set(nameOf(ed!), { status: 'found', value: [ed!.publicKey] });
-  records.set(nameOf(rsa!), { status: 'found', value: [rsa!.publicKey] });
+  records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
+  records.set(nameOf(rsa!), foundAnswer([rsa!.publicKey]));
   const current = await database.execute(domainOperation, { id: domain.id, accountId: null });
   await verifyDomain(other, current!);
   clock.advance(1_000);
@@ -245,7 +251,7 @@ test('a domain that an operator vouched for says so, until its DNS was looked at
   assert.deepEqual([domain.status, known!.status, other!.status], ['verified', 'pending', 'pending']);
   assert.match(known!.note!, /operator vouched for this domain; its DNS was not looked at/);
   const records = new Map<string, DnsAnswer<string[]>>([
-    [`${rsa!.selector}._domainkey.example.com`, { status: 'found', value: [rsa!.publicKey] }],
+    [`${rsa!.selector}._domainkey.example.com`, foundAnswer([rsa!.publicKey])],
   ]);
   await verifyDomain({ database, clock, dns: scriptedDns(records), sendingHost: HOST }, domain);
   const checked = await database.execute(domainOperation, { id: domain.id, accountId: null });

@@ -1,25 +1,54 @@
 /**
  * Questions to the DNS, with answers that say what a mailer must know: found, no such domain, no data, or try again later.
  * Nothing throws because of an answer. Names are asked in A-labels; a name that cannot exist is `no-such-domain` without
- * a question. A CNAME loop is what the resolver makes of it: most answer SERVFAIL (temporary), c-ares that is handed
- * the bare loop finds no record in it (no-data, which ends in a permanent failure).
+ * a question. CNAMEs are followed; a loop of them is temporary (ECNAMELOOP), whatever the resolver makes of it.
  *
- * TTLs are obeyed between 5 s and an hour for addresses. Node does not tell the TTL of other types: those are kept for five
- * minutes, negative answers for thirty seconds, temporary failures for two.
+ * Answers are remembered for their TTL, between 30 s and an hour, negative ones as the zone's SOA says (RFC 2308), that a name does not
+ * exist for a minute at most; temporary failures for two seconds.
  */
 import { lookup } from 'node:dns';
-import { Resolver } from 'node:dns/promises';
-import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { type Cached, dnsCache } from './dns-cache.ts';
+import { isLocalhost, reverseName, toQueryName } from './dns-name.ts';
+import {
+  type LookUp,
+  MIN_TTL_MS,
+  openResolver,
+  type RecordOf,
+  type RecordType,
+  type Resolver,
+} from './dns-resolver.ts';
+import { parseDnsServer, systemServers } from './dns-servers.ts';
 
-export type DnsAnswer<T> =
-  | { status: 'found'; value: T }
-  /** NXDOMAIN, or a name that cannot be one. */
-  | { status: 'no-such-domain' }
+export interface Found<T> {
+  status: 'found';
+  value: T;
+  /** Validated by DNSSEC: every answer on the way, CNAMEs among them. Always false from a zone's own servers. */
+  secure: boolean;
+  /** For how long it is good. */
+  ttlMs: number;
+}
+
+type NotFound =
+  /** NXDOMAIN, or a name that cannot be one; `secure` when that was validated. */
+  | { status: 'no-such-domain'; secure: boolean }
   /** The name exists without records of this type. */
-  | { status: 'no-data' }
-  /** SERVFAIL, timeout, refused, malformed: ask again later. `cause` is the resolver's code, e.g. ESERVFAIL. */
+  | { status: 'no-data'; secure: boolean }
+  /**
+   * Ask again later. `cause` is ESERVFAIL (also what DNSSEC found bogus), EREFUSED, EFORMERR, ENOTIMP, ETIMEOUT, EBADRESP, ELAME (the server
+   * does not know and names others), ECNAMELOOP, ECANCELLED, or the socket's code.
+   */
   | { status: 'temporary'; cause: string };
+
+export type DnsAnswer<T> = Found<T> | NotFound;
+
+/**
+ * IPv6 addresses, then IPv4. Where one of both questions failed, the addresses of the other count, and `secure` speaks of what was
+ * answered: a failure does not make the rest insecure.
+ */
+export type AddressAnswer =
+  /** `canonicalName`: where the CNAMEs of the host end; the host itself without. */
+  (Found<string[]> & { canonicalName: string }) | NotFound;
 
 export interface MxHost {
   /** Lower case, A-labels, without the last dot. */
@@ -27,16 +56,26 @@ export interface MxHost {
   preference: number;
 }
 
-export interface MxAnswer {
+interface MxAnswer {
   /** RFC 7505: the domain says that it takes no mail. `hosts` is empty then. */
   nullMx: boolean;
-  /** Best first, in random order within a preference, at most 20. */
+  /** Best first, in random order within a preference, at most 150. */
   hosts: MxHost[];
+}
+
+/** RFC 6698 §2.1, with numbers as they came. */
+export interface TlsaRecord {
+  usage: number;
+  selector: number;
+  matching: number;
+  data: Buffer;
 }
 
 export interface DnsOptions {
   /** `address` or `address:port` (`[v6]:port`); empty means the system's. */
-  servers: string[];
+  servers: readonly string[];
+  /** Whose AD bit is believed: `off` those on this host alone, `trust` all. Default `off`. */
+  dnssec?: 'off' | 'trust';
   /** For the first try; later tries wait longer. Default 3,000. */
   timeoutMs?: number;
   /** Per server; default 2. */
@@ -47,52 +86,38 @@ export interface DnsOptions {
 export interface Dns {
   /** RFC 5321 §5.1. The caller falls back to resolveAddresses(domain) on `no-data`. */
   resolveMx(domain: string): Promise<DnsAnswer<MxAnswer>>;
-  /** A and AAAA together, IPv4 first. An IP literal is `no-such-domain`. */
-  resolveAddresses(host: string): Promise<DnsAnswer<string[]>>;
+  /** AAAA and A together, at most 16 of each. An IP literal is `no-such-domain`. */
+  resolveAddresses(host: string): Promise<AddressAnswer>;
   /**
-   * Like resolveAddresses, for hosts that an operator or a user named: also IP literals, `localhost`, names without a
-   * dot, and, where the system's servers are used, whatever else only the system knows (hosts file, search domains).
+   * Like resolveAddresses with IPv4 first, for hosts that an operator or a user named: also IP literals, `localhost`, names
+   * without a dot, and, where the system's servers are used, whatever else only the system knows (hosts file, search domains).
    */
   lookupHost(host: string): Promise<DnsAnswer<string[]>>;
   /** Each record with its strings joined. */
   resolveTxt(name: string): Promise<DnsAnswer<string[]>>;
+  /** The CNAME at the name itself. */
   resolveCname(name: string): Promise<DnsAnswer<string>>;
+  /** The servers of the zone that begins at this name; `no-data` for a name within a zone. */
+  resolveNs(name: string): Promise<DnsAnswer<string[]>>;
+  /** The names of an address, at most 16; `no-such-domain` for what is none. */
+  resolvePtr(address: string): Promise<DnsAnswer<string[]>>;
+  /** Such as `_25._tcp.mx.example.com`; at most 32. */
+  resolveTlsa(name: string): Promise<DnsAnswer<TlsaRecord[]>>;
+  /**
+   * The same questions asked of these servers (`address` or `address:port`), one after the other, for what they know themselves, and
+   * never from memory. A CNAME out of their zones is followed by the usual servers. Ends with the Dns it came from. Throws when a server is none.
+   */
+  atServers(servers: readonly string[]): Dns;
   /** Questions under way end as temporary failures. */
   close(): void;
 }
 
-const MAX_MX = 20;
+const MAX_MX = 150;
 const MAX_ADDRESSES = 16;
-const MIN_TTL_MS = 5_000;
-const MAX_TTL_MS = 3_600_000;
-const UNKNOWN_TTL_MS = 300_000;
-const NEGATIVE_TTL_MS = 30_000;
+const MAX_NAMES = 16;
+const MAX_TLSA = 32;
 const TEMPORARY_TTL_MS = 2_000;
-
-/** The name as it is asked for, or undefined when it cannot be a host name. Underscores are allowed (RFC 2181 §11). */
-export function toQueryName(name: string): string | undefined {
-  const bare = name.endsWith('.') ? name.slice(0, -1) : name;
-  const ascii = domainToASCII(bare);
-  if (ascii === '' || ascii.length > 253 || isIP(ascii) !== 0 || ascii.startsWith('[')) return undefined;
-  return ascii.split('.').every((label) => label !== '' && label.length <= 63) ? ascii : undefined;
-}
-
-/** RFC 6761 §6.3: localhost is never asked for; lookupHost answers both loopback addresses, whether the host has them or not. */
-export function isLocalhost(name: string): boolean {
-  return /^(?:.+\.)?localhost\.?$/i.test(name);
-}
-
-function failureOf(error: unknown): DnsAnswer<never> {
-  const cause = (error as NodeJS.ErrnoException).code ?? 'EUNKNOWN';
-  if (cause === 'ENOTFOUND') return { status: 'no-such-domain' };
-  if (cause === 'ENODATA') return { status: 'no-data' };
-  if (cause === 'EBADNAME') return { status: 'no-such-domain' };
-  return { status: 'temporary', cause };
-}
-
-function negative<T>(answer: DnsAnswer<T>): Cached<DnsAnswer<T>> {
-  return { value: answer, ttlMs: answer.status === 'temporary' ? TEMPORARY_TTL_MS : NEGATIVE_TTL_MS };
-}
+const NO_SUCH_NAME = { status: 'no-such-domain', secure: false } as const;
 
 function shuffle<T>(list: T[]): T[] {
   for (let i = list.length - 1; i > 0; i -= 1) {
@@ -103,173 +128,156 @@ function shuffle<T>(list: T[]): T[] {
 }
 
 /** Sorts, bounds and cleans what the resolver gave. */
-function toMxAnswer(records: { exchange: string; priority: number }[]): DnsAnswer<MxAnswer> {
-  if (records.length === 0) return { status: 'no-data' };
-  if (records.length === 1 && (records[0]!.exchange === '' || records[0]!.exchange === '.')) {
-    return { status: 'found', value: { nullMx: true, hosts: [] } };
-  }
-  const hosts = shuffle([...records])
-    .sort((a, b) => a.priority - b.priority)
-    .flatMap(({ exchange, priority }) => {
-      const host = toQueryName(exchange);
-      return host === undefined ? [] : [{ host: host.toLowerCase(), preference: priority }];
+function toMxAnswer(records: RecordOf<'MX'>[]): MxAnswer {
+  const named = records.filter(({ data }) => data.exchange !== '.' && data.exchange !== '');
+  if (named.length === 0) return { nullMx: true, hosts: [] };
+  const hosts = shuffle(named)
+    .sort((a, b) => (a.data.preference ?? 0) - (b.data.preference ?? 0))
+    .flatMap(({ data }) => {
+      const host = toQueryName(data.exchange);
+      return host === undefined ? [] : [{ host, preference: data.preference ?? 0 }];
     })
     .slice(0, MAX_MX);
   // None of them may be a host name, such as an address: the domain is there all the same.
-  return { status: 'found', value: { nullMx: false, hosts } };
+  return { nullMx: false, hosts };
 }
 
-interface WithTtl {
-  address: string;
-  ttl: number;
+function toText({ data }: RecordOf<'TXT'>): string {
+  return (Array.isArray(data) ? data : [data]).join('');
 }
 
-/** One answer of the two questions for A and AAAA: what is found counts more than what failed, that more than nothing. */
-function joinAddresses(v4: DnsAnswer<WithTtl[]>, v6: DnsAnswer<WithTtl[]>): Cached<DnsAnswer<string[]>> {
-  const both = [...(v4.status === 'found' ? v4.value : []), ...(v6.status === 'found' ? v6.value : [])];
-  const temporary = v4.status === 'temporary' ? v4 : v6.status === 'temporary' ? v6 : undefined;
-  if (both.length > 0) {
-    const ttlMs = Math.min(...both.map((record) => record.ttl)) * 1000;
-    const value = both.slice(0, MAX_ADDRESSES).map((record) => record.address);
-    const bounded = Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS);
-    return { value: { status: 'found', value }, ttlMs: temporary ? MIN_TTL_MS : bounded };
+function toTlsa({ data }: RecordOf<'TLSA'>): TlsaRecord {
+  const { usage, selector, matchingType, certificate } = data;
+  return { usage, selector, matching: matchingType, data: Buffer.from(certificate) };
+}
+
+function toNames(records: { data: string }[]): string[] {
+  return records.slice(0, MAX_NAMES).map(({ data }) => data.toLowerCase());
+}
+
+/** With the time to remember it, which `found` has as its own too. */
+function converted<T extends RecordType, U>(
+  found: LookUp<T>,
+  convert: (records: RecordOf<T>[]) => U,
+): Cached<DnsAnswer<U>> {
+  if (found.status === 'temporary') return { value: found, ttlMs: TEMPORARY_TTL_MS };
+  const { status, secure, ttlMs } = found;
+  if (status !== 'found') return { value: { status, secure }, ttlMs };
+  return { value: { status, value: convert(found.records), secure, ttlMs }, ttlMs };
+}
+
+/** One answer of the two questions: what is found counts more than what failed, that more than nothing. */
+function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswer> {
+  const temporary = [v6, v4].find((one) => one.status === 'temporary');
+  const secure = [v6, v4].every((one) => one.status === 'temporary' || one.secure);
+  const found = [v6, v4].filter((one) => one.status === 'found');
+  if (found[0]) {
+    const value = found.flatMap(({ records }) => records.slice(0, MAX_ADDRESSES).map(({ data }) => data));
+    const ttlMs = temporary ? MIN_TTL_MS : Math.min(...found.map((one) => one.ttlMs));
+    return { value: { status: 'found', value, canonicalName: found[0].canonicalName, secure, ttlMs }, ttlMs };
   }
-  if (temporary) return negative(temporary);
-  const status = v4.status === 'no-such-domain' || v6.status === 'no-such-domain' ? 'no-such-domain' : 'no-data';
-  return negative({ status });
+  if (temporary) return { value: temporary, ttlMs: TEMPORARY_TTL_MS };
+  const nothing = [v6, v4].filter((one) => one.status !== 'temporary');
+  const status = nothing.some((one) => one.status === 'no-such-domain') ? 'no-such-domain' : 'no-data';
+  return { value: { status, secure }, ttlMs: Math.min(...nothing.map((one) => one.ttlMs)) };
 }
 
-async function answer<T>(question: Promise<T>): Promise<DnsAnswer<T>> {
-  try {
-    return { status: 'found', value: await question };
-  } catch (error) {
-    return failureOf(error);
-  }
+/** For those who try one address after the other. */
+export function ipv4First(addresses: readonly string[]): string[] {
+  return [...addresses.filter(isIPv4), ...addresses.filter(isIPv6)];
 }
 
 /** What the system's own resolution knows (hosts file, search domains); one of libuv's few threads waits meanwhile. */
-function systemLookup(host: string): Promise<DnsAnswer<string[]>> {
+function systemLookup(host: string): Promise<Cached<DnsAnswer<string[]>>> {
+  const ttlMs = MIN_TTL_MS;
   return new Promise((resolve) => {
     lookup(host, { all: true, order: 'ipv4first' }, (error, found) => {
-      if (!error) resolve({ status: 'found', value: found.map((entry) => entry.address) });
-      else if (error.code === 'EAI_AGAIN') resolve({ status: 'temporary', cause: error.code });
-      else resolve({ status: 'no-such-domain' });
+      const value = (found ?? []).map((entry) => entry.address);
+      if (!error) resolve({ value: { status: 'found', value, secure: false, ttlMs }, ttlMs });
+      else if (error.code !== 'EAI_AGAIN') resolve({ value: NO_SUCH_NAME, ttlMs });
+      else resolve({ value: { status: 'temporary', cause: error.code }, ttlMs: TEMPORARY_TTL_MS });
     });
   });
 }
 
+/** An answer, remembered or not, with the time that it still has. */
+type Remember = <T extends DnsAnswer<unknown>>(key: string, ask: () => Promise<Cached<T>>) => Promise<T>;
+
+type Questions = Omit<Dns, 'lookupHost' | 'atServers' | 'close'>;
+
+function questions(resolver: Pick<Resolver, 'lookUp'>, remember: Remember): Questions {
+  const ask = async <T extends RecordType, U>(
+    type: T,
+    name: string,
+    convert: (records: RecordOf<T>[]) => U,
+  ): Promise<DnsAnswer<U>> => {
+    const asked = toQueryName(name);
+    if (asked === undefined) return NO_SUCH_NAME;
+    return remember(`${type} ${asked}`, async () => converted(await resolver.lookUp(asked, type), convert));
+  };
+  return {
+    resolveMx: (domain) => ask('MX', domain, toMxAnswer),
+    resolveAddresses: async (host) => {
+      const name = toQueryName(host);
+      if (name === undefined) return NO_SUCH_NAME;
+      return remember(`ADDRESS ${name}`, async () =>
+        joinAddresses(...(await Promise.all([resolver.lookUp(name, 'AAAA'), resolver.lookUp(name, 'A')]))),
+      );
+    },
+    resolveTxt: (name) => ask('TXT', name, (records) => records.map(toText)),
+    resolveCname: (name) => ask('CNAME', name, ([record]) => record!.data.toLowerCase()),
+    resolveNs: (name) => ask('NS', name, toNames),
+    resolvePtr: async (address) => {
+      const name = reverseName(address);
+      return name === undefined ? NO_SUCH_NAME : ask('PTR', name, toNames);
+    },
+    resolveTlsa: (name) => ask('TLSA', name, (records) => records.slice(0, MAX_TLSA).map(toTlsa)),
+  };
+}
+
 /** A resolver with its cache. Throws when a server is neither an address nor address:port. */
 export function openDns(options: DnsOptions): Dns {
-  const timeout = options.timeoutMs ?? 3_000;
-  const resolver = new Resolver({ timeout, tries: options.tries ?? 2, maxTimeout: timeout * 2 });
-  const ownServers = options.servers.length > 0;
-  if (ownServers) resolver.setServers(options.servers);
+  const own = options.servers.map(parseDnsServer);
+  const resolver = openResolver({
+    servers: own.length > 0 ? () => own : systemServers(),
+    timeoutMs: options.timeoutMs ?? 3_000,
+    tries: options.tries ?? 2,
+    trustEveryServer: options.dnssec === 'trust',
+  });
   const cache = dnsCache({ maxEntries: options.maxCacheEntries ?? 20_000 });
-
-  const cached = <T>(type: string, name: string, ask: (name: string) => Promise<Cached<DnsAnswer<T>>>) => {
-    const asked = toQueryName(name);
-    if (asked === undefined) return Promise.resolve<DnsAnswer<T>>({ status: 'no-such-domain' });
-    return cache.get(`${type} ${asked}`, () => ask(asked));
+  const remember: Remember = async (key, ask) => {
+    const { value, ttlMs } = await cache.get(key, ask);
+    return value.status === 'found' ? { ...value, ttlMs } : value;
   };
-  const plain = <T, U>(question: Promise<T>, convert: (value: T) => DnsAnswer<U>): Promise<Cached<DnsAnswer<U>>> =>
-    answer(question).then((got) => {
-      const converted = got.status === 'found' ? convert(got.value) : got;
-      return converted.status === 'found' ? { value: converted, ttlMs: UNKNOWN_TTL_MS } : negative(converted);
-    });
+  const never: Remember = async (_key, ask) => (await ask()).value;
 
-  const resolveAddresses: Dns['resolveAddresses'] = (host) =>
-    cached('ADDRESS', host, async (name) => {
-      const [v4, v6] = await Promise.all([
-        answer(resolver.resolve4(name, { ttl: true })),
-        answer(resolver.resolve6(name, { ttl: true })),
-      ]);
-      return joinAddresses(v4, v6);
-    });
-
+  const usual = questions(resolver, remember);
   const lookupHost: Dns['lookupHost'] = async (host) => {
     const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
-    if (isIP(bare) !== 0) return { status: 'found', value: [bare] };
-    if (isLocalhost(bare)) return { status: 'found', value: ['127.0.0.1', '::1'] };
+    const known = { status: 'found', secure: false, ttlMs: MIN_TTL_MS } as const;
+    if (isIP(bare) !== 0) return { ...known, value: [bare] };
+    // Both loopback addresses, whether the host has them or not.
+    if (isLocalhost(bare)) return { ...known, value: ['127.0.0.1', '::1'] };
     // A name without a dot is left to the system: only it knows the search domains.
     if (bare.includes('.')) {
-      const named = await resolveAddresses(bare);
-      if (ownServers || named.status === 'found') return named;
+      const named = await usual.resolveAddresses(bare);
+      if (named.status === 'found') return { ...named, value: ipv4First(named.value) };
+      if (own.length > 0) return named;
     }
-    return cached('SYSTEM', bare, async (name) => {
-      const value = await systemLookup(name);
-      return value.status === 'found' ? { value, ttlMs: MIN_TTL_MS } : negative(value);
-    });
+    const name = toQueryName(bare);
+    return name === undefined ? NO_SUCH_NAME : remember(`SYSTEM ${name}`, () => systemLookup(name));
   };
-
+  const atServers: Dns['atServers'] = (servers) => {
+    const asked = resolver.at(servers.map(parseDnsServer));
+    return { ...questions(asked, never), lookupHost, atServers, close: () => undefined };
+  };
   return {
-    resolveMx: (domain) => cached('MX', domain, (name) => plain(resolver.resolveMx(name), toMxAnswer)),
-    resolveAddresses,
+    ...usual,
     lookupHost,
-    resolveTxt: (name) =>
-      cached('TXT', name, (asked) =>
-        plain(resolver.resolveTxt(asked), (records) =>
-          records.length === 0 ? { status: 'no-data' } : { status: 'found', value: records.map((one) => one.join('')) },
-        ),
-      ),
-    resolveCname: (name) =>
-      cached('CNAME', name, (asked) =>
-        plain(resolver.resolveCname(asked), ([target]) =>
-          target === undefined ? { status: 'no-data' } : { status: 'found', value: target.toLowerCase() },
-        ),
-      ),
+    atServers,
     close: () => {
-      resolver.cancel();
+      resolver.close();
       cache.clear();
     },
-  };
-}
-
-export interface Cached<T> {
-  value: T;
-  ttlMs: number;
-}
-
-export interface DnsCache {
-  /** The remembered answer, or the one that `ask` gives, remembered for its `ttlMs` (0: not at all). */
-  get<T>(key: string, ask: () => Promise<Cached<T>>): Promise<T>;
-  clear(): void;
-}
-
-/** `now` is in milliseconds and only compared with itself. */
-export function dnsCache(options: { maxEntries: number; now?: () => number }): DnsCache {
-  const now = options.now ?? (() => performance.now());
-  const entries = new Map<string, { value: unknown; until: number }>();
-  const asking = new Map<string, Promise<unknown>>();
-
-  const askOnce = async <T>(key: string, ask: () => Promise<Cached<T>>): Promise<T> => {
-    try {
-      const { value, ttlMs } = await ask();
-      if (ttlMs > 0) {
-        if (entries.size >= options.maxEntries) entries.delete(entries.keys().next().value as string);
-        entries.set(key, { value, until: now() + ttlMs });
-      }
-      return value;
-    } finally {
-      asking.delete(key);
-    }
-  };
-
-  return {
-    get: <T>(key: string, ask: () => Promise<Cached<T>>): Promise<T> => {
-      const known = entries.get(key);
-      if (known) {
-        entries.delete(key);
-        if (known.until > now()) {
-          entries.set(key, known);
-          return Promise.resolve(known.value as T);
-        }
-      }
-      const underWay = asking.get(key);
-      if (underWay) return underWay as Promise<T>;
-      const asked = askOnce(key, ask);
-      asking.set(key, asked);
-      return asked;
-    },
-    clear: () => entries.clear(),
   };
 }

@@ -7,7 +7,8 @@
 import { isIP } from 'node:net';
 import type { buildConnector } from 'undici';
 import { addressRefusal, type Cidr } from './address-guard.ts';
-import { type DnsAnswer, isLocalhost } from './dns.ts';
+import type { DnsAnswer } from './dns.ts';
+import { isLocalhost } from './dns-name.ts';
 
 export type Lookup = (host: string) => Promise<DnsAnswer<string[]>>;
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, test } from 'node:test';
+import { foundAnswer } from '../../test/kit/fake-dns.ts';
 import { againIfPaused } from '../../test/kit/running-time.ts';
 import { testCertificate } from '../../test/kit/test-certificate.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -30,8 +31,8 @@ const lookup = async (host: string): Promise<DnsAnswer<string[]>> => {
   lookups += 1;
   if (host === 'broken.example') return { status: 'temporary', cause: 'ESERVFAIL' };
   const known = names[host];
-  if (known) return { status: 'found', value: known };
-  return host.endsWith('.example') ? { status: 'no-such-domain' } : literals.lookupHost(host);
+  if (known) return foundAnswer(known);
+  return host.endsWith('.example') ? { status: 'no-such-domain', secure: false } : literals.lookupHost(host);
 };
 
 const LOOPBACK = parseCidrs('127.0.0.0/8,::1');
@@ -111,7 +112,7 @@ test('the tested address is the one connected to: a second answer of the DNS is 
   let asked = 0;
   const rebinding = async (): Promise<DnsAnswer<string[]>> => {
     asked += 1;
-    return { status: 'found', value: asked === 1 ? ['127.0.0.1'] : ['127.0.0.3'] };
+    return foundAnswer(asked === 1 ? ['127.0.0.1'] : ['127.0.0.3']);
   };
   const http = client({ lookup: rebinding });
   assert.ok((await http.post({ ...request, url: `http://rebind.example:${hook.port}/` })).ok);

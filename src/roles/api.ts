@@ -228,7 +228,7 @@ function settingRoutes({ parts, options, callers, searches, nudge }: RouteContex
     ...domainRoutes({
       database,
       clock,
-      freshDns: () => openDns({ servers: config.dnsServers }),
+      freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
       secretKey,
       sendingHost: config.smtpHostname,
       bounceDomain: config.bounceDomain,

@@ -143,7 +143,7 @@ const PROBE_DOMAIN = 'gmail.com';
 const CONNECT_TIMEOUT_MS = 5_000;
 
 async function withDns<T>(config: Config, ask: (dns: Dns) => Promise<T>): Promise<T> {
-  const dns = openDns({ servers: config.dnsServers });
+  const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   try {
     return await ask(dns);
   } finally {

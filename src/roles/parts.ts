@@ -88,7 +88,7 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     const hints = await openHints(config, log);
     opened.push(hints);
     const secretKey = await loadSecretKey({ directory, database, configured: config.secretKey });
-    const dns = openDns({ servers: config.dnsServers });
+    const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
     opened.push({ stop: async () => dns.close() });
     const metrics = createMetrics();
     const overload = await watchOverload({

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import type { Api } from '../../test/kit/api.ts';
+import { foundAnswer } from '../../test/kit/fake-dns.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -20,10 +21,7 @@ const secretKey = randomBytes(32);
 const loopback = parseCidrs('127.0.0.1/32');
 assert.ok(loopback.ok);
 const guard = {
-  lookup: async (host: string) => ({
-    status: 'found' as const,
-    value: [host.endsWith('.example') ? '192.0.2.1' : host],
-  }),
+  lookup: async (host: string) => foundAnswer([host.endsWith('.example') ? '192.0.2.1' : host]),
   allow: loopback.cidrs,
 };
 

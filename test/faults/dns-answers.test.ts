@@ -70,7 +70,7 @@ const rows: [domain: string, status: string, enhanced: string | null, category: 
     ['nxdomain.example', 'bounced', '5.1.2', 'domain-not-found', true],
     ['servfail.example', 'delayed', null, 'network', false],
     ['timeout.example', 'delayed', null, 'network', false],
-    ['loop.example', 'bounced', '5.4.4', 'domain-not-found', false],
+    ['loop.example', 'delayed', null, 'network', false],
     ['empty.example', 'bounced', '5.4.4', 'domain-not-found', false],
     ['private.example', 'bounced', '5.4.4', 'policy', false],
     ['literal.example', 'bounced', '5.4.4', 'domain-not-found', false],

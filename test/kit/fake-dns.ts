@@ -4,6 +4,7 @@
  */
 import dgram from 'node:dgram';
 import net from 'node:net';
+import type { Found } from '../../src/net/dns.ts';
 
 export interface FakeName {
   A?: string[];
@@ -11,9 +12,17 @@ export interface FakeName {
   MX?: [preference: number, exchange: string][];
   TXT?: string[];
   CNAME?: string;
+  NS?: string[];
+  PTR?: string[];
+  /** Data in hex. */
+  TLSA?: [usage: number, selector: number, matching: number, data: string][];
   ttl?: number;
-  /** `timeout` does not answer; `garbage` answers bytes that are no DNS message. */
-  fail?: 'SERVFAIL' | 'REFUSED' | 'timeout' | 'garbage';
+  /** The answer carries the AD bit, as if this server had validated it. */
+  secure?: boolean;
+  /** The answer ends with the CNAME, and the rest is left to who asks. */
+  cnameOnly?: boolean;
+  /** `timeout` does not answer; `garbage` answers bytes that are no DNS message; `lame` refers to other servers. */
+  fail?: 'SERVFAIL' | 'REFUSED' | 'timeout' | 'garbage' | 'lame';
 }
 
 export type FakeZone = Record<string, FakeName>;
@@ -26,17 +35,24 @@ export interface FakeDns {
   zone: FakeZone;
   /** `MX example.com` and so on, in the order asked. */
   questions: string[];
+  /** Answers without data carry a SOA with this minimum, in seconds. */
+  soaMinimum?: number;
+  /** Messages that go out instead of an answer, one after the other. */
+  tamper?(answer: Buffer, from: { query: Buffer; transport: 'udp' | 'tcp' }): Buffer[];
   close(): Promise<void>;
 }
 
 const TYPES = new Map([
   [1, 'A'],
+  [2, 'NS'],
   [5, 'CNAME'],
+  [12, 'PTR'],
   [15, 'MX'],
   [16, 'TXT'],
   [28, 'AAAA'],
+  [52, 'TLSA'],
 ]);
-const RCODES = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 };
+const RCODES = { lame: 0, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 };
 const MAX_UDP_BYTES = 1232;
 
 function encodeName(name: string): Buffer {
@@ -80,6 +96,12 @@ function dataOf(entry: FakeName, type: string): Buffer[] {
   if (type === 'A') return (entry.A ?? []).map((address) => Buffer.from(address.split('.').map(Number)));
   if (type === 'AAAA') return (entry.AAAA ?? []).map(encodeIpv6);
   if (type === 'TXT') return (entry.TXT ?? []).map(encodeText);
+  if (type === 'NS' || type === 'PTR') return (entry[type] ?? []).map(encodeName);
+  if (type === 'TLSA') {
+    return (entry.TLSA ?? []).map(([usage, selector, matching, data]) =>
+      Buffer.concat([Buffer.from([usage, selector, matching]), Buffer.from(data, 'hex')]),
+    );
+  }
   if (type !== 'MX') return [];
   return (entry.MX ?? []).map(([preference, exchange]) =>
     Buffer.concat([Buffer.from([preference >> 8, preference & 0xff]), encodeName(exchange)]),
@@ -103,52 +125,85 @@ function readQuestion(query: Buffer): Question {
   return { name: labels.join('.').toLowerCase(), typeCode: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-function answerTo(query: Buffer, zone: FakeZone, asked: Question): Buffer | undefined {
-  const type = TYPES.get(asked.typeCode) ?? '';
-  const records: Buffer[] = [];
-  const seen = new Set<string>();
-  let name = asked.name;
-  let entry = zone[name];
-  while (entry?.CNAME !== undefined && !entry.fail && !seen.has(name)) {
-    seen.add(name);
-    records.push(encodeRecord(name, 5, entry.ttl ?? 60, encodeName(entry.CNAME)));
-    if (type === 'CNAME') break;
-    name = entry.CNAME.toLowerCase();
-    entry = zone[name];
-  }
-  if (entry?.fail === 'timeout') return undefined;
-  if (entry?.fail === 'garbage') return Buffer.from('garbage');
-  for (const data of entry && !entry.fail ? dataOf(entry, type) : []) {
-    records.push(encodeRecord(name, asked.typeCode, entry?.ttl ?? 60, data));
-  }
-  const rcode = entry?.fail ? RCODES[entry.fail] : entry ? 0 : RCODES.NXDOMAIN;
-  const header = Buffer.alloc(12);
-  query.copy(header, 0, 0, 2);
-  // Response, authoritative, recursion desired and available.
-  header.writeUInt16BE(0x8580 | rcode, 2);
-  header.writeUInt16BE(1, 4);
-  header.writeUInt16BE(records.length, 6);
-  return Buffer.concat([header, query.subarray(12, asked.end), ...records]);
+/** Lists a server that it is not: what a lame server says. */
+const REFERRAL = encodeRecord('', 2, 60, encodeName('elsewhere.example'));
+
+/** RFC 2308 §3: with nothing goes the SOA of the zone, which says for how long. */
+function soaRecord(minimumSeconds: number): Buffer {
+  const numbers = Buffer.alloc(20);
+  for (const [index, number] of [1, 3600, 600, 86_400, minimumSeconds].entries())
+    numbers.writeUInt32BE(number, index * 4);
+  return encodeRecord('', 6, 3600, Buffer.concat([encodeName('ns.example'), encodeName('root.example'), numbers]));
 }
 
-function truncated(response: Buffer, end: number): Buffer {
-  const short = Buffer.from(response.subarray(0, end));
+interface Match {
+  entry: FakeName | undefined;
+  /** The CNAMEs on the way, and then what was asked for. */
+  answers: Buffer[];
+  /** Whether every name on the way is secure. */
+  isSecure: boolean;
+}
+
+function find(zone: FakeZone, { name: asked, typeCode }: Question): Match {
+  const type = TYPES.get(typeCode) ?? '';
+  const answers: Buffer[] = [];
+  const seen = new Set<string>();
+  let name = asked;
+  let entry = zone[name];
+  let isSecure = entry?.secure === true;
+  while (entry?.CNAME !== undefined && !entry.fail && !seen.has(name)) {
+    seen.add(name);
+    answers.push(encodeRecord(name, 5, entry.ttl ?? 60, encodeName(entry.CNAME)));
+    if (type === 'CNAME' || entry.cnameOnly) return { entry: {}, answers, isSecure };
+    name = entry.CNAME.toLowerCase();
+    entry = zone[name];
+    isSecure &&= entry?.secure === true;
+  }
+  const data = entry && !entry.fail ? dataOf(entry, type) : [];
+  answers.push(...data.map((one) => encodeRecord(name, typeCode, entry?.ttl ?? 60, one)));
+  return { entry, answers, isSecure };
+}
+
+function answerTo(query: Buffer, dns: FakeDns, asked: Question): Buffer | undefined {
+  const { entry, answers, isSecure } = find(dns.zone, asked);
+  if (entry?.fail === 'timeout') return undefined;
+  if (entry?.fail === 'garbage') return Buffer.from('garbage');
+  const isLame = entry?.fail === 'lame';
+  const rcode = entry?.fail ? RCODES[entry.fail] : entry ? 0 : RCODES.NXDOMAIN;
+  const isNothing = rcode === RCODES.NXDOMAIN || (rcode === 0 && answers.length === 0);
+  const soa = isNothing && !isLame && dns.soaMinimum !== undefined ? [soaRecord(dns.soaMinimum)] : [];
+  const authority = isLame ? [REFERRAL] : soa;
+  const header = Buffer.alloc(12);
+  query.copy(header, 0, 0, 2);
+  // Response, recursion desired and available; authoritative, if not lame.
+  header.writeUInt16BE(0x8180 | (isLame ? 0 : 0x0400) | (isSecure ? 0x0020 : 0) | rcode, 2);
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(answers.length, 6);
+  header.writeUInt16BE(authority.length, 8);
+  return Buffer.concat([header, query.subarray(12, asked.end), ...answers, ...authority]);
+}
+
+/** Cut behind the question, and marked so. */
+export function truncated(response: Buffer): Buffer {
+  const short = Buffer.from(response.subarray(0, readQuestion(response).end));
   short[2]! |= 0x02;
   short.writeUInt16BE(0, 6);
+  short.writeUInt16BE(0, 8);
   return short;
 }
 
-function serveTcp(socket: net.Socket, respond: (query: Buffer) => Buffer | undefined): void {
+function serveTcp(socket: net.Socket, respond: (query: Buffer) => Buffer[]): void {
   let buffer: Buffer = Buffer.alloc(0);
   socket.on('error', () => {});
   socket.on('data', (chunk: Buffer) => {
     buffer = Buffer.concat([buffer, chunk]);
     while (buffer.length >= 2 && buffer.length >= 2 + buffer.readUInt16BE(0)) {
       const end = 2 + buffer.readUInt16BE(0);
-      const response = respond(buffer.subarray(2, end));
+      const responses = respond(buffer.subarray(2, end));
       buffer = buffer.subarray(end);
-      if (!response) continue;
-      socket.write(Buffer.concat([Buffer.from([response.length >> 8, response.length & 0xff]), response]));
+      for (const response of responses) {
+        socket.write(Buffer.concat([Buffer.from([response.length >> 8, response.length & 0xff]), response]));
+      }
     }
   });
 }
@@ -179,22 +234,23 @@ function isBound(udp: dgram.Socket, port: number): Promise<boolean> {
 export async function fakeDns(zone: FakeZone = {}): Promise<FakeDns> {
   const questions: string[] = [];
   const sockets = new Set<net.Socket>();
-  const respond = (query: Buffer): Buffer | undefined => {
+  const respond = (query: Buffer, transport: 'udp' | 'tcp'): Buffer[] => {
     const asked = readQuestion(query);
     questions.push(`${TYPES.get(asked.typeCode) ?? asked.typeCode} ${asked.name}`);
-    return answerTo(query, dns.zone, asked);
+    const answer = answerTo(query, dns, asked);
+    if (answer === undefined) return [];
+    const fits = transport === 'tcp' || answer.length <= MAX_UDP_BYTES;
+    const said = fits ? answer : truncated(answer);
+    return dns.tamper?.(said, { query, transport }) ?? [said];
   };
   const udp = dgram.createSocket('udp4');
   const tcp = net.createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    serveTcp(socket, respond);
+    serveTcp(socket, (query) => respond(query, 'tcp'));
   });
   udp.on('message', (query: Buffer, from) => {
-    const response = respond(query);
-    if (!response) return;
-    const fits = response.length <= MAX_UDP_BYTES;
-    udp.send(fits ? response : truncated(response, readQuestion(query).end), from.port, from.address);
+    for (const response of respond(query, 'udp')) udp.send(response, from.port, from.address);
   });
   const port = await bindBoth(udp, tcp);
   const dns: FakeDns = {
@@ -211,4 +267,9 @@ export async function fakeDns(zone: FakeZone = {}): Promise<FakeDns> {
     },
   };
   return dns;
+}
+
+/** An answer as Dns gives it, for tests that stand in for it. */
+export function foundAnswer<T>(value: T): Found<T> {
+  return { status: 'found', value, secure: false, ttlMs: 60_000 };
 }

@@ -19,6 +19,7 @@ import { newSecret } from '../../src/webhooks/sign.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '../../src/webhooks/worker.ts';
 import { backlogOperation } from '../../src/work/work.ts';
+import { foundAnswer } from './fake-dns.ts';
 import { roomyAccount } from './roomy-account.ts';
 import { seedMail } from './seed-mail.ts';
 import { type TempDatabase, tempDatabase } from './temp-database.ts';
@@ -60,7 +61,7 @@ export async function webhookWorld(
   onClose(() => db.close());
   const clock: Clock = options.clock ?? { now: () => Date.now() };
   const http = openHttpClient({
-    lookup: async (host) => ({ status: 'found', value: [host] }),
+    lookup: async (host) => foundAnswer([host]),
     allow,
     connectionsPerOrigin: 200,
   });
