@@ -15,6 +15,7 @@ export const start = {
   makeCredential: 'Fill in real SMTP credentials',
   makeCredentialHint: 'Makes a sandbox credential for mail over SMTP and puts it into the two SMTP examples.',
   credentialIsReal: 'Real sandbox credentials are filled in. They are kept in this tab only.',
+  ownCertificate: 'until the service has a certificate that others know',
   askOwner: 'Only owners make keys. Ask one of them for a sandbox key (Keys and SMTP), and put it in POSTRIDER_KEY.',
   examples: 'How to send it',
 

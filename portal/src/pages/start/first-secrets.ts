@@ -31,7 +31,7 @@ export function useFirstKey() {
   return { key, make, isMaking: create.isPending };
 }
 
-export interface Credential {
+interface Credential {
   username: string;
   password: string;
 }

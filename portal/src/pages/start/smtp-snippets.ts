@@ -1,5 +1,8 @@
 /** The first mail over SMTP: by swaks on the command line, and by Nodemailer. */
-import type { Credential } from './first-secrets.ts';
+import { start } from '../../texts/start.ts';
+
+/** There the certificate is the one that the first start has signed itself. */
+const LOOPBACK = /^(localhost|127\.|\[?::1)/;
 
 interface SmtpMail {
   from: string;
@@ -11,6 +14,11 @@ interface SmtpMail {
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const bare = (from: string): string => /<([^>]+)>/.exec(from)?.[1] ?? from;
 
+interface Login {
+  username: string;
+  password: string;
+}
+
 interface Server {
   host: string;
   port: number;
@@ -19,8 +27,9 @@ interface Server {
 export function smtpSnippets(
   { host, port }: Server,
   mail: SmtpMail,
-  credential: Credential | undefined,
+  credential: Login | undefined,
 ): Record<string, string> {
+  const isOwn = LOOPBACK.test(host);
   const user = credential === undefined ? '"$POSTRIDER_SMTP_USER"' : quoted(credential.username);
   const password = credential === undefined ? '"$POSTRIDER_SMTP_PASSWORD"' : quoted(credential.password);
   const [jsUser, jsPassword] =
@@ -40,7 +49,7 @@ const transport = createTransport({
   host: '${host}',
   port: ${port},
   requireTLS: true,
-  auth: { user: ${jsUser}, pass: ${jsPassword} },
+${isOwn ? `  tls: { rejectUnauthorized: false }, // ${start.ownCertificate}\n` : ''}  auth: { user: ${jsUser}, pass: ${jsPassword} },
 });
 await transport.sendMail(${JSON.stringify({ from: mail.from, to: mail.to, subject: mail.subject, text: mail.text }, null, 2)});`;
   return { swaks, Nodemailer: nodemailer };
