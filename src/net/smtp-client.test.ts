@@ -1,11 +1,9 @@
 /** Opening a session: addresses, greeting, STARTTLS and its attacks, AUTH, deadlines and bounds. */
 import assert from 'node:assert/strict';
-import diagnostics from 'node:diagnostics_channel';
 import net from 'node:net';
 import { after, test } from 'node:test';
 import tls from 'node:tls';
-import { Worker } from 'node:worker_threads';
-import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
+import { runningMs } from '../../test/kit/running-time.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../../test/kit/smtp-sink.ts';
 import { testCertificate } from '../../test/kit/test-certificate.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -226,51 +224,6 @@ test('addresses are tried in order, and a refused one is not the end', async () 
   const sink = await start();
   const session = await opened(sink, { addresses: ['127.0.0.2', '::1', '127.0.0.1'] });
   assert.equal(session.remoteAddress, '127.0.0.1');
-});
-
-test('an address behind a black hole costs its own deadline, not the attempt', {
-  skip: process.platform !== 'linux',
-}, async () => {
-  const sink = await start();
-  // A listener that never accepts: once its queue is full the kernel answers no further SYN.
-  const hole = new Worker(
-    `const { workerData, parentPort } = require('node:worker_threads');
-     const server = require('node:net').createServer().listen({ host: '127.0.0.2', port: workerData, backlog: 1 }, () => {
-       parentPort.postMessage('listening');
-       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000);
-     });`,
-    { eval: true, workerData: sink.port },
-  );
-  let fillers: net.Socket[] = [];
-  let dialled = 0;
-  const count = (): void => {
-    dialled += 1;
-  };
-  try {
-    await new Promise((resolve) => hole.once('message', resolve));
-    fillers = Array.from({ length: 4 }, () => net.connect(sink.port, '127.0.0.2').on('error', () => {}));
-    await waitUntil('the queue to be full', () => fillers.filter((one) => !one.connecting).length >= 2);
-    diagnostics.subscribe('net.client.socket', count);
-    await againIfPaused(async () => {
-      dialled = 0;
-      const session = await opened(sink, {
-        addresses: ['127.0.0.2', '127.0.0.1'],
-        timeouts: { connectAddressMs: 1_000 },
-      });
-      assert.equal(session.remoteAddress, '127.0.0.1');
-      assert.equal(dialled, 2, 'the hole was dialled first');
-      const error = await refused(sink, {
-        addresses: ['127.0.0.2', '127.0.0.2', '127.0.0.1'],
-        timeouts: { connectAddressMs: 100, connectMs: 150 },
-      });
-      assert.deepEqual([error.stage, error.cause], ['connect', 'ETIMEDOUT']);
-      assert.equal(dialled, 4, 'after the deadline for all nobody is dialled');
-    });
-  } finally {
-    diagnostics.unsubscribe('net.client.socket', count);
-    for (const filler of fillers) filler.destroy();
-    await hole.terminate();
-  }
 });
 
 test('nobody listens, no address, an unknown name: stage and cause', async () => {
