@@ -197,7 +197,8 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   const elapsed = stopwatch(options.now);
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
   const sending = sendingOf(options, prepared);
-  const need: SessionNeed = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options) };
+  const attempts = Math.max(...group.map((held) => held.job.attempts));
+  const need: SessionNeed = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options), attempts };
 
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;

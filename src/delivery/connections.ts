@@ -35,6 +35,8 @@ export interface SessionNeed {
   tls: TlsNeed;
   /** Hosts that come after all others. */
   avoid: ReadonlySet<string>;
+  /** Attempts that were made before. */
+  attempts: number;
 }
 
 export type Opened =
@@ -148,7 +150,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       let candidates = only;
       if (!candidates) {
         const goesLast = (host: string): boolean => need.avoid.has(host) || hosts.goesLast(host);
-        const resolved = await resolveRoute(options.routing, destination, goesLast);
+        const resolved = await resolveRoute(options.routing, destination, { goesLast, attempts: need.attempts });
         if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: NO_FACTS, forNeed: false };
         candidates = resolved.candidates;
       }

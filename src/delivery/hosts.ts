@@ -1,7 +1,8 @@
 /**
  * The hosts of others. What this process remembers of those it spoke to, each for a while and bounded in number:
  *
- * - a host that could not be reached, refused us, hung up or stalled is tried after all others for 5 minutes;
+ * - a host that could not be reached, refused us, hung up or stalled is tried after all others for a minute, after further failures
+ *   for 2, 5, then 10 minutes each time; what it does meanwhile is not counted, since connections fail by the handful;
  * - an address where TLS failed, and the clear worked, is spoken to in the clear: for an hour, after a second failure for half a day,
  *   then for 3 days each time. In between TLS is tried again, so that one bad moment does not cost days of encryption;
  * - a message that failed after its final dot begins its next attempt with another host (RFC 5321 §6.1: the first may have it).
@@ -30,7 +31,7 @@ import { allowsClear } from '../net/tls.ts';
 import { errorSentence } from './error-words.ts';
 import type { Candidate } from './route.ts';
 
-const LAST_MS = 300_000;
+const LAST_MS = [60_000, 120_000, 300_000, 600_000] as const;
 const CLEAR_MS = [3_600_000, 43_200_000, 259_200_000] as const;
 const MAX_ENTRIES = 10_000;
 
@@ -50,10 +51,18 @@ export interface HostMemory {
   dotFailedAt(messageId: string): string | undefined;
 }
 
-interface TlsFailure {
+interface Failure {
   untilMs: number;
-  words: string;
   times: number;
+}
+
+interface TlsFailure extends Failure {
+  words: string;
+}
+
+/** The step for so many failures. */
+function stepFor(steps: readonly number[], times: number): number {
+  return steps[Math.min(times, steps.length) - 1]!;
 }
 
 /** Adds an entry as the youngest; the oldest makes room. */
@@ -64,20 +73,24 @@ function remember<T>(map: Map<string, T>, key: string, value: T): void {
 }
 
 export function openHostMemory(now: () => number): HostMemory {
-  const lastUntil = new Map<string, number>();
+  const failures = new Map<string, Failure>();
   const tlsFailures = new Map<string, TlsFailure>();
   const dotFailures = new Map<string, string>();
   return {
-    failed: (host) => remember(lastUntil, host, now() + LAST_MS),
-    worked: (host) => {
-      if (lastUntil.size > 0) lastUntil.delete(host);
+    failed: (host) => {
+      const before = failures.get(host);
+      if (before && before.untilMs > now()) return;
+      const times = (before?.times ?? 0) + 1;
+      remember(failures, host, { untilMs: now() + stepFor(LAST_MS, times), times });
     },
-    goesLast: (host) => (lastUntil.get(host) ?? 0) > now(),
+    worked: (host) => {
+      if (failures.size > 0) failures.delete(host);
+    },
+    goesLast: (host) => (failures.get(host)?.untilMs ?? 0) > now(),
     tlsFailed: (host, address, words) => {
       const key = `${host} ${address}`;
       const times = (tlsFailures.get(key)?.times ?? 0) + 1;
-      const forMs = CLEAR_MS[Math.min(times, CLEAR_MS.length) - 1]!;
-      remember(tlsFailures, key, { untilMs: now() + forMs, words, times });
+      remember(tlsFailures, key, { untilMs: now() + stepFor(CLEAR_MS, times), words, times });
     },
     tlsWorked: (host, address) => {
       if (tlsFailures.size > 0) tlsFailures.delete(`${host} ${address}`);

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { blackHole, noBlackHoles } from '../../test/kit/black-hole.ts';
 import { deliveryRig, type Rig } from '../../test/kit/delivery-rig.ts';
 import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';
 import { freePort } from '../../test/kit/free-ports.ts';
@@ -34,7 +35,7 @@ after(async () => {
 });
 
 function makeRig(): Promise<Rig> {
-  const allowed = parseCidrs('127.0.0.0/8');
+  const allowed = parseCidrs('127.0.0.0/8, ::1');
   assert.ok(allowed.ok);
   return deliveryRig({
     routing: { route: { kind: 'mx' }, dns: resolver, mxPort: port, mxAllow: allowed.cidrs },
@@ -213,10 +214,64 @@ test('five exchangers that nobody listens at do not hide those behind them', asy
   assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.dead.example');
 });
 
+test('nor where nobody remembers the first attempt, as after a restart', async () => {
+  const [seventh] = await domain('forgot.example', [null, null, null, null, null, null, {}]);
+  const [id] = (await rig.send({ to: ['ann@forgot.example'] })) as [string];
+  await event(id, 'DeliveryDelay');
+  await rig.restart();
+  assert.equal(seventh!.connections.total, 0);
+  rig.clock.advance(70_000);
+  assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, 2);
+  assert.equal(seventh!.accepted, 1);
+});
+
+test('nor do those that have no address', async () => {
+  await domain('names.example', [{}, {}, {}, {}, {}, {}]);
+  for (const host of [1, 2, 3, 4, 5]) delete dns.zone[`mx${host}.names.example`];
+  const [id] = (await rig.send({ to: ['ann@names.example'] })) as [string];
+  const { deliveryDelay } = (await event(id, 'DeliveryDelay')).detail;
+  assert.match(String(deliveryDelay!.reply), /those that were looked up have no address/);
+  rig.clock.advance(70_000);
+  assert.equal((await event(id, 'Delivery')).detail.delivery!.remoteHost, 'mx6.names.example');
+});
+
+test('an IPv6 address behind a black hole costs a moment, not the connection', { skip: noBlackHoles }, async () => {
+  const [sink] = (await domain('hole.example', [{}])) as [SmtpSink];
+  dns.zone['mx1.hole.example']!.AAAA = ['::1'];
+  const hole = await blackHole('::1', port);
+  try {
+    const [id] = (await rig.send({ to: ['ann@hole.example'] })) as [string];
+    await event(id, 'Delivery');
+    const [attempt] = rig.attempts(id) as unknown as { address: string; durationMs: number }[];
+    assert.equal(attempt!.address, sink.host);
+    assert.ok(attempt!.durationMs >= 240 && attempt!.durationMs < 5_000, `${attempt!.durationMs} ms`);
+    assert.equal(sink.connections.total, 1);
+  } finally {
+    await hole.close();
+  }
+});
+
 test('exchangers of one preference come in another order each time, the others by preference, the failed ones last', () => {
   const exchangers = ['a', 'b', 'c', 'd'].map((host) => ({ host, preference: host === 'd' ? 20 : 10 }));
-  const orders = new Set(Array.from({ length: 300 }, () => inOrder(exchangers, () => false).join('')));
-  assert.deepEqual([...orders].sort(), ['abcd', 'acbd', 'bacd', 'bcad', 'cabd', 'cbad']);
-  const failed = new Set(Array.from({ length: 100 }, () => inOrder(exchangers, (host) => host === 'a').join('')));
-  assert.deepEqual([...failed].sort(), ['bcda', 'cbda']);
+  const orders = (goesLast: (host: string) => boolean): string[] => {
+    const ordered = Array.from({ length: 300 }, () => inOrder(exchangers, { goesLast, attempts: 3 }));
+    return [...new Set(ordered.map((one) => one.map(({ host }) => host).join('')))].sort();
+  };
+  assert.deepEqual(
+    orders(() => false),
+    ['abcd', 'acbd', 'bacd', 'bcad', 'cabd', 'cbad'],
+  );
+  assert.deepEqual(
+    orders((host) => host === 'a'),
+    ['bcda', 'cbda'],
+  );
+});
+
+test('of more than five exchangers each attempt begins five further on', () => {
+  const exchangers = [...'abcdefg'].map((host, index) => ({ host, preference: index }));
+  const order = (attempts: number): string =>
+    inOrder(exchangers, { goesLast: (host) => host === 'f', attempts })
+      .map(({ host }) => host)
+      .join('');
+  assert.deepEqual([0, 1, 2].map(order), ['abcdegf', 'gabcdef', 'degabcf']);
 });

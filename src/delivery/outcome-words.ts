@@ -149,4 +149,8 @@ export const SENDER_SMTPUTF8_ADVICE =
 export const PRIVATE_EXCHANGER_ADVICE =
   'The mail exchangers of this domain have addresses that are not public, to which this service does not connect; where that is meant, the operator permits them with POSTRIDER_MX_ALLOW.';
 
+/** Of our own refusal to send mail to ourselves. */
+export const LOOP_ADVICE =
+  'The DNS names this service itself as mail exchanger of this domain, and it keeps no mailboxes: name the server that does, or give this service a host name of its own with POSTRIDER_SMTP_HOSTNAME.';
+
 export type Category = keyof typeof explanations;

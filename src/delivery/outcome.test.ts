@@ -170,6 +170,7 @@ test('refusals of our own', () => {
     ['dns', 550, '5.1.2', 'permanent', 'domain-not-found', true],
     ['dns', 550, '5.4.4', 'permanent', 'domain-not-found', false],
     ['dns', 554, '5.4.4', 'permanent', 'policy', false],
+    ['dns', 550, '5.4.6', 'permanent', 'policy', false],
     ['starttls', 550, '5.7.10', 'permanent', 'tls', false],
     ['mail', 552, '5.3.4', 'permanent', 'content-rejected', false],
     ['rcpt', 553, '5.6.7', 'permanent', 'smtputf8', false],
@@ -194,4 +195,11 @@ test('exchangers with addresses that are not public are our own refusal, and it 
   assert.equal(outcome.owner, 'our-side');
   assert.match(outcome.advice, /POSTRIDER_MX_ALLOW/);
   assert.doesNotMatch(outcome.advice, /SPF/);
+});
+
+test('mail that would come back to this service is our own refusal, and it says so', () => {
+  const local = { code: 550, enhanced: '5.4.6', text: 'the mail exchanger of a.example is this service itself' };
+  const outcome = classify({ stage: 'dns', local, relay: false });
+  assert.equal(outcome.owner, 'our-side');
+  assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);
 });

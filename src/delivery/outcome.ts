@@ -19,6 +19,7 @@ import { errorSentence } from './error-words.ts';
 import {
   type Category,
   explanations,
+  LOOP_ADVICE,
   type Owner,
   PRIVATE_EXCHANGER_ADVICE,
   SENDER_SMTPUTF8_ADVICE,
@@ -104,6 +105,7 @@ const localMeanings: readonly { enhanced: string; code?: number; meaning: Meanin
     meaning: { category: 'policy', owner: 'our-side', advice: PRIVATE_EXCHANGER_ADVICE },
   },
   { enhanced: '5.4.4', meaning: { category: 'domain-not-found', owner: 'remote' } },
+  { enhanced: '5.4.6', code: 550, meaning: { category: 'policy', owner: 'our-side', advice: LOOP_ADVICE } },
 ];
 
 function classifyLocal(evidence: Evidence, local: LocalRefusal): Outcome {

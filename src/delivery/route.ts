@@ -5,14 +5,18 @@
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
  * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
- * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers,
- * 5 addresses each, whatever the domain lists; when five have failed, others stand in front of them. The relay was named by the operator, so that its
- * address may be private.
+ * An exchanger that is this service itself is dropped with all that are no better than it (§5.1); with nothing left the mail
+ * would go round in a loop, and bounces (5.4.6, §5.4.6 of the same).
+ *
+ * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
+ * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists; of more than 5, each further attempt of a message
+ * begins 5 further on. The relay was named by the operator, so that its address may be private.
  */
 import type { Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
-import { addressRefusal, type Cidr } from '../net/address-guard.ts';
-import { type Dns, ipv4First, type MxHost } from '../net/dns.ts';
+import { addressRefusal, type Cidr, isInRanges } from '../net/address-guard.ts';
+import type { AddressAnswer, Dns, MxHost } from '../net/dns.ts';
+import { interleaveFamilies } from '../net/smtp-connect.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
@@ -31,6 +35,15 @@ export interface Routing {
   dns: Dns;
   mxPort: number;
   mxAllow: readonly Cidr[];
+  own: OwnHost;
+}
+
+/** How exchangers are recognised as this service itself. */
+export interface OwnHost {
+  /** As it is said in EHLO; lower case. */
+  name: string;
+  /** Addresses at which it takes mail on the port of exchangers. */
+  addresses: readonly Cidr[];
 }
 
 /** Key of the destination that all mail shares behind a relay. */
@@ -45,25 +58,33 @@ export function destinationOf(routing: Pick<Routing, 'route'>, recipient: string
   return domainToAscii(domain) ?? domain.toLowerCase();
 }
 
-/** Whether a host is tried after all others. */
-export type GoesLast = (host: string) => boolean;
+export interface Turn {
+  /** Whether a host is tried after all others. */
+  goesLast(host: string): boolean;
+  /** Attempts that were made before. */
+  attempts: number;
+}
 
 /** Looks up where mail for this destination goes. Never throws because of the DNS. */
-export function resolveRoute(routing: Routing, destination: string, goesLast: GoesLast): Promise<Resolved> {
+export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
   if (routing.route.kind === 'relay') return resolveRelay(routing);
-  return resolveExchangers(routing, { domain: destination, goesLast });
+  return resolveExchangers(routing, { domain: destination, turn });
 }
 
 /** RFC 5321 §5.1: by preference, at random within one; what goes last keeps that order among itself. */
-export function inOrder(exchangers: readonly MxHost[], goesLast: GoesLast): string[] {
-  const ranked = exchangers.map(({ host, preference }) => ({
-    host,
-    last: goesLast(host),
-    preference,
-    lot: Math.random(),
-  }));
-  ranked.sort((a, b) => Number(a.last) - Number(b.last) || a.preference - b.preference || a.lot - b.lot);
-  return ranked.map(({ host }) => host);
+export function inOrder(exchangers: readonly MxHost[], { goesLast, attempts }: Turn): MxHost[] {
+  const ranked = exchangers.map((exchanger) => ({ exchanger, lot: Math.random() }));
+  ranked.sort((a, b) => a.exchanger.preference - b.exchanger.preference || a.lot - b.lot);
+  const all = ranked.map((one) => one.exchanger);
+  const from = all.length > MAX_EXCHANGERS ? (attempts * MAX_EXCHANGERS) % all.length : 0;
+  const inTurn = [...all.slice(from), ...all.slice(0, from)];
+  return [...inTurn.filter(({ host }) => !goesLast(host)), ...inTurn.filter(({ host }) => goesLast(host))];
+}
+
+/** RFC 5321 §5.1: without those that are ourselves, and those that are no better. */
+function cutAtOurselves<T extends MxHost>(exchangers: readonly T[], isOurs: (one: T) => boolean): T[] {
+  const best = Math.min(...exchangers.filter(isOurs).map((one) => one.preference));
+  return exchangers.filter((one) => one.preference < best);
 }
 
 function temporary(message: string, options: { cause: string; relay: boolean }): Resolved {
@@ -102,7 +123,7 @@ async function resolveRelay(routing: Routing): Promise<Resolved> {
 
 async function resolveExchangers(
   routing: Routing,
-  { domain, goesLast }: { domain: string; goesLast: GoesLast },
+  { domain, turn }: { domain: string; turn: Turn },
 ): Promise<Resolved> {
   const mx = await routing.dns.resolveMx(domain);
   if (mx.status === 'temporary') {
@@ -120,37 +141,78 @@ async function resolveExchangers(
     return permanent(550, '5.4.4', `the MX records of ${domain} name no host (an address is none)`);
   }
   // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
-  const hosts = mx.status === 'found' ? inOrder(mx.value.hosts, goesLast).slice(0, MAX_EXCHANGERS) : [domain];
+  const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
+  const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
+  if (others.length === 0) return loop(routing, domain);
+  const ordered = inOrder(others, turn);
+  const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
+  const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
+  if (usable.length === 0 && found.length > 0) return loop(routing, domain);
+  return choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
+}
+
+interface FoundExchanger extends MxHost {
+  answer: AddressAnswer;
+}
+
+function addressesOf({ answer }: FoundExchanger): string[] {
+  return answer.status === 'found' ? answer.value : [];
+}
+
+/** By the name behind its CNAMEs, or by one of its addresses. */
+function isOurs({ own }: Routing, exchanger: FoundExchanger): boolean {
+  const { answer } = exchanger;
+  if (answer.status === 'found' && answer.canonicalName === own.name) return true;
+  return addressesOf(exchanger).some((address) => isInRanges(address, own.addresses));
+}
+
+function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundExchanger[]> {
+  return Promise.all(
+    exchangers.map(async (exchanger) => ({ ...exchanger, answer: await dns.resolveAddresses(exchanger.host) })),
+  );
+}
+
+/** The exchangers that have addresses to which we connect; with `isAll` there are no others than those looked up. */
+function choose(
+  { mxAllow, mxPort }: Routing,
+  { domain, found, isAll }: { domain: string; found: readonly FoundExchanger[]; isAll: boolean },
+): Resolved {
   const candidates: Candidate[] = [];
   const refused: string[] = [];
-  let unsure: string | undefined;
-  for (const host of hosts) {
-    const answer = await routing.dns.resolveAddresses(host);
-    if (answer.status === 'temporary') unsure ??= answer.cause;
-    if (answer.status !== 'found') continue;
-    const addresses: string[] = [];
-    for (const address of ipv4First(answer.value)) {
-      const reason = addressRefusal(address, routing.mxAllow);
-      if (reason === undefined) addresses.push(address);
+  for (const exchanger of found) {
+    const { host } = exchanger;
+    const permitted: string[] = [];
+    for (const address of addressesOf(exchanger)) {
+      const reason = addressRefusal(address, mxAllow);
+      if (reason === undefined) permitted.push(address);
       else refused.push(`${host} [${address}]: ${reason}`);
     }
-    if (addresses.length === 0) continue;
+    if (permitted.length === 0) continue;
     candidates.push({
       host,
-      addresses: addresses.slice(0, MAX_ADDRESSES),
-      port: routing.mxPort,
+      addresses: interleaveFamilies(permitted).slice(0, MAX_ADDRESSES),
+      port: mxPort,
       tls: 'opportunistic',
       verifyCertificate: false,
     });
   }
   if (candidates.length > 0) return { ok: true, candidates };
-  if (unsure) {
-    const message = `the mail exchangers of ${domain} cannot be looked up (${unsure})`;
-    return temporary(message, { cause: unsure, relay: false });
+  const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
+  if (unsure.length > 0) {
+    const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;
+    return temporary(message, { cause: unsure[0]!, relay: false });
+  }
+  if (!isAll) {
+    const message = `of the mail exchangers of ${domain}, those that were looked up have no address to connect to`;
+    return temporary(message, { cause: 'ENOADDRESS', relay: false });
   }
   if (refused.length > 0) {
     const list = refused.slice(0, 3).join(', ');
     return permanent(554, '5.4.4', `the mail exchangers of ${domain} have addresses that are not public (${list})`);
   }
   return permanent(550, '5.4.4', `the domain ${domain} has no mail exchanger and no address`);
+}
+
+function loop({ own }: Routing, domain: string): Resolved {
+  return permanent(550, '5.4.6', `the mail exchanger of ${domain} is this service itself (${own.name}): a loop`);
 }

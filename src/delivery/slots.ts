@@ -21,7 +21,8 @@ export interface SlotDeps {
 }
 
 function needOf([first]: readonly Held[]): SessionNeed {
-  return { tls: first!.job.options.requireTls ?? false, avoid: new Set() };
+  const { options, attempts } = first!.job;
+  return { tls: options.requireTls ?? false, avoid: new Set(), attempts };
 }
 
 export class Slots {

@@ -133,3 +133,9 @@ export function addressRefusal(address: string, allow: readonly Cidr[]): string 
     ip.kind() === 'ipv6' && (ip as ipaddr.IPv6).isIPv4MappedAddress() ? embedded(ip as ipaddr.IPv6) : undefined;
   return inner && within(inner, allow) ? undefined : reason;
 }
+
+/** Whether an IP literal lies in one of the ranges; what is no address does not. */
+export function isInRanges(address: string, ranges: readonly Cidr[]): boolean {
+  const ip = parseIp(address);
+  return ip !== undefined && within(ip, ranges);
+}

@@ -183,7 +183,7 @@ function joinAddresses(v6: LookUp<'AAAA'>, v4: LookUp<'A'>): Cached<AddressAnswe
 }
 
 /** For those who try one address after the other. */
-export function ipv4First(addresses: readonly string[]): string[] {
+function ipv4First(addresses: readonly string[]): string[] {
   return [...addresses.filter(isIPv4), ...addresses.filter(isIPv6)];
 }
 

@@ -8,6 +8,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError, settings } from '../config.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
@@ -103,6 +104,15 @@ export async function assertPortsFree(config: Config): Promise<void> {
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }
+}
+
+/**
+ * The addresses at which this service takes mail where exchangers do: those of this machine, if a port of ours is that of
+ * exchangers. Elsewhere another server of the same machine may be somebody's exchanger.
+ */
+export function ownExchangerAddresses({ mxPort, smtpPort }: Pick<Config, 'mxPort' | 'smtpPort'>): string[] {
+  if (smtpPort !== mxPort) return [];
+  return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
 }
 
 /** Undefined where none are named; throws the line for the operator when they cannot be used. */

@@ -22,7 +22,7 @@ import type { HintTopic } from '../storage/database.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Parts, ranges } from './parts.ts';
-import { httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
+import { httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 
 /** From the signal: how long requests under way may take. */
@@ -215,7 +215,13 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     blobs,
     clock,
     log,
-    routing: { route: config.route, dns, mxPort: config.mxPort, mxAllow: ranges(config.mxAllow) },
+    routing: {
+      route: config.route,
+      dns,
+      mxPort: config.mxPort,
+      mxAllow: ranges(config.mxAllow),
+      own: { name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+    },
     hostname: config.smtpHostname,
     // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.
     keysFor: async (accountId, domain) =>

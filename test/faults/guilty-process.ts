@@ -35,6 +35,7 @@ startDelivery({
     dns: openDns({ servers: [], timeoutMs: 500 }),
     mxPort: 25,
     mxAllow: [],
+    own: { name: 'postrider.test', addresses: [] },
   },
   hostname: 'postrider.test',
   keysFor: async (accountId) => {

@@ -125,6 +125,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
     dns,
     mxPort: 25,
     mxAllow: [],
+    own: { name: 'postrider.test', addresses: [] },
     ...options.routing,
   };
   const reader = new DatabaseSync(dataDirectory(storage.folder).databaseFile);

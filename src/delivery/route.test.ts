@@ -1,0 +1,111 @@
+/** Where mail goes by what the DNS says: families in turn, bounds, and ourselves among the exchangers. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { parseCidrs } from '../net/address-guard.ts';
+import { type Dns, openDns } from '../net/dns.ts';
+import { type Resolved, resolveRoute } from './route.ts';
+
+let fake: FakeDns;
+let dns: Dns;
+
+before(async () => {
+  fake = await fakeDns();
+});
+
+beforeEach(() => {
+  dns?.close();
+  dns = openDns({ servers: [fake.server], timeoutMs: 30_000, tries: 1 });
+});
+
+after(async () => {
+  dns?.close();
+  await fake.close();
+});
+
+const own = parseCidrs('192.0.2.25, 2001:db8::25');
+const allowed = parseCidrs('192.0.2.0/24, 2001:db8::/32');
+
+async function resolve(domain: string, zone: FakeZone, { attempts = 0 } = {}): Promise<Resolved> {
+  assert.ok(own.ok && allowed.ok);
+  fake.zone = zone;
+  const routing = { route: { kind: 'mx' as const }, dns, mxPort: 25, mxAllow: allowed.cidrs };
+  const us = { name: 'out.shop.example', addresses: own.cidrs };
+  return resolveRoute({ ...routing, own: us }, domain, { goesLast: () => false, attempts });
+}
+
+function hosts(resolved: Resolved): string[] {
+  assert.ok(resolved.ok, JSON.stringify(resolved));
+  return resolved.candidates.map(({ host }) => host);
+}
+
+function refusal(resolved: Resolved): string {
+  assert.ok(!resolved.ok, JSON.stringify(resolved));
+  const { local, cause } = resolved.evidence;
+  return local ? `${local.code} ${local.enhanced}` : (cause ?? '');
+}
+
+test('our own name cuts an exchanger and all that are no better', async () => {
+  const zone: FakeZone = {
+    'a.example': {
+      MX: [
+        [10, 'mx.other.example'],
+        [20, 'OUT.shop.example'],
+        [20, 'equal.other.example'],
+        [30, 'worse.other.example'],
+      ],
+    },
+    'mx.other.example': { A: ['192.0.2.1'] },
+    'equal.other.example': { A: ['192.0.2.2'] },
+    'worse.other.example': { A: ['192.0.2.3'] },
+    'out.shop.example': { A: ['192.0.2.4'] },
+    'b.example': { MX: [[10, 'out.shop.example']] },
+    'c.example': { MX: [[10, 'alias.example']] },
+    'alias.example': { CNAME: 'out.shop.example' },
+  };
+  assert.deepEqual(hosts(await resolve('a.example', zone)), ['mx.other.example']);
+  assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
+  assert.equal(refusal(await resolve('c.example', zone)), '550 5.4.6', 'nor behind a CNAME');
+  assert.equal(refusal(await resolve('out.shop.example', zone)), '550 5.4.6', 'nor without MX records');
+});
+
+test('so does one of our addresses, however it is written', async () => {
+  const zone: FakeZone = {
+    'a.example': {
+      MX: [
+        [10, 'mx.other.example'],
+        [20, 'alias.other.example'],
+        [30, 'worse.other.example'],
+      ],
+    },
+    'mx.other.example': { A: ['192.0.2.1'] },
+    'alias.other.example': { AAAA: ['2001:db8:0:0:0:0:0:25'] },
+    'worse.other.example': { A: ['192.0.2.3'] },
+    'b.example': { A: ['192.0.2.25'] },
+  };
+  assert.deepEqual(hosts(await resolve('a.example', zone)), ['mx.other.example']);
+  assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
+});
+
+test('of 150 exchangers five are looked up for an attempt, and other five for the next', async () => {
+  const names = Array.from({ length: 150 }, (_, index) => `h${index}.many.example`);
+  const zone: FakeZone = { 'many.example': { MX: names.map((name, index) => [index, name]) } };
+  for (const name of names.slice(7)) zone[name] = { A: ['192.0.2.1'] };
+  fake.questions.length = 0;
+  assert.equal(refusal(await resolve('many.example', zone)), 'ENOADDRESS', 'temporary: there are others');
+  assert.deepEqual(hosts(await resolve('many.example', zone, { attempts: 1 })), names.slice(7, 10));
+  const asked = new Set(fake.questions.filter((one) => one.includes(' h')).map((one) => one.split(' ')[1]));
+  assert.deepEqual([...asked].sort(), names.slice(0, 10).sort());
+});
+
+test('five addresses of an exchanger are used, of both families in turn', async () => {
+  const v4 = [1, 2, 3, 4, 5, 6].map((last) => `192.0.2.${last}`);
+  const zone: FakeZone = { 'a.example': { A: v4, AAAA: ['2001:db8::1', '2001:db8::2'] } };
+  const resolved = await resolve('a.example', zone);
+  assert.ok(resolved.ok);
+  const { addresses } = resolved.candidates[0]!;
+  assert.deepEqual(
+    addresses.map((one) => (one.includes(':') ? 6 : 4)),
+    [6, 4, 6, 4, 4],
+  );
+});
