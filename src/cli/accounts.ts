@@ -28,7 +28,14 @@ import type { Mode } from '../base/mode.ts';
 import { CAP_NAMES, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import type { Config } from '../config.ts';
 import { publicUrl } from '../config.ts';
-import { addDomain, type DnsRecord, domainOperation, knownRecords, verifyDomain } from '../domains/domains.ts';
+import {
+  addDomain,
+  type DnsRecord,
+  domainOperation,
+  knownRecords,
+  verifyDomain,
+  zoneServers,
+} from '../domains/domains.ts';
 import { parseAddress } from '../mail/address.ts';
 import { openDns } from '../net/dns.ts';
 import { createUser, resetPassword } from '../users/users.ts';
@@ -292,7 +299,7 @@ export async function checkDomain(call: CommandCall): Promise<CommandOutcome> {
       const domain = await database.execute(domainOperation, { id, accountId: null });
       if (!domain) throw notFound(`there is no domain ${id}`);
       const by = commandOrigin(clock.now(), domain.accountId);
-      return verifyDomain({ database, clock, dns, by, ...recordSettings(config) }, domain);
+      return verifyDomain({ database, clock, dns, serversOf: zoneServers(dns), by, ...recordSettings(config) }, domain);
     });
     const data = { success, message, domainId: id, status, dnsRecords: records };
     return { data, text: `${message}\n${recordsText(records)}`, exitCode: success ? 0 : 1 };

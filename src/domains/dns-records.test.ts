@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeDns, type FakeName, fakeDns } from '../../test/kit/fake-dns.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
-import { openDns } from '../net/dns.ts';
+import { type Dns, openDns } from '../net/dns.ts';
 import { checkRecords, type DnsRecord, knownRecords } from './dns-records.ts';
 import type { ZoneServer } from './published.ts';
 import type { DomainKey, SenderDomain } from './store.ts';
+import { zoneServers } from './zone-servers.ts';
 
 const HOST = 'mail.sender.example';
 const NAME = 's1._domainkey.mail.shop.example';
@@ -46,22 +47,8 @@ after(async () => {
 });
 
 /** A Dns that remembers nothing. */
-function freshly(fake: FakeDns): ReturnType<typeof dnsOf> {
-  const ask =
-    <K extends 'resolveTxt' | 'resolveMx' | 'resolveAddresses' | 'resolveCname'>(kind: K) =>
-    async (name: string) => {
-      const dns = dnsOf(fake);
-      try {
-        return await dns[kind](name);
-      } finally {
-        dns.close();
-      }
-    };
-  return {
-    ...dnsOf(fake),
-    ...{ resolveTxt: ask('resolveTxt'), resolveMx: ask('resolveMx') },
-    ...{ resolveAddresses: ask('resolveAddresses'), resolveCname: ask('resolveCname') },
-  } as ReturnType<typeof dnsOf>;
+function freshly(fake: FakeDns): Dns {
+  return dnsOf(fake).atServers([fake.server]);
 }
 
 /** The record of the RSA key with these texts, or this name, in the resolver's zone. */
@@ -229,4 +216,54 @@ test('servers that do not answer are passed over; where none does the resolver c
   assert.equal((await keyAt([null, null], [rsa])).record.status, 'verified');
   assert.equal((await keyAt([null, null], [])).record.status, 'missing');
   assert.equal((await keyAt([null, null], null)).record.status, 'unknown');
+});
+
+/** The resolver, whose zones have servers at public addresses; those lead to the scripted ones. */
+function resolverWithServers(): { dns: Dns; asked: string[][] } {
+  const dns = freshly(resolver);
+  const asked: string[][] = [];
+  const atServers = (addresses: readonly string[]): Dns => {
+    asked.push([...addresses]);
+    const index = Number(addresses[0]!.split('.').at(-1)) - 1;
+    return dns.atServers([authorities[index]!.server]);
+  };
+  return { dns: { ...dns, atServers }, asked };
+}
+
+test('the servers of the closest zone are found, and asked at their addresses', async () => {
+  const zone = {
+    'shop.example': { NS: ['ns1.shop.example', 'ns2.shop.example', 'ns3.shop.example', 'gone.shop.example'] },
+    'ns1.shop.example': { A: ['198.41.0.1'], AAAA: ['2001:503:ba3e::1'] },
+    'ns2.shop.example': { A: ['10.0.0.9', '198.41.0.2'] },
+    'ns3.shop.example': { A: ['127.0.0.1'], AAAA: ['fe80::1'] },
+    'mail.shop.example': { A: ['198.41.0.9'] },
+  };
+  const { dns, asked } = resolverWithServers();
+  const find = async (own: string[][]) => {
+    resolver.zone = { ...zone, [NAME]: { TXT: [rsa] } };
+    for (const [index, TXT] of own.entries()) authorities[index]!.zone = { [NAME]: { TXT } };
+    return (await checkRecords(domain, { ...lookUp, dns, serversOf: zoneServers(dns) }))[0]!;
+  };
+  assert.equal((await find([[rsa], [rsa]])).isEverywhere, true);
+  assert.ok(
+    asked.length > 0 && asked.every((one) => one.length === 1 && /^198\.41\.0\.[12]$/.test(one[0]!)),
+    String(asked),
+  );
+  const half = await find([[rsa], []]);
+  assert.match(half.record.note!, /ns2\.shop\.example does not show it yet/);
+  assert.equal((await find([[], []])).record.status, 'missing');
+});
+
+test('where no servers are known, or the DNS does not say, the resolver counts', async () => {
+  const { dns, asked } = resolverWithServers();
+  const serversOf = zoneServers(dns);
+  for (const above of [
+    {},
+    { 'shop.example': { fail: 'SERVFAIL' } as const },
+    { 'shop.example': { NS: ['gone.example'] } },
+  ]) {
+    resolver.zone = { ...above, [NAME]: { TXT: [rsa] } };
+    assert.equal((await checkRecords(domain, { ...lookUp, dns, serversOf }))[0]!.record.status, 'verified');
+  }
+  assert.deepEqual(asked, []);
 });

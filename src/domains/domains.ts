@@ -11,3 +11,4 @@ export {
 } from './keyring.ts';
 export { domainOperation, domainsToCheckOperation, type SenderDomain, senderDomainName } from './store.ts';
 export { addDomain, verifyDomain } from './verify.ts';
+export { zoneServers } from './zone-servers.ts';

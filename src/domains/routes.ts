@@ -15,9 +15,9 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { knownRecords, type LookUp, lookUpRecords, type RecordSettings } from './dns-records.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
-import type { FindServers } from './published.ts';
 import { deleteDomainOperation, domainOperation, domainsOperation, senderDomainName } from './store.ts';
 import { domainChanged } from './verify.ts';
+import { zoneServers } from './zone-servers.ts';
 
 const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: RouteDefinition<Caller, B, Q>,
@@ -65,14 +65,12 @@ export interface DomainRouteOptions extends RecordSettings {
   clock: Clock;
   /** A resolver without memory of what it found before: a record that was just corrected is to be seen. Closed after use. */
   freshDns(): Dns;
-  /** The servers of a zone, found by a resolver; where left out, the resolver's answers count. */
-  serversOf?(dns: Dns): FindServers;
   secretKey: Uint8Array;
 }
 
 /** What the routes share. */
 function shared(options: DomainRouteOptions) {
-  const { database, sendingHost, bounceDomain, freshDns, serversOf } = options;
+  const { database, sendingHost, bounceDomain, freshDns } = options;
   const settings: RecordSettings = { sendingHost, bounceDomain };
   return {
     ...options,
@@ -89,7 +87,7 @@ function shared(options: DomainRouteOptions) {
     withDns: async <T>(ask: (lookUp: LookUp) => Promise<T>): Promise<T> => {
       const dns = freshDns();
       try {
-        return await ask({ ...settings, dns, ...(serversOf && { serversOf: serversOf(dns) }) });
+        return await ask({ ...settings, dns, serversOf: zoneServers(dns) });
       } finally {
         dns.close();
       }
