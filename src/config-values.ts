@@ -73,21 +73,27 @@ export function oidcIssuer(text: string): string {
 }
 
 export function route(text: string): Route {
-  if (text === 'mx') return { kind: 'mx' };
-  const allowed = 'mx, or a relay such as smtp://user:pass@host:587 or smtps://host:465';
+  return text === 'mx' ? { kind: 'mx' } : { kind: 'relay', relay: readRelay(text, `mx, or ${RELAY_ALLOWED}`) };
+}
+
+export const relay = (text: string): RelayRoute => readRelay(text, RELAY_ALLOWED);
+
+const RELAY_ALLOWED = 'a relay such as smtp://user:pass@host:587 or smtps://host:465';
+
+function readRelay(text: string, allowed: string): RelayRoute {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname) throw new Error(allowed);
   if ((url.pathname && url.pathname !== '/') || url.search || url.hash) throw new Error(allowed);
   if (url.port === '0') throw new Error(`${allowed}; a port from 1 to 65535`);
   if (Boolean(url.username) !== Boolean(url.password)) throw new Error(`${allowed}; user and password go together`);
   const implicitTls = url.protocol === 'smtps:';
-  const relay: RelayRoute = {
+  const read: RelayRoute = {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port ? Number(url.port) : implicitTls ? 465 : 25,
     implicitTls,
   };
-  if (url.username) relay.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
-  return { kind: 'relay', relay };
+  if (url.username) read.auth = { user: decoded(url.username, allowed), pass: decoded(url.password, allowed) };
+  return read;
 }
 
 function decoded(text: string, allowed: string): string {

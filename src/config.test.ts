@@ -109,6 +109,8 @@ test('a relay has a port that can be connected to, and credentials that can be r
 test('the line names the value, but no secret and no credentials', () => {
   const shown: [string, string, string][] = [
     ['POSTRIDER_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],
+    ['POSTRIDER_FALLBACK_ROUTE', 'smtp://ann:hunter2@h:0', '"smtp://***:***@h:0"'],
+    ['POSTRIDER_FALLBACK_ROUTE', 'mx', '"mx"'],
     ['POSTRIDER_ROUTE', 'smtp://ann:hunt@er#2@h:0', '"smtp://***:***@h:0"'],
     ['POSTRIDER_ROUTE', 'relay.test', '"relay.test"'],
     ['POSTRIDER_DATABASE_URL', 'mysql://ann:hunter2@db/x', '"mysql://***:***@db/x"'],

@@ -15,9 +15,11 @@ import {
   listenHost,
   oidcIssuer,
   port,
+  type RelayRoute,
   ROLES,
   type Role,
   type Route,
+  relay,
   remotePort,
   roles,
   route,
@@ -27,7 +29,7 @@ import {
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { ROLES, type Route } from './config-values.ts';
+export { type RelayRoute, ROLES, type Route } from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
@@ -159,6 +161,13 @@ export const settings = {
     'or `smtp://[user:pass@]host:port` / `smtps://…`: all live mail goes to that relay',
     route,
     () => ({ kind: 'mx' }),
+  ),
+  fallbackRoute: setting<RelayRoute | undefined>(
+    'FALLBACK_ROUTE',
+    'none',
+    '`smtp://[user:pass@]host:port` / `smtps://…`: relay that takes mail for destinations that block our host',
+    relay,
+    none,
   ),
   mxPort: setting('MX_PORT', '25', 'for tests', remotePort, () => 25),
   mxAllow: setting(

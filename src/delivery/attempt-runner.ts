@@ -16,7 +16,7 @@ import type { BodyHashes } from './large.ts';
 import { classify, expiredWhileSuspended } from './outcome.ts';
 import type { RecipientOutcome } from './pass.ts';
 import type { Results } from './results.ts';
-import { RELAY } from './route.ts';
+import { isRelay } from './route.ts';
 import type { Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 import { playSandbox } from './to-sandbox.ts';
@@ -191,7 +191,7 @@ export class AttemptRunner {
     const { engine, results, log, deadlineMs } = this.#deps;
     log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'an attempt hung and was cut off');
     const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
-    const outcome = classify({ stage: 'connect', cause: 'EDEADLINE', message, relay: destination.key === RELAY });
+    const outcome = classify({ stage: 'connect', cause: 'EDEADLINE', message, relay: isRelay(destination.key) });
     const session = pooled?.session;
     const facts = {
       ...{ startedAtMs, durationMs: deadlineMs, dialogue: [] },

@@ -41,7 +41,7 @@ import {
   weigh,
 } from './pass.ts';
 import type { AttemptFacts } from './results.ts';
-import { RELAY } from './route.ts';
+import { isRelay } from './route.ts';
 
 /** Exchangers that are given the mail in one attempt. */
 const MAX_SESSIONS = 3;
@@ -97,7 +97,7 @@ export function nothingSent(
 
 /** The email itself cannot be sent. */
 function unprepared(options: TransmitOptions, evidence: Omit<Evidence, 'relay'>, clocked: Clocked): Transmission {
-  const outcome = classify({ ...evidence, relay: options.destination === RELAY });
+  const outcome = classify({ ...evidence, relay: isRelay(options.destination) });
   const facts = { ...EMPTY, ...clocked };
   const results = options.group.map((held) => ({ held, kind: 'classified' as const, outcome, facts }));
   return { pooled: options.pooled, results, signal: { kind: 'nothing' } };

@@ -8,7 +8,7 @@ import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/sm
 import { dial, type HostMemory, satisfies } from './hosts.ts';
 import type { Evidence } from './outcome.ts';
 import type { AttemptFacts } from './results.ts';
-import { type Candidate, RELAY, type Routing, resolveRoute } from './route.ts';
+import { type Candidate, isRelay, type Routing, resolveRoute } from './route.ts';
 
 const IDLE_MS = 10_000;
 const MAX_MESSAGES_PER_RELAY_SESSION = 1_000;
@@ -146,7 +146,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       return pooled;
     },
     open: async (destination, need, only) => {
-      const relay = destination === RELAY;
+      const relay = isRelay(destination);
       let candidates = only;
       if (!candidates) {
         const goesLast = (host: string): boolean => need.avoid.has(host) || hosts.goesLast(host);
@@ -233,5 +233,5 @@ function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
 
 /** Whether a session has messages left before it is closed. */
 export function hasShareLeft(pooled: PooledSession): boolean {
-  return pooled.used < (pooled.destination === RELAY ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
+  return pooled.used < (isRelay(pooled.destination) ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
 }

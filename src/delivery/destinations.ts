@@ -17,6 +17,8 @@
  *   connections may be in the making as there are open ones: a peer that allows N never sees more than 2N at once.
  * - Limited: the peer keeps N sessions of ours and refuses one more. N is the limit for 1, 2, 5, 10, 20 minutes, and N + 1 then.
  * - Paused: nothing is begun for as long as the peer asked for, else for 1, 2, 5, 10, 20 minutes; what is under way goes on.
+ * - Blocked: paused because the peer refuses our host, for 15 minutes, then for an hour each time, until a probe is answered. Where there
+ *   is a fallback route, mail goes there from the sixteenth minute on, but for the one that probes.
  *
  * All of it is in memory, each process has its own, and a restart begins with probing.
  */
@@ -26,7 +28,7 @@ import type { Log } from '../base/log.ts';
 import type { LastReply } from '../nodes/nodes.ts';
 import type { Outcome } from './outcome.ts';
 import type { PauseRequest } from './pause.ts';
-import { RELAY } from './route.ts';
+import { FALLBACK, isRelay, RELAY } from './route.ts';
 
 /** The destination of all sandbox mail; it needs no connections. */
 export const SANDBOX = 'sandbox';
@@ -73,6 +75,10 @@ export interface Pause extends Refusal {
   beganMs: number;
   untilMs: number;
   level: number;
+  /** Unix ms since which our host is blocked there. */
+  blockedMs: number | undefined;
+  /** Unix ms at which mail that was put off is due again: at the end, or when the fallback route takes it. */
+  mailDueMs: number;
 }
 
 export interface Destination {
@@ -86,6 +92,10 @@ export interface Destination {
   beganMs: number;
   /** Unix ms at which it last answered an envelope. */
   answeredMs: number;
+  /** Unix ms at which it last took a message. */
+  tookMs: number;
+  /** Unix ms at which a message was chosen to probe, while the others go by the fallback route. */
+  probeChosenMs: number;
   /** The connections that the peer allows; kept until more are taken. */
   learned: { limit: number; untilMs: number; level: number } | undefined;
   /** Kept, when its time is up, until the probe was answered. */
@@ -108,6 +118,12 @@ export interface Destinations {
   /** Whether it answered in the last 10 minutes. */
   isProven(key: string): boolean;
   isStalled(key: string): boolean;
+  /** Where a message for this destination goes now: there, or by the fallback route. */
+  divert(key: string): string;
+  /** Whether its mail goes by the fallback route, but for what probes. */
+  isDiverted(key: string): boolean;
+  /** Those that block our host, until a probe is answered. */
+  blocked(): Destination[];
   /** Takes in what a transmission that began at `startedMs` says; answers whether a pause began. */
   hear(destination: Destination, signal: Signal, startedMs: number): boolean;
   /** Connections that it may have now. */
@@ -121,6 +137,12 @@ export interface Destinations {
 const MINUTE_MS = 60_000;
 const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);
 const PROVEN_MS = 10 * MINUTE_MS;
+const FIRST_BLOCKED_MS = 15 * MINUTE_MS;
+const BLOCKED_MS = 60 * MINUTE_MS;
+/** After so long a block the fallback route takes the mail. */
+const FALLBACK_AFTER_MS = 15 * MINUTE_MS;
+/** A message that was chosen to probe may not come to it: then another one is. */
+const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
 const REPLIES_KEPT = 4;
 const REPLY_CHARACTERS = 200;
@@ -129,10 +151,30 @@ export interface DestinationDeps {
   clock: Clock;
   log: Log;
   limitsOf(key: string): ConnectionLimits;
+  /** Whether there is a fallback route. */
+  hasFallback?: boolean;
 }
 
 function ladder(level: number): number {
   return LADDER_MS[Math.min(level, LADDER_MS.length - 1)]!;
+}
+
+/** The pause that a refusal makes, after the last one where that was not ended by a probe. */
+function nextPause(
+  before: Pause | undefined,
+  { ms, blocked }: PauseRequest,
+  beganMs: number,
+): Omit<Pause, keyof Refusal | 'mailDueMs'> {
+  const level = before ? before.level + 1 : 0;
+  const blockedMs = before?.blockedMs ?? (blocked ? beganMs : undefined);
+  const blockMs = before?.blockedMs === undefined ? FIRST_BLOCKED_MS : BLOCKED_MS;
+  const forMs = blocked ? Math.max(blockMs, ms ?? 0) : (ms ?? ladder(level));
+  return { beganMs, untilMs: beganMs + forMs, level, blockedMs };
+}
+
+function mailDueOf({ beganMs, untilMs, blockedMs }: Omit<Pause, 'mailDueMs'>, hasFallback: boolean): number {
+  if (!hasFallback || blockedMs === undefined) return untilMs;
+  return Math.max(beganMs, Math.min(untilMs, blockedMs + FALLBACK_AFTER_MS));
 }
 
 /** A clock that was put back must not make a pause longer. */
@@ -183,6 +225,54 @@ function endPause(
   return pause;
 }
 
+/** It answered what began at `startedMs`; it may have `ceiling` connections at most. */
+function answered(
+  destination: Destination,
+  { took, startedMs, nowMs, ceiling }: { took: boolean; startedMs: number; nowMs: number; ceiling: number },
+  log: Log,
+): void {
+  const { key, pause, learned } = destination;
+  if (took) destination.tookMs = nowMs;
+  // Only the probe ends a pause, not an answer to what began before.
+  if (pause && startedMs < pause.untilMs) return;
+  destination.answeredMs = nowMs;
+  destination.stalled = false;
+  if (pause) log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
+  destination.pause = undefined;
+  if (learned && destination.active - destination.opening > learned.limit) destination.learned = undefined;
+  if (!took) return;
+  const most = Math.min(ceiling, destination.learned ? destination.learned.limit + 1 : Infinity);
+  if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
+}
+
+function pauseFor(
+  destination: Destination,
+  {
+    refusal,
+    request,
+    beganMs,
+    canDivert,
+  }: { refusal: Refusal; request: PauseRequest; beganMs: number; canDivert: boolean },
+  log: Log,
+): void {
+  const { key, pause, limit } = destination;
+  const next = { ...refusal, ...nextPause(pause, request, beganMs) };
+  destination.pause = { ...next, mailDueMs: mailDueOf(next, canDivert) };
+  noteReply(destination, refusal, beganMs);
+  destination.answeredMs = Number.NEGATIVE_INFINITY;
+  if (!pause) destination.limit = Math.max(1, limit / 2);
+  const { host, outcome } = refusal;
+  log.info({ destination: key, host, reply: outcome.reply, until: iso(next.untilMs) }, 'destination paused');
+}
+
+/** Whether the message at hand is the one that probes, while the others go by the fallback route. */
+function chosenToProbe(destination: Destination, now: number): boolean {
+  const { active, probeChosenMs } = destination;
+  if (isPausedAt(destination, now) || active > 0 || now - probeChosenMs < PROBE_CHOSEN_MS) return false;
+  destination.probeChosenMs = now;
+  return true;
+}
+
 /** Drops what is idle and has nothing worth remembering; of those that answered, the oldest entries. */
 function evictIdle(all: Map<string, Destination>, now: number): void {
   const isIdle = (one: Destination): boolean => one.active === 0 && !one.pause && !one.stalled;
@@ -193,7 +283,7 @@ function evictIdle(all: Map<string, Destination>, now: number): void {
   }
 }
 
-export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Destinations {
+export function openDestinations({ clock, log, limitsOf, hasFallback = false }: DestinationDeps): Destinations {
   const all = new Map<string, Destination>();
   let sweepAt = MAX_IDLE;
 
@@ -212,46 +302,31 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     const { initial } = limitsOf(key);
     found = {
       ...{ key, active: 0, opening: 0, limit: initial, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
+      ...{ tookMs: Number.NEGATIVE_INFINITY, probeChosenMs: Number.NEGATIVE_INFINITY },
       ...{ learned: undefined, pause: undefined, stalled: false, replies: [] },
     };
     all.set(key, found);
     return found;
   };
 
-  const answered = (destination: Destination, took: boolean, startedMs: number): void => {
-    const { key, pause, learned } = destination;
-    // Only the probe ends a pause, not an answer to what began before.
-    if (pause && startedMs < pause.untilMs) return;
-    destination.answeredMs = clock.now();
-    destination.stalled = false;
-    if (pause) log.info({ destination: key, host: pause.host }, 'destination goes on after its pause');
-    destination.pause = undefined;
-    if (learned && destination.active - destination.opening > learned.limit) destination.learned = undefined;
-    if (!took) return;
-    const most = Math.min(limitsOf(key).ceiling, destination.learned ? destination.learned.limit + 1 : Infinity);
-    if (destination.limit < most) destination.limit = Math.min(most, destination.limit + 1 / destination.limit);
+  const canDivert = (key: string): boolean => hasFallback && key !== FALLBACK && key !== SANDBOX;
+
+  const isDiverted = (key: string): boolean => {
+    const blockedMs = all.get(key)?.pause?.blockedMs;
+    return blockedMs !== undefined && canDivert(key) && clock.now() >= blockedMs + FALLBACK_AFTER_MS;
   };
 
   const limitOf = (destination: Destination): number =>
     Math.floor(limitAt(destination, limitsOf(destination.key).ceiling, clock.now()));
 
-  const pauseFor = (destination: Destination, refusal: Refusal, { ms }: PauseRequest): void => {
-    const { key, pause, limit } = destination;
-    const level = pause ? pause.level + 1 : 0;
-    const beganMs = clock.now();
-    const untilMs = beganMs + (ms ?? ladder(level));
-    destination.pause = { ...refusal, beganMs, untilMs, level };
-    noteReply(destination, refusal, beganMs);
-    destination.answeredMs = Number.NEGATIVE_INFINITY;
-    if (!pause) destination.limit = Math.max(1, limit / 2);
-    const { host, outcome } = refusal;
-    log.info({ destination: key, host, reply: outcome.reply, until: iso(untilMs) }, 'destination paused');
-  };
-
   const hear = (destination: Destination, signal: Signal, startedMs: number): boolean => {
     switch (signal.kind) {
       case 'answered':
-        answered(destination, signal.took, startedMs);
+        answered(
+          destination,
+          { took: signal.took, startedMs, nowMs: clock.now(), ceiling: limitsOf(destination.key).ceiling },
+          log,
+        );
         return false;
       case 'connection-limit':
         lower(destination, signal.observed, clock.now());
@@ -264,10 +339,12 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
         // One recipient may stall while the peer serves others.
         if (destination.answeredMs >= startedMs) return false;
         // A relay falls silent over a recipient of somebody else's: that says nothing of all the others.
-        if (destination.key === RELAY) return false;
+        if (isRelay(destination.key)) return false;
         destination.stalled = true;
         break;
       case 'wait':
+        // A list may count for one recipient alone.
+        if (signal.request.unlessTaking && destination.tookMs >= startedMs) return false;
         break;
       default:
         return false;
@@ -276,7 +353,9 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
     const { pause } = destination;
     if (pause && startedMs < pause.beganMs) return false;
     if (isPaused(destination)) return false;
-    pauseFor(destination, signal.refusal, signal.kind === 'wait' ? signal.request : { ms: undefined });
+    const request = signal.kind === 'wait' ? signal.request : { ms: undefined };
+    const { refusal } = signal;
+    pauseFor(destination, { refusal, request, beganMs: clock.now(), canDivert: canDivert(destination.key) }, log);
     return true;
   };
 
@@ -307,6 +386,9 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
       return key === SANDBOX || (found !== undefined && isProvenNow(found));
     },
     isStalled: (key) => all.get(key)?.stalled === true,
+    isDiverted,
+    blocked: () => [...all.values()].filter(({ pause }) => pause?.blockedMs !== undefined),
+    divert: (key) => (isDiverted(key) && !chosenToProbe(all.get(key)!, clock.now()) ? FALLBACK : key),
     hear,
     limitOf,
     resume: (key, askedMs) => endPause(all.get(key), { askedMs, nowMs: clock.now() }, log),
@@ -315,4 +397,4 @@ export function openDestinations({ clock, log, limitsOf }: DestinationDeps): Des
 }
 
 /** What everybody shares, and what therefore no bound of a destination holds for. */
-export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, SANDBOX]);
+export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);

@@ -4,8 +4,9 @@
  * - Unknown means temporary. Only a 5xx, or a fact of the DNS that will not pass by itself, ends a message at once.
  * - The code decides whether it is over (4xx: try again, 5xx: bounce); the rows of reply-rules.ts only say why. A reply that
  *   contradicts itself (`550 4.2.2`) goes by its three digits.
- * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO, and words
- *   about our address, our name or a block list at any stage. The operator can get it lifted; until the message expires it waits.
+ * - A refusal of our own host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (but not one that
+ *   speaks of a rate), and words about our address, our name or a block list at any stage. The operator can get it lifted; until the
+ *   message expires it waits.
  * - Only RCPT and the DNS speak of an address. Nothing said at the banner, EHLO, MAIL, DATA or the final dot suppresses it.
  * - A row may suppress (no such mailbox, a disabled one); words about the sender, our host, a list, a policy or today only
  *   veto that whatever the code, and so do 5.7.x. A domain that does not exist or takes no mail suppresses for 7 days: a lapsed
@@ -80,7 +81,8 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   const isPermanent = reply.code >= 500;
   const isBeforeMail = stage === 'banner' || stage === 'ehlo';
   if (meaning.category === 'blocked' || (isPermanent && isBeforeMail)) {
-    return outcome('temporary', { category: 'blocked' }, fields);
+    const isRate = isBeforeMail && meaning.category === 'rate-limited';
+    return outcome('temporary', { category: isRate ? 'rate-limited' : 'blocked' }, fields);
   }
   const { category, owner } = meaning;
   if (!isPermanent) return outcome('temporary', { category, owner }, fields);

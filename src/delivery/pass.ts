@@ -11,7 +11,7 @@ import type { HostMemory } from './hosts.ts';
 import { classify, type Outcome } from './outcome.ts';
 import { pauseAskedFor, speaksOfConnections } from './pause.ts';
 import type { AttemptFacts } from './results.ts';
-import { RELAY } from './route.ts';
+import { isRelay } from './route.ts';
 
 const MAX_RETURNS = 3;
 
@@ -75,7 +75,7 @@ export function classifyPass(
     const cancelled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
     const again = isTooMany(result, sent) || (reused && isSilentClose(result));
     if (cancelled || (again && mayReturn(held))) return { held, kind: 'again' };
-    const outcome = classify({ ...result, relay: destination === RELAY });
+    const outcome = classify({ ...result, relay: isRelay(destination) });
     return { held, kind: 'classified', outcome, facts };
   });
 }
@@ -126,8 +126,9 @@ export function signalOfDoor(
 ): Signal {
   if (evidence.cause === 'ECANCELLED') return { kind: 'nothing' };
   const door = evidence.stage === 'connect' || evidence.stage === 'banner' || evidence.stage === 'ehlo';
-  // With sessions of ours inside, a refusal at the door is about their number.
-  if (outcome.kind === 'temporary' && door && observed > 0) return { kind: 'connection-limit', observed };
+  // With sessions of ours inside, a refusal at the door is about their number, unless it says that it is about us.
+  const isAboutNumber = outcome.kind === 'temporary' && door && observed > 0 && outcome.category !== 'blocked';
+  if (isAboutNumber) return { kind: 'connection-limit', observed };
   const request = pauseAskedFor(evidence, outcome);
   if (request) return { kind: 'wait', request, refusal: { outcome, host: facts.host } };
   // What one mail asks of its connection says nothing of the mail behind it.

@@ -10,6 +10,10 @@ import type { Evidence, Outcome } from './outcome.ts';
 export interface PauseRequest {
   /** How long the peer asks for, within bounds; undefined when it does not say. */
   ms: number | undefined;
+  /** It refuses our host, which lasts until people lift it. */
+  blocked?: true;
+  /** Said of a recipient or a mail: it stands for the whole destination only if that takes nothing else meanwhile. */
+  unlessTaking?: true;
 }
 
 const SHORTEST_MS = 10_000;
@@ -54,21 +58,23 @@ const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 /** What a refusal asks of everything that waits for its destination; undefined when it asks nothing. */
 export function pauseAskedFor(
   { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
-  outcome: Pick<Outcome, 'kind' | 'category' | 'owner'>,
+  outcome: Pick<Outcome, 'kind' | 'category'>,
 ): PauseRequest | undefined {
   if (!reply || outcome.kind !== 'temporary') return undefined;
   const { text } = reply;
   const detail = reply.enhanced?.slice(2) ?? '';
   const beforeMail = stage === 'banner' || stage === 'ehlo';
+  const atMail = stage === 'mail' || stage === 'reset';
+  if (outcome.category === 'blocked') {
+    return { ms: waitHintMs(text), blocked: true, ...(!beforeMail && !atMail && { unlessTaking: true }) };
+  }
   if (!beforeMail && (ABOUT_LESS.test(detail) || ABOUT_SESSION.test(text))) return undefined;
   const hint = waitHintMs(text);
-  const atMail = stage === 'mail' || stage === 'reset';
   if (outcome.category === 'greylisted' && !beforeMail && !atMail) return undefined;
   const asks =
     beforeMail ||
     reply.code === 421 ||
     outcome.category === 'rate-limited' ||
-    (outcome.category === 'blocked' && outcome.owner === 'our-side') ||
     ABOUT_SYSTEM.test(detail) ||
     (atMail && hint !== undefined);
   return asks ? { ms: hint } : undefined;

@@ -76,8 +76,8 @@ export class Results {
     const { pauseOf, random } = this.#deps;
     const paused = pauseOf(held.destination);
     if (!paused) return undefined;
-    const { outcome, host, beganMs, untilMs } = paused;
-    const pause = { host, untilMs: untilMs + Math.round((untilMs - beganMs) * SPREAD * random()) };
+    const { outcome, host, beganMs, mailDueMs } = paused;
+    const pause = { host, mailDueMs: mailDueMs + Math.round((mailDueMs - beganMs) * SPREAD * random()) };
     return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
   }
 
@@ -109,8 +109,8 @@ export interface Settling {
   outcome: Outcome;
   /** Null when no attempt was made (a dead letter, or one that waits for the end of a pause). */
   facts: AttemptFacts | null;
-  /** Its destination is paused. */
-  pause?: { untilMs: number; host: string | null } | undefined;
+  /** Its destination is paused; another way may be open before the end. */
+  pause?: { mailDueMs: number; untilMs?: number; host: string | null } | undefined;
   nowMs: number;
   /** Uniform in [0, 1), for the jitter. */
   random: number;
@@ -192,7 +192,9 @@ function nextAfter(
   const expiresAtMs = job.expiresAt;
   const scheduled = nextAttemptAtMs({ attempts: Math.max(1, attempts), nowMs, expiresAtMs, random, category });
   if (scheduled === undefined || !pause) return scheduled;
-  return Math.min(expiresAtMs, facts ? Math.max(scheduled, pause.untilMs) : pause.untilMs);
+  const { mailDueMs, untilMs = mailDueMs } = pause;
+  const goesAnotherWay = mailDueMs < untilMs;
+  return Math.min(expiresAtMs, facts && !goesAnotherWay ? Math.max(scheduled, mailDueMs) : mailDueMs);
 }
 
 /** The settlement of one message. Sandbox messages never suppress. */

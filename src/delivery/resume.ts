@@ -7,7 +7,7 @@ import type { Database } from '../storage/database.ts';
 import type { Destinations } from './destinations.ts';
 import { SPREAD } from './results.ts';
 import { askedResumesOperation, bringForwardOperation } from './resume-store.ts';
-import { RELAY } from './route.ts';
+import { isRelay } from './route.ts';
 
 const BROUGHT_FORWARD_AT_ONCE = 5_000;
 
@@ -35,13 +35,14 @@ export function watchResumes({ database, clock, destinations, onResumed }: Resum
     for (const { destination, askedAt } of await database.execute(askedResumesOperation, sinceMs)) {
       const ended = destinations.resume(destination, askedAt);
       if (!ended) continue;
-      const { beganMs, untilMs } = ended;
-      returning.set(destination, { fromMs: untilMs, untilMs: untilMs + Math.round((untilMs - beganMs) * SPREAD) });
+      const { beganMs, mailDueMs } = ended;
+      const spreadMs = Math.round((mailDueMs - beganMs) * SPREAD);
+      returning.set(destination, { fromMs: mailDueMs, untilMs: mailDueMs + spreadMs });
     }
   };
 
   const bringForward = async (key: string, span: { fromMs: number; untilMs: number }): Promise<void> => {
-    const mail = { ...span, domain: key === RELAY ? null : key, nowMs: clock.now(), limit: BROUGHT_FORWARD_AT_ONCE };
+    const mail = { ...span, domain: isRelay(key) ? null : key, nowMs: clock.now(), limit: BROUGHT_FORWARD_AT_ONCE };
     // Some may have been put off while the pause was ended: it is over when none is found.
     if ((await database.execute(bringForwardOperation, mail)) === 0) returning.delete(key);
     else onResumed();

@@ -1,5 +1,5 @@
 /**
- * Where a message goes next: the operator's relay, or the mail exchangers of the recipient's domain (RFC 5321 §5.1). Answers
+ * Where a message goes next: a relay of the operator's, or the mail exchangers of the recipient's domain (RFC 5321 §5.1). Answers
  * candidates in the order in which they are tried, or why there is none, as evidence for outcome.ts.
  *
  * MX delivery connects to public addresses only, whatever the DNS says, except where POSTRIDER_MX_ALLOW permits it. A domain
@@ -12,7 +12,7 @@
  * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists; of more than 5, each further attempt of a message
  * begins 5 further on. The relay was named by the operator, so that its address may be private.
  */
-import type { Route } from '../config.ts';
+import type { RelayRoute, Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { addressRefusal, type Cidr, isInRanges } from '../net/address-guard.ts';
 import type { AddressAnswer, Dns, MxHost } from '../net/dns.ts';
@@ -32,6 +32,8 @@ export type Resolved = { ok: true; candidates: Candidate[] } | { ok: false; evid
 
 export interface Routing {
   route: Route;
+  /** Takes mail for destinations that block our host. */
+  fallback?: RelayRoute | undefined;
   dns: Dns;
   mxPort: number;
   mxAllow: readonly Cidr[];
@@ -48,6 +50,8 @@ export interface OwnHost {
 
 /** Key of the destination that all mail shares behind a relay. */
 export const RELAY = 'relay';
+/** Key of the relay that takes mail for destinations that block our host. */
+export const FALLBACK = 'fallback';
 const MAX_EXCHANGERS = 5;
 const MAX_ADDRESSES = 5;
 
@@ -56,6 +60,16 @@ export function destinationOf(routing: Pick<Routing, 'route'>, recipient: string
   if (routing.route.kind === 'relay') return RELAY;
   const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
   return domainToAscii(domain) ?? domain.toLowerCase();
+}
+
+/** Whether a destination is a relay of the operator's. */
+export function isRelay(destination: string): boolean {
+  return destination === RELAY || destination === FALLBACK;
+}
+
+function relayOf({ route, fallback }: Routing, destination: string): RelayRoute | undefined {
+  if (destination === FALLBACK) return fallback;
+  return route.kind === 'relay' ? route.relay : undefined;
 }
 
 export interface Turn {
@@ -67,7 +81,8 @@ export interface Turn {
 
 /** Looks up where mail for this destination goes. Never throws because of the DNS. */
 export function resolveRoute(routing: Routing, destination: string, turn: Turn): Promise<Resolved> {
-  if (routing.route.kind === 'relay') return resolveRelay(routing);
+  const relay = relayOf(routing, destination);
+  if (relay) return resolveRelay(routing, relay);
   return resolveExchangers(routing, { domain: destination, turn });
 }
 
@@ -95,9 +110,7 @@ function permanent(code: number, enhanced: string, text: string): Resolved {
   return { ok: false, evidence: { stage: 'dns', relay: false, local: { code, enhanced, text } } };
 }
 
-async function resolveRelay(routing: Routing): Promise<Resolved> {
-  if (routing.route.kind !== 'relay') throw new Error('not a relay route');
-  const { relay } = routing.route;
+async function resolveRelay(routing: Routing, relay: RelayRoute): Promise<Resolved> {
   const answer = await routing.dns.lookupHost(relay.host);
   if (answer.status !== 'found') {
     const cause = answer.status === 'temporary' ? answer.cause : 'ENOTFOUND';

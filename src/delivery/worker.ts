@@ -35,7 +35,7 @@ import {
 import { openHostMemory } from './hosts.ts';
 import { type ResultMetrics, Results } from './results.ts';
 import { type Resumes, watchResumes } from './resume.ts';
-import { destinationOf, RELAY, type Routing } from './route.ts';
+import { destinationOf, isRelay, type Routing } from './route.ts';
 import { type DestinationLoad, Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 import { Slots } from './slots.ts';
@@ -105,6 +105,8 @@ export interface DeliveryState {
   destinations: DestinationLoad[];
   /** Destinations that asked for time. */
   pausedDestinations: { key: string; untilMs: number }[];
+  /** Destinations that refuse our host. */
+  blockedDestinations: { key: string; sinceMs: number }[];
 }
 
 export interface Delivery extends Running, DirectDispatch {
@@ -132,8 +134,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   constructor(deps: DeliveryDeps) {
     const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
     const share = (): number => deps.connectionShare?.() ?? 1;
-    const limitsOf = (key: string) => sharedLimits(key === RELAY ? RELAY_CONNECTIONS : MX_CONNECTIONS, share());
-    const destinations = openDestinations({ clock, log, limitsOf });
+    const limitsOf = (key: string) => sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : MX_CONNECTIONS, share());
+    const destinations = openDestinations({ clock, log, limitsOf, hasFallback: routing.fallback !== undefined });
     const schedule = new Schedule({ destinations, slots: SLOTS });
     this.queue = new Window({
       limits: { ...WINDOW_LIMITS, ...deps.limits },
@@ -174,7 +176,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   itemsOf(jobs: readonly DeliveryJob[], leaseUntilMs: number): Held[] {
     return jobs.map((job) => {
-      const destination = job.mode === 'sandbox' ? SANDBOX : destinationOf(this.#deps.routing, job.recipient);
+      const destination =
+        job.mode === 'sandbox' ? SANDBOX : this.destinations.divert(destinationOf(this.#deps.routing, job.recipient));
       return heldOf(job, { destination, leaseUntilMs });
     });
   }
@@ -232,7 +235,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 function publishedOf({ destinations, schedule, connections }: DeliveryWorker): PublishedDestination[] {
   const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
   const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
-  const keys = new Set([...paused.map((one) => one.key), ...waiting.keys()]);
+  const blocked = destinations.blocked().slice(0, PUBLISHED_PAUSED);
+  const keys = new Set([...blocked.map((one) => one.key), ...paused.map((one) => one.key), ...waiting.keys()]);
   keys.delete(SANDBOX);
   return [...keys].map((key) => {
     const destination = destinations.of(key);
@@ -240,6 +244,8 @@ function publishedOf({ destinations, schedule, connections }: DeliveryWorker): P
       ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
       limit: destinations.limitOf(destination),
       pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
+      blockedSince: destination.pause?.blockedMs ?? null,
+      fallback: destinations.isDiverted(key),
       replies: destination.replies,
     };
   });
@@ -262,6 +268,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
       paused: engine.isPaused,
       destinations: schedule.busiest(SHOWN_DESTINATIONS),
       pausedDestinations: destinations.paused().map(({ key, pause }) => ({ key, untilMs: pause!.untilMs })),
+      blockedDestinations: destinations.blocked().map(({ key, pause }) => ({ key, sinceMs: pause!.blockedMs! })),
     }),
     published: () => publishedOf(worker),
     stop: () => {

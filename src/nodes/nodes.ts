@@ -39,6 +39,10 @@ export interface PublishedDestination {
   limit: number;
   /** Unix ms; null where it is not paused. */
   pausedUntil: number | null;
+  /** Unix ms since which it refuses our host; null where it does not. */
+  blockedSince: number | null;
+  /** Its mail goes by the fallback route. */
+  fallback: boolean;
   /** Newest first. */
   replies: readonly LastReply[];
 }

@@ -70,6 +70,14 @@ export const destinationSchema = named('Destination', {
   connections,
   limit,
   pausedUntil,
+  blockedSince: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'date-time',
+    description: 'Since when it refuses our host; null where it does not.',
+  }),
+  fallback: Type.Boolean({
+    description: 'Its mail goes by POSTRIDER_FALLBACK_ROUTE; one message an hour still tries it.',
+  }),
   lastReplies: Type.Array(
     closed({
       time: Type.String({ format: 'date-time' }),
@@ -83,6 +91,7 @@ export const destinationSchema = named('Destination', {
 
 export function destinationBody({ key, depth, nodes }: DestinationView) {
   const sum = (of: (one: OnNode) => number): number => nodes.reduce((all, one) => all + of(one), 0);
+  const blocked = nodes.flatMap((one) => one.blockedSince ?? []);
   const until = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
   return {
     destinationId: key,
@@ -90,6 +99,8 @@ export function destinationBody({ key, depth, nodes }: DestinationView) {
     connections: sum((one) => one.connections),
     limit: sum((one) => one.limit),
     pausedUntil: until === 0 ? null : iso(until),
+    blockedSince: blocked.length === 0 ? null : iso(Math.min(...blocked)),
+    fallback: nodes.some((one) => one.fallback),
     lastReplies: repliesOf(nodes).map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
     nodes: nodes.map((one) => ({
       ...{ nodeId: one.nodeId, connections: one.connections, limit: one.limit },

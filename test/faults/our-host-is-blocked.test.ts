@@ -4,10 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { parseCidrs } from '../../src/net/address-guard.ts';
-import { openDns } from '../../src/net/dns.ts';
-import { deliveryRig, type Rig } from '../kit/delivery-rig.ts';
-import { fakeDns } from '../kit/fake-dns.ts';
+import type { Rig, RigOptions } from '../kit/delivery-rig.ts';
+import { mxRig } from '../kit/mx-rig.ts';
 import { relayRig } from '../kit/relay-rig.ts';
 import { type SinkOptions, type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -20,31 +18,46 @@ async function rigWithSink(t: TestContext, script: SinkOptions['script']): Promi
   return { rig, sink };
 }
 
+/** x.example by MX, at a server whose banner names a block list. */
+async function blockedMx(
+  t: TestContext,
+  options: RigOptions = {},
+  script: SinkOptions['script'] = { banner: LISTED },
+): Promise<{ rig: Rig; sink: SmtpSink }> {
+  const mx = await mxRig({ peer: script ? { script } : {} }, options);
+  t.after(() => mx.close());
+  mx.serve('peer', ['x.example']);
+  return { rig: mx.rig, sink: mx.sinks.peer! };
+}
+
+async function fill(rig: Rig, mails: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < mails; n += 1) ids.push(...(await rig.store({ to: [`r${n}@x.example`] })));
+  rig.delivery.nudge();
+  return ids;
+}
+
+/** All that waits is put off until later than now. */
+const allWait = (rig: Rig, mails: number): Promise<unknown> =>
+  waitUntil('all to wait', () => {
+    const [row] = rig.rows<{ n: number }>(
+      "SELECT count(*) AS n FROM work WHERE leased = 0 AND due > ? AND subject IN (SELECT id FROM message WHERE status = 'delayed')",
+      rig.clock.now(),
+    );
+    return row!.n === mails;
+  });
+
 const countOf = (rig: Rig, status: string): number =>
   rig.rows<{ n: number }>('SELECT count(*) AS n FROM message WHERE status = ?', status)[0]!.n;
 
 test('50 mails at a server whose banner names a block list: none bounces, few connections, all arrive later', async (t) => {
-  const dns = await fakeDns({ 'x.example': { MX: [[10, 'mx.x.example']] }, 'mx.x.example': { A: ['127.0.0.1'] } });
-  const resolver = openDns({ servers: [dns.server] });
-  t.after(async () => {
-    resolver.close();
-    await dns.close();
-  });
-  const sink = await smtpSink({ script: { banner: LISTED } });
-  const allowed = parseCidrs('127.0.0.1/32');
-  assert.ok(allowed.ok);
-  const routing = { route: { kind: 'mx' as const }, dns: resolver, mxPort: sink.port, mxAllow: allowed.cidrs };
-  const rig = await deliveryRig({ routing, idle: true });
-  t.after(async () => {
-    await rig.close();
-    await sink.close();
-  });
+  const { rig, sink } = await blockedMx(t, { idle: true });
   const ids: string[] = [];
   for (let n = 0; n < 50; n += 1) ids.push(...(await rig.store({ to: [`r${n}@x.example`] })));
   await rig.restart();
   await waitUntil('all to wait', () => countOf(rig, 'delayed') === 50);
   assert.equal(countOf(rig, 'bounced'), 0);
-  assert.ok(sink.connections.total <= 10, `${sink.connections.total} connections for 50 mails`);
+  assert.equal(sink.connections.total, 1);
   assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
   const { deliveryDelay } = rig.events(ids[0]!)[1]!.detail;
   assert.deepEqual(
@@ -105,4 +118,90 @@ test('a lifetime that is shorter than a day ends a blocked mail when it is over,
   rig.delivery.nudge();
   await waitUntil('the end', () => rig.status(id!) === 'bounced');
   assert.equal(rig.events(id!).at(-1)!.detail.bounce!.category, 'expired');
+});
+
+for (const [stage, reply] of [
+  ['banner', LISTED],
+  ['mail', '550 5.7.1 your IP 203.0.113.7 is blocked'],
+  ['rcpt', '550 5.1.1 sender blocked: your IP 203.0.113.7 is listed by zen.spamhaus.org'],
+] as const) {
+  test(`a day of being blocked at ${stage}: one probe after 15 minutes, then one an hour, and nobody else is charged`, async (t) => {
+    const { rig, sink } = await blockedMx(t, {}, { [stage]: reply });
+    /** Transactions, where it lets us come so far. */
+    const tries = (): number =>
+      stage === 'banner' ? sink.connections.total : sink.commands.filter((line) => line.startsWith('MAIL')).length;
+    await fill(rig, 40);
+    await allWait(rig, 40);
+    assert.equal(tries(), 1);
+    const blockedAt = rig.clock.now();
+    rig.clock.advance(17 * MINUTE);
+    rig.delivery.nudge();
+    await waitUntil('the first probe', () => tries() === 2);
+    await allWait(rig, 40);
+    for (let hour = 1; hour <= 24; hour += 1) {
+      rig.clock.advance(67 * MINUTE);
+      rig.delivery.nudge();
+      await waitUntil('the probe of the hour', () => tries() === 2 + hour);
+      await allWait(rig, 40);
+    }
+    assert.equal(tries(), 26);
+    const [{ n: charged }] = rig.rows<{ n: number }>('SELECT count(*) AS n FROM attempt') as [{ n: number }];
+    assert.equal(charged, 26, 'only what probed is charged an attempt');
+    const [published] = rig.delivery.published();
+    assert.deepEqual([published?.blockedSince, published?.fallback], [blockedAt, false]);
+    assert.equal(countOf(rig, 'bounced'), 0);
+    assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
+  });
+}
+
+test('words about a list at RCPT concern one recipient alone where others are taken meanwhile', async (t) => {
+  const script: SinkOptions['script'] = {
+    rcpt: ({ line }) => (line.includes('<r1') ? { reply: LISTED, delayMs: 300 } : undefined),
+  };
+  const { rig, sink } = await blockedMx(t, {}, script);
+  await fill(rig, 60);
+  await waitUntil('the others to be taken', () => countOf(rig, 'delivered') === 49);
+  await allWait(rig, 11);
+  assert.equal(sink.accepted, 49);
+  assert.deepEqual(rig.delivery.state().pausedDestinations, []);
+});
+
+test('a fallback route takes the mail after 15 minutes of being blocked, while one mail an hour probes', async (t) => {
+  const relay = await smtpSink();
+  t.after(() => relay.close());
+  const fallback = { host: '127.0.0.1', port: relay.port, implicitTls: false };
+  const { rig, sink } = await blockedMx(t, { routing: { fallback } });
+  await fill(rig, 50);
+  await allWait(rig, 50);
+  rig.clock.advance(14 * MINUTE);
+  await rig.send({ to: ['early@x.example'] });
+  await allWait(rig, 51);
+  assert.deepEqual([sink.connections.total, relay.accepted], [1, 0], 'not before');
+
+  rig.clock.advance(3 * MINUTE);
+  rig.delivery.nudge();
+  await waitUntil('all to be taken by the relay', () => countOf(rig, 'delivered') === 51, 30_000);
+  assert.equal(relay.accepted, 51);
+  assert.equal(new Set(relay.messages.map(({ to }) => to[0])).size, 51, 'none twice');
+  assert.equal(sink.connections.total, 2, 'one probe');
+  const [published] = rig.delivery.published();
+  assert.equal(published?.fallback, true);
+
+  for (let n = 0; n < 20; n += 1) await rig.send({ to: [`later${n}@x.example`] });
+  await waitUntil('new mail to go there at once', () => relay.accepted === 71);
+  assert.equal(sink.connections.total, 2, 'nobody knocks within the hour');
+  rig.clock.advance(61 * MINUTE);
+  for (let n = 0; n < 20; n += 1) await rig.send({ to: [`next${n}@x.example`] });
+  await waitUntil('the mail of the next hour', () => relay.accepted === 91);
+  assert.equal(sink.connections.total, 3, 'one probe');
+
+  sink.setScript({});
+  rig.clock.advance(61 * MINUTE);
+  const [probe] = await rig.send({ to: ['probe@x.example'] });
+  await waitUntil('the probe to be taken', () => rig.status(probe!) === 'delivered');
+  for (let n = 0; n < 20; n += 1) await rig.send({ to: [`free${n}@x.example`] });
+  await waitUntil('mail to go to the server again', () => sink.accepted === 21);
+  assert.equal(relay.accepted, 91);
+  assert.deepEqual(rig.rows('SELECT * FROM suppression'), []);
+  assert.equal(countOf(rig, 'bounced'), 0);
 });

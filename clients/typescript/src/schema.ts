@@ -1161,6 +1161,13 @@ export interface components {
        * @description Nothing is begun before; null where it is not paused.
        */
       pausedUntil: string | null;
+      /**
+       * Format: date-time
+       * @description Since when it refuses our host; null where it does not.
+       */
+      blockedSince: string | null;
+      /** @description Its mail goes by POSTRIDER_FALLBACK_ROUTE; one message an hour still tries it. */
+      fallback: boolean;
       /** @description What it said last, newest first: each refusal once, and the last of those that took a message. */
       lastReplies: ({
           /** Format: date-time */

@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Destination>[] = [
   {
     name: queue.state,
     cell: (destination) => <State of={destination} />,
-    text: ({ pausedUntil }) => (pausedUntil === null ? queue.flowing : `${queue.paused} ${queue.until} ${pausedUntil}`),
+    text: stateText,
     width: '14rem',
   },
   {
@@ -58,14 +58,39 @@ const COLUMNS: readonly Column<Destination>[] = [
   },
 ];
 
-function State({ of: { destinationId, pausedUntil } }: { of: Destination }) {
-  const resume = useChange('resumeDestination', ['listDestinations', 'getQueue']);
-  if (pausedUntil === null) return <Badge tone="good">{queue.flowing}</Badge>;
+function stateText({ pausedUntil, blockedSince, fallback }: Destination): string {
+  const blocked = blockedSince === null ? [] : [`${queue.blocked} ${queue.since} ${blockedSince}`];
+  const paused = pausedUntil === null ? [] : [`${queue.paused} ${queue.until} ${pausedUntil}`];
+  const states = [...blocked, ...paused, ...(fallback ? [queue.byFallback] : [])];
+  return states.join('; ') || queue.flowing;
+}
+
+function State({ of: destination }: { of: Destination }) {
+  const { pausedUntil, blockedSince, fallback } = destination;
+  if (pausedUntil === null && blockedSince === null) return <Badge tone="good">{queue.flowing}</Badge>;
   return (
     <Group gap="xs">
+      {blockedSince !== null && (
+        <>
+          <Badge tone="bad">{queue.blocked}</Badge>
+          <span>
+            {queue.since} <Time at={blockedSince} exact />
+          </span>
+          {fallback && <span>{queue.byFallback}</span>}
+        </>
+      )}
+      {pausedUntil !== null && <Paused of={destination} until={pausedUntil} />}
+    </Group>
+  );
+}
+
+function Paused({ of: { destinationId }, until }: { of: Destination; until: string }) {
+  const resume = useChange('resumeDestination', ['listDestinations', 'getQueue']);
+  return (
+    <>
       <Badge tone="wait">{queue.paused}</Badge>
       <span>
-        {queue.until} <Time at={pausedUntil} exact />
+        {queue.until} <Time at={until} exact />
       </span>
       <Button
         variant="default"
@@ -82,7 +107,7 @@ function State({ of: { destinationId, pausedUntil } }: { of: Destination }) {
       >
         {queue.resume}
       </Button>
-    </Group>
+    </>
   );
 }
 
