@@ -117,6 +117,18 @@ export function dnsServers(text: string): string[] {
   return list;
 }
 
+/** Whether they are this machine's shows when they are bound. */
+export function ipAddresses(text: string): string[] {
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0 || !list.every((one) => isIP(one) !== 0)) {
+    throw new Error('a comma-separated list of addresses of this machine such as 192.0.2.10, 2001:db8::10');
+  }
+  return [...new Set(list)];
+}
+
 function isDnsServer(text: string): boolean {
   const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text);
   const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);

@@ -87,6 +87,15 @@ test('a port to connect to is never 0, and a token has no minimum', () => {
   for (const value of ['a b', ' ', 'a\tb']) assert.match(refusal('POSTRIDER_METRICS_TOKEN', value), /white space/);
 });
 
+test('source addresses are addresses, each once', () => {
+  const name = 'POSTRIDER_SOURCE_ADDRESSES';
+  for (const value of ['eth0', '192.0.2.1/24', '192.0.2.1;192.0.2.2', ',', '[::1]']) {
+    assert.match(refusal(name, value), /allowed: a comma-separated list of addresses of this machine/);
+  }
+  const read = readConfig({ [name]: '192.0.2.1, 2001:db8::1,192.0.2.1' }).sourceAddresses;
+  assert.deepEqual(read, ['192.0.2.1', '2001:db8::1']);
+});
+
 test('a certificate and its key go together', () => {
   for (const name of ['POSTRIDER_SMTP_TLS_CERT', 'POSTRIDER_SMTP_TLS_KEY']) {
     assert.throws(() => readConfig({ [name]: '/etc/one.pem' }), {

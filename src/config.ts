@@ -12,6 +12,7 @@ import {
   domainName,
   httpAddress,
   integer,
+  ipAddresses,
   listenHost,
   oidcIssuer,
   port,
@@ -175,6 +176,13 @@ export const settings = {
     'none',
     'private addresses and ranges (CIDR) that MX delivery may connect to (refused by default)',
     cidrs,
+    emptyList,
+  ),
+  sourceAddresses: setting(
+    'SOURCE_ADDRESSES',
+    "the system's choice",
+    'comma-separated addresses of this machine that mail leaves from, in turn, each to peers of its family (IPv4, IPv6)',
+    ipAddresses,
     emptyList,
   ),
   dnsServers: setting(

@@ -197,6 +197,7 @@ export class AttemptRunner {
       ...{ startedAtMs, durationMs: deadlineMs, dialogue: [] },
       host: session?.remoteHost ?? null,
       address: session?.remoteAddress ?? null,
+      sourceAddress: session?.sourceAddress,
       tls: session?.tls ?? null,
       tlsFallback: session?.tlsFallback ?? null,
     };

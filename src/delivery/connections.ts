@@ -44,7 +44,7 @@ export type Opened =
   | {
       ok: false;
       evidence: Evidence;
-      facts: Pick<AttemptFacts, 'host' | 'address' | 'tls' | 'tlsFallback' | 'dialogue'>;
+      facts: Pick<AttemptFacts, 'host' | 'address' | 'sourceAddress' | 'tls' | 'tlsFallback' | 'dialogue'>;
       /** Mail that asks for less of its connection may well get one. */
       forNeed: boolean;
     };
@@ -95,6 +95,14 @@ function evidenceOf(error: SmtpError, relay: boolean): Evidence {
   };
 }
 
+function timeoutsFor(
+  destination: string,
+  { timeouts = {}, isStalled }: ConnectionOptions,
+): NonNullable<OpenSmtpOptions['timeouts']> {
+  if (!isStalled(destination)) return timeouts;
+  return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
+}
+
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
   const idle = new Map<string, PooledSession[]>();
@@ -123,15 +131,11 @@ export function openConnections(options: ConnectionOptions): Connections {
     return pooled;
   };
 
-  const timeoutsFor = (destination: string): NonNullable<OpenSmtpOptions['timeouts']> => {
-    const { timeouts = {} } = options;
-    if (!options.isStalled(destination)) return timeouts;
-    return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
-  };
-
   const openOne = async (candidate: Candidate, destination: string, need: TlsNeed): ReturnType<typeof dial> => {
-    const timeouts = timeoutsFor(destination);
-    const opened = await dial(candidate, { hosts, need, helo: options.helo, signal: opening.signal, timeouts });
+    const timeouts = timeoutsFor(destination, options);
+    const { helo, routing } = options;
+    const sourceFor = routing.sources.nextFor;
+    const opened = await dial(candidate, { hosts, need, helo, signal: opening.signal, timeouts, sourceFor });
     if (!opened.ok && isAboutHost(opened.error)) hosts.failed(candidate.host);
     return opened;
   };
@@ -216,8 +220,9 @@ export function openConnections(options: ConnectionOptions): Connections {
   };
 }
 
-function factsOf({ host }: Candidate, { remoteAddress, tlsVersion, dialogue }: SmtpError) {
-  return { host, address: remoteAddress ?? null, tls: tlsVersion ?? null, tlsFallback: null, dialogue };
+function factsOf({ host }: Candidate, { remoteAddress, sourceAddress, tlsVersion, dialogue }: SmtpError) {
+  const addresses = { address: remoteAddress ?? null, sourceAddress };
+  return { host, ...addresses, tls: tlsVersion ?? null, tlsFallback: null, dialogue };
 }
 
 /** Whether a message may go over this session. */
@@ -227,7 +232,7 @@ export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
 
 /** Whether a failed opening says something about the host, and not about what was asked of it. */
 function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
-  if (local || cause === 'ECANCELLED') return false;
+  if (local || cause === 'ECANCELLED' || cause === 'EADDRNOTAVAIL') return false;
   return stage === 'connect' || stage === 'banner' || stage === 'ehlo' || reply?.code === 421;
 }
 

@@ -104,7 +104,7 @@ export function openHostMemory(now: () => number): HostMemory {
   };
 }
 
-export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal'> {
+export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal' | 'sourceFor'> {
   hosts: HostMemory;
   need: TlsNeed;
 }

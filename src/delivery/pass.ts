@@ -66,6 +66,7 @@ export function classifyPass(
     ...pass.clocked,
     host: session.remoteHost,
     address: session.remoteAddress,
+    sourceAddress: session.sourceAddress,
     tls: session.tls ?? null,
     tlsFallback: session.tlsFallback ?? null,
     dialogue: dialogueOf(pass),

@@ -98,6 +98,8 @@ export interface AttemptFacts {
   durationMs: number;
   host: string | null;
   address: string | null;
+  /** Our address, where the settings name some. */
+  sourceAddress?: string | undefined;
   tls: string | null;
   /** Why the mail went in the clear although TLS is offered, in words. */
   tlsFallback: string | null;
@@ -163,6 +165,7 @@ function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
     durationMs: facts.durationMs,
     host: facts.host,
     address: facts.address,
+    ...(facts.sourceAddress === undefined ? {} : { sourceAddress: facts.sourceAddress }),
     tls: facts.tls,
     ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
     dialogue: facts.dialogue,

@@ -4,6 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
+import { openSourceAddresses } from '../net/source-addresses.ts';
 import { type Resolved, resolveRoute } from './route.ts';
 
 let fake: FakeDns;
@@ -26,12 +27,17 @@ after(async () => {
 const own = parseCidrs('192.0.2.25, 2001:db8::25');
 const allowed = parseCidrs('192.0.2.0/24, 2001:db8::/32');
 
-async function resolve(domain: string, zone: FakeZone, { attempts = 0 } = {}): Promise<Resolved> {
+async function resolve(
+  domain: string,
+  zone: FakeZone,
+  { attempts = 0, sources = [] as string[] } = {},
+): Promise<Resolved> {
   assert.ok(own.ok && allowed.ok);
   fake.zone = zone;
   const routing = { route: { kind: 'mx' as const }, dns, mxPort: 25, mxAllow: allowed.cidrs };
   const us = { name: 'out.shop.example', addresses: own.cidrs };
-  return resolveRoute({ ...routing, own: us }, domain, { goesLast: () => false, attempts });
+  const from = openSourceAddresses(sources);
+  return resolveRoute({ ...routing, own: us, sources: from }, domain, { goesLast: () => false, attempts });
 }
 
 function hosts(resolved: Resolved): string[] {
@@ -108,4 +114,17 @@ test('five addresses of an exchanger are used, of both families in turn', async 
     addresses.map((one) => (one.includes(':') ? 6 : 4)),
     [6, 4, 6, 4, 4],
   );
+});
+
+test('nothing goes out by a family without a source address', async () => {
+  const zone: FakeZone = {
+    'a.example': { A: ['192.0.2.1'], AAAA: ['2001:db8::1'] },
+    'six.example': { AAAA: ['2001:db8::1'] },
+  };
+  const sources = ['192.0.2.77'];
+  const resolved = await resolve('a.example', zone, { sources });
+  assert.ok(resolved.ok);
+  assert.deepEqual(resolved.candidates[0]!.addresses, ['192.0.2.1']);
+  const unreached = await resolve('six.example', zone, { sources });
+  assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add one');
 });

@@ -10,13 +10,14 @@
  *
  * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
  * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists; of more than 5, each further attempt of a message
- * begins 5 further on. The relay was named by the operator, so that its address may be private.
+ * begins 5 further on. Where source addresses are set, addresses of a family without one are not dialled. The relay was named by the operator, so that its address may be private.
  */
 import type { RelayRoute, Route } from '../config.ts';
 import { domainToAscii } from '../mail/address.ts';
 import { addressRefusal, type Cidr, isInRanges } from '../net/address-guard.ts';
 import type { AddressAnswer, Dns, MxHost } from '../net/dns.ts';
 import { interleaveFamilies } from '../net/smtp-connect.ts';
+import type { SourceAddresses } from '../net/source-addresses.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
@@ -38,6 +39,7 @@ export interface Routing {
   mxPort: number;
   mxAllow: readonly Cidr[];
   own: OwnHost;
+  sources: SourceAddresses;
 }
 
 /** How exchangers are recognised as this service itself. */
@@ -187,18 +189,20 @@ function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundE
 
 /** The exchangers that have addresses to which we connect; with `isAll` there are no others than those looked up. */
 function choose(
-  { mxAllow, mxPort }: Routing,
+  { mxAllow, mxPort, sources }: Routing,
   { domain, found, isAll }: { domain: string; found: readonly FoundExchanger[]; isAll: boolean },
 ): Resolved {
   const candidates: Candidate[] = [];
   const refused: string[] = [];
+  let unreached: string | undefined;
   for (const exchanger of found) {
     const { host } = exchanger;
     const permitted: string[] = [];
     for (const address of addressesOf(exchanger)) {
       const reason = addressRefusal(address, mxAllow);
-      if (reason === undefined) permitted.push(address);
-      else refused.push(`${host} [${address}]: ${reason}`);
+      if (reason !== undefined) refused.push(`${host} [${address}]: ${reason}`);
+      else if (sources.reach(address)) permitted.push(address);
+      else unreached ??= address;
     }
     if (permitted.length === 0) continue;
     candidates.push({
@@ -214,6 +218,10 @@ function choose(
   if (unsure.length > 0) {
     const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;
     return temporary(message, { cause: unsure[0]!, relay: false });
+  }
+  if (unreached !== undefined) {
+    const message = `no source address is of the family of ${unreached}, an exchanger of ${domain} (POSTRIDER_SOURCE_ADDRESSES)`;
+    return temporary(message, { cause: 'ENETUNREACH', relay: false });
   }
   if (!isAll) {
     const message = `of the mail exchangers of ${domain}, those that were looked up have no address to connect to`;

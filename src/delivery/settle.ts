@@ -17,6 +17,8 @@ export interface AttemptRecord {
   durationMs: number;
   host: string | null;
   address: string | null;
+  /** Ours, where the settings name some. */
+  sourceAddress?: string;
   /** Such as `TLSv1.3`, or null when the mail went in the clear or no connection was made. */
   tls: string | null;
   /** Why the mail went in the clear although the host offers TLS, in words. */

@@ -118,6 +118,9 @@ export const attemptSchema = named('Attempt', {
   durationMs: Type.Integer(),
   host: nullableText,
   address: nullableText,
+  sourceAddress: Type.Optional(
+    Type.String({ description: 'Ours, where POSTRIDER_SOURCE_ADDRESSES names those that mail leaves from.' }),
+  ),
   tls: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Such as TLSv1.3; null in the clear.' }),
   tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
   dialogue: Type.Array(

@@ -4,7 +4,7 @@
  * answer means is decided after (delivery/outcome.ts). A message that was under way when the connection broke says at
  * which stage; from `dot` on the peer may have it.
  */
-import { connectTcp } from './smtp-connect.ts';
+import { type ConnectResult, connectTcp } from './smtp-connect.ts';
 import { type SmtpConnection, smtpConnection, startDialogue } from './smtp-connection.ts';
 import { greet } from './smtp-greeting.ts';
 import { runTransaction } from './smtp-transaction.ts';
@@ -13,6 +13,7 @@ import type {
   OpenSmtpOptions,
   OpenSmtpResult,
   SendResult,
+  SmtpError,
   SmtpMessage,
   SmtpSession,
   SmtpTimeouts,
@@ -38,10 +39,11 @@ function makeSession(
   options: Pick<OpenSmtpOptions, 'host' | 'verifyCertificate' | 'earlier'> & {
     extensions: Map<string, string>;
     tlsFallback: string | undefined;
+    source: string | undefined;
     timeouts: SmtpTimeouts;
   },
 ): SmtpSession {
-  const { host, extensions, tlsFallback, timeouts } = options;
+  const { host, extensions, tlsFallback, source, timeouts } = options;
   const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
   const tls = connection.tls;
   const verified = options.verifyCertificate && tls !== undefined;
@@ -88,6 +90,7 @@ function makeSession(
   return {
     remoteHost: host,
     remoteAddress: connection.remoteAddress,
+    sourceAddress: source,
     tls,
     verified,
     tlsFallback,
@@ -121,6 +124,13 @@ function makeSession(
   };
 }
 
+function dialledOf({ address, source }: ConnectResult): Pick<SmtpError, 'remoteAddress' | 'sourceAddress'> {
+  return {
+    ...(address === undefined ? {} : { remoteAddress: address }),
+    ...(source === undefined ? {} : { sourceAddress: source }),
+  };
+}
+
 /**
  * Connects and greets. The result holds a session that may send, or an error with stage, reply or cause, and the
  * dialogue so far. `signal` cancels the opening only; an open session is ended with quit() or destroy(). Throws only for
@@ -135,9 +145,8 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
   const spoken = (): DialogueLine[] => [...(options.earlier ?? []), ...dialogue.lines];
   const reached = await connectTcp({ ...options, ...timeouts });
   if (!reached.ok) {
-    const { stage, cause, message, address } = reached;
-    const dialled = address === undefined ? {} : { remoteAddress: address };
-    return { ok: false, error: { stage, cause, message, ...dialled, dialogue: spoken() } };
+    const { stage, cause, message } = reached;
+    return { ok: false, error: { stage, cause, message, ...dialledOf(reached), dialogue: spoken() } };
   }
   const connection = smtpConnection(reached.socket, dialogue);
   const onAbort = (): void => connection.breakOff('ECANCELLED', 'the attempt was cancelled');
@@ -146,10 +155,11 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
   options.signal?.removeEventListener('abort', onAbort);
   if (greeting.ok) {
     const { extensions, tlsFallback } = greeting;
-    return { ok: true, session: makeSession(connection, { ...options, extensions, tlsFallback, timeouts }) };
+    const { source } = reached;
+    return { ok: true, session: makeSession(connection, { ...options, extensions, tlsFallback, source, timeouts }) };
   }
   const tlsVersion = connection.tls;
   connection.breakOff('ECANCELLED', 'the session could not be opened');
-  const error = { ...greeting.error, remoteAddress: reached.address, dialogue: spoken() };
+  const error = { ...greeting.error, ...dialledOf(reached), dialogue: spoken() };
   return { ok: false, error: tlsVersion === undefined ? error : { ...error, tlsVersion } };
 }

@@ -10,15 +10,15 @@ export interface ConnectOptions {
   host: string;
   addresses?: string[];
   port: number;
-  localAddress?: string;
+  sourceFor?(address: string): string | undefined;
   connectMs: number;
   connectAddressMs: number;
   signal?: AbortSignal;
 }
 
 export type ConnectResult =
-  | { ok: true; socket: Socket; address: string }
-  | { ok: false; stage: 'dns' | 'connect'; cause: string; message: string; address?: string };
+  | { ok: true; socket: Socket; address: string; source?: string }
+  | { ok: false; stage: 'dns' | 'connect'; cause: string; message: string; address?: string; source?: string };
 
 /** RFC 8305 §5, "Connection Attempt Delay". */
 const NEXT_ADDRESS_MS = 250;
@@ -33,15 +33,18 @@ export function interleaveFamilies(addresses: readonly string[]): string[] {
 
 function connectOnce(options: ConnectOptions, address: string, over: AbortSignal): Promise<ConnectResult> {
   return new Promise((resolve) => {
-    const { port, localAddress, connectAddressMs } = options;
-    const socket = net.connect({ host: address, port, noDelay: true, ...(localAddress ? { localAddress } : {}) });
+    const { port, connectAddressMs } = options;
+    const source = options.sourceFor?.(address);
+    const dialled = { address, ...(source === undefined ? {} : { source }) };
+    const bound = source === undefined ? {} : { localAddress: source };
+    const socket = net.connect({ host: address, port, noDelay: true, ...bound });
     const fail = (cause: string, message: string): void => {
       clearTimeout(timer);
       over.removeEventListener('abort', onOver);
       socket.removeAllListeners();
       socket.on('error', () => {});
       socket.destroy();
-      resolve({ ok: false, stage: 'connect', cause, message, address });
+      resolve({ ok: false, stage: 'connect', cause, message, ...dialled });
     };
     const onOver = (): void => fail('ECANCELLED', 'another address was faster, or the attempt is over');
     const timer = setTimeout(
@@ -54,7 +57,7 @@ function connectOnce(options: ConnectOptions, address: string, over: AbortSignal
       clearTimeout(timer);
       over.removeEventListener('abort', onOver);
       socket.removeAllListeners('error');
-      resolve({ ok: true, socket, address });
+      resolve({ ok: true, socket, ...dialled });
     });
   });
 }

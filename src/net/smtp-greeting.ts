@@ -12,7 +12,7 @@ import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, OpenSmtpOptions, SmtpError, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
 import { allowsClear, clientTlsOptions, startTlsRefused } from './tls.ts';
 
-type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress'>;
+type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress' | 'sourceAddress'>;
 
 type Greeting = { ok: true; extensions: Map<string, string> } | { ok: false; error: GreetingError };
 

@@ -53,6 +53,8 @@ export interface SmtpError {
   message: string;
   /** The address that was dialled last. */
   remoteAddress?: string;
+  /** Our address, where one was chosen for it. */
+  sourceAddress?: string;
   /** `TLSv1.3` and the like, when the failure came after a handshake. */
   tlsVersion?: string;
   dialogue: DialogueLine[];
@@ -98,8 +100,8 @@ export interface OpenSmtpOptions {
   /** Lines of an earlier connection of the same attempt, which stand before this one's. */
   earlier?: readonly DialogueLine[];
   auth?: { user: string; pass: string };
-  /** Local source address to bind to. */
-  localAddress?: string;
+  /** The address of ours from which this one is dialled; undefined leaves it to the system. */
+  sourceFor?(address: string): string | undefined;
   timeouts?: Partial<SmtpTimeouts>;
   signal?: AbortSignal;
 }
@@ -152,6 +154,8 @@ export interface SendResult {
 export interface SmtpSession {
   readonly remoteHost: string;
   readonly remoteAddress: string;
+  /** Our address, where one was chosen. */
+  readonly sourceAddress: string | undefined;
   /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
   readonly tls: string | undefined;
   /** The certificate was checked, and is valid for `remoteHost`. */

@@ -5,9 +5,10 @@
  */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer, isIPv6, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError, settings } from '../config.ts';
@@ -113,6 +114,25 @@ export async function assertPortsFree(config: Config): Promise<void> {
 export function ownExchangerAddresses({ mxPort, smtpPort }: Pick<Config, 'mxPort' | 'smtpPort'>): string[] {
   if (smtpPort !== mxPort) return [];
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
+}
+
+/** Rejects with the line for the operator when one of the addresses that mail leaves from is not this machine's. */
+export async function assertSourceAddresses({ sourceAddresses }: Pick<Config, 'sourceAddresses'>): Promise<void> {
+  for (const address of sourceAddresses) {
+    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+    try {
+      socket.bind({ address, port: 0 });
+      await once(socket, 'listening');
+    } catch (error) {
+      const given = `${settings.sourceAddresses.name}=${JSON.stringify(sourceAddresses.join(','))}`;
+      const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+      throw new ConfigError(
+        `${given}: ${address} is no address of this machine (${code}); allowed: addresses that it has`,
+      );
+    } finally {
+      socket.close();
+    }
+  }
 }
 
 /** Undefined where none are named; throws the line for the operator when they cannot be used. */

@@ -15,7 +15,7 @@ import { joinNodes } from '../nodes/nodes.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
 import { type FirstRun, firstRun } from '../users/users.ts';
 import { openParts, type Parts } from './parts.ts';
-import { assertPortsFree, checkTlsFiles } from './ports.ts';
+import { assertPortsFree, assertSourceAddresses, checkTlsFiles } from './ports.ts';
 import { type Roles, startRoles } from './start-roles.ts';
 
 interface Serving {
@@ -44,6 +44,7 @@ export async function serve(
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
   const tlsFiles = config.roles.includes('smtp') ? checkTlsFiles(config) : undefined;
+  if (config.roles.includes('delivery')) await assertSourceAddresses(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
   const onBroken = (reason: string): void => {
     log.fatal(`${reason}; the process ends`);

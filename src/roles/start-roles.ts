@@ -13,6 +13,7 @@ import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { openHttpClient } from '../net/http-client.ts';
+import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
@@ -222,6 +223,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       mxPort: config.mxPort,
       mxAllow: ranges(config.mxAllow),
       own: { name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+      sources: openSourceAddresses(config.sourceAddresses),
     },
     hostname: config.smtpHostname,
     // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { startDelivery } from '../../src/delivery/delivery.ts';
 import { openDns } from '../../src/net/dns.ts';
+import { openSourceAddresses } from '../../src/net/source-addresses.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import { openSqliteDatabase } from '../../src/storage/sqlite/database.ts';
@@ -36,6 +37,7 @@ startDelivery({
     mxPort: 25,
     mxAllow: [],
     own: { name: 'postrider.test', addresses: [] },
+    sources: openSourceAddresses([]),
   },
   hostname: 'postrider.test',
   keysFor: async (accountId) => {

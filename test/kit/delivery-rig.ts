@@ -11,6 +11,7 @@ import type { Mode } from '../../src/base/mode.ts';
 import { type Delivery, type DeliveryDeps, type Routing, startDelivery } from '../../src/delivery/delivery.ts';
 import { type DeliveryJob, type EmailOptions, RETAIN_MS, type Retain } from '../../src/messages/messages.ts';
 import { openDns } from '../../src/net/dns.ts';
+import { openSourceAddresses } from '../../src/net/source-addresses.ts';
 import { type AcceptedEmail, acceptOperation } from '../../src/send/acceptance.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
@@ -126,6 +127,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
     mxPort: 25,
     mxAllow: [],
     own: { name: 'postrider.test', addresses: [] },
+    sources: openSourceAddresses([]),
     ...options.routing,
   };
   const reader = new DatabaseSync(dataDirectory(storage.folder).databaseFile);

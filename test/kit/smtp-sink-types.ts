@@ -93,7 +93,13 @@ export interface SmtpSink {
   readonly accepted: number;
   commands: string[];
   violations: string[];
-  connections: { readonly now: number; readonly peak: number; readonly total: number };
+  connections: {
+    readonly now: number;
+    readonly peak: number;
+    readonly total: number;
+    /** Address of the client of each. */
+    readonly from: readonly string[];
+  };
   /** Replaces the script for what comes. */
   setScript(script: Partial<Record<SinkStage, SinkRule>>): void;
   /** Cuts every open connection. */

@@ -23,11 +23,13 @@ export async function smtpSink(options: SinkOptions = {}): Promise<SmtpSink> {
   const open = new Set<Socket>();
   let peak = 0;
   let total = 0;
+  const from: string[] = [];
   let accepted = 0;
   const host = options.host ?? '127.0.0.1';
   const onConnection = (socket: Socket): void => {
     open.add(socket);
     total += 1;
+    from.push(socket.remoteAddress ?? '');
     peak = Math.max(peak, open.size);
     socket.setNoDelay(true);
     socket.on('error', () => {}).on('close', () => open.delete(socket));
@@ -62,6 +64,7 @@ export async function smtpSink(options: SinkOptions = {}): Promise<SmtpSink> {
       get total() {
         return total;
       },
+      from,
     },
     setScript: (script) => {
       shared.script = script;

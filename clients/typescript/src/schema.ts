@@ -993,6 +993,8 @@ export interface components {
       durationMs: number;
       host: string | null;
       address: string | null;
+      /** @description Ours, where POSTRIDER_SOURCE_ADDRESSES names those that mail leaves from. */
+      sourceAddress?: string;
       /** @description Such as TLSv1.3; null in the clear. */
       tls: string | null;
       /** @description Why it went in the clear although the server offers TLS. */
