@@ -6,7 +6,7 @@
  * `secure` is the AD bit of every answer on the way (RFC 6840 §5.8). It is believed where nobody could have set it on the way: from
  * a server on this host, or from all where the operator vouches for the way to them.
  *
- * At most 512 questions are on the network at once; others wait, and their time begins when they leave.
+ * At most 256 questions are on the network at once; others wait, and their time begins when they leave.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, DecodedPacket, MxData, TlsaData, TxtData } from 'dns-packet';
@@ -61,10 +61,12 @@ interface ResolverOptions {
   trustEveryServer: boolean;
 }
 
-const MAX_QUESTIONS = 512;
+/** As many as the receive buffer of a server has room for on Linux (208 KiB), so that a burst is not lost there. */
+const MAX_QUESTIONS = 256;
 const MAX_ALIASES = 8;
 /** How long a server that said nothing is tried after the others. */
 const SILENT_MS = 10_000;
+const MAX_SILENT = 1_000;
 export const MIN_TTL_MS = 30_000;
 const MAX_TTL_MS = 3_600_000;
 const MAX_NAME_ERROR_TTL_MS = 60_000;
@@ -103,7 +105,9 @@ const isSame = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerC
 
 /** The records of one type at a name in an answer. */
 function recordsOf<T extends RecordType>(answers: readonly Answer[], name: string, type: T): RecordOf<T>[] {
-  return answers.filter((one) => one.type === type && isSame(one.name, name)) as unknown as RecordOf<T>[];
+  const isWanted = (one: Answer): boolean =>
+    one.type === type && 'data' in one && one.class === 'IN' && isSame(one.name, name);
+  return answers.filter(isWanted) as unknown as RecordOf<T>[];
 }
 
 /** Where a name leads within one answer; `ttlMs` is that of the CNAMEs on the way. */
@@ -180,7 +184,7 @@ function inTurn(servers: readonly DnsServer[], { silentUntilMs }: Asker): DnsSer
   return [...servers.filter((one) => !isSilent(one)), ...servers.filter(isSilent)];
 }
 
-/** Asks one server after the other; the last cause where none answers. */
+/** Asks one server after the other; where none helps, what one of them said counts more than that another was silent. */
 async function askAll(
   asker: Asker,
   { servers, recursion }: { servers: readonly DnsServer[]; recursion: boolean },
@@ -189,7 +193,8 @@ async function askAll(
   const { options, permits, signal, silentUntilMs } = asker;
   const unable = new Set<DnsServer>();
   const order = inTurn(servers, asker);
-  let cause = 'ENOSERVER';
+  let silence = 'ENOSERVER';
+  let said: string | undefined;
   for (let round = 1; round <= options.tries; round += 1) {
     for (const server of order) {
       if (unable.has(server)) continue;
@@ -199,7 +204,8 @@ async function askAll(
       );
       if (signal.aborted) return { cause: 'ECANCELLED' };
       if ('cause' in heard) {
-        cause = heard.cause;
+        silence = heard.cause;
+        if (silentUntilMs.size >= MAX_SILENT) silentUntilMs.clear();
         silentUntilMs.set(keyOf(server), performance.now() + SILENT_MS);
         continue;
       }
@@ -210,11 +216,11 @@ async function askAll(
         const isTrusted = recursion && (options.trustEveryServer || isOnThisHost(server));
         return { packet, secure: isTrusted && packet.flag_ad };
       }
-      cause = problem;
+      said = problem;
       unable.add(server);
     }
   }
-  return { cause };
+  return { cause: said ?? silence };
 }
 
 export function openResolver(options: ResolverOptions): Resolver {

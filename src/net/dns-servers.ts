@@ -42,7 +42,7 @@ function otherServers(): DnsServer[] {
 }
 
 /** The system's servers, which may change while the process runs: the file is read again every five seconds of use. */
-export function systemServers(file = RESOLV_CONF): () => readonly DnsServer[] {
+export function systemServers(file = RESOLV_CONF, rereadMs = REREAD_MS): () => readonly DnsServer[] {
   const orOthers = (read: DnsServer[]): DnsServer[] => (read.length > 0 ? read : otherServers());
   let servers: DnsServer[];
   try {
@@ -50,10 +50,10 @@ export function systemServers(file = RESOLV_CONF): () => readonly DnsServer[] {
   } catch {
     servers = otherServers();
   }
-  let nextMs = performance.now() + REREAD_MS;
+  let nextMs = performance.now() + rereadMs;
   return () => {
     if (performance.now() >= nextMs) {
-      nextMs = performance.now() + REREAD_MS;
+      nextMs = performance.now() + rereadMs;
       // A file that is just being written counts as unchanged.
       readFile(file, 'utf8').then(
         (text) => {

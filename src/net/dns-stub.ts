@@ -4,7 +4,7 @@
  * the right answer waited for. An answer that was cut is asked for again over TCP; so is one from a server that changes the case,
  * when the right one does not follow at once. A server that does not understand EDNS is asked without.
  *
- * Nothing throws because of a server: `cause` is ETIMEOUT, EBADRESP (what came could not be read), ECANCELLED, or the
+ * Nothing throws because of a server: `cause` is ETIMEOUT, EBADRESP (what came was no answer to the question), ECANCELLED, or the
  * socket's code, such as ECONNREFUSED.
  */
 import { randomBytes, randomInt } from 'node:crypto';
@@ -98,9 +98,12 @@ function fitOf(query: Query, answer: Buffer): Fit {
   return ours!.toString('latin1').toLowerCase() === theirs!.toString('latin1').toLowerCase() ? 'other-case' : 'none';
 }
 
+/** Undefined for what cannot be read, or is shorter than it says. */
 function decoded(bytes: Buffer): DecodedPacket | undefined {
   try {
-    return decode(bytes);
+    const packet = decode(bytes);
+    // The last record may have been read beyond the end.
+    return decode.bytes <= bytes.length ? packet : undefined;
   } catch {
     return undefined;
   }

@@ -142,6 +142,8 @@ interface Match {
   answers: Buffer[];
   /** Whether every name on the way is secure. */
   isSecure: boolean;
+  /** The name exists, but not what was asked for. */
+  isEmpty: boolean;
 }
 
 function find(zone: FakeZone, { name: asked, typeCode }: Question): Match {
@@ -154,24 +156,24 @@ function find(zone: FakeZone, { name: asked, typeCode }: Question): Match {
   while (entry?.CNAME !== undefined && !entry.fail && !seen.has(name)) {
     seen.add(name);
     answers.push(encodeRecord(name, 5, entry.ttl ?? 60, encodeName(entry.CNAME)));
-    if (type === 'CNAME' || entry.cnameOnly) return { entry: {}, answers, isSecure };
+    if (type === 'CNAME' || entry.cnameOnly) return { entry: {}, answers, isSecure, isEmpty: false };
     name = entry.CNAME.toLowerCase();
     entry = zone[name];
     isSecure &&= entry?.secure === true;
   }
   const data = entry && !entry.fail ? dataOf(entry, type) : [];
   answers.push(...data.map((one) => encodeRecord(name, typeCode, entry?.ttl ?? 60, one)));
-  return { entry, answers, isSecure };
+  return { entry, answers, isSecure, isEmpty: data.length === 0 };
 }
 
 function answerTo(query: Buffer, dns: FakeDns, asked: Question): Buffer | undefined {
-  const { entry, answers, isSecure } = find(dns.zone, asked);
+  const { entry, answers, isSecure, isEmpty } = find(dns.zone, asked);
   if (entry?.fail === 'timeout') return undefined;
   if (entry?.fail === 'garbage') return Buffer.from('garbage');
   const isLame = entry?.fail === 'lame';
   const rcode = entry?.fail ? RCODES[entry.fail] : entry ? 0 : RCODES.NXDOMAIN;
-  const isNothing = rcode === RCODES.NXDOMAIN || (rcode === 0 && answers.length === 0);
-  const soa = isNothing && !isLame && dns.soaMinimum !== undefined ? [soaRecord(dns.soaMinimum)] : [];
+  const hasSoa = rcode === RCODES.NXDOMAIN || (rcode === 0 && isEmpty && !isLame);
+  const soa = hasSoa && dns.soaMinimum !== undefined ? [soaRecord(dns.soaMinimum)] : [];
   const authority = isLame ? [REFERRAL] : soa;
   const header = Buffer.alloc(12);
   query.copy(header, 0, 0, 2);

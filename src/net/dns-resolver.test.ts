@@ -1,0 +1,247 @@
+/** Servers in turn, CNAMEs, TTLs and what DNSSEC says, with questions counted at the servers. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { freePort } from '../../test/kit/free-ports.ts';
+import { type Dns, type DnsOptions, openDns } from './dns.ts';
+
+async function serverOf(t: TestContext, zone: FakeZone): Promise<FakeDns> {
+  const server = await fakeDns(zone);
+  t.after(server.close);
+  return server;
+}
+
+function open(t: TestContext, servers: (FakeDns | string)[], options: Partial<DnsOptions> = {}): Dns {
+  const addresses = servers.map((one) => (typeof one === 'string' ? one : one.server));
+  const dns = openDns({ servers: addresses, timeoutMs: 5_000, ...options });
+  t.after(dns.close);
+  return dns;
+}
+
+const A = { A: ['192.0.2.1'] };
+
+for (const fail of ['SERVFAIL', 'REFUSED', 'lame'] as const) {
+  test(`a first server that says ${fail} is passed over, and asked once`, async (t) => {
+    const first = await serverOf(t, { 'a.example': { fail } });
+    const second = await serverOf(t, { 'a.example': { TXT: ['x'] } });
+    const answer = await open(t, [first, second]).resolveTxt('a.example');
+    assert.equal(answer.status, 'found');
+    assert.equal(first.questions.length, 1);
+    const alone = await open(t, [first]).resolveTxt('a.example');
+    assert.deepEqual(alone, {
+      status: 'temporary',
+      cause: { SERVFAIL: 'ESERVFAIL', REFUSED: 'EREFUSED', lame: 'ELAME' }[fail],
+    });
+    assert.equal(first.questions.length, 2, 'its word is not doubted');
+  });
+}
+
+test('a silent server gets two tries, the second with twice the time; then the others come first', async (t) => {
+  const silent = await serverOf(t, { 'a.example': { fail: 'timeout' }, 'b.example': { TXT: ['late'] } });
+  const began = performance.now();
+  const alone = await open(t, [silent], { timeoutMs: 150 }).resolveTxt('a.example');
+  const tookMs = performance.now() - began;
+  assert.deepEqual(alone, { status: 'temporary', cause: 'ETIMEOUT' });
+  assert.deepEqual(silent.questions, ['TXT a.example', 'TXT a.example']);
+  assert.ok(tookMs >= 440, `${tookMs} ms`);
+
+  const good = await serverOf(t, { 'a.example': { TXT: ['x'] }, 'b.example': { TXT: ['soon'] } });
+  const dns = open(t, [silent, good], { timeoutMs: 1_000 });
+  assert.equal((await dns.resolveTxt('a.example')).status, 'found');
+  const answer = await dns.resolveTxt('b.example');
+  assert.ok(answer.status === 'found');
+  assert.deepEqual(answer.value, ['soon']);
+  assert.equal(silent.questions.length, 3, 'the one that was silent lately is not waited for');
+});
+
+test('what a server says of a name ends the search: NXDOMAIN is not asked again elsewhere', async (t) => {
+  const [first, second] = [await serverOf(t, {}), await serverOf(t, { 'a.example': { TXT: ['x'] } })];
+  assert.equal((await open(t, [first, second]).resolveTxt('a.example')).status, 'no-such-domain');
+  assert.equal(second.questions.length, 0);
+});
+
+function chain(length: number, options: { cnameOnly?: boolean } = {}): FakeZone {
+  const links = Array.from({ length }, (_, index): [string, FakeZone[string]] => [
+    `c${index}.example`,
+    { CNAME: `C${index + 1}.Example`, ttl: 300 + index, ...options },
+  ]);
+  return { ...Object.fromEntries(links), [`c${length}.example`]: { ...A, ttl: 3_000 } };
+}
+
+for (const cnameOnly of [false, true]) {
+  const how = cnameOnly ? 'that are handed out one by one' : 'in one answer';
+  test(`eight CNAMEs ${how} are followed, nine are not, and a loop ends`, async (t) => {
+    const server = await serverOf(t, chain(8, { cnameOnly }));
+    server.soaMinimum = 60;
+    const dns = open(t, [server]);
+    const answer = await dns.resolveAddresses('c0.example');
+    assert.ok(answer.status === 'found');
+    assert.equal(answer.canonicalName, 'c8.example');
+    assert.deepEqual(answer.value, ['192.0.2.1']);
+    assert.equal(answer.ttlMs, 300_000, 'the least on the way');
+    assert.equal(server.questions.length, cnameOnly ? 18 : 2);
+
+    server.zone = chain(9, { cnameOnly });
+    const loop = { status: 'temporary', cause: 'ECNAMELOOP' };
+    assert.deepEqual(await open(t, [server]).resolveAddresses('c0.example'), loop);
+    server.zone = { 'a.example': { CNAME: 'b.example', cnameOnly }, 'b.example': { CNAME: 'a.example', cnameOnly } };
+    assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
+    server.zone = { 'a.example': { CNAME: 'a.example', cnameOnly } };
+    assert.deepEqual(await open(t, [server]).resolveMx('a.example'), loop);
+    assert.deepEqual((await open(t, [server]).resolveCname('a.example')).status, 'found', 'it is a CNAME all the same');
+  });
+}
+
+test('a CNAME to nothing: the server says what is not there', async (t) => {
+  const server = await serverOf(t, {
+    'a.example': { CNAME: 'gone.example' },
+    'b.example': { CNAME: 'mail.example' },
+    'mail.example': A,
+  });
+  const dns = open(t, [server]);
+  assert.deepEqual(await dns.resolveMx('a.example'), { status: 'no-such-domain', secure: false });
+  server.soaMinimum = 60;
+  assert.deepEqual(await dns.resolveMx('b.example'), { status: 'no-data', secure: false });
+});
+
+const ttls: [seconds: number, expectedMs: number][] = [
+  [0, 30_000],
+  [5, 30_000],
+  [77, 77_000],
+  [86_400, 3_600_000],
+  [0xffff_ffff, 3_600_000],
+];
+for (const [ttl, expectedMs] of ttls) {
+  test(`a TTL of ${ttl} s counts as ${expectedMs / 1000} s, for every type`, async (t) => {
+    const server = await serverOf(t, {
+      'a.example': {
+        ...{ ...A, TXT: ['x'], MX: [[1, 'mx.example']], NS: ['ns.example'], TLSA: [[3, 1, 1, '00']], ttl },
+      },
+    });
+    const dns = open(t, [server]);
+    for (const ask of [dns.resolveAddresses, dns.resolveTxt, dns.resolveMx, dns.resolveNs, dns.resolveTlsa]) {
+      const answer = await ask('a.example');
+      assert.ok(answer.status === 'found');
+      assert.equal(answer.ttlMs, expectedMs);
+    }
+    const asked = server.questions.length;
+    const again = await dns.resolveTxt('a.example');
+    assert.ok(again.status === 'found' && again.ttlMs <= expectedMs && again.ttlMs > expectedMs - 5_000);
+    assert.equal(server.questions.length, asked, 'remembered');
+  });
+}
+
+test('AD: of every answer on the way, and of denials', async (t) => {
+  const server = await serverOf(t, {
+    'good.example': { ...A, AAAA: ['2001:db8::1'], MX: [[1, 'mx.example']], secure: true },
+    'plain.example': A,
+    'to-good.example': { CNAME: 'good.example', secure: true },
+    'to-plain.example': { CNAME: 'plain.example', secure: true },
+    'from-plain.example': { CNAME: 'good.example' },
+    'piecewise.example': { CNAME: 'plain.example', secure: true, cnameOnly: true },
+    'empty.example': { secure: true },
+    'half.example': { ...A, secure: true },
+  });
+  // What is asked for AAAA alone is not answered, as if somebody on the way held it back.
+  server.tamper = (answer) => {
+    const isHeldBack = /^.{12}\u0004half\u0007example\0\0\u001c/is.test(answer.toString('latin1'));
+    return isHeldBack ? [] : [answer];
+  };
+  const secureOf = async (name: string, dns: Dns): Promise<unknown> => {
+    const answer = await dns.resolveAddresses(name);
+    assert.ok(answer.status !== 'temporary');
+    return answer.secure;
+  };
+  const dns = open(t, [server]);
+  assert.equal(await secureOf('good.example', dns), true);
+  assert.equal(await secureOf('to-good.example', dns), true);
+  assert.equal(await secureOf('empty.example', dns), true, 'a validated denial');
+  for (const name of ['plain.example', 'to-plain.example', 'from-plain.example', 'piecewise.example']) {
+    assert.equal(await secureOf(name, dns), false, name);
+  }
+  const heldBack = performance.now();
+  assert.equal(
+    await secureOf('half.example', open(t, [server], { timeoutMs: 500, tries: 1 })),
+    true,
+    'who holds back one answer does not make the other insecure',
+  );
+  assert.ok(performance.now() - heldBack > 490);
+  const mx = await dns.resolveMx('good.example');
+  assert.ok(mx.status === 'found' && mx.secure);
+  const none = await dns.resolveTlsa('good.example');
+  assert.deepEqual(none, { status: 'no-data', secure: true });
+
+  // The same server by an address that is not known to be on this host: whoever sits between could set the bit.
+  const mapped = `[::ffff:127.0.0.1]:${server.port}`;
+  assert.equal(await secureOf('good.example', open(t, [mapped])), false);
+  assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);
+});
+
+test('10,000 questions at once: all answered, with no more than 256 sockets', {
+  skip: existsSync('/proc/self/fd') ? false : 'open files cannot be counted here',
+}, async (t) => {
+  const server = await serverOf(t, {});
+  const names = Array.from({ length: 10_000 }, (_, index) => `n${index}.example`);
+  for (const name of names) server.zone[name] = { TXT: [name] };
+  const descriptors = (): number => readdirSync('/proc/self/fd').length;
+  const before = descriptors();
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, descriptors() - before);
+  }, 2);
+  t.after(() => clearInterval(watch));
+  const dns = open(t, [server], { timeoutMs: 10_000 });
+  const answers = await Promise.all(names.map((name) => dns.resolveTxt(name)));
+  for (const [index, answer] of answers.entries()) {
+    assert.ok(answer.status === 'found', `${names[index]}: ${JSON.stringify(answer)}`);
+    assert.deepEqual(answer.value, [names[index]]);
+  }
+  assert.equal(new Set(server.questions).size, 10_000);
+  assert.ok(most <= 256 + 20, `${most} more descriptors than before`);
+});
+
+test('close ends what is asked and what waits, and leaves no socket', async (t) => {
+  const server = await serverOf(t, {});
+  server.tamper = () => [];
+  const dns = open(t, [server], { timeoutMs: 60_000 });
+  const asked = Array.from({ length: 2_000 }, (_, index) => dns.resolveTxt(`n${index}.example`));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  dns.close();
+  for (const answer of await Promise.all(asked)) assert.deepEqual(answer, { status: 'temporary', cause: 'ECANCELLED' });
+  assert.deepEqual(await dns.resolveTxt('later.example'), { status: 'temporary', cause: 'ECANCELLED' });
+});
+
+test("a zone's own servers: asked without recursion and memory, and believed where they are authoritative", async (t) => {
+  const usual = await serverOf(t, { 'other.example': { TXT: ['elsewhere'] }, 'a.example': { TXT: ['old'] } });
+  const own = await serverOf(t, {
+    'a.example': { TXT: ['new'], secure: true },
+    'led.example': { CNAME: 'other.example', cnameOnly: true },
+    'lame.example': { fail: 'lame' },
+  });
+  const flags: number[] = [];
+  own.tamper = (answer, { query }) => {
+    flags.push(query.readUInt16BE(2));
+    return [answer];
+  };
+  const dns = open(t, [usual]);
+  assert.deepEqual(await dns.resolveTxt('a.example').then((one) => one.status === 'found' && one.value), ['old']);
+  const asked = dns.atServers([`127.0.0.1:${await freePort()}`, own.server]);
+  for (const value of ['new', 'newer']) {
+    own.zone['a.example'] = { TXT: [value], secure: true };
+    const answer = await asked.resolveTxt('a.example');
+    assert.ok(answer.status === 'found');
+    assert.deepEqual(answer.value, [value]);
+    assert.equal(answer.secure, false, 'it does not validate itself');
+  }
+  assert.ok(
+    flags.every((one) => (one & 0x0100) === 0),
+    'RD is not set',
+  );
+  assert.equal(usual.questions.length, 1);
+  const led = await asked.resolveTxt('led.example');
+  assert.ok(led.status === 'found');
+  assert.deepEqual(led.value, ['elsewhere'], 'followed by the usual servers');
+  assert.deepEqual(await asked.resolveTxt('lame.example'), { status: 'temporary', cause: 'ELAME' });
+  assert.throws(() => dns.atServers(['ns.example']), /ns\.example/);
+});
