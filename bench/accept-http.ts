@@ -4,7 +4,7 @@
  * the floor that stores the bodies in it in groups.
  *   node bench/accept-http.ts [--rounds 5] [--seconds 4] [--connections 50] [--postgres 1]
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
@@ -83,7 +83,6 @@ async function measure(url: string, lua: string, seconds: number): Promise<Measu
 }
 
 await row(options.postgres ? 'accept (HTTP), PostgreSQL' : 'accept (HTTP)', 600, async () => {
-  mkdirSync(WORK, { recursive: true });
   const folder = mkdtempSync(path.join(WORK, 'accept-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
   const targets: Record<string, { url: string; lua: string }> = {};

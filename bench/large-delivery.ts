@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +41,6 @@ async function startSender(kind: string, port: number, folder: string): Promise<
 }
 
 await row('large delivery', 300, async () => {
-  mkdirSync(WORK, { recursive: true });
   const folder = mkdtempSync(path.join(WORK, 'large-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(path.join(folder, 'file.bin'), randomBytes(FILE_BYTES));

@@ -4,12 +4,13 @@
  * neighbours and are shown as an impression only.
  */
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 
 export const WORK = path.join(os.tmpdir(), 'postrider-bench');
+mkdirSync(WORK, { recursive: true });
 
 /** Reads `--name value` pairs over the given defaults; an unknown name ends the program. */
 export function readArguments<T extends Record<string, string | number>>(defaults: T): T {

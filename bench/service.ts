@@ -2,7 +2,7 @@
  * The service as the benchmarks run it: the real command in a process and data directory of its own, set up over its
  * own command line.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
@@ -38,7 +38,6 @@ export async function startService(
   folder?: string,
   joins?: BenchService,
 ): Promise<BenchService> {
-  mkdirSync(WORK, { recursive: true });
   const data = folder ?? mkdtempSync(path.join(WORK, 'data-'));
   const env = {
     PATH: process.env.PATH,

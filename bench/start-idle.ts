@@ -3,7 +3,7 @@
  * queued, and the resident memory of the whole service a while after its start.
  *   node bench/start-idle.ts [--rounds 5] [--queued 100000] [--settle 10]
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fillQueue } from './fill-queue.ts';
 import { onEnd, pause, readArguments, row, spread, table, WORK } from './lib.ts';
@@ -12,7 +12,6 @@ import { residentMegabytes, startService } from './service.ts';
 const options = readArguments({ rounds: 5, queued: 100_000, settle: 10 });
 
 await row('start and idle', 900, async () => {
-  mkdirSync(WORK, { recursive: true });
   const rows: string[][] = [];
   for (const queued of [0, options.queued]) {
     const folder = mkdtempSync(path.join(WORK, 'start-'));

@@ -4,7 +4,7 @@
  *   node bench/upload.ts [--rounds 7] [--at-once 1,4]
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -32,7 +32,6 @@ const options = readArguments({ rounds: 7, 'at-once': '1,4' });
 const bytes = randomBytes(29_000_000);
 
 await row('upload', 300, async () => {
-  mkdirSync(WORK, { recursive: true });
   const folder = mkdtempSync(path.join(WORK, 'upload-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
   const port = await freePort();
