@@ -1,4 +1,7 @@
-/** What was asked for, remembered for a time of its own each; questions at the same moment are asked once. */
+/**
+ * What was asked for, remembered for a time of its own each; questions at the same moment are asked once. What was used longest ago goes
+ * first, when there are too many answers or when they are too large together: an answer may have 64 KB.
+ */
 
 export interface Cached<T> {
   value: T;
@@ -12,18 +15,41 @@ export interface DnsCache {
   clear(): void;
 }
 
+interface Entry {
+  value: unknown;
+  until: number;
+  sizeBytes: number;
+}
+
+/** What an entry takes besides its content. */
+const ENTRY_BYTES = 500;
+
 /** `now` is in milliseconds and only compared with itself. */
-export function dnsCache(options: { maxEntries: number; now?: () => number }): DnsCache {
+export function dnsCache(options: { maxEntries: number; maxBytes: number; now?: () => number }): DnsCache {
   const now = options.now ?? (() => performance.now());
-  const entries = new Map<string, { value: unknown; until: number }>();
+  const entries = new Map<string, Entry>();
   const asking = new Map<string, Promise<Cached<unknown>>>();
+  let sizeBytes = 0;
+
+  const forget = (key: string): void => {
+    sizeBytes -= entries.get(key)?.sizeBytes ?? 0;
+    entries.delete(key);
+  };
+  const keep = (key: string, entry: Entry): void => {
+    entries.set(key, entry);
+    sizeBytes += entry.sizeBytes;
+    while (entries.size > options.maxEntries || sizeBytes > options.maxBytes) {
+      forget(entries.keys().next().value as string);
+    }
+  };
 
   const askOnce = async <T>(key: string, ask: () => Promise<Cached<T>>): Promise<Cached<T>> => {
     try {
       const answer = await ask();
-      if (answer.ttlMs > 0) {
-        if (entries.size >= options.maxEntries) entries.delete(entries.keys().next().value as string);
-        entries.set(key, { value: answer.value, until: now() + answer.ttlMs });
+      const { value, ttlMs } = answer;
+      // Near enough to what it takes.
+      if (ttlMs > 0) {
+        keep(key, { value, until: now() + ttlMs, sizeBytes: ENTRY_BYTES + 2 * JSON.stringify(value).length });
       }
       return answer;
     } finally {
@@ -37,11 +63,10 @@ export function dnsCache(options: { maxEntries: number; now?: () => number }): D
       if (known) {
         // The one used last stands last.
         entries.delete(key);
+        entries.set(key, known);
         const ttlMs = known.until - now();
-        if (ttlMs > 0) {
-          entries.set(key, known);
-          return Promise.resolve({ value: known.value as T, ttlMs });
-        }
+        if (ttlMs > 0) return Promise.resolve({ value: known.value as T, ttlMs });
+        forget(key);
       }
       const underWay = asking.get(key);
       if (underWay) return underWay as Promise<Cached<T>>;
@@ -49,6 +74,9 @@ export function dnsCache(options: { maxEntries: number; now?: () => number }): D
       asking.set(key, asked);
       return asked;
     },
-    clear: () => entries.clear(),
+    clear: () => {
+      entries.clear();
+      sizeBytes = 0;
+    },
   };
 }

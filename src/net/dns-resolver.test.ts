@@ -5,6 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
 import { freePort } from '../../test/kit/free-ports.ts';
 import { type Dns, type DnsOptions, openDns } from './dns.ts';
+import { openResolver } from './dns-resolver.ts';
+import { parseDnsServer } from './dns-servers.ts';
 
 async function serverOf(t: TestContext, zone: FakeZone): Promise<FakeDns> {
   const server = await fakeDns(zone);
@@ -129,6 +131,31 @@ for (const [ttl, expectedMs] of ttls) {
     const again = await dns.resolveTxt('a.example');
     assert.ok(again.status === 'found' && again.ttlMs <= expectedMs && again.ttlMs > expectedMs - 5_000);
     assert.equal(server.questions.length, asked, 'remembered');
+  });
+}
+
+const negatives: [minimum: number | undefined, nameErrorMs: number, noDataMs: number][] = [
+  [undefined, 30_000, 30_000],
+  [5, 30_000, 30_000],
+  [45, 45_000, 45_000],
+  [900, 60_000, 900_000],
+  [86_400, 60_000, 3_600_000],
+];
+for (const [minimum, nameErrorMs, noDataMs] of negatives) {
+  test(`nothing, with ${minimum ?? 'no'} s in the SOA, is remembered ${nameErrorMs / 1000} s and ${noDataMs / 1000} s`, async (t) => {
+    const server = await serverOf(t, { 'a.example': A });
+    // The SOA's own TTL is an hour, which counts where it is less.
+    if (minimum !== undefined) server.soaMinimum = minimum;
+    const servers = [parseDnsServer(server.server)];
+    const resolver = openResolver({ servers: () => servers, timeoutMs: 5_000, tries: 1, trustEveryServer: false });
+    t.after(resolver.close);
+    const nothing = await resolver.lookUp('none.example', 'MX');
+    assert.deepEqual(nothing, { status: 'no-such-domain', secure: false, ttlMs: nameErrorMs });
+    assert.deepEqual(await resolver.lookUp('a.example', 'MX'), { status: 'no-data', secure: false, ttlMs: noDataMs });
+    const dns = open(t, [server]);
+    await dns.resolveMx('none.example');
+    await dns.resolveMx('none.example');
+    assert.equal(server.questions.length, 3, 'remembered');
   });
 }
 

@@ -188,10 +188,10 @@ test('lookupHost also takes literals and localhost, without a question', async (
   assert.deepEqual(await dns.lookupHost('missing.example'), NO_SUCH_DOMAIN);
 });
 
-test('the cache forgets by age and by number', async () => {
+test('the cache forgets by age, by number and by size', async () => {
   let nowMs = 0;
   let asked = 0;
-  const cache = dnsCache({ maxEntries: 2, now: () => nowMs });
+  const cache = dnsCache({ maxEntries: 2, maxBytes: 1e6, now: () => nowMs });
   const get = async (key: string, ttlMs = 100) => {
     const remembered = await cache.get(key, async () => {
       asked += 1;
@@ -210,4 +210,17 @@ test('the cache forgets by age and by number', async () => {
   assert.equal(await get('b'), 5, 'used longest ago, so dropped');
   assert.equal(await get('d', 0), 6);
   assert.equal(await get('d', 0), 7, 'not remembered');
+
+  const small = dnsCache({ maxEntries: 100, maxBytes: 100_000 });
+  const times: string[] = [];
+  const large = (key: string) =>
+    small.get(key, async () => {
+      times.push(key);
+      return { value: 'x'.repeat(20_000), ttlMs: 60_000 };
+    });
+  for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await large(key);
+  assert.deepEqual(times, ['a', 'b', 'c', 'b'], 'there is room for two');
+  small.clear();
+  for (const key of ['a', 'b', 'a', 'b']) await large(key);
+  assert.deepEqual(times.slice(4), ['a', 'b'], 'after clear too');
 });

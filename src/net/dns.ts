@@ -116,6 +116,7 @@ const MAX_MX = 150;
 const MAX_ADDRESSES = 16;
 const MAX_NAMES = 16;
 const MAX_TLSA = 32;
+const MAX_CACHE_BYTES = 32 * 1024 * 1024;
 const TEMPORARY_TTL_MS = 2_000;
 const NO_SUCH_NAME = { status: 'no-such-domain', secure: false } as const;
 
@@ -244,7 +245,7 @@ export function openDns(options: DnsOptions): Dns {
     tries: options.tries ?? 2,
     trustEveryServer: options.dnssec === 'trust',
   });
-  const cache = dnsCache({ maxEntries: options.maxCacheEntries ?? 20_000 });
+  const cache = dnsCache({ maxEntries: options.maxCacheEntries ?? 20_000, maxBytes: MAX_CACHE_BYTES });
   const remember: Remember = async (key, ask) => {
     const { value, ttlMs } = await cache.get(key, ask);
     return value.status === 'found' ? { ...value, ttlMs } : value;
