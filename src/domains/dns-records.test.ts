@@ -33,12 +33,13 @@ before(async () => {
   }
   const generated = await generateDkimKeys();
   const key = (algorithm: 'rsa' | 'ed25519', selector: string): DomainKey => ({
-    ...{ algorithm, selector, publicKey: generated[algorithm].dnsValue, publishedAt: null },
+    ...{ algorithm, selector, publicKey: generated[algorithm].dnsValue, state: 'active' },
+    ...{ publishedAt: null, shownSince: null, createdAt: 0, retiredAt: null },
   });
   rsa = generated.rsa.dnsValue;
   domain = {
     ...{ id: 'dom_1', accountId: 'acc_1', domain: 'mail.shop.example', status: 'pending' },
-    ...{ createdAt: 0, checkedAt: null, keys: [key('rsa', 's1'), key('ed25519', 's2')] },
+    ...{ createdAt: 0, checkedAt: null, failingSince: null, keys: [key('rsa', 's1'), key('ed25519', 's2')] },
   };
   lookUp = { dns: freshly(resolver), sendingHost: HOST };
 });

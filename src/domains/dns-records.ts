@@ -4,12 +4,13 @@
  * Ed25519 too once that key's record was found. SPF, DMARC and the return path are looked at and reported, since mail goes out
  * better with them.
  */
+import { iso } from '../base/clock.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { findDmarc } from './dmarc.ts';
 import { type Finding, findKey } from './key-record.ts';
 import { type FindServers, lookUpPublished, type Publication } from './published.ts';
 import { lookUpSpf, suggestedSpf } from './spf.ts';
-import { type DomainKey, isVouched, type SenderDomain } from './store.ts';
+import { type DomainKey, isDeciding, isVouched, type KeyState, RETIRED_KEPT_MS, type SenderDomain } from './store.ts';
 
 /** `pending`: not looked up for this answer. `unknown`: the DNS did not answer, or it cannot be known from here. */
 type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
@@ -23,6 +24,8 @@ export interface DnsRecord {
   /** What is published of this kind right now; null where it was not looked up, or the DNS did not answer. */
   found: string[] | null;
   required: boolean;
+  /** Of a DKIM record. */
+  keyState?: KeyState;
   /** One sentence on how it is and what to do; null where the status says it all. */
   note: string | null;
 }
@@ -56,8 +59,17 @@ const UNSEEN = { status: 'pending', found: null, required: false, note: null } a
 
 function keyRecord(domain: SenderDomain, key: DomainKey): DnsRecord {
   const name = `${key.selector}._domainkey.${domain.domain}`;
-  const required = key.algorithm === 'rsa';
-  return { ...UNSEEN, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, required };
+  const shown = { required: isDeciding(key), keyState: key.state, note: turnOf(key) };
+  return { ...UNSEEN, purpose: 'dkim', type: 'TXT', name, value: key.publicKey, ...shown };
+}
+
+/** What its note says besides how it is published. */
+function turnOf({ state, retiredAt }: DomainKey): string | null {
+  if (state === 'next')
+    return 'The next key: publish it; it signs once every server of the zone has shown it for an hour.';
+  if (state !== 'retired') return null;
+  const until = iso((retiredAt ?? 0) + RETIRED_KEPT_MS).slice(0, 10);
+  return `It signs no more. Leave it until ${until}, while mail that it has signed may still be read; then it can be removed.`;
 }
 
 function spfRecord({ domain }: SenderDomain, { sendingHost }: RecordSettings): DnsRecord {
@@ -82,6 +94,7 @@ function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
   const record = keyRecord(domain, key);
   if (key.publishedAt !== null) return { ...record, status: 'verified' };
   if (record.required && isVouched(domain)) return { ...record, note: VOUCHED };
+  if (key.state !== 'active') return record;
   return domain.checkedAt === null || domain.status === 'pending' ? record : { ...record, status: 'missing' };
 }
 
@@ -112,7 +125,8 @@ export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promi
 const noServers: FindServers = async () => [];
 
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
-  return { record: { ...record, ...finding }, ...where };
+  const note = [finding.note, record.purpose === 'dkim' ? record.note : null].filter((one) => one !== null).join(' ');
+  return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
 }
 
 async function lookUpKey(domain: SenderDomain, key: DomainKey, lookUp: LookUp): Promise<CheckedRecord> {

@@ -9,6 +9,7 @@ export {
   createSenderCheck,
   type SenderCheck,
 } from './keyring.ts';
+export { type DomainChecksOptions, startDomainChecks } from './recheck.ts';
 export { domainOperation, domainsToCheckOperation, type SenderDomain, senderDomainName } from './store.ts';
 export { addDomain, verifyDomain } from './verify.ts';
 export { zoneServers } from './zone-servers.ts';

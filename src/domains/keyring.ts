@@ -1,9 +1,9 @@
 /**
  * The two questions that sending asks of domains, answered from memory: may this account send from this domain, and with
  * which keys is its mail signed: with RSA always, with Ed25519 once that key was found in the DNS, since a signature whose key is
- * not there fails at every receiver. A verified domain covers those below it; the longest one that matches signs. Adding,
- * verifying and deleting in this process are felt at once, and those of another within a second, since answers are read
- * again when they are older than a moment.
+ * not there fails at every receiver. A verified domain covers those below it; the longest one that matches signs. A day after
+ * its record was gone a domain sends no more; what was accepted before still leaves, signed. Adding, verifying and deleting in
+ * this process are felt at once, and those of another within a second, since answers are read again when they are older than a moment.
  */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -12,7 +12,13 @@ import { open } from '../base/seal.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { DkimKey } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
-import { coveringDomains, type SendingDomain, sealedKeysOperation, sendingDomainOperation } from './store.ts';
+import {
+  coveringDomains,
+  SENDS_WHILE_FAILING_MS,
+  type SendingDomain,
+  sealedKeysOperation,
+  sendingDomainOperation,
+} from './store.ts';
 import { onDomainChange, sealContext } from './verify.ts';
 
 const FRESH_MS = 700;
@@ -24,10 +30,14 @@ interface Asked {
   domain: string;
 }
 
-function findSending(database: Database, asked: Asked): Promise<SendingDomain | null> {
-  const names = coveringDomains(domainToAscii(asked.domain) ?? '');
+function findSending(
+  database: Database,
+  { accountId, domain }: Asked,
+  failingAfterMs: number | null,
+): Promise<SendingDomain | null> {
+  const names = coveringDomains(domainToAscii(domain) ?? '');
   if (names.length === 0) return Promise.resolve(null);
-  return database.execute(sendingDomainOperation, { accountId: asked.accountId, names });
+  return database.execute(sendingDomainOperation, { accountId, names, failingAfterMs });
 }
 
 export interface SenderCheck {
@@ -35,15 +45,17 @@ export interface SenderCheck {
   isVerified(accountId: string, domain: string): Promise<boolean>;
 }
 
-export function createSenderCheck(options: { database: Database; clock: Clock }): SenderCheck {
+export function createSenderCheck({ database, clock }: { database: Database; clock: Clock }): SenderCheck {
+  const mayStillSend = async (asked: Asked): Promise<boolean> =>
+    (await findSending(database, asked, clock.now() - SENDS_WHILE_FAILING_MS)) !== null;
   const cache = createFreshCache<Asked, string>({
-    clock: options.clock,
+    clock,
     maxAgeMs: FRESH_MS,
     limit: SENDERS_KEPT,
     absentLimit: 0,
-    read: async (asked) => ((await findSending(options.database, asked)) ? asked.accountId : undefined),
+    read: async (asked) => ((await mayStillSend(asked)) ? asked.accountId : undefined),
   });
-  onDomainChange(options.database, ({ accountId }) => cache.evictWhere((known) => known === accountId));
+  onDomainChange(database, ({ accountId }) => cache.evictWhere((known) => known === accountId));
   return {
     isVerified: async (accountId, domain) =>
       (await cache.get(`${accountId} ${domain}`, { accountId, domain })) !== undefined,
@@ -64,23 +76,23 @@ export interface DkimKeyring {
 
 export function createDkimKeyring(options: { database: Database; clock: Clock; secretKey: Uint8Array }): DkimKeyring {
   const { database, clock, secretKey } = options;
-  // Parsing a key costs more than reading it, so that parsed ones are kept by domain for as long as the domain exists.
-  const parsed = new Map<string, SigningKeys>();
+  // Parsing a key costs more than reading it, so that parsed ones are kept by domain until others sign.
+  const parsed = new Map<string, DkimKey[]>();
 
-  const parse = async (domain: { id: string; domain: string }): Promise<SigningKeys> => {
-    const known = parsed.get(domain.id);
-    if (known) return known;
-    const sealed = await database.execute(sealedKeysOperation, domain.id);
+  const parse = async ({ id, selectors }: SendingDomain): Promise<DkimKey[]> => {
+    const chosen = (keys: DkimKey[]) => keys.filter(({ selector }) => selectors.includes(selector));
+    const known = chosen(parsed.get(id) ?? []);
+    if (known.length === selectors.length) return known;
+    const sealed = await database.execute(sealedKeysOperation, id);
     const keys = sealed.map((key) => {
-      const pem = open(secretKey, key.privateKeySealed, sealContext(domain.id, key.algorithm));
+      const pem = open(secretKey, key.privateKeySealed, sealContext(id, key.algorithm));
       const privateKey: KeyObject = createPrivateKey(pem);
       pem.fill(0);
       return { algorithm: key.algorithm, selector: key.selector, privateKey };
     });
-    const signing = { domain: domain.domain, keys };
-    parsed.set(domain.id, signing);
+    parsed.set(id, keys);
     if (parsed.size > DOMAINS_KEPT) parsed.delete(parsed.keys().next().value as string);
-    return signing;
+    return chosen(keys);
   };
 
   // That there are none is never remembered: mail accepted just after the verification is to be signed.
@@ -90,11 +102,10 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
     limit: SENDERS_KEPT,
     absentLimit: 0,
     read: async (asked) => {
-      const domain = await findSending(database, asked);
-      if (!domain) return undefined;
-      const signing = await parse(domain);
-      const keys = signing.keys.filter((key) => key.algorithm === 'rsa' || domain.hasEd25519);
-      return { accountId: asked.accountId, signing: { ...signing, keys } };
+      const found = await findSending(database, asked, null);
+      if (!found) return undefined;
+      const keys = await parse(found);
+      return { accountId: asked.accountId, signing: { domain: found.domain, keys } };
     },
   });
   onDomainChange(database, ({ accountId, domainId }) => {

@@ -58,6 +58,7 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
     ['DELETE', path],
     ['GET', `${path}/dns-records`],
     ['POST', `${path}/verify`],
+    ['POST', `${path}/rotate-keys`],
   ] as const) {
     assert.equal((await server.call(method, foreignPath, foreign)).status, 404);
   }
@@ -82,6 +83,23 @@ test('a domain is added, published, verified, listed and removed', async (t) => 
       ['dmarc', 'missing'],
     ],
   );
+  const rotated = await server.call('POST', `${path}/rotate-keys`, own);
+  assert.equal(rotated.status, 200);
+  const states = rotated.body.dnsRecords.flatMap((one: { keyState?: string }) => one.keyState ?? []);
+  assert.deepEqual(states, ['active', 'active', 'next', 'next']);
+  assert.equal(rotated.body.sendingStopsAt, null);
+  const twice = await server.call('POST', `${path}/rotate-keys`, own);
+  assert.deepEqual(twice.body, rotated.body, 'they wait already');
+  const { [rsa.name]: there } = dns.zone;
+  delete dns.zone[rsa.name];
+  assert.equal((await server.call('POST', `${path}/verify`, own)).body.success, false);
+  const failing = await server.call('GET', path, own);
+  assert.deepEqual(
+    [failing.body.status, Date.parse(failing.body.sendingStopsAt) - clock.now()],
+    ['failing', 86_400_000],
+  );
+  dns.zone[rsa.name] = there!;
+  assert.equal((await server.call('POST', `${path}/verify`, own)).body.success, true);
   const list = await server.call('GET', '/domains', own);
   assert.deepEqual([list.body.length, list.body[0].status], [1, 'verified']);
   assert.equal(list.body[0].checkedAt, new Date(clock.now()).toISOString());

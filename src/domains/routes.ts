@@ -6,7 +6,7 @@
 import { type TSchema, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges, requestOrigin } from '../audit/audit.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
@@ -15,8 +15,14 @@ import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import { knownRecords, type LookUp, lookUpRecords, type RecordSettings } from './dns-records.ts';
 import { addDomain, type SenderDomain, verifyDomain } from './domains.ts';
-import { deleteDomainOperation, domainOperation, domainsOperation, senderDomainName } from './store.ts';
-import { domainChanged } from './verify.ts';
+import {
+  deleteDomainOperation,
+  domainOperation,
+  domainsOperation,
+  SENDS_WHILE_FAILING_MS,
+  senderDomainName,
+} from './store.ts';
+import { domainChanged, rotateKeys } from './verify.ts';
 import { zoneServers } from './zone-servers.ts';
 
 const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
@@ -38,6 +44,12 @@ const recordSchema = named('DnsRecord', {
     description: 'What is published of this kind; null where it was not looked up, or the DNS did not answer.',
   }),
   required: Type.Boolean({ description: 'Whether it decides that the domain is verified.' }),
+  keyState: Type.Optional(
+    oneOf(['next', 'active', 'retired'], {
+      description:
+        'Of a DKIM record. next: it is to sign; active: it signs; retired: it stays for mail that it has signed.',
+    }),
+  ),
   note: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     description: 'One sentence on how it stands and what to do; null where the status says it all.',
@@ -49,11 +61,16 @@ const domainSchema = named('Domain', {
   domain: Type.String(),
   status: oneOf(['pending', 'verified', 'failing'], {
     description:
-      'pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may still send.',
+      'pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.',
   }),
   dnsRecords: Type.Array(recordSchema),
   createdAt: Type.String({ format: 'date-time' }),
   checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
+  sendingStopsAt: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'date-time',
+    description: 'Of a failing domain: from when on live mail from it is refused, 24 hours after its record was gone.',
+  }),
 });
 
 const domainRequest = named('DomainRequest', {
@@ -79,8 +96,9 @@ function shared(options: DomainRouteOptions) {
       domain: domain.domain,
       status: domain.status,
       dnsRecords: knownRecords(domain, settings),
-      createdAt: new Date(domain.createdAt).toISOString(),
-      checkedAt: domain.checkedAt === null ? null : new Date(domain.checkedAt).toISOString(),
+      createdAt: iso(domain.createdAt),
+      checkedAt: domain.checkedAt === null ? null : iso(domain.checkedAt),
+      sendingStopsAt: domain.failingSince === null ? null : iso(domain.failingSince + SENDS_WHILE_FAILING_MS),
     }),
     find: (caller: Caller, id: string | undefined) =>
       database.execute(domainOperation, { id: id ?? '', accountId: caller.account.id }),
@@ -101,7 +119,14 @@ const notFound: RouteAnswer = refuse(failure('NOT_FOUND', { message: 'There is n
 
 export function domainRoutes(options: DomainRouteOptions): RouteDefinition<Caller>[] {
   const own = shared(options);
-  return [addRoute(own, 'POST'), addRoute(own, 'PUT'), ...readRoutes(own), removeRoute(own), ...dnsRoutes(own)];
+  return [
+    addRoute(own, 'POST'),
+    addRoute(own, 'PUT'),
+    ...readRoutes(own),
+    removeRoute(own),
+    rotateRoute(own),
+    ...dnsRoutes(own),
+  ];
 }
 
 function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
@@ -177,6 +202,25 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
       const removed = await requestedChanges(database, request, clock.now()).execute(deleteDomainOperation, args);
       domainChanged(database, { accountId: args.accountId, domainId: args.id });
       return removed ? answer({ message: 'The domain and its keys are removed.' }) : notFound;
+    },
+  });
+}
+
+function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
+  return route({
+    ...{ method: 'POST', path: '/domains/:id/rotate-keys', tag: 'domains', auth: 'key', changesShared: true },
+    operationId: 'rotateDomainKeys',
+    summary: 'Make the DKIM keys that sign next',
+    description:
+      'Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.',
+    refusals: ['NOT_FOUND'],
+    response: { status: 200, schema: domainSchema },
+    handle: async (request) => {
+      const domain = await find(request.caller, request.params.id);
+      if (!domain) return notFound;
+      await rotateKeys({ ...deps, by: requestOrigin(request, deps.clock.now()), isNoticed: false }, domain);
+      const rotated = await find(request.caller, request.params.id);
+      return rotated ? answer(body(rotated)) : notFound;
     },
   });
 }

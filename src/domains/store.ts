@@ -9,18 +9,26 @@ import { isIP } from 'node:net';
 import { change } from '../audit/audit.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
 import { domainToAscii } from '../mail/address.ts';
-import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 
 export type DomainStatus = 'pending' | 'verified' | 'failing';
 export type DkimAlgorithm = 'rsa' | 'ed25519';
+
+/** `next`: to be published, then it signs. `active`: signs. `retired`: stays published for the mail that it has signed. */
+export type KeyState = 'next' | 'active' | 'retired';
 
 export interface DomainKey {
   algorithm: DkimAlgorithm;
   selector: string;
   /** Value of the TXT record. */
   publicKey: string;
+  state: KeyState;
   /** Unix ms of the last check, if that found it in the DNS. */
   publishedAt: number | null;
+  /** Since when every server of the zone has shown it, as far as was checked; Unix ms. */
+  shownSince: number | null;
+  createdAt: number;
+  retiredAt: number | null;
 }
 
 export interface SenderDomain {
@@ -31,6 +39,9 @@ export interface SenderDomain {
   /** Unix ms. */
   createdAt: number;
   checkedAt: number | null;
+  /** Since when its record is gone, while it is failing; Unix ms. */
+  failingSince: number | null;
+  /** Those that sign first, RSA before Ed25519. */
   keys: DomainKey[];
 }
 
@@ -73,34 +84,42 @@ export function coveringDomains(domain: string): string[] {
 
 /** Whether it counts as verified on an operator's word alone: no check has found its key. */
 export function isVouched(domain: Pick<SenderDomain, 'status' | 'keys'>): boolean {
-  return (
-    domain.status === 'verified' && domain.keys.every((key) => key.algorithm !== 'rsa' || key.publishedAt === null)
-  );
+  return domain.status === 'verified' && !domain.keys.some((key) => isDeciding(key) && key.publishedAt !== null);
 }
 
-/** Whether mail may be sent: a domain whose record vanished after it was verified keeps sending, and shows it. */
-const MAY_SEND: readonly DomainStatus[] = ['verified', 'failing'];
-
-interface DomainRow {
-  id: string;
-  accountId: string;
-  domain: string;
-  status: DomainStatus;
-  createdAt: number;
-  checkedAt: number | null;
+/** Whether its record decides that the domain is verified. */
+export function isDeciding({ algorithm, state }: Pick<DomainKey, 'algorithm' | 'state'>): boolean {
+  return algorithm === 'rsa' && state === 'active';
 }
 
-const DOMAIN = 'id, account_id AS "accountId", domain, status, created_at AS "createdAt", checked_at AS "checkedAt"';
-const SENDING = MAY_SEND.map((status) => `'${status}'`).join(', ');
+/** For how long a domain whose record vanished after it was verified goes on sending. */
+export const SENDS_WHILE_FAILING_MS = 86_400_000;
+
+/** A retired key stays published while its last mail may still be tried, 72 hours, and seven days beyond. */
+export const RETIRED_KEPT_MS = 10 * 86_400_000;
+
+type DomainRow = Omit<SenderDomain, 'keys'>;
+
+const DOMAIN =
+  'id, account_id AS "accountId", domain, status, created_at AS "createdAt", checked_at AS "checkedAt", failing_since AS "failingSince"';
+const KEY =
+  'algorithm, selector, public_key AS "publicKey", state, published_at AS "publishedAt", shown_since AS "shownSince", created_at AS "createdAt", retired_at AS "retiredAt"';
 
 async function withKeys(tx: Transaction, row: DomainRow): Promise<SenderDomain> {
-  // RSA first: it is the one that decides.
   const keys = await tx.all<DomainKey>(
-    `SELECT algorithm, selector, public_key AS "publicKey", published_at AS "publishedAt" FROM dkim_key
-     WHERE domain_id = ? ORDER BY algorithm DESC`,
+    `SELECT ${KEY} FROM dkim_key WHERE domain_id = ?
+     ORDER BY CASE state WHEN 'active' THEN 0 WHEN 'next' THEN 1 ELSE 2 END, retired_at DESC, algorithm DESC`,
     row.id,
   );
   return { ...row, keys };
+}
+
+/** Domains by a condition on `domain`, each with its keys. */
+export async function readDomains(tx: Transaction, condition: string, ...params: SqlValue[]): Promise<SenderDomain[]> {
+  const rows = await tx.all<DomainRow>(`SELECT ${DOMAIN} FROM domain ${condition}`, ...params);
+  const list: SenderDomain[] = [];
+  for (const row of rows) list.push(await withKeys(tx, row));
+  return list;
 }
 
 export interface NewDomain {
@@ -109,12 +128,34 @@ export interface NewDomain {
   domain: string;
   status: DomainStatus;
   nowMs: number;
-  keys: { algorithm: DkimAlgorithm; selector: string; publicKey: string; privateKeySealed: Uint8Array }[];
+  keys: NewKey[];
+}
+
+export interface NewKey {
+  algorithm: DkimAlgorithm;
+  selector: string;
+  publicKey: string;
+  privateKeySealed: Uint8Array;
+}
+
+/** Keys of a domain that has none like them yet. */
+export async function insertKeys(
+  tx: Transaction,
+  keys: readonly NewKey[],
+  { domainId, state, nowMs }: { domainId: string; state: KeyState; nowMs: number },
+): Promise<void> {
+  for (const key of keys) {
+    await tx.run(
+      `INSERT INTO dkim_key (domain_id, algorithm, selector, public_key, private_key_sealed, created_at, state)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      ...[domainId, key.algorithm, key.selector, key.publicKey, key.privateKeySealed, nowMs, state],
+    );
+  }
 }
 
 type AddOutcome = { created: boolean; domain: SenderDomain } | { refused: 'unknown-account' | CapReached };
 
-const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
+export const DOMAIN_TRAIL = { table: 'domain', shows: ['domain', 'status'] };
 
 /** Adds a domain with its keys. One that is there already keeps its keys; it only becomes verified where that is asked for. */
 export const addDomainOperation = change(
@@ -132,16 +173,10 @@ export const addDomainOperation = change(
       ...[added.id, added.accountId, added.domain, added.status, added.nowMs],
     );
     if (changed === 1) {
-      for (const key of added.keys) {
-        await tx.run(
-          `INSERT INTO dkim_key (domain_id, algorithm, selector, public_key, private_key_sealed, created_at)
-         VALUES (?, ?, ?, ?, ?, ?)`,
-          ...[added.id, key.algorithm, key.selector, key.publicKey, key.privateKeySealed, added.nowMs],
-        );
-      }
+      await insertKeys(tx, added.keys, { domainId: added.id, state: 'active', nowMs: added.nowMs });
     } else if (added.status === 'verified') {
       await tx.run(
-        `UPDATE domain SET status = 'verified', failing_since = NULL WHERE account_id = ? AND domain = ?`,
+        `UPDATE domain SET status = 'verified', failing_since = NULL, notice = NULL WHERE account_id = ? AND domain = ?`,
         ...[added.accountId, added.domain],
       );
     }
@@ -197,13 +232,14 @@ export const domainsOperation = operation(
   'domains.list',
   'read',
   async (tx, args: { accountId: string; before: string | null; limit: number }): Promise<SenderDomain[]> => {
-    const rows = await tx.all<DomainRow>(
-      `SELECT ${DOMAIN} FROM domain WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-      ...[args.accountId, args.before ?? 'dom_~', args.limit],
+    const { accountId, before, limit } = args;
+    return readDomains(
+      tx,
+      'WHERE account_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
+      accountId,
+      before ?? 'dom_~',
+      limit,
     );
-    const list: SenderDomain[] = [];
-    for (const row of rows) list.push(await withKeys(tx, row));
-    return list;
   },
 );
 
@@ -220,54 +256,39 @@ export const deleteDomainOperation = change(
   { ...DOMAIN_TRAIL, action: 'domain.delete' },
 );
 
-/** What a check found of one key; null where the DNS did not answer, which leaves it as it was. */
-interface KeyFinding {
-  algorithm: DkimAlgorithm;
-  isPublished: boolean | null;
-}
-
-/** Records a check. */
-export const recordCheckOperation = change(
-  'domains.recordCheck',
-  async (tx, args: { id: string; status: DomainStatus; nowMs: number; keys: KeyFinding[] }): Promise<void> => {
-    const { status, nowMs, id } = args;
-    await tx.run(
-      `UPDATE domain SET status = ?, checked_at = ?,
-         failing_since = CASE WHEN CAST(? AS TEXT) = 'failing' THEN coalesce(failing_since, CAST(? AS BIGINT)) END WHERE id = ?`,
-      ...[status, nowMs, status, nowMs, id],
-    );
-    for (const { algorithm, isPublished } of args.keys) {
-      if (isPublished === null) continue;
-      await tx.run(
-        'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND algorithm = ?',
-        ...[isPublished ? args.nowMs : null, args.id, algorithm],
-      );
-    }
-  },
-  { ...DOMAIN_TRAIL, action: 'domain.check' },
-);
-
 export interface SendingDomain {
   id: string;
   domain: string;
-  /** Whether the Ed25519 key was in the DNS at the last check. */
-  hasEd25519: boolean;
+  /** Of the keys that sign, RSA first: Ed25519 only while it was in the DNS at the last check. */
+  selectors: string[];
 }
 
-/** The longest of these names that the account may send from; null when it may from none. */
+interface SendingRequest {
+  accountId: string;
+  names: string[];
+  /** Domains whose record was gone before this are left out; null leaves none out. */
+  failingAfterMs: number | null;
+}
+
+/** Of these names that the account may send from the longest, a verified one before one whose record is gone; null for none. */
 export const sendingDomainOperation = operation(
   'domains.sending',
   'read',
-  async (tx, args: { accountId: string; names: string[] }): Promise<SendingDomain | null> => {
-    const row = await tx.get<{ id: string; domain: string; publishedAt: number | null }>(
-      `SELECT d.id, d.domain, k.published_at AS "publishedAt" FROM domain d
-         LEFT JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'ed25519'
-       WHERE d.account_id = ? AND d.status IN (${SENDING})
-         AND d.domain IN (${args.names.map(() => '?').join(', ')}) ORDER BY length(d.domain) DESC LIMIT 1`,
-      args.accountId,
-      ...args.names,
+  async (tx, { accountId, names, failingAfterMs }: SendingRequest): Promise<SendingDomain | null> => {
+    const row = await tx.get<{ id: string; domain: string }>(
+      `SELECT id, domain FROM domain
+       WHERE account_id = ? AND (status = 'verified' OR (status = 'failing' AND coalesce(failing_since, 0) > ?))
+         AND domain IN (${names.map(() => '?').join(', ')})
+       ORDER BY status DESC, length(domain) DESC LIMIT 1`,
+      ...[accountId, failingAfterMs ?? -1, ...names],
     );
-    return row ? { id: row.id, domain: row.domain, hasEd25519: row.publishedAt !== null } : null;
+    if (!row) return null;
+    const keys = await tx.all<{ selector: string }>(
+      `SELECT selector FROM dkim_key
+       WHERE domain_id = ? AND state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER BY algorithm DESC`,
+      row.id,
+    );
+    return { ...row, selectors: keys.map(({ selector }) => selector) };
   },
 );
 
@@ -277,21 +298,19 @@ interface SealedKey {
   privateKeySealed: Uint8Array;
 }
 
+/** Of the keys that sign. */
 export const sealedKeysOperation = operation(
   'domains.sealedKeys',
   'read',
   async (tx, domainId: string): Promise<SealedKey[]> =>
     tx.all<SealedKey>(
-      `SELECT algorithm, selector, private_key_sealed AS "privateKeySealed" FROM dkim_key WHERE domain_id = ?
-       ORDER BY algorithm DESC`,
+      `SELECT algorithm, selector, private_key_sealed AS "privateKeySealed" FROM dkim_key
+       WHERE domain_id = ? AND state = 'active' ORDER BY algorithm DESC`,
       domainId,
     ),
 );
 
 /** The newest domains of all accounts; for the operator's checks. */
-export const domainsToCheckOperation = operation('domains.toCheck', 'read', async (tx, limit: number) => {
-  const rows = await tx.all<DomainRow>(`SELECT ${DOMAIN} FROM domain ORDER BY id DESC LIMIT ?`, limit);
-  const list: SenderDomain[] = [];
-  for (const row of rows) list.push(await withKeys(tx, row));
-  return list;
-});
+export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx, limit: number) =>
+  readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
+);

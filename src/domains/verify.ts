@@ -9,6 +9,8 @@
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  *
+ * Keys follow one another: next ──shown by every server for an hour──▶ active (signs) ──the next one signs──▶ retired, and removed ten days later.
+ *
  * Changes are announced to what keeps answers about domains in memory: every cache over the same database forgets at once. What
  * another process changes is not heard of here; the caches age fast enough for that.
  */
@@ -21,13 +23,15 @@ import { seal } from '../base/seal.ts';
 import { limitReached } from '../caps/caps.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
+import { recordCheckOperation, rotateKeysOperation } from './check-store.ts';
 import { type CheckedRecord, checkRecords, type DnsRecord, type LookUp } from './dns-records.ts';
 import {
   addDomainOperation,
   type DkimAlgorithm,
   type DomainStatus,
   domainByNameOperation,
-  recordCheckOperation,
+  isDeciding,
+  type NewKey,
   type SenderDomain,
   senderDomainName,
 } from './store.ts';
@@ -58,6 +62,35 @@ export function sealContext(domainId: string, algorithm: DkimAlgorithm): string 
   return `dkim:${domainId}:${algorithm}`;
 }
 
+/** A pair of keys under selectors of their own, sealed for this domain. */
+async function newKeys(secretKey: Uint8Array, domainId: string): Promise<NewKey[]> {
+  const generated = await generateDkimKeys();
+  const selector = `pr-${randomText(10).toLowerCase()}`;
+  const keyOf = (algorithm: DkimAlgorithm): NewKey => ({
+    algorithm,
+    selector: `${selector}-${algorithm === 'rsa' ? 'rsa' : 'ed'}`,
+    publicKey: generated[algorithm].dnsValue,
+    privateKeySealed: seal(secretKey, generated[algorithm].privateKeyPem, sealContext(domainId, algorithm)),
+  });
+  return [keyOf('rsa'), keyOf('ed25519')];
+}
+
+/**
+ * Makes the keys that are to sign next, which changes nothing until their records are published; false where there are such
+ * keys already. `isNoticed`: the account learns of it by mail.
+ */
+export async function rotateKeys(
+  rotating: Adding & { isNoticed: boolean },
+  { id, accountId, keys }: SenderDomain,
+): Promise<boolean> {
+  if (keys.some(({ state }) => state === 'next')) return false;
+  const { database, clock, secretKey, isNoticed } = rotating;
+  const nowMs = clock.now();
+  const by = rotating.by ?? { ...systemOrigin(nowMs), accountId };
+  const made = await newKeys(secretKey, id);
+  return changedBy(database, by).execute(rotateKeysOperation, { id, keys: made, nowMs, isNoticed });
+}
+
 interface Adding {
   database: Database;
   clock: Clock;
@@ -80,21 +113,13 @@ export async function addDomain(
   if (known && (!wish.verified || known.status === 'verified')) return ok({ created: false, domain: known });
   const nowMs = adding.clock.now();
   const id = newId('dom', nowMs);
-  const generated = await generateDkimKeys();
-  const selector = `pr-${randomText(10).toLowerCase()}`;
-  const keyOf = (algorithm: DkimAlgorithm) => ({
-    algorithm,
-    selector: `${selector}-${algorithm === 'rsa' ? 'rsa' : 'ed'}`,
-    publicKey: generated[algorithm].dnsValue,
-    privateKeySealed: seal(adding.secretKey, generated[algorithm].privateKeyPem, sealContext(id, algorithm)),
-  });
   const outcome = await changedBy(database, adding.by ?? systemOrigin(nowMs)).execute(addDomainOperation, {
     id,
     accountId,
     domain: name.domain,
     status: wish.verified ? 'verified' : 'pending',
     nowMs,
-    keys: [keyOf('rsa'), keyOf('ed25519')],
+    keys: await newKeys(adding.secretKey, id),
   });
   if ('refused' in outcome) {
     return refuse(outcome.refused === 'unknown-account' ? failure('NOT_FOUND') : limitReached(outcome.refused));
@@ -120,31 +145,52 @@ interface Verification {
 
 /**
  * Asks the DNS, records what came of it, and says in one sentence what to do. Where only some of the zone's servers show the
- * record, the status stays as it was.
+ * record, the status stays as it was. The next keys sign once every server has shown theirs for an hour, or has it while the record
+ * of the present one is gone.
  */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
   const found = await checkRecords(domain, verifying);
-  const decisive = found.find(({ record }) => record.required);
-  if (!decisive) throw new Error(`domain ${domain.id} has no RSA key`);
-  const status = statusAfter(domain, decisive);
+  const present = found.find(({ key }) => key !== undefined && isDeciding(key));
+  if (!present) throw new Error(`domain ${domain.id} has no RSA key`);
   const { database, clock } = verifying;
-  const keys = found.flatMap(({ key, record, isSomewhere }) => {
+  const nowMs = clock.now();
+  const next = found.find(({ key }) => key?.state === 'next' && key.algorithm === 'rsa');
+  const promotes = next?.isEverywhere === true && (isGone(present) || shownForMs(next, nowMs) >= SHOWN_MS);
+  const decisive = promotes ? next : present;
+  const status = statusAfter(domain, decisive);
+  const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere }) => {
     if (!key) return [];
     const isPublished = record.status === 'verified';
-    const isUnsure = record.status === 'unknown' || (isSomewhere && !isPublished);
-    return [{ algorithm: key.algorithm, isPublished: isUnsure ? null : isPublished }];
+    const isUnknown = record.status === 'unknown';
+    const isUnsure = isUnknown || (isSomewhere && !isPublished);
+    return [
+      {
+        selector: key.selector,
+        isPublished: isUnsure ? null : isPublished,
+        isEverywhere: isUnknown ? null : isEverywhere,
+      },
+    ];
   });
-  const nowMs = clock.now();
   const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
-  await changes.execute(recordCheckOperation, { id: domain.id, status, nowMs, keys });
+  await changes.execute(recordCheckOperation, { id: domain.id, status, nowMs, keys, promotes });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const success = decisive.record.status === 'verified';
   const message = success ? `${domain.domain} is verified.` : decisive.record.note!;
   return { success, message, status, records: found.map(({ record }) => record) };
 }
 
-function statusAfter({ status }: SenderDomain, { record, isSomewhere }: CheckedRecord): DomainStatus {
-  if (record.status === 'verified') return 'verified';
-  if (record.status === 'unknown' || isSomewhere || status === 'pending') return status;
-  return 'failing';
+/** What a key that is about to sign must have been seen for, so that no receiver remembers that it was missing. */
+const SHOWN_MS = 3_600_000;
+
+function shownForMs({ key }: CheckedRecord, nowMs: number): number {
+  return key?.shownSince == null ? 0 : nowMs - key.shownSince;
+}
+
+function isGone({ record, isSomewhere }: CheckedRecord): boolean {
+  return !isSomewhere && (record.status === 'missing' || record.status === 'different');
+}
+
+function statusAfter({ status }: SenderDomain, checked: CheckedRecord): DomainStatus {
+  if (checked.record.status === 'verified') return 'verified';
+  return status !== 'pending' && isGone(checked) ? 'failing' : status;
 }

@@ -138,7 +138,7 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
   const record = { type: 'TXT', name: `${selector}._domainkey.${name}` };
   return {
     ...{ incidentId, kind: 'domain', state: 'failing', domainId: id, domain: name, record, owner: 'sender-domain' },
-    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail.`,
+    advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
   };

@@ -264,7 +264,7 @@ export const failingDomainsOperation = operation(
     tx.all<FailingDomain>(
       `SELECT d.id, d.domain, k.selector, coalesce(d.failing_since, d.checked_at, d.created_at) AS "sinceMs",
          coalesce(d.checked_at, d.created_at) AS "checkedAt"
-       FROM domain d JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'rsa'
+       FROM domain d JOIN dkim_key k ON k.domain_id = d.id AND k.algorithm = 'rsa' AND k.state = 'active'
        WHERE d.account_id = ? AND d.status = 'failing' ORDER BY d.id LIMIT ?`,
       ...[accountId, limit],
     ),

@@ -28,7 +28,7 @@ const TABLE: Record<Who, string> = {
     POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
     POST /sandbox/clock/advance · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
-    POST /domains · PUT /domains · POST /domains/:id/verify · DELETE /domains/:id · POST /incidents/:id/retry`,
+    POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
     PATCH /account · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
     DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,

@@ -84,6 +84,7 @@ const record = {
   status: 'verified',
   found: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq…'],
   required: true,
+  keyState: 'active',
   note: null,
 };
 
@@ -231,6 +232,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     dnsRecords: [record],
     createdAt: DAY_BEFORE,
     checkedAt: TIME,
+    sendingStopsAt: null,
   },
   DomainVerification: { success: true, message: 'The domain is verified.' },
   Suppression: {

@@ -141,6 +141,13 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
       return live.post(`/domains/${added.value.domain.id}/verify`, {});
     },
   ],
+  'POST /domains/:id/rotate-keys': [
+    'domain.rotate-keys',
+    async () => {
+      const { domainId } = await made(live.post('/domains', { domain: 'rotated.example.com' }));
+      return live.post(`/domains/${domainId}/rotate-keys`, {});
+    },
+  ],
   'DELETE /domains/:id': [
     'domain.delete',
     async () =>

@@ -24,6 +24,7 @@ import '../webhooks/settle.ts';
 import '../webhooks/log-store.ts';
 import '../webhooks/replay-store.ts';
 import '../webhooks/notice-store.ts';
+import '../domains/check-store.ts';
 import '../domains/store.ts';
 import '../idempotency/idempotency.ts';
 import '../send/acceptance.ts';

@@ -48,6 +48,7 @@ const POWERS: Record<string, Power> = {
   'POST /domains': 'refused',
   'PUT /domains': 'refused',
   'POST /domains/:id/verify': 'refused',
+  'POST /domains/:id/rotate-keys': 'refused',
   'DELETE /domains/:id': 'refused',
   'PATCH /account': 'refused',
   'POST /approvals': 'refused',

@@ -8,10 +8,11 @@ import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { ROLES } from '../config.ts';
 import { type Delivery, startDelivery } from '../delivery/delivery.ts';
-import { createDkimKeyring } from '../domains/domains.ts';
+import { createDkimKeyring, type DomainChecksOptions, startDomainChecks } from '../domains/domains.ts';
 import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
+import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
@@ -102,6 +103,7 @@ function startWorkers(parts: Parts, nodes: Nodes) {
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
         isFirstNode: () => nodes.isFirst('delivery'),
+        notify: mail.notify,
       })
     : undefined;
   nodes.publish(() => ({
@@ -204,8 +206,10 @@ interface DeliveryRoleOptions {
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics. */
+  /** Whether this is the first of the nodes that deliver: it makes the statistics, and checks domains. */
   isFirstNode(): boolean;
+  /** Mail of the service itself to the owners of an account. */
+  notify: DomainChecksOptions['notify'];
 }
 
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
@@ -245,11 +249,16 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     eventDays: config.eventDays,
   });
   const rollUp = startStatistics(parts, options);
+  const domainChecks = startDomainChecks({
+    ...{ database, clock, log, secretKey, notify: options.notify, isChosen: options.isFirstNode },
+    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain },
+    freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
+  });
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop()]);
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop()]);
       },
     },
   };

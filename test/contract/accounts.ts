@@ -23,6 +23,15 @@ import {
   setAccountOperation,
 } from '../../src/accounts/store.ts';
 import {
+  domainNoticesOperation,
+  dueChecksOperation,
+  dueRotationsOperation,
+  noticeGivenOperation,
+  recordCheckOperation,
+  removeRetiredKeysOperation,
+  rotateKeysOperation,
+} from '../../src/domains/check-store.ts';
+import {
   addDomainOperation,
   deleteDomainOperation,
   domainByNameOperation,
@@ -30,7 +39,6 @@ import {
   domainsOperation,
   domainsToCheckOperation,
   type NewDomain,
-  recordCheckOperation,
   sealedKeysOperation,
   sendingDomainOperation,
 } from '../../src/domains/store.ts';
@@ -199,18 +207,26 @@ export const domains: Scenario = async (stage) => {
   const shop = add('shop.example', 'pending');
   await stage.act(addDomainOperation, shop);
   await stage.act(addDomainOperation, add('shop.example', 'pending'));
-  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['mail.shop.example', 'shop.example'] });
+  await stage.act(sendingDomainOperation, {
+    accountId: account.id,
+    names: ['mail.shop.example', 'shop.example'],
+    failingAfterMs: null,
+  });
   await stage.act(addDomainOperation, add('shop.example', 'verified'));
   await stage.act(addDomainOperation, add('mail.shop.example', 'verified'));
   await stage.act(addDomainOperation, { ...add('other.example', 'verified'), accountId: 'acc_none' });
-  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['mail.shop.example', 'shop.example'] });
-  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['else.example'] });
+  await stage.act(sendingDomainOperation, {
+    accountId: account.id,
+    names: ['mail.shop.example', 'shop.example'],
+    failingAfterMs: null,
+  });
+  await stage.act(sendingDomainOperation, { accountId: account.id, names: ['else.example'], failingAfterMs: null });
   await stage.act(domainByNameOperation, { accountId: account.id, domain: 'shop.example' });
   await stage.act(domainByNameOperation, { accountId: account.id, domain: 'SHOP.example' });
   await stage.act(domainOperation, { id: shop.id, accountId: null });
   await stage.act(domainOperation, { id: shop.id, accountId: 'acc_other' });
   await stage.act(sealedKeysOperation, shop.id);
-  const names = { accountId: account.id, names: ['shop.example'] };
+  const names = { accountId: account.id, names: ['shop.example'], failingAfterMs: null };
   for (const [ed25519, status] of [
     [true, 'verified'],
     [null, 'verified'],
@@ -218,15 +234,23 @@ export const domains: Scenario = async (stage) => {
     [true, 'failing'],
   ] as const) {
     const keys = [
-      { algorithm: 'rsa', isPublished: status === 'verified' },
-      { algorithm: 'ed25519', isPublished: ed25519 },
+      { selector: 's1', isPublished: status === 'verified', isEverywhere: status === 'verified' },
+      { selector: 's1e', isPublished: ed25519, isEverywhere: ed25519 },
     ] as const;
-    await stage.act(recordCheckOperation, { id: shop.id, status, nowMs: stage.nowMs + 1, keys: [...keys] });
+    const found = { id: shop.id, status, nowMs: stage.nowMs + 1, keys: [...keys], promotes: false };
+    await stage.act(recordCheckOperation, found);
     const sending = await stage.act(sendingDomainOperation, names);
-    assert.equal(sending?.hasEd25519, ed25519 !== false, 'a key of which the DNS says nothing stays as it was');
+    assert.deepEqual(
+      sending?.selectors,
+      ed25519 === false ? ['s1'] : ['s1', 's1e'],
+      'a key of which the DNS says nothing stays as it was',
+    );
     await stage.act(domainOperation, { id: shop.id, accountId: account.id });
     await stage.act(failingDomainsOperation, { accountId: account.id, limit: 5 });
   }
+  for (const failingAfterMs of [stage.nowMs, stage.nowMs + 1])
+    await stage.act(sendingDomainOperation, { ...names, failingAfterMs });
+  await domainKeys(stage, shop.id);
   await stage.act(domainsOperation, { accountId: account.id, before: null, limit: 1 });
   await stage.act(domainsOperation, { accountId: account.id, before: shop.id, limit: 5 });
   await stage.act(domainsToCheckOperation, 10);
@@ -234,6 +258,60 @@ export const domains: Scenario = async (stage) => {
   await stage.act(deleteDomainOperation, { id: shop.id, accountId: account.id });
   await stage.act(domainsToCheckOperation, 10);
 };
+
+/** Notices, checks that are due, and keys that follow one another, of a domain that is failing. */
+async function domainKeys(stage: Stage, id: string): Promise<void> {
+  const { nowMs } = stage;
+  const notices = await stage.act(domainNoticesOperation, 10);
+  assert.deepEqual(
+    notices.map(({ kind, domain }) => [kind, domain.id]),
+    [['failing', id]],
+  );
+  await stage.act(noticeGivenOperation, { id, kind: 'rotation' });
+  assert.equal((await stage.act(domainNoticesOperation, 10)).length, 1, 'another notice');
+  await stage.act(noticeGivenOperation, { id, kind: 'failing' });
+  assert.equal((await stage.act(domainNoticesOperation, 10)).length, 0);
+  for (const beforeMs of [nowMs, nowMs + 1]) {
+    const due = await stage.act(dueChecksOperation, { beforeMs, limit: 5 });
+    assert.equal(due.length, beforeMs - nowMs, 'vouched ones are not looked at');
+  }
+  const seen = (selector: string) => ({ selector, isPublished: true, isEverywhere: true });
+  const check = { id, status: 'verified', keys: [seen('s1'), seen('s1e')], promotes: false } as const;
+  await stage.act(recordCheckOperation, { ...check, keys: [...check.keys], nowMs: nowMs + 2 });
+  for (const beforeMs of [nowMs, nowMs + 1]) {
+    const due = await stage.act(dueRotationsOperation, { beforeMs, limit: 5 });
+    assert.equal(due.length, beforeMs - nowMs);
+  }
+  const keys: NewDomain['keys'] = [
+    { algorithm: 'rsa', selector: 's2', publicKey: 'r2', privateKeySealed: Buffer.of(2) },
+    { algorithm: 'ed25519', selector: 's2e', publicKey: 'e2', privateKeySealed: Buffer.of(3) },
+  ];
+  const rotation = { id, keys, nowMs: nowMs + 3, isNoticed: true };
+  assert.equal(await stage.act(rotateKeysOperation, rotation), true);
+  assert.equal(await stage.act(rotateKeysOperation, rotation), false, 'there are such keys already');
+  assert.equal(await stage.act(rotateKeysOperation, { ...rotation, id: 'dom_none' }), false);
+  assert.equal((await stage.act(domainNoticesOperation, 10))[0]?.kind, 'rotation');
+  assert.equal((await stage.act(dueRotationsOperation, { beforeMs: nowMs + 9, limit: 5 })).length, 0);
+  const both = { ...check, keys: [...check.keys, seen('s2')] };
+  await stage.act(recordCheckOperation, { ...both, nowMs: nowMs + 4 });
+  await stage.act(recordCheckOperation, { ...both, keys: [{ ...seen('s2'), isEverywhere: false }], nowMs: nowMs + 5 });
+  await stage.act(domainOperation, { id, accountId: null });
+  for (const promotes of [true, true]) await stage.act(recordCheckOperation, { ...both, nowMs: nowMs + 6, promotes });
+  const promoted = await stage.act(domainOperation, { id, accountId: null });
+  assert.deepEqual(
+    promoted?.keys.map(({ selector, state }) => [selector, state]),
+    [
+      ['s2', 'active'],
+      ['s2e', 'active'],
+      ['s1', 'retired'],
+      ['s1e', 'retired'],
+    ],
+  );
+  await stage.act(sealedKeysOperation, id);
+  assert.equal(await stage.act(removeRetiredKeysOperation, nowMs + 6), 0);
+  assert.equal(await stage.act(removeRetiredKeysOperation, nowMs + 7), 2);
+  await stage.act(domainOperation, { id, accountId: null });
+}
 
 export const suppressions: Scenario = async (stage) => {
   const list = { accountId: stage.id('acc'), mode: 'live' } as const;

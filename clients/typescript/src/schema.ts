@@ -124,6 +124,13 @@ export interface paths {
      */
     get: operations["getDomainDnsRecords"];
   };
+  "/domains/{id}/rotate-keys": {
+    /**
+     * Make the DKIM keys that sign next
+     * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
+     */
+    post: operations["rotateDomainKeys"];
+  };
   "/domains/{id}/verify": {
     /**
      * Look for the DKIM record in the DNS
@@ -1219,6 +1226,11 @@ export interface components {
       found: string[] | null;
       /** @description Whether it decides that the domain is verified. */
       required: boolean;
+      /**
+       * @description Of a DKIM record. next: it is to sign; active: it signs; retired: it stays for mail that it has signed.
+       * @enum {string}
+       */
+      keyState?: "next" | "active" | "retired";
       /** @description One sentence on how it stands and what to do; null where the status says it all. */
       note: string | null;
     };
@@ -1227,7 +1239,7 @@ export interface components {
       domainId: string;
       domain: string;
       /**
-       * @description pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may still send.
+       * @description pending: not verified yet; verified: its DKIM record was found, or an operator vouched for it; failing: it was verified, and the last check did not find the record any more; it may send for another 24 hours.
        * @enum {string}
        */
       status: "pending" | "verified" | "failing";
@@ -1236,6 +1248,11 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       checkedAt: string | null;
+      /**
+       * Format: date-time
+       * @description Of a failing domain: from when on live mail from it is refused, 24 hours after its record was gone.
+       */
+      sendingStopsAt: string | null;
     };
     /** DomainIncident */
     DomainIncident: {
@@ -3052,6 +3069,29 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["DnsRecord"][];
+        };
+      };
+    };
+  };
+  /**
+   * Make the DKIM keys that sign next
+   * @description Publish their records, which are then in dnsRecords beside the present ones. They sign once every server of the zone has shown the RSA key for an hour; the old ones stay in dnsRecords for ten days more. Changes nothing where such keys wait already. Keys of 180 days are rotated by themselves, and the owners get a mail.
+   */
+  rotateDomainKeys: {
+    parameters: {
+      path: {
+        /**
+         * @description The domainId.
+         * @example dom_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Domain"];
         };
       };
     };
@@ -5553,6 +5593,7 @@ export const routes = {
   getDomain: ['GET', '/domains/{id}'],
   deleteDomain: ['DELETE', '/domains/{id}'],
   getDomainDnsRecords: ['GET', '/domains/{id}/dns-records'],
+  rotateDomainKeys: ['POST', '/domains/{id}/rotate-keys'],
   verifyDomain: ['POST', '/domains/{id}/verify'],
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],

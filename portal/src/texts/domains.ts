@@ -26,6 +26,8 @@ export const domains = {
 
 export const domainPage = {
   checkNow: 'Check now',
+  rotate: 'Rotate keys',
+  rotateHint: 'Makes the DKIM keys that sign next. The present ones go on signing until the new records are published.',
   remove: 'Remove',
   removed: (domain: string) => `${domain} is removed. Mail from it is refused, and what waits bounces.`,
   panel: 'Status',
@@ -40,7 +42,7 @@ export const domainPage = {
   vouched:
     'An operator vouched for this domain, so mail leaves. Publish the records all the same: receivers look for them.',
   failing:
-    'Your turn: the DKIM record was in the DNS and is not any more. Mail still leaves, but receivers cannot check its signature. Publish the record again.',
+    'Your turn: the DKIM record was in the DNS and is not any more. Receivers cannot check the signature of your mail, and a day later no more is accepted. Publish the record again.',
   records: 'DNS records',
   provider: 'Your DNS provider',
   providerHint: 'Where the records of your domain are kept. Names and values below are as its form wants them.',

@@ -2,7 +2,7 @@
 import { Button, Select, Text } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type Answer, useCall } from '../../api.ts';
+import { type Answer, useCall, useChange } from '../../api.ts';
 import { IconRefresh, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { StatusBadge } from '../../parts/badge.tsx';
@@ -44,6 +44,7 @@ function Shown({ domain }: { domain: Domain }) {
       <AsCode operation="verifyDomain" input={{ path: { id: domain.domainId } }} />
       {watch.mayVerify && (
         <>
+          <Rotate domain={domain} />
           <Remove domain={domain} />
           <Button leftSection={<IconRefresh size={14} />} loading={watch.isChecking} onClick={watch.check}>
             {domainPage.checkNow}
@@ -66,6 +67,21 @@ function Shown({ domain }: { domain: Domain }) {
         <Records {...{ domain, records }} />
       </div>
     </Page>
+  );
+}
+
+function Rotate({ domain: { domainId, dnsRecords } }: { domain: Domain }) {
+  const { mutate, isPending } = useChange('rotateDomainKeys', ['getDomain', 'getDomainDnsRecords']);
+  if (dnsRecords.some(({ keyState }) => keyState === 'next')) return null;
+  return (
+    <Button
+      variant="default"
+      title={domainPage.rotateHint}
+      loading={isPending}
+      onClick={() => mutate({ path: { id: domainId } })}
+    >
+      {domainPage.rotate}
+    </Button>
   );
 }
 

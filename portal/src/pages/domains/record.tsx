@@ -13,8 +13,9 @@ function purposeOf({ purpose, value }: DnsRecord): (typeof purposes)[keyof typeo
 }
 
 /** The service knows more about what is there than its status; where nothing is, the words here say it shorter. */
-function adviceOf({ purpose, status, note, found: published }: DnsRecord): string {
-  const isPlainlyMissing = status === 'missing' && (published ?? []).length === 0 && purpose !== 'spf';
+function adviceOf({ purpose, status, note, found: published, keyState = 'active' }: DnsRecord): string {
+  const isPlainlyMissing =
+    status === 'missing' && (published ?? []).length === 0 && purpose !== 'spf' && keyState === 'active';
   return note === null || isPlainlyMissing ? found[status] : note;
 }
 

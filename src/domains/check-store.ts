@@ -1,0 +1,162 @@
+/**
+ * What checks of the DNS and the rotation of keys write: how each key's record was found, which keys sign, and what the account has
+ * still to learn by mail. A notice is written with the change that it speaks of.
+ */
+import { change } from '../audit/audit.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { DOMAIN_TRAIL, type DomainStatus, insertKeys, type NewKey, readDomains, type SenderDomain } from './store.ts';
+
+/** What a check found of one key; null where the DNS did not say, which leaves it as it was. */
+interface KeyFinding {
+  selector: string;
+  isPublished: boolean | null;
+  /** At every server of the zone. */
+  isEverywhere: boolean | null;
+}
+
+interface CheckRecord {
+  id: string;
+  status: DomainStatus;
+  nowMs: number;
+  keys: KeyFinding[];
+  /** Whether the next keys sign from now on. */
+  promotes: boolean;
+}
+
+/** Records a check. A domain that begins to fail has a notice; one that is well again has none any more. */
+export const recordCheckOperation = change(
+  'domains.recordCheck',
+  async (tx, { id, status, nowMs, keys, promotes }: CheckRecord): Promise<void> => {
+    await tx.get(`SELECT 1 AS found FROM domain WHERE id = ? ${locked(tx)}`, id);
+    await tx.run(
+      `UPDATE domain SET checked_at = ?,
+         failing_since = CASE WHEN CAST(? AS TEXT) = 'failing' THEN coalesce(failing_since, CAST(? AS BIGINT)) END,
+         notice = CASE WHEN CAST(? AS TEXT) = 'failing' AND status <> 'failing' THEN 'failing'
+           WHEN CAST(? AS TEXT) <> 'failing' AND notice = 'failing' THEN NULL ELSE notice END,
+         status = ? WHERE id = ?`,
+      ...[nowMs, status, nowMs, status, status, status, id],
+    );
+    for (const { selector, isPublished, isEverywhere } of keys) {
+      if (isPublished !== null) {
+        await tx.run(
+          'UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND selector = ?',
+          ...[isPublished ? nowMs : null, id, selector],
+        );
+      }
+      if (isEverywhere === null) continue;
+      await tx.run(
+        `UPDATE dkim_key SET shown_since = ${isEverywhere ? 'coalesce(shown_since, CAST(? AS BIGINT))' : 'NULL'}
+         WHERE domain_id = ? AND selector = ?`,
+        ...[...(isEverywhere ? [nowMs] : []), id, selector],
+      );
+    }
+    if (promotes) await promote(tx, id, nowMs);
+  },
+  { ...DOMAIN_TRAIL, action: 'domain.check' },
+);
+
+/** Nothing where another check did it before. */
+async function promote(tx: Transaction, id: string, nowMs: number): Promise<void> {
+  if (!(await tx.get(`SELECT 1 AS found FROM dkim_key WHERE domain_id = ? AND state = 'next'`, id))) return;
+  await tx.run(
+    `UPDATE dkim_key SET state = 'retired', retired_at = ? WHERE domain_id = ? AND state = 'active'`,
+    ...[nowMs, id],
+  );
+  await tx.run(`UPDATE dkim_key SET state = 'active' WHERE domain_id = ? AND state = 'next'`, id);
+  await tx.run(`UPDATE domain SET notice = NULL WHERE id = ? AND notice = 'rotation'`, id);
+}
+
+interface Rotation {
+  id: string;
+  keys: NewKey[];
+  nowMs: number;
+  /** Whether the account is to learn of it by mail. */
+  isNoticed: boolean;
+}
+
+/** Adds the keys that are to sign next; false where there are such keys already, or the domain is gone. */
+export const rotateKeysOperation = change(
+  'domains.rotateKeys',
+  async (tx, { id, keys, nowMs, isNoticed }: Rotation): Promise<boolean> => {
+    if (!(await tx.get(`SELECT 1 AS found FROM domain WHERE id = ? ${locked(tx)}`, id))) return false;
+    if (await tx.get(`SELECT 1 AS found FROM dkim_key WHERE domain_id = ? AND state = 'next'`, id)) return false;
+    await insertKeys(tx, keys, { domainId: id, state: 'next', nowMs });
+    if (isNoticed) await tx.run(`UPDATE domain SET notice = coalesce(notice, 'rotation') WHERE id = ?`, id);
+    return true;
+  },
+  {
+    action: 'domain.rotate-keys',
+    resourceId: ({ id }) => id,
+    did: ({ keys }, isDone) => (isDone ? { selectors: keys.map(({ selector }) => selector) } : undefined),
+  },
+);
+
+/** Domains whose record was found once and that were not checked since this time, the longest ago first. */
+export const dueChecksOperation = operation(
+  'domains.dueChecks',
+  'read',
+  (tx, { beforeMs, limit }: { beforeMs: number; limit: number }): Promise<SenderDomain[]> =>
+    readDomains(
+      tx,
+      `WHERE status <> 'pending' AND checked_at <= ? AND (status = 'failing' OR EXISTS (
+         SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'active' AND k.published_at IS NOT NULL))
+       ORDER BY checked_at LIMIT ?`,
+      ...[beforeMs, limit],
+    ),
+);
+
+/** Verified domains whose published key was made before this time, and that have no next one. */
+export const dueRotationsOperation = operation(
+  'domains.dueRotations',
+  'read',
+  (tx, { beforeMs, limit }: { beforeMs: number; limit: number }): Promise<SenderDomain[]> =>
+    readDomains(
+      tx,
+      `WHERE status = 'verified' AND EXISTS (
+         SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'active' AND k.algorithm = 'rsa'
+           AND k.published_at IS NOT NULL AND k.created_at < ?)
+         AND NOT EXISTS (SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'next')
+       ORDER BY id LIMIT ?`,
+      ...[beforeMs, limit],
+    ),
+);
+
+/** Removes keys that were retired before this time; answers how many. */
+export const removeRetiredKeysOperation = operation(
+  'domains.removeRetiredKeys',
+  'write',
+  (tx, beforeMs: number): Promise<number> | number =>
+    tx.run(`DELETE FROM dkim_key WHERE state = 'retired' AND retired_at < ?`, beforeMs),
+);
+
+export interface DomainNotice {
+  kind: 'failing' | 'rotation';
+  domain: SenderDomain;
+}
+
+/** What accounts have still to learn of their domains. */
+export const domainNoticesOperation = operation(
+  'domains.notices',
+  'read',
+  async (tx, limit: number): Promise<DomainNotice[]> => {
+    const rows = await tx.all<{ id: string; kind: DomainNotice['kind'] }>(
+      'SELECT id, notice AS kind FROM domain WHERE notice IS NOT NULL ORDER BY id LIMIT ?',
+      limit,
+    );
+    const notices: DomainNotice[] = [];
+    for (const { id, kind } of rows) {
+      const [domain] = await readDomains(tx, 'WHERE id = ?', id);
+      if (domain) notices.push({ kind, domain });
+    }
+    return notices;
+  },
+);
+
+/** Ends a notice that was given. */
+export const noticeGivenOperation = operation(
+  'domains.noticeGiven',
+  'write',
+  async (tx, { id, kind }: { id: string; kind: DomainNotice['kind'] }): Promise<void> => {
+    await tx.run('UPDATE domain SET notice = NULL WHERE id = ? AND notice = ?', id, kind);
+  },
+);

@@ -1,0 +1,271 @@
+/**
+ * The hourly look at records, the stop a day after one is gone, mails to the owners, and keys that follow one another: over the real
+ * storage, with a scripted DNS server for the resolver and one for each server of the zone.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import test, { type TestContext } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { tempDatabase } from '../../test/kit/temp-database.ts';
+import { createAccount } from '../accounts/accounts.ts';
+import { silentLog } from '../base/log.ts';
+import { type Dns, openDns } from '../net/dns.ts';
+import { createDkimKeyring, createSenderCheck, startDomainChecks } from './domains.ts';
+import { domainOperation, type KeyState } from './store.ts';
+import { addDomain, rotateKeys, verifyDomain } from './verify.ts';
+import { zoneServers } from './zone-servers.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const MINUTE = 60_000;
+
+/** A verified domain with two servers, and what looks after it. */
+async function setup(t: TestContext) {
+  const { database, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const [resolver, first, second] = [await fakeDns(), await fakeDns(), await fakeDns()];
+  for (const one of [resolver, first, second]) t.after(one.close);
+  const servers = [first, second];
+  resolver.zone = {
+    'shop.example': { NS: ['ns1.shop.example', 'ns2.shop.example'] },
+    'ns1.shop.example': { A: ['198.41.0.1'] },
+    'ns2.shop.example': { A: ['198.41.0.2'] },
+  };
+  const secretKey = randomBytes(32);
+  const { account } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
+  const added = await addDomain(
+    { database, clock, secretKey },
+    { accountId: account.id, domain: 'shop.example', verified: false },
+  );
+  assert.ok(added.ok);
+  const { id } = added.value.domain;
+  const freshDns = (): Dns => {
+    const dns = openDns({ servers: [resolver.server], timeoutMs: 300, tries: 1 });
+    const atServers: Dns['atServers'] = ([address]) =>
+      dns.atServers([servers[Number(address!.split('.').at(-1)) - 1]!.server]);
+    return { ...dns, atServers };
+  };
+  const mails: { key: string; subject: string; text: string }[] = [];
+  const notifying = { fails: false };
+  const checks = startDomainChecks({
+    ...{ database, clock, log: silentLog, secretKey, freshDns, sendingHost: 'mail.sender.example', roundMs: 1e9 },
+    notify: async (notice) => {
+      if (notifying.fails) throw new Error('no name to write from');
+      assert.equal(notice.accountId, account.id);
+      mails.push(notice);
+    },
+  });
+  t.after(checks.stop);
+  const domain = async () => (await database.execute(domainOperation, { id, accountId: account.id }))!;
+  const verify = async () => {
+    const dns = freshDns();
+    const lookUp = { dns, serversOf: zoneServers(dns), sendingHost: 'mail.sender.example' };
+    const result = await verifyDomain({ database, clock, ...lookUp }, await domain());
+    dns.close();
+    return result;
+  };
+  const keys = async (state: KeyState) => (await domain()).keys.filter((key) => key.state === state);
+  const records = async (...states: KeyState[]): Promise<FakeZone> => {
+    const shown = (await domain()).keys.filter(({ state }) => states.includes(state));
+    return Object.fromEntries(
+      shown.map(({ selector, publicKey }) => [`${selector}._domainkey.shop.example`, { TXT: [publicKey] }]),
+    );
+  };
+  const sender = createSenderCheck({ database, clock });
+  const keyring = createDkimKeyring({ database, clock, secretKey });
+  const publish = (at: FakeDns[], zone: FakeZone): void => {
+    for (const one of at) one.zone = zone;
+  };
+  publish(servers, await records('active'));
+  assert.equal((await verify()).success, true);
+  return {
+    ...{ database, clock, secretKey, resolver, first, second, servers, checks, mails, notifying },
+    ...{ domain, verify, keys, records, publish },
+    maySend: () => sender.isVerified(account.id, 'shop.example'),
+    signs: async () => (await keyring.keysFor(account.id, 'mail.shop.example'))?.keys.map(({ selector }) => selector),
+    /** A round after this time. */
+    after: async (ms: number) => {
+      clock.advance(ms);
+      await checks.run();
+      return (await domain()).status;
+    },
+    rotate: async () => rotateKeys({ database, clock, secretKey, isNoticed: false }, await domain()),
+  };
+}
+
+test('records are looked at every hour and not before', async (t) => {
+  const { after, first } = await setup(t);
+  first.questions.length = 0;
+  await after(59 * MINUTE);
+  assert.deepEqual(first.questions, []);
+  assert.equal(await after(MINUTE), 'verified');
+  assert.ok(first.questions.some((one) => /^TXT pr-.*-rsa\._domainkey\.shop\.example$/.test(one)));
+});
+
+test('a record that is gone: a mail at once, no more sending after a day, and all is well when it is back', async (t) => {
+  const { after, publish, servers, records, mails, maySend, signs, domain } = await setup(t);
+  publish(servers, {});
+  assert.equal(await after(HOUR), 'failing');
+  const failingSince = (await domain()).failingSince!;
+  assert.equal(mails.length, 1);
+  assert.match(mails[0]!.subject, /The DNS record of shop\.example is gone/);
+  assert.ok(mails[0]!.text.includes(new Date(failingSince + DAY).toISOString()), mails[0]!.text);
+  assert.match(mails[0]!.text, /Value: {4}v=DKIM1; k=rsa; p=/);
+  for (let hour = 1; hour < 24; hour += 1) {
+    assert.equal(await after(HOUR), 'failing');
+    assert.equal(await maySend(), true, `hour ${hour}`);
+  }
+  await after(HOUR);
+  assert.equal(await maySend(), false);
+  assert.equal((await signs())?.length, 1, 'what was accepted before leaves, signed');
+  assert.equal(mails.length, 1, 'one mail');
+  publish(servers, await records('active'));
+  assert.equal(await after(HOUR), 'verified');
+  assert.equal(await maySend(), true);
+  publish(servers, {});
+  await after(HOUR);
+  assert.equal(mails.length, 2, 'another time is another mail');
+  assert.notEqual(mails[0]!.key, mails[1]!.key);
+});
+
+test('a DNS that does not answer stops nothing', async (t) => {
+  const { after, publish, servers, resolver, maySend, mails, domain } = await setup(t);
+  const silent: FakeZone = {};
+  for (const { selector } of (await domain()).keys)
+    silent[`${selector}._domainkey.shop.example`] = { fail: 'SERVFAIL' };
+  publish(servers, silent);
+  resolver.zone = { ...resolver.zone, ...silent };
+  for (let hour = 0; hour < 30; hour += 1) assert.equal(await after(HOUR), 'verified');
+  assert.equal(await maySend(), true);
+  assert.deepEqual(mails, []);
+});
+
+test('a server of the zone that lags behind stops nothing, and is named', async (t) => {
+  const { after, publish, second, verify } = await setup(t);
+  publish([second], {});
+  assert.equal(await after(HOUR), 'verified');
+  assert.match((await verify()).message, /ns2\.shop\.example does not show it yet/);
+});
+
+test('a notice that could not be given is given at the next round', async (t) => {
+  const { after, publish, servers, mails, notifying, records } = await setup(t);
+  publish(servers, {});
+  notifying.fails = true;
+  await after(HOUR);
+  await after(MINUTE);
+  assert.equal(mails.length, 0);
+  notifying.fails = false;
+  await after(MINUTE);
+  assert.equal(mails.length, 1);
+  await after(MINUTE);
+  assert.equal(mails.length, 1);
+  publish(servers, await records('active'));
+  notifying.fails = true;
+  await after(HOUR);
+  publish(servers, {});
+  await after(HOUR);
+  publish(servers, await records('active'));
+  await after(HOUR);
+  notifying.fails = false;
+  await after(MINUTE);
+  assert.equal(mails.length, 1, 'it is over before anybody heard of it');
+});
+
+test('new keys sign once every server has shown them for an hour; the old ones stay for ten days', async (t) => {
+  const { after, publish, first, second, servers, records, keys, signs, rotate, verify, domain } = await setup(t);
+  const old = (await keys('active')).map(({ selector }) => selector);
+  assert.equal(await rotate(), true);
+  assert.equal(await rotate(), false, 'they wait already');
+  const next = (await keys('next')).map(({ selector }) => selector);
+  const whole = await records('active', 'next');
+  assert.deepEqual(await signs(), old);
+  publish([first], whole);
+  for (let hour = 0; hour < 3; hour += 1) await after(HOUR);
+  assert.deepEqual(await signs(), old, 'one server shows them');
+  publish([second], whole);
+  await after(HOUR);
+  assert.deepEqual(await signs(), old, 'seen for the first time');
+  await after(50 * MINUTE);
+  await verify();
+  assert.deepEqual(await signs(), old, 'not for an hour');
+  publish([second], await records('active'));
+  await after(HOUR);
+  publish([second], whole);
+  await after(HOUR);
+  assert.deepEqual(await signs(), old, 'the hour begins again where a server lost them');
+  await after(HOUR);
+  assert.deepEqual(await signs(), next);
+  const { records: shown } = await verify();
+  const retired = shown.find(({ name }) => name.startsWith(old[0]!))!;
+  assert.deepEqual([retired.status, retired.required], ['verified', false]);
+  const until = new Date((await keys('retired'))[0]!.retiredAt! + 10 * DAY).toISOString().slice(0, 10);
+  assert.ok(retired.note!.includes(`Leave it until ${until}`), retired.note!);
+  await after(10 * DAY - HOUR);
+  assert.equal((await keys('retired')).length, 2);
+  // Once the old ones are gone nobody asks for them, and nothing fails.
+  publish(servers, await records('active'));
+  assert.equal(await after(2 * HOUR), 'verified');
+  assert.deepEqual(
+    (await domain()).keys.map(({ selector }) => selector),
+    next,
+  );
+});
+
+test('a next Ed25519 key that is not published does not sign', async (t) => {
+  const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
+  await rotate();
+  const [rsa, ed25519] = await keys('next');
+  const zone = await records('active', 'next');
+  delete zone[`${ed25519!.selector}._domainkey.shop.example`];
+  publish(servers, zone);
+  await after(HOUR);
+  await after(HOUR);
+  assert.deepEqual(await signs(), [rsa!.selector]);
+  publish(servers, await records('active'));
+  await after(HOUR);
+  assert.deepEqual(await signs(), [rsa!.selector, ed25519!.selector]);
+});
+
+test('the old record replaced by the new one: the new key signs at once, and nothing fails', async (t) => {
+  const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
+  await rotate();
+  const next = (await keys('next')).map(({ selector }) => selector);
+  publish(servers, await records('next'));
+  assert.equal(await after(HOUR), 'verified');
+  assert.deepEqual(await signs(), next);
+});
+
+test('keys of 180 days are rotated by themselves, with one mail that has the records', async (t) => {
+  const { after, keys, mails, signs } = await setup(t);
+  const old = (await keys('active')).map(({ selector }) => selector);
+  await after(180 * DAY - HOUR);
+  assert.deepEqual(await keys('next'), []);
+  await after(2 * HOUR);
+  const next = await keys('next');
+  assert.equal(next.length, 2);
+  assert.equal(mails.length, 1);
+  assert.match(mails[0]!.subject, /New DKIM keys for shop\.example/);
+  for (const { selector, publicKey } of next) {
+    assert.ok(mails[0]!.text.includes(`${selector}._domainkey.shop.example`));
+    assert.ok(mails[0]!.text.includes(publicKey));
+  }
+  for (let day = 0; day < 5; day += 1) await after(DAY);
+  assert.deepEqual(await signs(), old, 'nothing changes until they are published');
+  assert.equal(mails.length, 1);
+});
+
+test('a process that is not chosen does nothing', async (t) => {
+  const { database, clock, secretKey, publish, servers, domain } = await setup(t);
+  publish(servers, {});
+  clock.advance(HOUR);
+  const idle = startDomainChecks({
+    ...{ database, clock, log: silentLog, secretKey, sendingHost: 'a.example', roundMs: 1e9, isChosen: () => false },
+    freshDns: () => assert.fail('nobody is asked'),
+    notify: () => assert.fail('nobody is notified'),
+  });
+  await idle.run();
+  await idle.stop();
+  assert.equal((await domain()).status, 'verified');
+});

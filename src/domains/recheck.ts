@@ -1,0 +1,193 @@
+/**
+ * Looks at the records of verified domains every hour, and tells the owners of an account by mail where one is gone: sending from it stops
+ * a day later. Keys that have signed for 180 days get successors, and retired ones are removed in the end. One process does it
+ * where several share a database; what it cannot finish it does at its next round, a minute later.
+ */
+import { type Clock, iso } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  type DomainNotice,
+  domainNoticesOperation,
+  dueChecksOperation,
+  dueRotationsOperation,
+  noticeGivenOperation,
+  removeRetiredKeysOperation,
+} from './check-store.ts';
+import type { RecordSettings } from './dns-records.ts';
+import { isDeciding, RETIRED_KEPT_MS, SENDS_WHILE_FAILING_MS, type SenderDomain } from './store.ts';
+import { rotateKeys, verifyDomain } from './verify.ts';
+import { zoneServers } from './zone-servers.ts';
+
+const ROUND_MS = 60_000;
+const CHECK_EVERY_MS = 3_600_000;
+const ROTATE_AFTER_MS = 180 * 86_400_000;
+const BATCH = 100;
+/** Domains that are looked at side by side. */
+const AT_ONCE = 10;
+
+/** What an account is notified of, and a key that is the same when it is sent again. */
+interface Notice {
+  accountId: string;
+  key: string;
+  subject: string;
+  text: string;
+}
+
+export interface DomainChecksOptions extends RecordSettings {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  secretKey: Uint8Array;
+  /** A resolver without memory of what it found before. Closed after use. */
+  freshDns(): Dns;
+  /** Resolves when the notice is on its way, or when there is nobody to get it. */
+  notify(notice: Notice): Promise<void>;
+  /** Whether this process is the one that does it. */
+  isChosen?: () => boolean;
+  roundMs?: number;
+}
+
+interface DomainChecks extends Running {
+  /** One round now; rounds do not overlap. */
+  run(): Promise<void>;
+}
+
+export function startDomainChecks(options: DomainChecksOptions): DomainChecks {
+  const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
+  let stopping = false;
+  let running: Promise<void> | undefined;
+  const round = async (): Promise<void> => {
+    if (!isChosen()) return;
+    await checkDue(options, () => stopping);
+    await rotateDue(options, () => stopping);
+    await giveNotices(options);
+  };
+  const run = (): Promise<void> => {
+    running ??= round()
+      .catch((error: Error) => {
+        const level = error instanceof Unavailable ? 'warn' : 'error';
+        log[level]({ error: error.message }, 'the checks of domains were interrupted; they go on at their next round');
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+  const timer = setInterval(() => void run(), roundMs);
+  return {
+    run,
+    stop: async () => {
+      stopping = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+async function checkDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {
+  const { database, clock, sendingHost, bounceDomain } = options;
+  const beforeMs = clock.now() - CHECK_EVERY_MS;
+  for (;;) {
+    const due = await database.execute(dueChecksOperation, { beforeMs, limit: BATCH });
+    const dns = options.freshDns();
+    const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain };
+    try {
+      for (let at = 0; at < due.length && !isStopping(); at += AT_ONCE) {
+        const some = due.slice(at, at + AT_ONCE);
+        await Promise.all(some.map((domain) => verifyDomain({ database, clock, ...lookUp }, domain)));
+      }
+    } finally {
+      dns.close();
+    }
+    if (due.length < BATCH || isStopping()) return;
+  }
+}
+
+async function rotateDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {
+  const { database, clock, secretKey } = options;
+  const nowMs = clock.now();
+  await database.execute(removeRetiredKeysOperation, nowMs - RETIRED_KEPT_MS);
+  const due = await database.execute(dueRotationsOperation, { beforeMs: nowMs - ROTATE_AFTER_MS, limit: BATCH });
+  for (const domain of due) {
+    if (isStopping()) return;
+    await rotateKeys({ database, clock, secretKey, isNoticed: true }, domain);
+  }
+}
+
+async function giveNotices({ database, log, notify }: DomainChecksOptions): Promise<void> {
+  for (const notice of await database.execute(domainNoticesOperation, BATCH)) {
+    const { kind, domain } = notice;
+    try {
+      await notify(noticeOf(notice));
+    } catch (error) {
+      if (error instanceof Unavailable) throw error;
+      log.warn({ domain: domain.domain, cause: (error as Error).message }, 'the account could not be notified');
+      continue;
+    }
+    await database.execute(noticeGivenOperation, { id: domain.id, kind });
+  }
+}
+
+function noticeOf({ kind, domain }: DomainNotice): Notice {
+  return kind === 'failing' ? failingNotice(domain) : rotationNotice(domain);
+}
+
+function nameOf({ domain }: SenderDomain, selector: string): string {
+  return `${selector}._domainkey.${domain}`;
+}
+
+function failingNotice(domain: SenderDomain): Notice {
+  const sinceMs = domain.failingSince ?? domain.createdAt;
+  const key = domain.keys.find(isDeciding);
+  return {
+    accountId: domain.accountId,
+    key: `${domain.id}:failing:${sinceMs}`,
+    subject: `The DNS record of ${domain.domain} is gone`,
+    text: [
+      `The DKIM record of ${domain.domain} is not in the DNS any more, or is another one.`,
+      'Receivers cannot check the signature of its mail without it.',
+      '',
+      `Domain:   ${domain.domain} (${domain.id})`,
+      `Account:  ${domain.accountId}`,
+      `Since:    ${iso(sinceMs)}`,
+      `Until:    ${iso(sinceMs + SENDS_WHILE_FAILING_MS)}; from then on live mail from this domain is refused`,
+      '',
+      'Publish the record again:',
+      '',
+      `Name:     ${nameOf(domain, key?.selector ?? '')}`,
+      'Type:     TXT',
+      `Value:    ${key?.publicKey ?? ''}`,
+      '',
+      `It is looked at every hour, and at once with POST /domains/${domain.id}/verify.`,
+      '',
+    ].join('\n'),
+  };
+}
+
+function rotationNotice(domain: SenderDomain): Notice {
+  const keys = domain.keys.filter(({ state }) => state === 'next');
+  return {
+    accountId: domain.accountId,
+    key: `${domain.id}:rotation:${keys[0]?.selector ?? ''}`,
+    subject: `New DKIM keys for ${domain.domain}`,
+    text: [
+      `The DKIM keys of ${domain.domain} have been in use for 180 days, and new ones are ready.`,
+      'Publish these records beside those that are there, and leave those:',
+      '',
+      ...keys.flatMap(({ selector, publicKey }) => [
+        `Name:     ${nameOf(domain, selector)}`,
+        'Type:     TXT',
+        `Value:    ${publicKey}`,
+        '',
+      ]),
+      'Mail is signed with the new keys once every server of the zone has shown the first record for an hour.',
+      'Until then nothing changes: the present keys go on signing.',
+      `GET /domains/${domain.id}/dns-records says when the old records can be removed.`,
+      '',
+    ].join('\n'),
+  };
+}
