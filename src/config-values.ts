@@ -1,10 +1,47 @@
 /**
- * How the text of a setting becomes its value. Each reader throws the part of a sentence that says what is allowed, for
+ * What a setting is, and how its text becomes its value. Each reader throws the part of a sentence that says what is allowed, for
  * the line that config.ts makes of it.
  */
 import { isIP } from 'node:net';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
+
+/** A variable of the environment, and what becomes of its text. */
+export interface Setting<T> {
+  name: string;
+  /** The default as documentation shows it. */
+  shown: string;
+  meaning: string;
+  /** It is read and checked, and nothing goes by it in this version. */
+  notYet?: true;
+  fallback(): T;
+  /** Turns text into a value, or throws a sentence part that says what is allowed. */
+  read(text: string): T;
+}
+
+export function setting<T>(
+  name: string,
+  shown: string,
+  meaning: string,
+  read: (text: string) => T,
+  fallback: () => T,
+): Setting<T> {
+  return { name: `POSTRIDER_${name}`, shown, meaning, read, fallback };
+}
+
+/** A setting of the plan that has no effect in this version: documented as such, and warned about where it is set. */
+export function notYet<T>(planned: Setting<T>): Setting<T> {
+  return { ...planned, notYet: true };
+}
+
+export const none = (): undefined => undefined;
+
+/** A variable that bears the name others gave it. */
+export function foreign(name: string, meaning: string): Setting<string | undefined> {
+  return { name, shown: 'none', meaning, read: String, fallback: none };
+}
+
+export const emptyList = (): string[] => [];
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
@@ -167,6 +204,23 @@ export const domainName = (text: string): string => {
     throw new Error('a host name such as mail.example.com');
   }
   return text.toLowerCase();
+};
+
+/** At most ten. */
+export const domainNames = (text: string): string[] => {
+  const allowed = 'a comma-separated list of one to ten domains such as gmail.com, outlook.com';
+  const list = text
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (list.length === 0 || list.length > 10) throw new Error(allowed);
+  return list.map((one) => {
+    try {
+      return domainName(one);
+    } catch {
+      throw new Error(allowed);
+    }
+  });
 };
 
 /** An address or a name; whether it is one of this machine shows when it is listened on. */

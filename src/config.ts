@@ -10,10 +10,15 @@ import {
   cidrs,
   dnsServers,
   domainName,
+  domainNames,
+  emptyList,
+  foreign,
   httpAddress,
   integer,
   ipAddresses,
   listenHost,
+  none,
+  notYet,
   oidcIssuer,
   port,
   type RelayRoute,
@@ -24,7 +29,9 @@ import {
   remotePort,
   roles,
   route,
+  type Setting,
   secretKey,
+  setting,
   token,
   words,
 } from './config-values.ts';
@@ -34,42 +41,6 @@ export { type RelayRoute, ROLES, type Route } from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
-
-export interface Setting<T> {
-  name: string;
-  /** The default as documentation shows it. */
-  shown: string;
-  meaning: string;
-  /** It is read and checked, and nothing goes by it in this version. */
-  notYet?: true;
-  fallback(): T;
-  /** Turns text into a value, or throws a sentence part that says what is allowed. */
-  read(text: string): T;
-}
-
-function setting<T>(
-  name: string,
-  shown: string,
-  meaning: string,
-  read: (text: string) => T,
-  fallback: () => T,
-): Setting<T> {
-  return { name: `POSTRIDER_${name}`, shown, meaning, read, fallback };
-}
-
-/** A setting of the plan that has no effect in this version: documented as such, and warned about where it is set. */
-function notYet<T>(planned: Setting<T>): Setting<T> {
-  return { ...planned, notYet: true };
-}
-
-const none = (): undefined => undefined;
-
-/** A variable that bears the name others gave it. */
-function foreign(name: string, meaning: string): Setting<string | undefined> {
-  return { name, shown: 'none', meaning, read: String, fallback: none };
-}
-
-const emptyList = (): string[] => [];
 
 export const settings = {
   dataDir: setting('DATA_DIR', './data', 'embedded database, files, generated keys', String, () => './data'),
@@ -240,6 +211,34 @@ export const settings = {
     'its secret there, if it has one',
     String,
     none,
+  ),
+  doctorNetwork: setting(
+    'DOCTOR_NETWORK',
+    'on',
+    '`off`: the doctor asks nothing of the DNS, mail servers, block lists and the web',
+    words(['on', 'off'] as const),
+    () => 'on' as const,
+  ),
+  doctorDomains: setting(
+    'DOCTOR_DOMAINS',
+    'gmail.com, outlook.com, yahoo.com',
+    'domains whose mail servers the doctor connects to, to see whether port 25 leads out',
+    domainNames,
+    () => ['gmail.com', 'outlook.com', 'yahoo.com'],
+  ),
+  doctorBlocklists: setting(
+    'DOCTOR_BLOCKLISTS',
+    'zen.spamhaus.org, b.barracudacentral.org, bl.spamcop.net',
+    'DNS block lists that the doctor asks about the addresses mail leaves from; or `none`',
+    (text) => (text === 'none' ? [] : domainNames(text)),
+    () => ['zen.spamhaus.org', 'b.barracudacentral.org', 'bl.spamcop.net'],
+  ),
+  doctorClockUrl: setting(
+    'DOCTOR_CLOCK_URL',
+    'http://www.google.com/generate_204',
+    'whose Date header the doctor compares the clock with',
+    httpAddress,
+    () => 'http://www.google.com/generate_204',
   ),
   rateLimit: setting<number | undefined>(
     'RATE_LIMIT',

@@ -39,7 +39,8 @@ const PROMISED: [command: string, ...parts: RegExp[]][] = [
   ['restore', /restore <file>\n/],
   ['export', /export \[file\]\n/],
   ['import', /import <file>\n/],
-  ['doctor', /doctor/],
+  ['doctor', /doctor/, /--offline/, /--send-test <address>/],
+  ['secret-key compare', /compare <file>\n/],
 ];
 
 test('every promised command is there, with its arguments', async (t) => {

@@ -44,6 +44,14 @@ const several = (flags: string, description: string): Option =>
 const PLANS = ['free', 'paid', 'enterprise'];
 const MODES = ['live', 'sandbox'];
 
+const PROFILE = text('--profile <name>', 'the profile that postrider login keeps the key in');
+const LOGIN_OPTIONS = [
+  text('--url <address>', 'address of the API; or POSTRIDER_URL'),
+  text('--id <account-id>', 'the account; or POSTRIDER_ID'),
+  text('--key <api-key>', 'its key; or POSTRIDER_KEY'),
+  PROFILE,
+];
+
 const SERVICE: Section = {
   heading: 'Service',
   commands: [
@@ -56,9 +64,16 @@ const SERVICE: Section = {
     },
     {
       usage: 'doctor',
-      summary: 'check configuration, data directory, database, disk, blob storage, DNS, route and domains',
-      notes: 'Ends with exit code 1 when something is broken. Changes nothing.',
-      examples: ['doctor', 'doctor --json'],
+      summary: 'check configuration, data directory, database, the way out, addresses and domains; or send a test mail',
+      options: [
+        flag('--offline', 'ask nothing of the DNS, mail servers, block lists and the web'),
+        text('--send-test <address>', 'send a real mail through the running service and show its SMTP dialogue'),
+        text('--from <address>', 'its sender; else postmaster at the first verified domain'),
+        ...LOGIN_OPTIONS,
+      ],
+      notes:
+        'Ends with exit code 1 when something is broken, or the test was not delivered. The checks change nothing.',
+      examples: ['doctor', 'doctor --offline --json', 'doctor --send-test me@gmail.com --from hello@example.com'],
       load: async () => (await import('./doctor.ts')).doctor,
     },
     {
@@ -102,6 +117,13 @@ const STORAGE: Section = {
       summary: 'restore a backup into an empty data directory',
       examples: ['restore /backups/monday.backup'],
       load: async () => (await import('./transfer.ts')).restoreStore,
+    },
+    {
+      usage: 'secret-key compare <file>',
+      summary: 'prove that a copy of the secret key is the right one, and record that there is one',
+      notes: 'With - the copy is read from stdin. It is kept nowhere.',
+      examples: ['secret-key compare /media/safe/secret.key', 'secret-key compare -'],
+      load: async () => (await import('./secret-key.ts')).compareSecretKey,
     },
     {
       usage: 'export [file]',
@@ -258,13 +280,6 @@ const SENDING: Section = {
   ],
 };
 
-const PROFILE = text('--profile <name>', 'the profile that postrider login keeps the key in');
-const LOGIN_OPTIONS = [
-  text('--url <address>', 'address of the API; or POSTRIDER_URL'),
-  text('--id <account-id>', 'the account; or POSTRIDER_ID'),
-  text('--key <api-key>', 'its key; or POSTRIDER_KEY'),
-  PROFILE,
-];
 const API_OPTIONS = [
   ...LOGIN_OPTIONS,
   flag('--live', 'the live key of data/first-run.json; its sandbox key by default'),

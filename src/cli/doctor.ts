@@ -1,17 +1,17 @@
 /**
- * `postrider doctor`: opens what the service would open, and says line by line what src/roles/doctor.ts finds. Changes nothing. Ends
- * with 1 when something is broken.
+ * `postrider doctor`: opens what the service would open, and says line by line what src/doctor/ finds. Changes nothing. Ends with 1 when
+ * something is broken. With --send-test it sends a mail through the running service instead (send-test.ts).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
-import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
+import { type Check, examine, type Facts, readFacts } from '../doctor/doctor.ts';
 import { openBlobStore, probeBlobStore } from '../roles/blob-store.ts';
-import { type Check, DOMAINS_CHECKED, examine } from '../roles/doctor.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { secretKeyFile } from '../storage/secret-key.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
+import { type SendTestOptions, sendTest } from './send-test.ts';
 import { pendingMigrations, withStore } from './store.ts';
 
 function checkServing(folder: string): Check {
@@ -27,21 +27,21 @@ function checkServing(folder: string): Check {
   }
 }
 
-/** Database, secret key and service; also the domains to look at, none when the database cannot be read. */
-async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Check[]; domains: SenderDomain[] }> {
+/** Database, secret key and service; no facts when the database cannot be read. */
+async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Check[]; facts: Facts | undefined }> {
   const directory = dataDirectory(config.dataDir);
   const name = 'database';
+  const failed = (message: string, remedy?: string) => {
+    const check: Check = { name, status: 'fail', message, ...(remedy === undefined ? {} : { remedy }) };
+    return { checks: [check], facts: undefined };
+  };
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
-    const remedy = 'postrider migrate, or start the service once.';
-    return { checks: [{ name, status: 'fail', message: 'there is none', remedy }], domains: [] };
+    return failed('there is none', 'postrider migrate, or start the service once.');
   }
   try {
     const pending = await pendingMigrations(config, directory);
-    if (pending !== 0) {
-      const message = pending > 0 ? `${pending} migrations wait` : 'migrated by a newer version';
-      const remedy = pending > 0 ? 'postrider migrate' : 'Use the newer version.';
-      return { checks: [{ name, status: 'fail', message, remedy }], domains: [] };
-    }
+    if (pending > 0) return failed(`${pending} migrations wait`, 'postrider migrate');
+    if (pending < 0) return failed('migrated by a newer version', 'Use the newer version.');
     return await withStore({ config, clock }, async (store) => {
       const checks: Check[] = [{ name, status: 'ok', message: 'up to date' }, checkServing(directory.path)];
       if (config.secretKey || existsSync(secretKeyFile(directory))) {
@@ -55,10 +55,10 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
             : { name: 'secret key', status: 'fail', message: problem },
         );
       }
-      return { checks, domains: await store.database.execute(domainsToCheckOperation, DOMAINS_CHECKED) };
+      return { checks, facts: await readFacts(store.database) };
     });
   } catch (error) {
-    return { checks: [{ name, status: 'fail', message: (error as Error).message }], domains: [] };
+    return failed((error as Error).message);
   }
 }
 
@@ -78,11 +78,18 @@ function line(check: Check): string {
   return `${check.status.padEnd(4)}  ${check.name}: ${check.message}${remedy}`;
 }
 
-export async function doctor({ config, clock }: CommandCall): Promise<CommandOutcome> {
+interface DoctorOptions extends SendTestOptions {
+  offline?: boolean;
+}
+
+export async function doctor(call: CommandCall<DoctorOptions>): Promise<CommandOutcome> {
+  const { config, clock, options } = call;
+  if (options.sendTest !== undefined) return sendTest(call, options.sendTest);
   const { healthy, checks } = await examine({
-    config,
+    ...{ config, clock },
     database: () => checkDatabase(config, clock),
     probeBlobs: () => probeBlobs(config, clock),
+    network: config.doctorNetwork === 'on' && options.offline !== true,
   });
   return { data: { healthy, checks }, text: checks.map(line).join('\n'), exitCode: healthy ? 0 : 1 };
 }

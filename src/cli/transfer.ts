@@ -13,6 +13,7 @@ import { makePartitionsOperation, PARTITION_MS } from '../messages/messages.ts';
 import { openBlobStore } from '../roles/blob-store.ts';
 import { countAll } from '../statistics/statistics.ts';
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
+import { recordBackup } from '../storage/kept-elsewhere.ts';
 import {
   type Copied,
   countRows,
@@ -31,8 +32,12 @@ const SHOWN_AT_MOST = 100;
 
 export async function backUpStore(call: CommandCall): Promise<CommandOutcome> {
   const target = targetFile(call, 'backup');
-  const { sizeBytes, blobs, lost } = await withStore(call, (store) => {
-    if (store.embedded) return backUp({ connection: store.embedded, blobs: store.blobs }, target);
+  const { sizeBytes, blobs, lost } = await withStore(call, async (store) => {
+    if (store.embedded) {
+      const made = await backUp({ connection: store.embedded, blobs: store.blobs }, target);
+      if (made.lost.length === 0) await recordBackup(store.database, call.clock.now());
+      return made;
+    }
     throw notEmbedded(
       'the database is on a server: back it up with its own tools, pg_dump or base backups, and the blob store with its own; see docs/upgrade.md',
     );

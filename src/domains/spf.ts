@@ -69,7 +69,7 @@ interface Asking {
   dns: Dns;
   sendingHost: string;
   /** Addresses of the host; none when it has none that can be looked up. */
-  addresses: string[];
+  addresses: readonly string[];
   lookups: { left: number };
 }
 
@@ -159,6 +159,13 @@ export interface SpfOptions {
   /** Follows what the record names. */
   dns: Dns;
   sendingHost: string;
+  /** Addresses that mail leaves from; those of the host by default. */
+  addresses?: readonly string[];
+}
+
+async function addressesOf(host: string, dns: Dns): Promise<readonly string[]> {
+  const own = isPublicName(host) ? await dns.resolveAddresses(host) : undefined;
+  return own?.status === 'found' ? own.value : [];
 }
 
 /** What the SPF record of this domain means for mail from our host; `answer`: its TXT records where they are known already. */
@@ -186,8 +193,7 @@ export async function lookUpSpf(
     const note = `The SPF record at ${domain} has the term ${strange}, which receivers take for an error (RFC 7208 §4.6): correct or remove it.`;
     return { ...different(note), value: extended(withoutTerm(record, strange), sendingHost) };
   }
-  const own = isPublicName(sendingHost) ? await dns.resolveAddresses(sendingHost) : undefined;
-  const addresses = own?.status === 'found' ? own.value : [];
+  const addresses = options.addresses ?? (await addressesOf(sendingHost, dns));
   const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS } };
   const result = await evaluate(record, domain, asking);
   if (result === 'pass') return { status: 'verified', value: record, found: records, note: null };

@@ -267,7 +267,9 @@ export const diagnosisSchema = named('Diagnosis', {
   checks: Type.Array(
     closed({
       name: Type.String(),
-      status: oneOf(['ok', 'warn', 'fail']),
+      status: oneOf(['ok', 'warn', 'fail', 'skip'], {
+        description: 'skip: not looked at, or not to be known from there.',
+      }),
       message: Type.String(),
       remedy: Type.Optional(Type.String()),
     }),

@@ -31,7 +31,7 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
       operationId: 'examineService',
       summary: 'What is well, what to watch, what is broken',
       description:
-        'What `postrider doctor` says of the node that answers: settings, disks, database, content store, DNS, the way out, sender domains. At most 30 seconds old.',
+        'What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.',
       response: { status: 200, schema: diagnosisSchema },
       handle: async () => ({ ok: true, body: await doctor() }),
     }),

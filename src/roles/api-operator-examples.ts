@@ -70,6 +70,11 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
     checks: [
       { name: 'database', status: 'ok', message: 'up to date' },
       {
+        name: 'reverse DNS',
+        status: 'ok',
+        message: '203.0.113.7 is mail.example.com, and mail.example.com leads back to it',
+      },
+      {
         name: 'public address',
         status: 'warn',
         message: 'POSTRIDER_BASE_URL is not set: mail goes out without List-Unsubscribe headers',

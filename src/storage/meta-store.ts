@@ -1,5 +1,5 @@
 /**
- * Facts about the database as a whole: small texts under a key, written once.
+ * Facts about the database as a whole: small texts under a key.
  *
  * The order of events on PostgreSQL is that of transaction ids, which start again in another cluster. A database that was
  * restored into one has positions that its transactions have not reached: the offset between the two is raised then, so that
@@ -22,6 +22,14 @@ export const metaOnceOperation = operation(
     return (row as { value: string }).value;
   },
 );
+
+/** Sets the value, whatever it was. */
+export const setMetaOperation = operation('meta.set', 'write', async (tx, entry: { key: string; value: string }) => {
+  await tx.run(
+    'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+    ...[entry.key, entry.value],
+  );
+});
 
 /** Events looked at: more than can have been written by transactions that ran at the same time. */
 const LOOKED_AT = 1_000;

@@ -39,6 +39,12 @@ export function assertSecretKeyFits(source: Omit<SecretKeySource, 'database'>, c
   );
 }
 
+/** Whether the secrets of this database were sealed with this key; false where there are none yet. */
+export async function isSecretKeyOf(database: Database, key: Buffer): Promise<boolean> {
+  const check = await database.execute(metaOperation, CHECK_KEY);
+  return check !== null && key.length === SECRET_KEY_BYTES && checkOf(key) === check;
+}
+
 /** The key of this database; generated at the first call. Throws a sentence for the operator when it is not the right one. */
 export async function loadSecretKey(source: SecretKeySource): Promise<Buffer> {
   const file = secretKeyFile(source.directory);

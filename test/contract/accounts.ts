@@ -50,7 +50,12 @@ import {
   makePartitionsOperation,
 } from '../../src/messages/partition-store.ts';
 import { beatOperation, leaveOperation, nodesOperation } from '../../src/nodes/nodes.ts';
-import { alignEventOrderOperation, metaOnceOperation, metaOperation } from '../../src/storage/meta-store.ts';
+import {
+  alignEventOrderOperation,
+  metaOnceOperation,
+  metaOperation,
+  setMetaOperation,
+} from '../../src/storage/meta-store.ts';
 import {
   findSuppressionOperation,
   importOperation,
@@ -367,6 +372,12 @@ export const facts: Scenario = async (stage) => {
   await stage.act(metaOnceOperation, { key: 'colour', value: 'red' });
   await stage.act(metaOnceOperation, { key: 'colour', value: 'blue' });
   await stage.act(metaOperation, 'colour');
+  await stage.act(setMetaOperation, { key: 'colour', value: 'green' });
+  await stage.act(setMetaOperation, { key: 'shade', value: 'dark' });
+  assert.deepEqual(
+    [await stage.act(metaOperation, 'colour'), await stage.act(metaOperation, 'shade')],
+    ['green', 'dark'],
+  );
   assert.equal(await stage.act(alignEventOrderOperation, null), false, 'nothing was restored');
   assert.equal(await stage.act(makePartitionsOperation, { nowMs: stage.nowMs }), 0, 'all are there');
   assert.equal(await stage.act(hasWeeksOperation, { nowMs: stage.nowMs }), true);

@@ -15,7 +15,7 @@ const LEVELS: string[][] = [
   ['messages', 'templates', 'attachments', 'domains', 'accounts', 'sandbox', 'nodes', 'refused-requests', 'statistics'],
   ['engagement', 'idempotency', 'users'],
   ['send', 'delivery', 'webhooks'],
-  ['smtp', 'routes', 'housekeeping', 'incidents', 'operator'],
+  ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
   ['config-values'],
   ['config'],
   ['roles'],

@@ -336,7 +336,7 @@ export interface paths {
   "/operator/doctor": {
     /**
      * What is well, what to watch, what is broken
-     * @description What `postrider doctor` says of the node that answers: settings, disks, database, content store, DNS, the way out, sender domains. At most 30 seconds old.
+     * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
      */
     get: operations["examineService"];
   };
@@ -1203,8 +1203,11 @@ export interface components {
       healthy: boolean;
       checks: ({
           name: string;
-          /** @enum {string} */
-          status: "ok" | "warn" | "fail";
+          /**
+           * @description skip: not looked at, or not to be known from there.
+           * @enum {string}
+           */
+          status: "ok" | "warn" | "fail" | "skip";
           message: string;
           remedy?: string;
         })[];
@@ -3896,7 +3899,7 @@ export interface operations {
   };
   /**
    * What is well, what to watch, what is broken
-   * @description What `postrider doctor` says of the node that answers: settings, disks, database, content store, DNS, the way out, sender domains. At most 30 seconds old.
+   * @description What `postrider doctor` says of the node that answers: settings, disks, certificates, backup, database, content store, DNS, the way out, the addresses that mail leaves from, the clock, sender domains. At most 30 seconds old; what strangers were asked and was well, ten minutes.
    */
   examineService: {
     responses: {

@@ -17,6 +17,7 @@ const TONES: Record<string, Tone> = {
     ok: 'good',
     warn: 'wait',
     fail: 'bad',
+    skip: 'calm',
     good: 'good',
     warning: 'wait',
     critical: 'bad',

@@ -193,14 +193,14 @@ export const nodes = {
 
 export const doctor = {
   title: 'Doctor',
-  lead: 'What the node that answers says of the service, at most 30 seconds old.',
+  lead: 'What the node that answers says of the service, at most 30 seconds old; what it asks of others and was well, ten minutes.',
   again: 'Run again',
   ranAt: 'Asked',
   healthy: 'Nothing is broken',
   broken: (failed: number) => `${count(failed)} ${failed === 1 ? 'check has' : 'checks have'} failed`,
   watch: (warned: number) => `${count(warned)} to watch`,
   remedy: 'What to do',
-  groups: { fail: 'Broken', warn: 'To watch', ok: 'Well' },
+  groups: { fail: 'Broken', warn: 'To watch', skip: 'Not looked at', ok: 'Well' },
 };
 
 export const audit = {

@@ -36,7 +36,7 @@ function DoctorContent() {
       {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
       {data !== undefined && (
         <Stack gap="md">
-          {(['fail', 'warn', 'ok'] as const).map((status) => (
+          {(['fail', 'warn', 'skip', 'ok'] as const).map((status) => (
             <Checks key={status} title={doctor.groups[status]} checks={of(status)} />
           ))}
           <Text c="dimmed" size="xs" role="status">

@@ -82,7 +82,7 @@ export function healthCheck(asked: Asked<Answer<'getAccountHealth'>>): Check {
   });
 }
 
-const STATES = { ok: 'done', warn: 'todo', fail: 'broken' } as const;
+const STATES = { ok: 'done', warn: 'todo', fail: 'broken', skip: 'unknown' } as const;
 const URGENCY = { broken: 0, todo: 1, unknown: 2, done: 3 } as const;
 
 /** What needs somebody first. */

@@ -1,0 +1,130 @@
+/** `postrider doctor` on a data directory: what it says of backups and the secret key, and that it leaves strangers alone when asked to. */
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { commandFolder } from '../../test/kit/command-folder.ts';
+import { fakeDns } from '../../test/kit/fake-dns.ts';
+import { setMetaOperation } from '../storage/meta-store.ts';
+
+interface Check {
+  name: string;
+  status: string;
+  message: string;
+  remedy?: string;
+}
+
+async function folderWithKey(t: TestContext) {
+  const kit = commandFolder(t);
+  await kit.json('migrate');
+  const { accountId } = await kit.json('account', 'create', '--name', 'Acme');
+  await kit.json('domain', 'add', accountId, 'shop.example', '--verified');
+  const check = async (name: string): Promise<Check> => {
+    const { stdout } = await kit.run(['doctor', '--offline', '--json']);
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    const found = checks.find((one) => one.name === name);
+    assert.ok(found, `${name} in ${checks.map((one) => one.name)}`);
+    return found;
+  };
+  return { ...kit, check };
+}
+
+test('the age of the last backup is known from the backup itself', async (t) => {
+  const { folder, run, store, check } = await folderWithKey(t);
+  const before = await check('backup');
+  assert.deepEqual([before.status, before.message], ['warn', 'none was made with postrider backup']);
+  assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 0);
+  assert.deepEqual(await check('backup'), {
+    name: 'backup',
+    status: 'ok',
+    message: 'the last one is less than a day old',
+  });
+  const daysAgo = (count: number) => String(Date.now() - count * 86_400_000 - 1_000);
+  const ageTo = (count: number) =>
+    store(({ database }) => database.execute(setMetaOperation, { key: 'last-backup', value: daysAgo(count) }));
+  await ageTo(6);
+  assert.equal((await check('backup')).status, 'ok');
+  await ageTo(9);
+  const old = await check('backup');
+  assert.deepEqual([old.status, old.message], ['warn', 'the last one is 9 days old']);
+  // A backup that was not made counts for nothing.
+  assert.equal((await run(['backup', path.join(folder, 'one.backup')])).code, 1);
+  assert.equal((await check('backup')).message, 'the last one is 9 days old');
+});
+
+test('a copy of the secret key counts once it was compared, and no file beside the key is a copy', async (t) => {
+  const { folder, dataDir, run, json, check } = await folderWithKey(t);
+  const warned = await check('secret key copy');
+  assert.equal(warned.status, 'warn');
+  assert.match(warned.remedy!, /postrider secret-key compare FILE/);
+  const refused = async (file: string): Promise<string> => {
+    const ran = await run(['secret-key', 'compare', file, '--json']);
+    assert.equal(ran.code, 1, ran.stdout);
+    return JSON.parse(ran.stdout).error.code;
+  };
+  const key = path.join(dataDir, 'secret.key');
+  const copy = path.join(folder, 'copy');
+  assert.equal(await refused(key), 'NOT_A_COPY');
+  assert.equal(await refused(copy), 'NO_FILE');
+  for (const text of ['', 'nonsense', Buffer.alloc(32, 7).toString('base64')]) {
+    writeFileSync(copy, text);
+    assert.equal(await refused(copy), 'ANOTHER_KEY', text);
+  }
+  assert.equal((await check('secret key copy')).status, 'warn', 'until now none was right');
+  copyFileSync(key, copy);
+  assert.equal((await json('secret-key', 'compare', copy)).fits, true);
+  const found = await check('secret key copy');
+  assert.deepEqual([found.status, found.message.slice(0, 45)], ['ok', 'a copy was compared with the key in use on 20']);
+});
+
+test('a key that comes from the settings does not lie in the data directory', async (t) => {
+  const { dataDir, run } = await folderWithKey(t);
+  const POSTRIDER_SECRET_KEY = readFileSync(path.join(dataDir, 'secret.key'), 'utf8').trim();
+  const { stdout } = await run(['doctor', '--offline', '--json'], { POSTRIDER_SECRET_KEY });
+  const { checks } = JSON.parse(stdout) as { checks: Check[] };
+  assert.equal(checks.find(({ name }) => name === 'secret key copy')!.status, 'ok');
+  assert.doesNotMatch(stdout, new RegExp(POSTRIDER_SECRET_KEY.slice(0, 20).replaceAll('+', '\\+')));
+});
+
+test('offline, by option or setting, no stranger is asked; otherwise the DNS of the settings is', async (t) => {
+  const { run } = await folderWithKey(t);
+  const dns = await fakeDns({});
+  t.after(() => dns.close());
+  const settings = {
+    ...{ POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example' },
+    ...{ POSTRIDER_DOCTOR_DOMAINS: 'big.example', POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example' },
+    ...{ POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example' },
+  };
+  const off = [
+    await run(['doctor', '--offline'], settings),
+    await run(['doctor'], { ...settings, POSTRIDER_DOCTOR_NETWORK: 'off' }),
+  ];
+  for (const { stdout } of off) assert.match(stdout, /^skip {2}network: not asked/m);
+  assert.equal(dns.questions.length, 0);
+  const { stdout, code } = await run(['doctor'], settings);
+  assert.equal(code, 1);
+  for (const name of ['DNS', 'port 25', 'HELO name', 'reverse DNS', 'clock', 'domain shop.example']) {
+    assert.match(stdout, new RegExp(`^(warn|fail|skip)  ${name}:`, 'm'), name);
+  }
+  for (const asked of ['MX big.example', 'A mail.shop.example', 'A clock.example', 'TXT shop.example']) {
+    assert.ok(
+      dns.questions.some((one) => one === asked),
+      asked,
+    );
+  }
+});
+
+test('wrong settings of the doctor end with one line', async (t) => {
+  const { run } = commandFolder(t);
+  const wrong = {
+    POSTRIDER_DOCTOR_NETWORK: 'maybe',
+    POSTRIDER_DOCTOR_DOMAINS: 'gmail.com,,a b',
+    POSTRIDER_DOCTOR_BLOCKLISTS: 'http://list.example',
+    POSTRIDER_DOCTOR_CLOCK_URL: 'ntp.example',
+  };
+  for (const [name, value] of Object.entries(wrong)) {
+    const { code, stderr } = await run(['doctor'], { [name]: value });
+    assert.notEqual(code, 0, name);
+    assert.match(stderr, new RegExp(`${name}="${value}" is not valid; allowed: `));
+  }
+});

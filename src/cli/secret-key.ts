@@ -1,0 +1,41 @@
+/**
+ * `postrider secret-key compare`: proves that a copy of the secret key is the right one, before it is needed, and records that there
+ * is one. The copy is read from a file or from stdin, and kept nowhere.
+ */
+import { readFileSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { recordSecretKeyCompared } from '../storage/kept-elsewhere.ts';
+import { isSecretKeyOf } from '../storage/secret-key.ts';
+import { type CommandCall, CommandError, type CommandOutcome } from './command.ts';
+import { withStore } from './store.ts';
+
+/** The text of the copy; NOT_A_COPY for a file that goes when the data directory goes. */
+function readCopy(file: string, folder: string): string {
+  if (file === '-') return readFileSync(0, 'utf8');
+  let found: string;
+  try {
+    found = realpathSync(file);
+  } catch {
+    throw new CommandError('NO_FILE', `${file} cannot be read`);
+  }
+  if (!path.relative(folder, found).startsWith('..')) {
+    throw new CommandError('NOT_A_COPY', `${file} lies in the data directory, and is lost together with it`);
+  }
+  return readFileSync(found, 'utf8');
+}
+
+export async function compareSecretKey(call: CommandCall): Promise<CommandOutcome> {
+  const [file = ''] = call.args;
+  return withStore(call, async ({ database, directory, clock }) => {
+    const copy = Buffer.from(readCopy(file, realpathSync(directory.path)).trim(), 'base64');
+    if (!(await isSecretKeyOf(database, copy))) {
+      throw new CommandError('ANOTHER_KEY', 'this is not the key that the secrets of this database are sealed with');
+    }
+    const nowMs = clock.now();
+    await recordSecretKeyCompared(database, nowMs);
+    return {
+      data: { fits: true, comparedAt: new Date(nowMs).toISOString() },
+      text: 'It is the key in use. Keep it apart from this machine and from its backups.',
+    };
+  });
+}

@@ -1,0 +1,114 @@
+/**
+ * `postrider doctor --send-test ADDRESS`: a real mail over the API of the running service, followed until it is delivered or refused,
+ * with the SMTP dialogue of every attempt as it comes. Where the server puts the mail off the wait goes on for ten minutes; ending it
+ * leaves the mail in the queue.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
+import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
+
+export interface SendTestOptions extends ApiOptions {
+  sendTest?: string;
+  from?: string;
+}
+
+const WAIT_MS = 600_000;
+const LOOK_EVERY_MS = 500;
+
+interface Attempt {
+  time: string;
+  host: string | null;
+  address: string | null;
+  tls: string | null;
+  tlsFallback?: string;
+  dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
+  outcome: string;
+}
+
+interface Message {
+  status: string;
+  nextAttemptAt?: string;
+  attempts: Attempt[];
+  timeline: { eventType: string; bounce?: { reply?: string; advice?: string }; deliveryDelay?: { advice?: string } }[];
+}
+
+const UNFINISHED = new Set(['scheduled', 'queued', 'sending', 'delayed']);
+
+/** The account's own address for such mail: of its first domain that may send. */
+async function defaultSender(api: ApiClient): Promise<string> {
+  const answer = await api.call({ method: 'GET', path: '/domains?limit=100' });
+  if (answer.status !== 200)
+    throw new UsageError('--from is required: this key may not list the domains of the account');
+  const domains = answer.body as unknown as { domain: string; status: string }[];
+  const verified = domains.find(({ status }) => status === 'verified');
+  if (verified) return `postmaster@${verified.domain}`;
+  throw new CommandError(
+    'SENDER_NOT_VERIFIED',
+    'the account has no verified domain to send from; add and verify one first',
+  );
+}
+
+function shown({ time, host, address, tls, tlsFallback, dialogue, outcome }: Attempt): string {
+  const where = host === null ? 'no server was reached' : `${host}${address === null ? '' : ` [${address}]`}`;
+  const secure = tls ?? (tlsFallback === undefined ? 'in the clear' : `in the clear: ${tlsFallback}`);
+  const lines = dialogue.map(({ atMs, direction, text }) => `  ${String(atMs).padStart(6)} ms  ${direction}: ${text}`);
+  return [`${time}  ${where}, ${secure}: ${outcome}`, ...lines].join('\n');
+}
+
+interface Following {
+  api: ApiClient;
+  messageId: string;
+  waitMs: number;
+  /** Gets each attempt once. */
+  onAttempt(attempt: Attempt): void;
+}
+
+/** The message once it is finished, or as it is when the wait is over. */
+export async function followMessage({ api, messageId, waitMs, onAttempt }: Following): Promise<Message> {
+  const end = performance.now() + waitMs;
+  for (let seen = 0; ; ) {
+    const answer = await api.call({ method: 'GET', path: `/messages/${messageId}` });
+    if (answer.status !== 200) throw new CommandError('NO_ANSWER', refusal(answer).text!);
+    const message = answer.body as unknown as Message;
+    for (const attempt of message.attempts.slice(seen)) onAttempt(attempt);
+    seen = message.attempts.length;
+    if (!UNFINISHED.has(message.status) || performance.now() >= end) return message;
+    await pause(LOOK_EVERY_MS);
+  }
+}
+
+function conclusion(messageId: string, { status, nextAttemptAt, timeline }: Message): string {
+  if (status === 'delivered') return `delivered: look whether it is in the inbox or among spam (${messageId})`;
+  if (UNFINISHED.has(status)) {
+    const next = nextAttemptAt === undefined ? '' : `, and is tried again at ${nextAttemptAt}`;
+    return `${messageId} still waits${next}; postrider queue retry ${messageId} tries it now`;
+  }
+  const advice = timeline.findLast(({ bounce }) => bounce !== undefined)?.bounce?.advice;
+  return `${messageId} ${status}${advice === undefined ? '' : `: ${advice}`}`;
+}
+
+export async function sendTest(call: CommandCall<SendTestOptions>, to: string): Promise<CommandOutcome> {
+  const { options, streams, json, clock } = call;
+  const api = apiClient(apiTarget({ ...call, options: { ...options, live: true } }));
+  if (api.isSandbox) throw new UsageError('--send-test needs a live key: nothing leaves the sandbox');
+  const from = options.from ?? (await defaultSender(api));
+  const mail = {
+    ...{ from, to, subject: 'Test of the mail service' },
+    text: `This mail was sent at ${new Date(clock.now()).toISOString()} to see whether mail arrives. There is nothing to do.\n`,
+    tags: ['doctor'],
+  };
+  const sent = await api.call({ method: 'POST', path: '/send', body: JSON.stringify(mail) });
+  if (sent.status !== 202) return refusal(sent);
+  const { messageId } = sent.body.data as { messageId: string };
+  if (!json) streams.out(`${messageId} from ${from} to ${to}\n`);
+  const onAttempt = (attempt: Attempt): void => {
+    if (!json) streams.out(`${shown(attempt)}\n`);
+  };
+  const message = await followMessage({ api, messageId, waitMs: WAIT_MS, onAttempt });
+  const { status, attempts } = message;
+  return {
+    data: { messageId, from, to, status, attempts },
+    text: conclusion(messageId, message),
+    exitCode: status === 'delivered' ? 0 : 1,
+  };
+}

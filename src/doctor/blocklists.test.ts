@@ -1,0 +1,65 @@
+/** Block lists by a DNS of the test: listed, clear, and answers that mean nothing. */
+import assert from 'node:assert/strict';
+import test, { type TestContext } from 'node:test';
+import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { openDns } from '../net/dns.ts';
+import { checkBlocklists } from './blocklists.ts';
+
+const LIST = 'zen.list.example';
+const ADDRESS = '185.199.10.7';
+const KNOWS_ITSELF: FakeZone = { [`2.0.0.127.${LIST}`]: { A: ['127.0.0.2', '127.0.0.4', '127.0.0.10'] } };
+const entry = `7.10.199.185.${LIST}`;
+
+async function look(t: TestContext, zone: FakeZone, addresses = [ADDRESS]) {
+  const fake = await fakeDns(zone);
+  const dns = openDns({ servers: [fake.server], timeoutMs: 300, tries: 1 });
+  t.after(() => {
+    dns.close();
+    return fake.close();
+  });
+  return { checks: await checkBlocklists([LIST], addresses, dns), questions: fake.questions };
+}
+
+test('an address that is on no list is well', async (t) => {
+  const { checks, questions } = await look(t, KNOWS_ITSELF);
+  assert.deepEqual([checks.length, checks[0]!.status], [1, 'ok']);
+  assert.ok(questions.includes(`A ${entry}`));
+});
+
+test('an address that is listed fails with what the list says of it', async (t) => {
+  const zone = { ...KNOWS_ITSELF, [entry]: { A: ['127.0.0.3'], TXT: ['https://list.example/query/185.199.10.7'] } };
+  const { checks } = await look(t, zone);
+  assert.equal(checks[0]!.status, 'fail');
+  assert.match(checks[0]!.message, /185\.199\.10\.7 is on zen\.list\.example: https:\/\/list\.example\/query/);
+});
+
+test('IPv6 is asked by half bytes', async (t) => {
+  const name = `7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2.0.0.0.1.0.0.0.8.f.4.0.1.0.a.2.${LIST}`;
+  const { checks } = await look(t, { ...KNOWS_ITSELF, [name]: { A: ['127.0.0.2'] } }, ['2a01:4f8:1:2::7']);
+  assert.equal(checks[0]!.status, 'fail');
+});
+
+const meaningless: [name: string, zone: FakeZone, message: RegExp][] = [
+  ['an open resolver is refused with a code', { [`2.0.0.127.${LIST}`]: { A: ['127.255.255.254'] } }, /open resolver/],
+  [
+    'a resolver invents addresses',
+    { [`2.0.0.127.${LIST}`]: { A: ['198.51.100.1'] }, [entry]: { A: ['198.51.100.1'] } },
+    /open resolver/,
+  ],
+  ['its own test entry is not there', {}, /does not know its own test entry/],
+  ['it does not answer', { [`2.0.0.127.${LIST}`]: { fail: 'SERVFAIL' } }, /did not answer/],
+  ['it stops answering', { ...KNOWS_ITSELF, [entry]: { A: ['127.255.255.255'] } }, /did not answer for 185/],
+];
+for (const [name, zone, message] of meaningless) {
+  test(`neither listed nor clear: ${name}`, async (t) => {
+    const { checks } = await look(t, zone);
+    assert.deepEqual([checks.length, checks[0]!.status], [1, 'warn']);
+    assert.match(checks[0]!.message, message);
+    assert.match(checks[0]!.remedy!, /POSTRIDER_DNS_SERVERS/);
+  });
+}
+
+test('without an address nothing is asked', async (t) => {
+  const { checks, questions } = await look(t, {}, []);
+  assert.deepEqual([checks, questions], [[], []]);
+});

@@ -1,0 +1,68 @@
+/**
+ * Block lists in the DNS (RFC 5782): whether an address that mail leaves from is listed. A list is believed only where its answers mean
+ * something: it must know its own test entry, and an answer of 127.255.255.x or outside of 127.0.0.0/8 says that it was asked in a way it
+ * does not answer, most often through an open resolver (Spamhaus: 127.255.255.254; .255 for too many questions; .252 for a misspelt name).
+ */
+import type { Dns } from '../net/dns.ts';
+import { reverseName } from '../net/dns-name.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+/** RFC 5782 §5: every list of IPv4 addresses has it. */
+const TEST_ENTRY = '127.0.0.2';
+
+/** `192.0.2.1` → `1.2.0.192`; of IPv6 each half byte is a label (RFC 5782 §2.1, §2.4). */
+const reversed = (address: string): string => reverseName(address)!.replace(/\.(in-addr|ip6)\.arpa$/, '');
+
+type Found = 'listed' | 'clear' | 'refused' | 'unanswered';
+
+async function ask(list: string, address: string, dns: Dns): Promise<Found> {
+  const answer = await dns.resolveAddresses(`${reversed(address)}.${list}`);
+  if (answer.status === 'temporary') return 'unanswered';
+  if (answer.status !== 'found') return 'clear';
+  const codes = answer.value.filter((code) => code.startsWith('127.') && !code.startsWith('127.255.255.'));
+  return codes.length > 0 ? 'listed' : 'refused';
+}
+
+const RESOLVER =
+  'Ask through a resolver of your own: run unbound on this machine and set POSTRIDER_DNS_SERVERS=127.0.0.1.';
+
+async function checkList(list: string, addresses: readonly string[], dns: Dns): Promise<Check[]> {
+  const name = 'block list';
+  const test = await ask(list, TEST_ENTRY, dns);
+  if (test !== 'listed') {
+    const why = {
+      refused: `${list} says that it is asked through an open resolver, and answers nothing`,
+      clear: `${list} does not know its own test entry when it is asked from here`,
+      unanswered: `${list} did not answer`,
+    }[test];
+    return [warn(name, `${why}: whether ${addresses.join(', ')} is listed is not known`, RESOLVER)];
+  }
+  const found = await Promise.all(
+    addresses.map(async (address) => ({ address, status: await ask(list, address, dns) })),
+  );
+  const listed = found.filter(({ status }) => status === 'listed');
+  if (listed.length > 0) return Promise.all(listed.map(({ address }) => listedCheck(list, address, dns)));
+  const unknown = found.filter(({ status }) => status !== 'clear').map(({ address }) => address);
+  if (unknown.length > 0) return [warn(name, `${list} did not answer for ${unknown.join(', ')}`, RESOLVER)];
+  return [ok(name, `${addresses.join(', ')} not on ${list}`)];
+}
+
+/** What the list itself says of its entry stands in a TXT record, most often an address to look it up and be removed. */
+async function listedCheck(list: string, address: string, dns: Dns): Promise<Check> {
+  const reason = await dns.resolveTxt(`${reversed(address)}.${list}`);
+  const words = reason.status === 'found' ? reason.value.join(' ').slice(0, 300) : '';
+  return fail(
+    'block list',
+    `${address} is on ${list}${words === '' ? '' : `: ${words}`}`,
+    `Find out what was sent, stop it, then ask ${list} to remove the address.`,
+  );
+}
+
+export async function checkBlocklists(
+  lists: readonly string[],
+  addresses: readonly string[],
+  dns: Dns,
+): Promise<Check[]> {
+  if (addresses.length === 0) return [];
+  return (await Promise.all(lists.map((list) => checkList(list, addresses, dns)))).flat();
+}

@@ -1,0 +1,60 @@
+/**
+ * The clock, against the Date header of a server elsewhere (RFC 9110 §6.6.1). Signatures with a time in the future are refused, codes of
+ * authenticator apps do not fit, and mail seems to come from another day.
+ */
+import { request } from 'node:http';
+import { request as secureRequest } from 'node:https';
+import type { Clock } from '../base/clock.ts';
+import type { Dns } from '../net/dns.ts';
+import { lookupBy } from './certificates.ts';
+import { type Check, fail, ok, skip, warn } from './check.ts';
+
+const ANSWER_MS = 5_000;
+const WARN_MS = 2_000;
+const FAIL_MS = 60_000;
+/** Of a header in whole seconds. */
+const HALF_SECOND_MS = 500;
+
+interface Compared {
+  /** The middle of the second that the header names. */
+  theirsMs: number;
+  oursMs: number;
+  /** How far both may be apart by the way between. */
+  uncertainMs: number;
+}
+
+/** Rejects when the server does not answer, or without a date. */
+function askDate(url: string, { dns, clock }: { dns: Dns; clock: Clock }): Promise<Compared> {
+  const send = url.startsWith('https:') ? secureRequest : request;
+  return new Promise((resolve, reject) => {
+    const began = performance.now();
+    // A certificate that is not valid yet is what a wrong clock looks like; nothing is sent and nothing but the time is taken.
+    const options = { method: 'HEAD', agent: false, lookup: lookupBy(dns), rejectUnauthorized: false } as const;
+    const asking = send(url, { ...options, signal: AbortSignal.timeout(ANSWER_MS) }, (response) => {
+      const wayMs = performance.now() - began;
+      response.resume();
+      const ageMs = 1000 * (Number(response.headers.age) || 0);
+      const theirsMs = Date.parse(response.headers.date ?? '') + ageMs + HALF_SECOND_MS;
+      if (Number.isNaN(theirsMs)) reject(new Error('its answer has no date'));
+      else resolve({ theirsMs, oursMs: clock.now() - wayMs / 2, uncertainMs: HALF_SECOND_MS + wayMs / 2 });
+    });
+    asking.once('error', reject).end();
+  });
+}
+
+export async function checkClock(url: string, from: { dns: Dns; clock: Clock }): Promise<Check[]> {
+  const name = 'clock';
+  const { host } = new URL(url);
+  try {
+    const { theirsMs, oursMs, uncertainMs } = await askDate(url, from);
+    const offsetMs = oursMs - theirsMs;
+    const surelyMs = Math.max(0, Math.abs(offsetMs) - uncertainMs);
+    if (surelyMs <= WARN_MS) return [ok(name, `within 2 s of ${host}`)];
+    const message = `${Math.round(Math.abs(offsetMs) / 1000)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} ${host}`;
+    const remedy = 'Let the system keep its time by NTP: timedatectl set-ntp true.';
+    return [surelyMs > FAIL_MS ? fail(name, message, remedy) : warn(name, message, remedy)];
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return [skip(name, `not compared: ${host} did not answer (${code ?? message}); see POSTRIDER_DOCTOR_CLOCK_URL`)];
+  }
+}

@@ -1,0 +1,37 @@
+/** The settings, the version of Node, and the address that recipients are given. */
+import type { Config } from '../config.ts';
+import { isHttps } from '../engagement/engagement.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+const OLDEST_NODE = 26;
+
+export function checkConfiguration({ unknownSettings }: Config): Check[] {
+  const unknown = unknownSettings.map((name) =>
+    warn(
+      'configuration',
+      `${name} is not a setting of this version`,
+      'Look for a misspelling; docs/config.md lists all settings.',
+    ),
+  );
+  const major = Number(process.versions.node.split('.')[0]);
+  const runtime =
+    major >= OLDEST_NODE
+      ? ok('runtime', `Node ${process.version}`)
+      : fail('runtime', `Node ${process.version}`, `Install Node ${OLDEST_NODE} or newer.`);
+  return [ok('configuration', 'every setting is valid'), ...unknown, runtime];
+}
+
+/** What links in mail begin with. */
+export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
+  const name = 'public address';
+  if (!roles.includes('api')) return [];
+  if (baseUrl !== undefined && isHttps(baseUrl)) return [ok(name, baseUrl)];
+  const what = baseUrl === undefined ? 'POSTRIDER_BASE_URL is not set' : `${baseUrl} is no https address`;
+  return [
+    warn(
+      name,
+      `${what}: mail goes out without List-Unsubscribe headers, which mail programs follow over https only`,
+      'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
+    ),
+  ];
+}

@@ -1,0 +1,77 @@
+/** The data directory with its files, and the room on the disks under it. */
+import { access, constants, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../config.ts';
+import { dataDirectory, marksOf } from '../storage/data-directory.ts';
+import type { Check } from './check.ts';
+
+export async function checkDataDirectory(config: Config): Promise<Check[]> {
+  const name = 'data directory';
+  const { path: folder } = dataDirectory(config.dataDir);
+  const found = await statOf(folder);
+  if (!found) {
+    const remedy = 'Start the service once, run postrider migrate, or set POSTRIDER_DATA_DIR.';
+    return [{ name, status: 'fail', message: `${folder} does not exist`, remedy }];
+  }
+  try {
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    return [
+      {
+        name,
+        status: 'fail',
+        message: `${folder} is not writable for this user`,
+        remedy: 'Run as the user of the service.',
+      },
+    ];
+  }
+  const checks: Check[] = [];
+  const { mode, uid } = found;
+  if ((mode & 0o077) !== 0) {
+    const message = `${folder} can be read by others (mode ${(mode & 0o777).toString(8)})`;
+    checks.push({ name, status: 'warn', message, remedy: `chmod 700 ${folder}` });
+  }
+  for (const one of ['postrider.db', 'postrider.db-wal', 'blobs', 'secret.key']) {
+    const file = path.join(folder, one);
+    if (((await statOf(file))?.uid ?? uid) !== uid) {
+      const message = `${file} belongs to another user than the directory`;
+      checks.push({ name, status: 'warn', message, remedy: `chown it to the user of the service (uid ${uid}).` });
+    }
+  }
+  return checks.length > 0 ? checks : [{ name, status: 'ok', message: folder }];
+}
+
+/** Undefined where there is none. */
+async function statOf(file: string): Promise<{ mode: number; uid: number } | undefined> {
+  return stat(file).catch(() => undefined);
+}
+
+/** The disks under the data directory and under a folder of blobs elsewhere, against the marks at which intake stops. */
+export async function checkDisk(config: Config): Promise<Check[]> {
+  const blobs = config.blobs.kind === 'disk' ? config.blobs.folder : undefined;
+  const { path: folder, blobsFolder } = dataDirectory(config.dataDir, blobs);
+  const checks: Check[] = [];
+  for (const one of blobs === undefined ? [folder] : [folder, blobsFolder]) {
+    if (!(await statOf(one))) continue;
+    const { freeBytes, neededBytes, freeInodes, neededInodes } = await marksOf(one, config.minFreeBytes);
+    const where = one === folder ? '' : ` (${one})`;
+    const [free, needed] = [freeBytes, neededBytes].map((bytes) => `${Math.round(bytes / 1e6)} MB`);
+    checks.push({
+      ...{ name: 'disk space', message: `${free} free, intake stops below ${needed}${where}` },
+      ...levelOf({ free: freeBytes, needed: neededBytes }, 'Free space'),
+    });
+    if (neededInodes === 0) continue;
+    checks.push({
+      name: 'inodes',
+      message: `${freeInodes} free, intake stops below ${Math.ceil(neededInodes)}${where}`,
+      ...levelOf({ free: freeInodes, needed: neededInodes }, 'Remove small files'),
+    });
+  }
+  return checks;
+}
+
+function levelOf(space: { free: number; needed: number }, remedy: string): Pick<Check, 'status' | 'remedy'> {
+  if (space.free < space.needed) return { status: 'fail', remedy: `${remedy}, or use a larger disk.` };
+  if (space.free < 2 * space.needed) return { status: 'warn', remedy: `${remedy} before it runs out.` };
+  return { status: 'ok' };
+}

@@ -1,0 +1,186 @@
+/**
+ * Looks at everything that mail depends on and says what is well, what to watch and what is broken, with what to do: for `postrider
+ * doctor`, which opens the database itself, and for a serving process, which has it open. Changes nothing; waits for no disk and no peer
+ * without letting others work. What asks strangers (DNS, mail servers, block lists, the web) is left out where the settings or the
+ * caller say so.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Config } from '../config.ts';
+import { domainsToCheckOperation, type SenderDomain } from '../domains/domains.ts';
+import { openDns } from '../net/dns.ts';
+import { describeS3Location } from '../storage/blobs/s3-location.ts';
+import type { Database } from '../storage/database.ts';
+import { type KeptElsewhere, readKeptElsewhere } from '../storage/kept-elsewhere.ts';
+import { checkHelo, checkReverse, outgoingAddresses, type Sources, sourcesOf } from './addresses.ts';
+import { checkBlocklists } from './blocklists.ts';
+import { checkPublicAddress, checkSmtpCertificate } from './certificates.ts';
+import { type Check, fail, ok, skip } from './check.ts';
+import { checkClock } from './clock.ts';
+import { checkBaseUrl, checkConfiguration } from './configuration.ts';
+import { checkDataDirectory, checkDisk } from './disk.ts';
+import { checkDkimKeys, checkDomains } from './domains.ts';
+import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
+import { checkBackup, checkSecretKeyCopy } from './secrets.ts';
+
+export type { Check } from './check.ts';
+
+const DOMAINS_CHECKED = 20;
+
+/** What the database knows that is looked at. */
+export interface Facts extends KeptElsewhere {
+  domains: SenderDomain[];
+}
+
+export async function readFacts(database: Database): Promise<Facts> {
+  const domains = await database.execute(domainsToCheckOperation, DOMAINS_CHECKED);
+  return { domains, ...(await readKeptElsewhere(database)) };
+}
+
+/** A check that asks strangers, by a name of its own. */
+export interface Asking {
+  name: string;
+  ask(): Promise<Check[]>;
+  /** It asks servers of other people, who need not hear from us each time somebody looks. */
+  isGuest?: true;
+}
+
+/** What is looked at. */
+export interface Subject {
+  config: Config;
+  clock: Clock;
+  /** What there is to say of the database, the secret key and the service; no facts where it cannot be read. */
+  database(): Promise<{ checks: Check[]; facts: Facts | undefined }>;
+  /** Writes, reads, lists and removes a blob; rejects where that does not work. */
+  probeBlobs(): Promise<void>;
+  /** Whether strangers may be asked. */
+  network: boolean;
+  /** Asks, or answers with what it found before; asks each time by default. */
+  answered?(asking: Asking): Promise<Check[]>;
+  /** Addresses that mail leaves from, instead of those of the settings or the system. */
+  localAddresses?: readonly string[];
+}
+
+export interface Diagnosis {
+  healthy: boolean;
+  checks: Check[];
+}
+
+export async function examine(subject: Subject): Promise<Diagnosis> {
+  const { config, clock, network } = subject;
+  const nowMs = clock.now();
+  const own = [
+    ...checkConfiguration(config),
+    ...checkBaseUrl(config),
+    ...(await checkDataDirectory(config)),
+    ...(await checkDisk(config)),
+    ...checkSmtpCertificate(config, nowMs),
+  ];
+  const { checks, facts } = await subject.database();
+  const stored = facts && [
+    ...checkSecretKeyCopy(config, facts),
+    ...checkBackup(config, facts, nowMs),
+    ...checkDkimKeys(facts.domains),
+  ];
+  const blobs = await checkBlobs(config, subject.probeBlobs);
+  const asked = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
+  const all = [...own, ...checks, ...(stored ?? []), ...blobs, ...asked];
+  return { healthy: all.every((check) => check.status !== 'fail'), checks: all };
+}
+
+const NOT_ASKED = skip('network', 'not asked: DNS, mail servers, block lists, the clock of others, the public address');
+
+async function askStrangers(subject: Subject, domains: SenderDomain[]): Promise<Check[]> {
+  const { config, answered = ({ ask }) => ask() } = subject;
+  const dns = openDns({ servers: config.dnsServers, dnssec: config.dnssec });
+  try {
+    const found = await Promise.all([...askings(subject, dns), ...outgoing(subject, dns, domains)].map(answered));
+    return found.flat();
+  } finally {
+    dns.close();
+  }
+}
+
+type Resolver = ReturnType<typeof openDns>;
+
+/** What every service depends on. */
+function askings({ config, clock }: Subject, dns: Resolver): Asking[] {
+  const { doctorClockUrl: url } = config;
+  return [
+    { name: 'clock', isGuest: true, ask: () => checkClock(url, { dns, clock }) },
+    { name: 'public address', ask: () => checkPublicAddress(config, dns, clock.now()) },
+  ];
+}
+
+/** What outgoing mail depends on: with a relay the relay, else the world as receivers see this host in it. */
+function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Asking[] {
+  const { config } = subject;
+  const { route, smtpHostname, doctorBlocklists } = config;
+  const localAddresses = subject.localAddresses ?? config.sourceAddresses;
+  const servers = config.dnsServers.length > 0 ? config.dnsServers.join(', ') : "the system's servers";
+  const probing: Probing = { dns, domains: config.doctorDomains, port: config.mxPort, servers, localAddresses };
+  const always: Asking[] = [{ name: 'DNS', ask: () => checkDns(probing, { isRelayed: route.kind === 'relay' }) }];
+  const sending = { dns, sendingHost: smtpHostname, bounceDomain: config.bounceDomain };
+  const checkThem = (addresses: readonly string[]): Promise<Check[]> =>
+    checkDomains(domains, { ...sending, addresses });
+  if (route.kind === 'relay') {
+    return [
+      ...always,
+      { name: 'domains', ask: () => checkThem([]) },
+      { name: 'relay', ask: () => checkRelay(route.relay) },
+    ];
+  }
+  let found: Promise<Sources> | undefined;
+  const sources = (): Promise<Sources> => {
+    const local = localAddresses.length > 0 ? Promise.resolve(localAddresses) : outgoingAddresses();
+    found ??= local.then((addresses) => sourcesOf(addresses, smtpHostname, dns));
+    return found;
+  };
+  return [
+    ...always,
+    { name: 'domains', ask: async () => checkThem((await sources()).seen) },
+    { name: 'port', isGuest: true, ask: () => checkPort(probing) },
+    { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },
+    { name: 'reverse DNS', ask: async () => checkReverse(smtpHostname, await sources(), dns) },
+    {
+      name: 'block lists',
+      isGuest: true,
+      ask: async () => checkBlocklists(doctorBlocklists, (await sources()).seen, dns),
+    },
+  ];
+}
+
+/** Nothing for files in the data directory, which is looked at by itself. */
+async function checkBlobs(config: Config, probe: Subject['probeBlobs']): Promise<Check[]> {
+  const name = 'blob storage';
+  const { blobs: address } = config;
+  if (address.kind === 'disk' && address.folder === undefined) return [];
+  const where = address.kind === 'disk' ? `folder ${address.folder}` : describeS3Location(address.location);
+  try {
+    await probe();
+    return [ok(name, `${where}: takes, gives back, lists and removes`)];
+  } catch (error) {
+    const remedy =
+      address.kind === 'disk'
+        ? 'Mount the folder and make it writable for the user of the service.'
+        : 'Check POSTRIDER_BLOB_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights of the key; see docs/s3.md.';
+    return [fail(name, `${where}: ${(error as Error).message}`, remedy)];
+  }
+}
+
+const WELL_MS = 10 * 60_000;
+
+/** Servers of other people that found nothing wrong are not asked again for ten minutes, however often somebody looks. */
+export function rememberWell(clock: Clock): (asking: Asking) => Promise<Check[]> {
+  const known = new Map<string, { checks: Check[]; atMs: number }>();
+  return async ({ name, ask, isGuest }) => {
+    if (!isGuest) return ask();
+    const before = known.get(name);
+    const ageMs = before === undefined ? -1 : clock.now() - before.atMs;
+    if (before && ageMs >= 0 && ageMs < WELL_MS) return before.checks;
+    const checks = await ask();
+    if (checks.length > 0 && checks.every(({ status }) => status === 'ok'))
+      known.set(name, { checks, atMs: clock.now() });
+    else known.delete(name);
+    return checks;
+  };
+}

@@ -1,0 +1,78 @@
+/** The sender domains: their keys, and what the DNS has of their records. */
+import { createPublicKey } from 'node:crypto';
+import { isIP } from 'node:net';
+import { lookUpRecords, lookUpSpf, type SenderDomain } from '../domains/domains.ts';
+import type { Dns } from '../net/dns.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+/** RFC 8301 §3.2: signers use at least 1,024 bits and should use 2,048; large providers refuse less than 1,024. */
+const GOOD_BITS = 2_048;
+const LEAST_BITS = 1_024;
+
+/** Of the RSA key in a DKIM record; undefined for one that cannot be read. */
+function bitsOf(record: string): number | undefined {
+  const [, base64] = /(?:^|;)\s*p=([A-Za-z0-9+/=\s]+)/.exec(record) ?? [];
+  if (base64 === undefined) return undefined;
+  try {
+    const key = createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' });
+    return key.asymmetricKeyDetails?.modulusLength;
+  } catch {
+    return undefined;
+  }
+}
+
+export function checkDkimKeys(domains: readonly SenderDomain[]): Check[] {
+  const name = 'DKIM keys';
+  if (domains.length === 0) return [];
+  const short = domains.flatMap(({ id, domain, keys }) =>
+    keys
+      .filter(({ algorithm }) => algorithm === 'rsa')
+      .map(({ publicKey }) => ({ id, domain, bits: bitsOf(publicKey) ?? 0 }))
+      .filter(({ bits }) => bits < GOOD_BITS),
+  );
+  if (short.length === 0) return [ok(name, `RSA with ${GOOD_BITS} bits or more, for every domain`)];
+  return short.map(({ id, domain, bits }) => {
+    const message = `${domain} signs with RSA of ${bits} bits`;
+    const remedy = `Remove ${domain} (${id}) and add it again: new keys have ${GOOD_BITS} bits.`;
+    return bits < LEAST_BITS ? fail(name, message, remedy) : warn(name, message, remedy);
+  });
+}
+
+interface Sending {
+  dns: Dns;
+  sendingHost: string;
+  /** Where bounces come back to. */
+  bounceDomain?: string | undefined;
+  /** Public addresses that mail leaves from. */
+  addresses: readonly string[];
+}
+
+/** Those of the addresses that the SPF record of this domain does not let send. */
+async function uncovered(domain: string, { dns, sendingHost, addresses }: Sending): Promise<string[]> {
+  const findings = await Promise.all(
+    addresses.map((address) => lookUpSpf(domain, { dns, sendingHost, addresses: [address] })),
+  );
+  return addresses.filter((_, index) => findings[index]!.status === 'different');
+}
+
+async function checkDomain(domain: SenderDomain, from: Sending): Promise<Check[]> {
+  const name = `domain ${domain.domain}`;
+  const records = await lookUpRecords(domain, from);
+  const missing = records.filter((record) => record.status !== 'verified');
+  if (missing.length > 0) {
+    const notes = missing.map(({ purpose, status, name: at, note }) => note ?? `${purpose} ${status} at ${at}`);
+    const remedy = `postrider domain verify ${domain.id} shows the values to publish.`;
+    return [warn(name, `${domain.status}; ${notes.join(' ')}`, remedy)];
+  }
+  const found = ok(name, `${domain.status}, every record is published`);
+  const others = await uncovered(domain.domain, from);
+  if (others.length === 0) return [found];
+  const terms = others.map((address) => `ip${isIP(address)}:${address}`).join(' ');
+  const message = `the SPF record of ${domain.domain} does not let ${others.join(', ')} send`;
+  return [found, warn('SPF', message, `Add ${terms} to the SPF record that is there.`)];
+}
+
+/** DKIM, SPF and DMARC of each domain as published now; and whether SPF lets every address send that mail leaves from. */
+export async function checkDomains(domains: readonly SenderDomain[], from: Sending): Promise<Check[]> {
+  return (await Promise.all(domains.map((domain) => checkDomain(domain, from)))).flat();
+}

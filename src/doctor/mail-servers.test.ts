@@ -1,0 +1,95 @@
+/** Port 25 and the DNS, with mail servers and a DNS on loopback; what was said is counted there. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import test, { type TestContext } from 'node:test';
+import { type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
+import { type SinkOptions, smtpSink } from '../../test/kit/smtp-sink.ts';
+import { openDns } from '../net/dns.ts';
+import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
+
+const ZONE: FakeZone = {
+  'one.example': { MX: [[10, 'mx.one.example']] },
+  'mx.one.example': { A: ['127.0.0.2'] },
+  'two.example': { MX: [[10, 'mx.two.example']] },
+  'mx.two.example': { A: ['127.0.0.3'] },
+};
+
+async function world(t: TestContext, options: SinkOptions = {}) {
+  const sink = await smtpSink({ host: '127.0.0.2', ...options });
+  const fake = await fakeDns({ ...ZONE });
+  const dns = openDns({ servers: [fake.server], timeoutMs: 300, tries: 1 });
+  t.after(async () => {
+    dns.close();
+    await Promise.all([sink.close(), fake.close()]);
+  });
+  const probing: Probing = { dns, domains: ['one.example'], port: sink.port, servers: 'ours', localAddresses: [] };
+  return { sink, fake, probing };
+}
+
+test('a server that greets is reached, from each of our addresses, and gets no mail', async (t) => {
+  const { sink, probing } = await world(t);
+  const checks = await checkPort({ ...probing, localAddresses: ['127.0.0.1', '127.0.0.9'] });
+  assert.deepEqual(
+    checks.map(({ status, message }) => [status, message]),
+    [
+      ['ok', 'mx.one.example greets from 127.0.0.1'],
+      ['ok', 'mx.one.example greets from 127.0.0.9'],
+    ],
+  );
+  assert.deepEqual([sink.connections.total, sink.violations], [2, []]);
+  assert.ok(
+    sink.commands.every((line) => /^QUIT$/i.test(JSON.stringify(line).match(/QUIT/i)?.[0] ?? '')),
+    'QUIT alone',
+  );
+});
+
+test('a server that refuses this host is heard', async (t) => {
+  const { probing } = await world(t, { script: { banner: '554 5.7.1 blocked by policy, see list.example' } });
+  const [check] = await checkPort(probing);
+  assert.equal(check!.status, 'warn');
+  assert.match(check!.message, /refuses this host: 554 5\.7\.1 blocked by policy/);
+});
+
+test('where nothing is reached port 25 is closed; where another was, it is that server', async (t) => {
+  const { sink, probing } = await world(t);
+  const [closed] = await checkPort({ ...probing, domains: ['two.example'] });
+  assert.deepEqual([closed!.status, closed!.message], ['fail', 'mx.two.example: ECONNREFUSED']);
+  assert.match(closed!.remedy!, /block outgoing port 25/);
+  const both = await checkPort({ ...probing, domains: ['one.example', 'two.example'] });
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    ['ok', 'warn'],
+  );
+  assert.equal(sink.connections.total, 1);
+});
+
+test('a domain without mail servers is not tried', async (t) => {
+  const { probing } = await world(t);
+  const [check] = await checkPort({ ...probing, domains: ['gone.example'] });
+  assert.equal(check!.status, 'skip');
+});
+
+test('the DNS is asked for the mail servers of the first domain', async (t) => {
+  const { fake, probing } = await world(t);
+  assert.equal((await checkDns(probing, { isRelayed: false }))[0]!.status, 'ok');
+  assert.ok(fake.questions.includes('MX one.example'));
+  fake.zone['bad.example'] = { fail: 'SERVFAIL' };
+  const bad = { ...probing, domains: ['bad.example'] };
+  const statuses = [await checkDns(bad, { isRelayed: false }), await checkDns(bad, { isRelayed: true })];
+  assert.deepEqual(
+    statuses.map(([check]) => check!.status),
+    ['fail', 'warn'],
+  );
+});
+
+test('the relay is reached or not', async (t) => {
+  const { sink } = await world(t);
+  const relay = { host: '127.0.0.2', port: sink.port };
+  assert.equal((await checkRelay(relay))[0]!.status, 'ok');
+  const free = net.createServer().listen(0, '127.0.0.1');
+  const { port } = await new Promise<net.AddressInfo>((resolve) =>
+    free.once('listening', () => resolve(free.address() as net.AddressInfo)),
+  );
+  await new Promise((resolve) => free.close(resolve));
+  assert.equal((await checkRelay({ ...relay, host: '127.0.0.1', port }))[0]!.status, 'fail');
+});

@@ -1,0 +1,45 @@
+/** What must outlive this machine: the secret key, kept in another place, and a backup that is not old. */
+import { existsSync } from 'node:fs';
+import type { Config } from '../config.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
+import type { KeptElsewhere } from '../storage/kept-elsewhere.ts';
+import { secretKeyFile } from '../storage/secret-key.ts';
+import { type Check, day, days, ok, skip, warn } from './check.ts';
+
+const OLDEST_BACKUP_MS = 7 * 86_400_000;
+
+/** Without it DKIM keys and webhook secrets of a backup cannot be read. Nothing where no key was made yet. */
+export function checkSecretKeyCopy(config: Config, { secretKeyComparedMs }: KeptElsewhere): Check[] {
+  const name = 'secret key copy';
+  const file = secretKeyFile(dataDirectory(config.dataDir));
+  if (secretKeyComparedMs !== undefined) {
+    return [ok(name, `a copy was compared with the key in use on ${day(secretKeyComparedMs)}`)];
+  }
+  if (config.secretKey !== undefined) return [ok(name, 'the key comes from POSTRIDER_SECRET_KEY')];
+  if (!existsSync(file)) return [];
+  return [
+    warn(
+      name,
+      `the secret key lies in the data directory, and nothing is known of a copy: a backup without it cannot be read whole`,
+      `Copy ${file} to where your passwords are kept, then compare the copy: postrider secret-key compare FILE`,
+    ),
+  ];
+}
+
+/** The last `postrider backup`; copies made by other means are not known here. */
+export function checkBackup(config: Config, { backedUpMs }: KeptElsewhere, nowMs: number): Check[] {
+  const name = 'backup';
+  if (config.databaseUrl !== undefined) {
+    return [
+      skip(name, 'made by the tools of the database server, of which nothing is known here; see docs/upgrade.md'),
+    ];
+  }
+  if (backedUpMs === undefined) {
+    const remedy = 'Run postrider backup every day, to another machine; see docs/operating.md.';
+    return [warn(name, 'none was made with postrider backup', remedy)];
+  }
+  const ageMs = Math.max(0, nowMs - backedUpMs);
+  const age = ageMs < 86_400_000 ? 'less than a day' : days(ageMs);
+  if (ageMs <= OLDEST_BACKUP_MS) return [ok(name, `the last one is ${age} old`)];
+  return [warn(name, `the last one is ${age} old`, 'Look why postrider backup does not run any more.')];
+}

@@ -1,0 +1,36 @@
+/**
+ * What is known of copies in other places: when the last backup was made, and when a copy of the secret key was last compared with
+ * the one in use. Kept in the database, beside what the copies are of.
+ */
+
+import type { Database } from './database.ts';
+import { metaOperation, setMetaOperation } from './meta-store.ts';
+
+const BACKUP = 'last-backup';
+const SECRET_KEY = 'secret-key-compared';
+
+/** Unix ms; undefined where nothing is known. */
+export interface KeptElsewhere {
+  backedUpMs: number | undefined;
+  secretKeyComparedMs: number | undefined;
+}
+
+async function moment(database: Database, key: string): Promise<number | undefined> {
+  const text = await database.execute(metaOperation, key);
+  return text === null ? undefined : Number(text);
+}
+
+export async function readKeptElsewhere(database: Database): Promise<KeptElsewhere> {
+  return {
+    backedUpMs: await moment(database, BACKUP),
+    secretKeyComparedMs: await moment(database, SECRET_KEY),
+  };
+}
+
+export async function recordBackup(database: Database, nowMs: number): Promise<void> {
+  await database.execute(setMetaOperation, { key: BACKUP, value: String(nowMs) });
+}
+
+export async function recordSecretKeyCompared(database: Database, nowMs: number): Promise<void> {
+  await database.execute(setMetaOperation, { key: SECRET_KEY, value: String(nowMs) });
+}
