@@ -198,7 +198,9 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
   const sending = sendingOf(options, prepared);
   const attempts = Math.max(...group.map((held) => held.job.attempts));
-  const need: SessionNeed = { tls: sending.message.requireTls ?? false, avoid: avoidedBy(options), attempts };
+  const asks = await connections.asksOf(destination, group[0]!.job.options.tlsOptional === true);
+  const tls = sending.message.requireTls ?? false;
+  const need: SessionNeed = { tls, asks, avoid: avoidedBy(options), attempts };
 
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;

@@ -5,7 +5,8 @@
  * asks for (hosts.ts).
  */
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../net/smtp-client.ts';
-import { dial, type HostMemory, satisfies } from './hosts.ts';
+import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
+import { dial, type HostMemory, satisfies, type TlsPolicyName, tlsPolicyName } from './hosts.ts';
 import type { Evidence } from './outcome.ts';
 import type { AttemptFacts } from './results.ts';
 import { type Candidate, isRelay, type Routing, resolveRoute } from './route.ts';
@@ -24,6 +25,9 @@ export interface PooledSession {
   rest: Candidate[];
   /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
   spare: boolean;
+  /** The domain whose policies on TLS it was opened under, see `asksOf`. */
+  asks: string;
+  tlsPolicy: TlsPolicyName;
   /** Messages that were begun on it. */
   used: number;
   /** Monotonic ms since which it is idle. */
@@ -33,6 +37,8 @@ export interface PooledSession {
 /** What a message asks of the session it goes over. */
 export interface SessionNeed {
   tls: TlsNeed;
+  /** What `asksOf` answered for the recipient's domain; left out by those who look again when they know it. */
+  asks?: string;
   /** Hosts that come after all others. */
   avoid: ReadonlySet<string>;
   /** Attempts that were made before. */
@@ -44,12 +50,17 @@ export type Opened =
   | {
       ok: false;
       evidence: Evidence;
-      facts: Pick<AttemptFacts, 'host' | 'address' | 'sourceAddress' | 'tls' | 'tlsFallback' | 'dialogue'>;
+      facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
       /** Mail that asks for less of its connection may well get one. */
       forNeed: boolean;
     };
 
 export interface Connections {
+  /**
+   * Whose policies on TLS a session for mail to this destination must have been opened under: nobody's, the domain's own, or, where
+   * the mail asks that none counts (RFC 8689 §5), any.
+   */
+  asksOf(destination: string, tlsOptional: boolean): Promise<string>;
   /** An idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
   /** Looks the destination up and opens a session; or tries only the candidates given. */
@@ -80,6 +91,9 @@ export interface ConnectionOptions {
   /** Whether the destination fell silent in its last envelope. */
   isStalled(destination: string): boolean;
 }
+
+/** Of mail for which no policy counts, and of the sessions opened for it. */
+const ANY = '*';
 
 const NO_FACTS = { host: null, address: null, tls: null, tlsFallback: null, dialogue: [] };
 
@@ -113,9 +127,9 @@ export function openConnections(options: ConnectionOptions): Connections {
   const adopt = (
     session: SmtpSession,
     destination: string,
-    { rest, spare }: Pick<PooledSession, 'rest' | 'spare'>,
+    opened: Pick<PooledSession, 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const pooled: PooledSession = { session, destination, rest, spare, used: 0, idleSince: 0 };
+    const pooled: PooledSession = { session, destination, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
     session.onClose(() => {
@@ -141,6 +155,7 @@ export function openConnections(options: ConnectionOptions): Connections {
   };
 
   return {
+    asksOf: (destination, tlsOptional) => (tlsOptional ? Promise.resolve(ANY) : asksOf(options.routing, destination)),
     take: (destination, need) => {
       const waiting = idle.get(destination);
       const at = waiting?.findLastIndex((pooled) => isFit(pooled, need)) ?? -1;
@@ -154,8 +169,9 @@ export function openConnections(options: ConnectionOptions): Connections {
       let candidates = only;
       if (!candidates) {
         const goesLast = (host: string): boolean => need.avoid.has(host) || hosts.goesLast(host);
-        const resolved = await resolveRoute(options.routing, destination, { goesLast, attempts: need.attempts });
-        if (!resolved.ok) return { ok: false, evidence: resolved.evidence, facts: NO_FACTS, forNeed: false };
+        const routing = need.asks === ANY ? { ...options.routing, policies: undefined } : options.routing;
+        const resolved = await resolveRoute(routing, destination, { goesLast, attempts: need.attempts });
+        if (!resolved.ok) return notResolved(resolved.evidence);
         candidates = resolved.candidates;
       }
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
@@ -165,18 +181,20 @@ export function openConnections(options: ConnectionOptions): Connections {
         const opened = await openOne(candidate, destination, need.tls);
         if (opened.ok) {
           const rest = candidates.slice(index + 1);
-          return { ok: true, pooled: adopt(opened.session, destination, { rest, spare: only !== undefined }) };
+          const asked = { asks: need.asks ?? ANY, tlsPolicy: tlsPolicyName(candidate.policy, need.tls) };
+          return {
+            ok: true,
+            pooled: adopt(opened.session, destination, { rest, spare: only !== undefined, ...asked }),
+          };
         }
         const { error } = opened;
-        forNeed ||= need.tls !== false && (error.stage === 'starttls' || error.stage === 'tls');
-        const facts = factsOf(candidate, error);
+        forNeed ||= isAboutNeed(error, need);
+        const facts = factsOf(candidate, error, need.tls);
         // An exchanger that may recover weighs more than one that refuses for good.
         const permanent = (error.reply?.code ?? error.local?.code ?? 0) >= 500;
         if (!failure || !permanent) failure = { evidence: evidenceOf(error, relay), facts };
       }
-      const cancelled = { stage: 'connect' as const, cause: 'ECANCELLED', message: 'the attempt was cancelled', relay };
-      const reason = failure && !opening.signal.aborted ? failure : { evidence: cancelled, facts: NO_FACTS };
-      return { ok: false, ...reason, forNeed };
+      return { ok: false, ...(failure && !opening.signal.aborted ? failure : cancelled(relay)), forNeed };
     },
     release: async (pooled) => {
       if (!pooled.session.usable) return;
@@ -220,14 +238,43 @@ export function openConnections(options: ConnectionOptions): Connections {
   };
 }
 
-function factsOf({ host }: Candidate, { remoteAddress, sourceAddress, tlsVersion, dialogue }: SmtpError) {
-  const addresses = { address: remoteAddress ?? null, sourceAddress };
-  return { host, ...addresses, tls: tlsVersion ?? null, tlsFallback: null, dialogue };
+async function asksOf({ policies }: Routing, destination: string): Promise<string> {
+  const isAsking = !isRelay(destination) && (await policies?.ofDomain(destination))?.isAsking;
+  return isAsking ? destination : '';
+}
+
+function cancelled(relay: boolean) {
+  const message = 'the attempt was cancelled';
+  return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
+}
+
+function notResolved(evidence: Evidence): Opened {
+  return { ok: false, evidence, facts: NO_FACTS, forNeed: evidence.cause === POLICY_UNMET };
+}
+
+/** Whether it was refused for what the mail, or the recipient's domain, asks of the connection. */
+function isAboutNeed({ stage, cause }: SmtpError, need: SessionNeed): boolean {
+  return cause === POLICY_UNMET || (need.tls !== false && (stage === 'starttls' || stage === 'tls'));
+}
+
+function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
+  return {
+    host,
+    address: error.remoteAddress ?? null,
+    sourceAddress: error.sourceAddress,
+    tls: error.tlsVersion ?? null,
+    tlsFallback: null,
+    tlsPolicy: tlsPolicyName(policy, need),
+    tlsCipher: error.tlsCipher ?? null,
+    tlsPeerName: error.tlsPeerName ?? null,
+    dialogue: error.dialogue,
+  };
 }
 
 /** Whether a message may go over this session. */
 export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
-  return satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
+  const isUnderPolicy = need.asks === undefined || need.asks === ANY || need.asks === pooled.asks;
+  return isUnderPolicy && satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
 }
 
 /** Whether a failed opening says something about the host, and not about what was asked of it. */

@@ -5,6 +5,8 @@
  * already and stays as it is.
  */
 
+import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
+
 /** An error as Node or our own client reports it. */
 export interface ConnectionError {
   /** Such as `ECONNRESET`, `ERR_SSL_WRONG_VERSION_NUMBER` or `CERT_HAS_EXPIRED`. */
@@ -82,7 +84,7 @@ const MACHINE =
 
 /** One sentence for an error, without capital and full stop, as replies are shown. */
 export function errorSentence({ cause = '', message = '' }: ConnectionError): string {
-  if (message !== '' && !MACHINE.test(message)) return message;
+  if (message !== '' && (cause === POLICY_UNMET || !MACHINE.test(message))) return message;
   const text = `${cause} ${message}`.toLowerCase().replaceAll('_', ' ').replaceAll('/', ' ');
   const row = rows.find(([pattern]) => pattern.test(text));
   return row?.[1] ?? 'the connection to the server failed';

@@ -9,11 +9,13 @@
  *
  * A restart forgets all of it, which costs a few connections and nothing else.
  *
- * And how one is dialled, with the TLS that the message asks for. The ladder:
+ * And how one is dialled, with the TLS that the message and the recipient's domain ask for. The ladder, of which the strictest counts:
  *
- *   requireTls "verified"  TLS, and a certificate that is valid for the exchanger's name; nothing else
+ *   requireTls "verified"  TLS, and a certificate that is valid for the exchanger's name, or by DANE; nothing else
  *   requireTls true        TLS with any certificate; nothing else
- *   neither                STARTTLS where it is offered; refused: on in the clear, in the same session; broken: once more, in the
+ *   DANE                   TLS with a certificate that fits the TLSA records (any one, where none of them can be used); nothing else
+ *   MTA-STS, enforced      TLS with a certificate that is valid for the exchanger's name; nothing else
+ *   none of these          STARTTLS where it is offered; refused: on in the clear, in the same session; broken: once more, in the
  *                          clear, over a second connection, and remembered if that works (RFC 7435: some protection, never none of the mail)
  *
  * A relay with a password or with a certificate to check never steps down. Nor does anything after bytes that were injected
@@ -28,6 +30,7 @@ import {
   type TlsNeed,
 } from '../net/smtp-client.ts';
 import { allowsClear } from '../net/tls.ts';
+import { type HostPolicy, underPolicy } from '../tls-policy/tls-policy.ts';
 import { errorSentence } from './error-words.ts';
 import type { Candidate } from './route.ts';
 
@@ -104,6 +107,8 @@ export function openHostMemory(now: () => number): HostMemory {
   };
 }
 
+export type TlsPolicyName = HostPolicy['name'] | 'requireTls';
+
 export interface Dialling extends Pick<OpenSmtpOptions, 'helo' | 'timeouts' | 'signal' | 'sourceFor'> {
   hosts: HostMemory;
   need: TlsNeed;
@@ -122,15 +127,25 @@ function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
   return stage === 'tls' || stage === 'starttls';
 }
 
+/** As attempts record it: the domain's policy, what the mail asks for, or that nothing was asked for. */
+export function tlsPolicyName(asked: HostPolicy | undefined, need: TlsNeed): TlsPolicyName {
+  if (asked?.mandatory) return asked.name;
+  return need ? 'requireTls' : (asked?.name ?? 'opportunistic');
+}
+
 /** Opens a session; an error is that of the last connection. */
 export async function dial(candidate: Candidate, dialling: Dialling): Promise<OpenSmtpResult> {
   const { hosts, need, ...rest } = dialling;
-  const { host } = candidate;
-  const options: OpenSmtpOptions = { ...candidate, ...rest };
-  if (need && candidate.tls === 'opportunistic') options.tls = 'required';
-  if (need === 'verified') options.verifyCertificate = true;
+  const { host, policy: asked, ...peer } = candidate;
+  const options: OpenSmtpOptions = { ...peer, host, ...rest };
+  const policy = asked && underPolicy(asked, errorSentence);
+  if ((need || asked?.mandatory) && candidate.tls === 'opportunistic') options.tls = 'required';
+  if (need === 'verified' && !(asked?.mandatory && asked.check)) options.verifyCertificate = true;
+  if (policy?.inspect) options.inspect = policy.inspect;
+  if (asked?.serverName !== undefined) options.serverName = asked.serverName;
   options.clearBecause = (address) => hosts.tlsFallback(host, address);
-  const opened = await openSmtpSession(options);
+  const first = await openSmtpSession(options);
+  const opened = policy ? policy.conclude(first) : first;
   if (opened.ok) {
     if (opened.session.tls !== undefined) hosts.tlsWorked(host, opened.session.remoteAddress);
     return opened;

@@ -153,4 +153,8 @@ export const PRIVATE_EXCHANGER_ADVICE =
 export const LOOP_ADVICE =
   'The DNS names this service itself as mail exchanger of this domain, and it keeps no mailboxes: name the server that does, or give this service a host name of its own with POSTRIDER_SMTP_HOSTNAME.';
 
+/** Where the recipient's domain asks for encryption (MTA-STS, DANE) that its own server does not provide. */
+export const TLS_POLICY_ADVICE =
+  "The recipient's domain asks for encryption that its own server does not provide at the moment, so that nothing is handed over; its postmaster can fix it, and it is tried again by itself.";
+
 export type Category = keyof typeof explanations;

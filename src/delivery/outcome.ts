@@ -16,6 +16,7 @@
  */
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 import type { LocalRefusal, SmtpStage } from '../net/smtp-types.ts';
+import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
 import { errorSentence } from './error-words.ts';
 import {
   type Category,
@@ -25,6 +26,7 @@ import {
   PRIVATE_EXCHANGER_ADVICE,
   SENDER_SMTPUTF8_ADVICE,
   SENDER_UNVERIFIED_ADVICE,
+  TLS_POLICY_ADVICE,
 } from './outcome-words.ts';
 import { matchReply, speaksOfAddress } from './reply-rules.ts';
 
@@ -132,6 +134,7 @@ function classifyError(evidence: Evidence): Outcome {
   if (cause === 'ECONTENT' || cause === 'EDEADLINE' || cause === 'ECANCELLED') {
     return outcome('temporary', { category: 'our-side' }, fields);
   }
+  if (cause === POLICY_UNMET) return outcome('temporary', { category: 'tls', advice: TLS_POLICY_ADVICE }, fields);
   if (stage === 'tls' || stage === 'starttls') return outcome('temporary', { category: 'tls' }, fields);
   return outcome('temporary', { category: 'network', owner: relay ? 'our-side' : 'remote' }, fields);
 }

@@ -69,6 +69,9 @@ export function classifyPass(
     sourceAddress: session.sourceAddress,
     tls: session.tls ?? null,
     tlsFallback: session.tlsFallback ?? null,
+    tlsPolicy: pass.pooled.tlsPolicy,
+    tlsCipher: session.tlsCipher ?? null,
+    tlsPeerName: session.tlsPeerName ?? null,
     dialogue: dialogueOf(pass),
   };
   return group.map((held, index): RecipientOutcome => {

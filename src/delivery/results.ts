@@ -24,6 +24,7 @@ import { DEAD_LETTER_AFTER_CRASHES, timeOf } from '../work/work.ts';
 import type { Held } from './attempt.ts';
 import { causeOf, causeText } from './cause.ts';
 import type { Destinations } from './destinations.ts';
+import type { TlsPolicyName } from './hosts.ts';
 import { deadLettered, expired, type Outcome } from './outcome.ts';
 import { type AttemptRecord, type SettledEvent, type Settlement, settleOperation } from './settle.ts';
 
@@ -103,6 +104,10 @@ export interface AttemptFacts {
   tls: string | null;
   /** Why the mail went in the clear although TLS is offered, in words. */
   tlsFallback: string | null;
+  /** Of the connection, as far as there was one. */
+  tlsPolicy?: TlsPolicyName | null;
+  tlsCipher?: string | null;
+  tlsPeerName?: string | null;
   dialogue: AttemptRecord['dialogue'];
 }
 
@@ -168,6 +173,9 @@ function attemptRecord(outcome: Outcome, facts: AttemptFacts): AttemptRecord {
     ...(facts.sourceAddress === undefined ? {} : { sourceAddress: facts.sourceAddress }),
     tls: facts.tls,
     ...(facts.tlsFallback === null ? {} : { tlsFallback: facts.tlsFallback }),
+    ...(facts.tlsPolicy ? { tlsPolicy: facts.tlsPolicy } : {}),
+    ...(facts.tlsCipher ? { tlsCipher: facts.tlsCipher } : {}),
+    ...(facts.tlsPeerName ? { tlsPeerName: facts.tlsPeerName } : {}),
     dialogue: facts.dialogue,
     reply: outcome.reply,
     outcome: outcome.kind === 'delivered' ? 'delivered' : outcome.kind === 'temporary' ? 'delayed' : 'bounced',

@@ -18,6 +18,7 @@ import { addressRefusal, type Cidr, isInRanges } from '../net/address-guard.ts';
 import type { AddressAnswer, Dns, MxHost } from '../net/dns.ts';
 import { interleaveFamilies } from '../net/smtp-connect.ts';
 import type { SourceAddresses } from '../net/source-addresses.ts';
+import { type HostPolicy, POLICY_UNMET, type TlsPolicies } from '../tls-policy/tls-policy.ts';
 import type { Evidence } from './outcome.ts';
 
 export interface Candidate {
@@ -27,6 +28,8 @@ export interface Candidate {
   tls: 'opportunistic' | 'implicit';
   verifyCertificate: boolean;
   auth?: { user: string; pass: string };
+  /** What the domain asks of a connection to this host. */
+  policy?: HostPolicy;
 }
 
 export type Resolved = { ok: true; candidates: Candidate[] } | { ok: false; evidence: Evidence };
@@ -40,6 +43,8 @@ export interface Routing {
   mxAllow: readonly Cidr[];
   own: OwnHost;
   sources: SourceAddresses;
+  /** What recipients' domains ask of connections to their exchangers; nothing without it. */
+  policies?: Pick<TlsPolicies, 'ofDomain'> | undefined;
 }
 
 /** How exchangers are recognised as this service itself. */
@@ -163,7 +168,23 @@ async function resolveExchangers(
   const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
   const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
   if (usable.length === 0 && found.length > 0) return loop(routing, domain);
-  return choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
+  const chosen = choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
+  return chosen.ok ? underPolicies(routing, domain, chosen.candidates) : chosen;
+}
+
+/** Each with what the domain asks of a connection to it, without those to which there may be none now. */
+async function underPolicies({ policies }: Routing, domain: string, hosts: readonly Candidate[]): Promise<Resolved> {
+  const domainPolicy = await policies?.ofDomain(domain);
+  if (!domainPolicy) return { ok: true, candidates: [...hosts] };
+  const decided = await Promise.all(
+    hosts.map(async (candidate) => ({ candidate, of: await domainPolicy.ofHost(candidate.host, candidate.port) })),
+  );
+  const candidates = decided.flatMap(({ candidate, of }) =>
+    of.ok ? [{ ...candidate, ...(of.policy && { policy: of.policy }) }] : [],
+  );
+  if (candidates.length > 0) return { ok: true, candidates };
+  const message = decided.map(({ of }) => (of.ok ? '' : of.reason))[0]!;
+  return { ok: false, evidence: { stage: 'tls', cause: POLICY_UNMET, message, relay: false } };
 }
 
 interface FoundExchanger extends MxHost {

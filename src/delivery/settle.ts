@@ -23,6 +23,11 @@ export interface AttemptRecord {
   tls: string | null;
   /** Why the mail went in the clear although the host offers TLS, in words. */
   tlsFallback?: string;
+  /** What was asked of the connection: requireTls, dane, mta-sts, mta-sts-testing or opportunistic. */
+  tlsPolicy?: string;
+  tlsCipher?: string;
+  /** In the certificate of the peer. */
+  tlsPeerName?: string;
   dialogue: { atMs: number; direction: 'C' | 'S'; text: string }[];
   /** The reply that decided, or what happened instead of one. */
   reply: string | null;

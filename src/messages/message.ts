@@ -51,6 +51,8 @@ export interface EmailFile {
 export interface EmailOptions {
   /** What the connection must offer: encryption, or also a certificate that is valid for the exchanger. */
   requireTls: boolean | 'verified';
+  /** What the recipient's domain asks of connections does not count for this mail: `TLS-Required: No` (RFC 8689 §5). */
+  tlsOptional?: true;
   /** An address in the header is not ASCII: the next server must offer SMTPUTF8 (RFC 6531). */
   smtpUtf8: boolean;
   /** The content has bytes above 0x7F: the next server must offer 8BITMIME (RFC 6152). */

@@ -123,6 +123,13 @@ export const attemptSchema = named('Attempt', {
   ),
   tls: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Such as TLSv1.3; null in the clear.' }),
   tlsFallback: Type.Optional(Type.String({ description: 'Why it went in the clear although the server offers TLS.' })),
+  tlsPolicy: Type.Optional(
+    oneOf(['requireTls', 'dane', 'mta-sts', 'mta-sts-testing', 'opportunistic'], {
+      description: 'What the mail (`requireTls`) or the domain of the recipient asked of the connection.',
+    }),
+  ),
+  tlsCipher: Type.Optional(Type.String({ description: 'Such as TLS_AES_256_GCM_SHA384.' })),
+  tlsPeerName: Type.Optional(Type.String({ description: 'The name in the certificate of the server.' })),
   dialogue: Type.Array(
     closed({
       atMs: Type.Integer({ description: 'Since the attempt began.' }),

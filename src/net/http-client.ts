@@ -1,5 +1,5 @@
 /**
- * POSTs to strangers' servers: webhooks. Reaches only addresses the guard passes (guarded-connector.ts), follows no
+ * Speaks to strangers' servers: POSTs of webhooks and reports, and policies that are fetched. Reaches only addresses the guard passes (guarded-connector.ts), follows no
  * redirect, verifies TLS, reads at most 64 KB of an answer, and has one deadline for everything from the lookup to the
  * last byte. An answer whose status came in time counts, even when its body did not: the connection is then cut.
  *
@@ -29,6 +29,8 @@ export { checkUrl } from './guarded-connector.ts';
 export interface HttpClient {
   /** Never rejects because of the peer. A signal ends it with the kind `reset`. */
   post(request: HttpPost): Promise<HttpOutcome>;
+  /** The same without a body of ours; the answer's is given whole. */
+  get(request: HttpGet): Promise<HttpOutcome>;
   /** Cuts what is under way. */
   close(): Promise<void>;
 }
@@ -90,21 +92,24 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
     return entry;
   };
 
+  const request = async (asked: HttpRequest): Promise<HttpOutcome> => {
+    const url = URL.parse(asked.url);
+    if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+      return { ok: false, kind: 'protocol', message: 'not an http or https URL', latencyMs: 0 };
+    }
+    const entry = entryOf(url.origin, await openPools());
+    entry.inFlight += 1;
+    try {
+      return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, asked);
+    } finally {
+      entry.inFlight -= 1;
+      entry.lastUsedMs = performance.now();
+    }
+  };
+
   return {
-    post: async (request) => {
-      const url = URL.parse(request.url);
-      if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-        return { ok: false, kind: 'protocol', message: 'not an http or https URL', latencyMs: 0 };
-      }
-      const entry = entryOf(url.origin, await openPools());
-      entry.inFlight += 1;
-      try {
-        return await exchange(entry.pool, { origin: url.origin, path: url.pathname + url.search }, request);
-      } finally {
-        entry.inFlight -= 1;
-        entry.lastUsedMs = performance.now();
-      }
-    },
+    post: request,
+    get: (asked) => request({ ...asked, method: 'GET', headers: {}, body: null, keepBody: true }),
     close: async () => {
       clearInterval(sweep);
       await Promise.all([...pools.values()].map((entry) => entry.pool.destroy()));
@@ -113,13 +118,24 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
   };
 }
 
-export interface HttpPost {
+export interface HttpGet {
   url: string;
-  headers: Record<string, string>;
-  body: string | Buffer;
   /** For the whole exchange; default 15,000. */
   timeoutMs?: number;
   signal?: AbortSignal;
+}
+
+export interface HttpPost extends HttpGet {
+  headers: Record<string, string>;
+  body: string | Buffer;
+}
+
+export interface HttpRequest extends HttpGet {
+  method?: 'GET' | 'POST';
+  headers: Record<string, string>;
+  body: string | Buffer | null;
+  /** The answer's body is wanted, and not only its beginning. */
+  keepBody?: boolean;
 }
 
 export type HttpFailureKind = 'refused-address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'reset' | 'protocol';
@@ -132,6 +148,8 @@ export type HttpOutcome =
       headers: Record<string, string>;
       /** The first 1,000 characters, controls replaced. */
       bodyStart: string;
+      /** Where it was asked for and came whole. */
+      body?: Buffer;
       latencyMs: number;
     }
   | { ok: false; kind: HttpFailureKind; message: string; latencyMs: number };
@@ -186,7 +204,7 @@ function shownHeaders(received: Record<string, string | string[] | undefined>): 
 
 /** Gathers an answer for undici; `end` is called at its end, its failure, and when it grows too long. */
 function gather(
-  received: Received,
+  received: Received & { keepBytes: number },
   on: { start: (abort: (reason: Error) => void) => void; end: (failed?: Failed) => void; tooLong: () => void },
 ): Dispatcher.DispatchHandler {
   return {
@@ -197,7 +215,7 @@ function gather(
       received.headers = shownHeaders(headers);
     },
     onResponseData: (_controller, chunk) => {
-      if (received.bodyBytes < SHOWN_BYTES) received.chunks.push(Buffer.from(chunk));
+      if (received.bodyBytes < received.keepBytes) received.chunks.push(Buffer.from(chunk));
       received.bodyBytes += chunk.length;
       if (received.bodyBytes > MAX_BODY_BYTES) on.tooLong();
     },
@@ -210,12 +228,13 @@ function gather(
 export function exchange(
   pool: Pool,
   target: { origin: string; path: string },
-  request: HttpPost,
+  request: HttpRequest,
 ): Promise<HttpOutcome> {
   return new Promise((resolve) => {
-    const { headers, body, signal, timeoutMs = DEFAULT_TIMEOUT_MS } = request;
+    const { method = 'POST', headers, body, keepBody, signal, timeoutMs = DEFAULT_TIMEOUT_MS } = request;
     const startMs = performance.now();
-    const received: Received = { status: 0, headers: {}, bodyBytes: 0, chunks: [] };
+    const keepBytes = keepBody ? MAX_BODY_BYTES : SHOWN_BYTES;
+    const received = { status: 0, headers: {}, bodyBytes: 0, chunks: [], keepBytes };
     let abort: ((reason: Error) => void) | undefined;
     let over = false;
 
@@ -227,7 +246,10 @@ export function exchange(
       const latencyMs = Math.round(performance.now() - startMs);
       const { status, headers: shown, chunks } = received;
       if (failed && status === 0) resolve({ ok: false, ...failed, latencyMs });
-      else resolve({ ok: true, status, headers: shown, bodyStart: bodyStart(chunks), latencyMs });
+      else {
+        const whole = keepBody && !failed ? { body: Buffer.concat(chunks) } : {};
+        resolve({ ok: true, status, headers: shown, bodyStart: bodyStart(chunks), ...whole, latencyMs });
+      }
     };
     const cut = (kind: HttpFailureKind, message: string): void => {
       end({ kind, message });
@@ -249,7 +271,7 @@ export function exchange(
       tooLong: () => cut('protocol', `the answer is longer than ${MAX_BODY_BYTES} bytes`),
     });
     try {
-      pool.dispatch({ ...target, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);
+      pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);
     } catch (error) {
       end({ kind: kindOf(error as Error), message: (error as Error).message });
     }

@@ -36,7 +36,7 @@ const QUIT_MS = 2_000;
 
 function makeSession(
   connection: SmtpConnection,
-  options: Pick<OpenSmtpOptions, 'host' | 'verifyCertificate' | 'earlier'> & {
+  options: Pick<OpenSmtpOptions, 'host' | 'earlier'> & {
     extensions: Map<string, string>;
     tlsFallback: string | undefined;
     source: string | undefined;
@@ -46,7 +46,7 @@ function makeSession(
   const { host, extensions, tlsFallback, source, timeouts } = options;
   const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
   const tls = connection.tls;
-  const verified = options.verifyCertificate && tls !== undefined;
+  const { cipher, name, verified = false } = connection.peer ?? {};
   let needsReset = false;
   let sentCount = 0;
   let busy = false;
@@ -92,6 +92,8 @@ function makeSession(
     remoteAddress: connection.remoteAddress,
     sourceAddress: source,
     tls,
+    tlsCipher: cipher,
+    tlsPeerName: name,
     verified,
     tlsFallback,
     extensions,
@@ -131,6 +133,15 @@ function dialledOf({ address, source }: ConnectResult): Pick<SmtpError, 'remoteA
   };
 }
 
+/** What an error says of the handshake that came before it. */
+function tlsOf({ tls, peer }: SmtpConnection): Pick<SmtpError, 'tlsVersion' | 'tlsCipher' | 'tlsPeerName'> {
+  return {
+    ...(tls === undefined ? {} : { tlsVersion: tls }),
+    ...(peer === undefined ? {} : { tlsCipher: peer.cipher }),
+    ...(peer?.name === undefined ? {} : { tlsPeerName: peer.name }),
+  };
+}
+
 /**
  * Connects and greets. The result holds a session that may send, or an error with stage, reply or cause, and the
  * dialogue so far. `signal` cancels the opening only; an open session is ended with quit() or destroy(). Throws only for
@@ -158,8 +169,7 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
     const { source } = reached;
     return { ok: true, session: makeSession(connection, { ...options, extensions, tlsFallback, source, timeouts }) };
   }
-  const tlsVersion = connection.tls;
   connection.breakOff('ECANCELLED', 'the session could not be opened');
-  const error = { ...greeting.error, ...dialledOf(reached), dialogue: spoken() };
-  return { ok: false, error: tlsVersion === undefined ? error : { ...error, tlsVersion } };
+  const error = { ...greeting.error, ...tlsOf(connection), ...dialledOf(reached), dialogue: spoken() };
+  return { ok: false, error };
 }

@@ -28,9 +28,21 @@ export interface Answers {
   broken?: Break;
 }
 
+/** The other side of a TLS connection. */
+export interface TlsPeer {
+  cipher: string;
+  /** In its certificate. */
+  name: string | undefined;
+  /** It has proven who it is. */
+  verified: boolean;
+}
+
 export interface SmtpConnection {
   readonly broken: Break | undefined;
   readonly tls: string | undefined;
+  /** What is known of the peer since the handshake. */
+  peer: TlsPeer | undefined;
+  readonly tlsSocket: TLSSocket | undefined;
   readonly remoteAddress: string;
   dialogue: Dialogue;
   /** The final dot of the message under way was written: the peer may have it. */
@@ -76,6 +88,7 @@ class Connection implements SmtpConnection {
   dotSent = false;
   broken: Break | undefined;
   tls: string | undefined;
+  peer: TlsPeer | undefined;
   readonly remoteAddress: string;
   #socket: Socket | TLSSocket;
   readonly #parser = new SmtpReplyParser();
@@ -94,6 +107,10 @@ class Connection implements SmtpConnection {
 
   get hasSurplus(): boolean {
     return this.#parser.hasPending() || this.#socket.readableLength > 0;
+  }
+
+  get tlsSocket(): TLSSocket | undefined {
+    return this.tls === undefined ? undefined : (this.#socket as TLSSocket);
   }
 
   get settled(): boolean {

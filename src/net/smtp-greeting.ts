@@ -10,7 +10,7 @@
 import { addressRefusal } from './address-guard.ts';
 import type { Answers, SmtpConnection } from './smtp-connection.ts';
 import type { LocalRefusal, OpenSmtpOptions, SmtpError, SmtpStage, SmtpTimeouts } from './smtp-types.ts';
-import { allowsClear, clientTlsOptions, startTlsRefused } from './tls.ts';
+import { allowsClear, clientTlsOptions, peerCertificateOf, peerNameOf, startTlsRefused } from './tls.ts';
 
 type GreetingError = Omit<SmtpError, 'dialogue' | 'remoteAddress' | 'sourceAddress'>;
 
@@ -80,9 +80,23 @@ async function handshake(
   options: OpenSmtpOptions,
   timeouts: SmtpTimeouts,
 ): Promise<Greeting> {
-  const tlsOptions = clientTlsOptions(options.host, { verify: options.verifyCertificate });
+  const { host, serverName = host, verifyCertificate: verify, inspect } = options;
+  const tlsOptions = clientTlsOptions(serverName, { verify, observe: inspect !== undefined });
   const broken = await connection.startTls(tlsOptions, timeouts.tlsMs);
-  return broken ? fail({ stage: 'tls', ...broken }) : { ok: true, extensions: new Map() };
+  if (broken) return fail({ stage: 'tls', ...broken });
+  const socket = connection.tlsSocket!;
+  const peer = { cipher: socket.getCipher().name, name: peerNameOf(socket, host), verified: verify };
+  connection.peer = peer;
+  if (!inspect) return { ok: true, extensions: new Map() };
+  const certificate = peerCertificateOf(socket);
+  const none = { ok: false as const, cause: 'ENOCERTIFICATE', message: 'the server showed no certificate' };
+  const inspected = certificate ? inspect(certificate) : none;
+  if (inspected.ok) {
+    peer.verified ||= inspected.verified;
+    return { ok: true, extensions: new Map() };
+  }
+  connection.breakOff('EPROTOCOL', inspected.message);
+  return fail({ stage: 'tls', cause: inspected.cause, message: inspected.message });
 }
 
 function mechanismOf(extensions: ReadonlyMap<string, string>): 'PLAIN' | 'LOGIN' | undefined {

@@ -115,7 +115,7 @@ export async function runTransaction(context: TransactionContext, message: SmtpM
     return { recipients: settleRest(checked.results, message, outcome('mail', connection)), ...nothing };
   }
 
-  const commands = envelopeCommands(context.extensions, message, checked.toSend);
+  const commands = envelopeCommands(context, message, checked.toSend);
   const pipelined = context.extensions.has('PIPELINING');
   const envelope = pipelined ? await sendPipelined(context, commands) : await sendOneByOne(context, commands);
   const { mail, data } = envelope;
@@ -262,7 +262,7 @@ function checkMessage(context: TransactionContext, message: SmtpMessage): Checke
 
 /** MAIL and RCPT lines with CRLF, for the recipients at these indexes; parameters only where the peer offers them. */
 function envelopeCommands(
-  extensions: ReadonlyMap<string, string>,
+  { extensions, verified }: Pick<TransactionContext, 'extensions' | 'verified'>,
   message: SmtpMessage,
   toSend: readonly number[],
 ): { mail: string; rcpt: string[] } {
@@ -274,5 +274,7 @@ function envelopeCommands(
   if (extensions.has('SIZE')) mail += ` SIZE=${message.sizeBytes}`;
   if (extensions.has('8BITMIME') && (message.eightBit || utf8)) mail += ' BODY=8BITMIME';
   if (utf8) mail += ' SMTPUTF8';
+  // RFC 8689 §4.2.1: only to a peer that has proven who it is, which then asks the same of the next.
+  if (message.requireTls && verified && extensions.has('REQUIRETLS')) mail += ' REQUIRETLS';
   return { mail: `${mail}\r\n`, rcpt: recipients.map((recipient) => `RCPT TO:<${wireAddress(recipient, utf8)}>\r\n`) };
 }

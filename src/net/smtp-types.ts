@@ -3,6 +3,7 @@
  * with a peer is a value here; nothing in this file decides whether a failure is temporary.
  */
 
+import type { X509Certificate } from 'node:crypto';
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import type { SmtpReply } from '../mail/smtp-reply.ts';
 
@@ -23,6 +24,19 @@ export type SmtpStage =
 
 /** What a message asks of the connection: nothing, encryption, or encryption towards a proven peer. */
 export type TlsNeed = boolean | 'verified';
+
+/** The certificate of a peer, after the handshake. */
+export interface PeerCertificate {
+  /** The peer's own. */
+  leaf: X509Certificate;
+  /** Those behind it, each the issuer of the one before, as far as the peer sent them or this machine knows them. */
+  issuers: X509Certificate[];
+  /** Why no trusted authority stands behind it, or it is not in its time: a code such as CERT_HAS_EXPIRED. Names are not looked at. */
+  chainFault?: string;
+}
+
+/** What a look at the certificate came to: whether it proves who the peer is, or why the connection ends. */
+export type Inspection = { ok: true; verified: boolean } | { ok: false; cause: string; message: string };
 
 /** One line as it was said: `C` is us, `S` the peer; `atMs` counts from the start of the opening or of the message. */
 export interface DialogueLine {
@@ -57,6 +71,8 @@ export interface SmtpError {
   sourceAddress?: string;
   /** `TLSv1.3` and the like, when the failure came after a handshake. */
   tlsVersion?: string;
+  tlsCipher?: string;
+  tlsPeerName?: string;
   dialogue: DialogueLine[];
 }
 
@@ -95,6 +111,10 @@ export interface OpenSmtpOptions {
   tls: 'never' | 'opportunistic' | 'required' | 'implicit';
   /** Check the certificate against `host`; a failure ends the attempt at stage `tls`. */
   verifyCertificate: boolean;
+  /** Looks at the certificate after the handshake, before anything is said inside TLS. */
+  inspect?(peer: PeerCertificate): Inspection;
+  /** The name in SNI, where it is not `host` (RFC 7672 §8.1). */
+  serverName?: string;
   /** Why opportunistic TLS is not even tried at this address, in words: it was seen to fail. */
   clearBecause?(address: string): string | undefined;
   /** Lines of an earlier connection of the same attempt, which stand before this one's. */
@@ -158,6 +178,10 @@ export interface SmtpSession {
   readonly sourceAddress: string | undefined;
   /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
   readonly tls: string | undefined;
+  /** As OpenSSL calls it, such as `TLS_AES_256_GCM_SHA384`. */
+  readonly tlsCipher: string | undefined;
+  /** The name in the certificate: that of the host where it has it, otherwise its first. */
+  readonly tlsPeerName: string | undefined;
   /** The certificate was checked, and is valid for `remoteHost`. */
   readonly verified: boolean;
   /** Why the session is in the clear although the peer offers TLS, in words. */

@@ -47,3 +47,4 @@ import '../refused-requests/store.ts';
 import '../incidents/store.ts';
 import '../statistics/roll-up-store.ts';
 import '../statistics/read-store.ts';
+import '../tls-policy/mta-sts-store.ts';

@@ -21,6 +21,7 @@ import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp } from '../statistics/statistics.ts';
 import type { HintTopic } from '../storage/database.ts';
+import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Parts, ranges } from './parts.ts';
@@ -215,6 +216,11 @@ interface DeliveryRoleOptions {
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
   const { config, database, blobs, clock, log, secretKey, dns } = parts;
   const keyring = createDkimKeyring({ database, clock, secretKey });
+  // A relay is the operator's own: what recipients' domains ask is the relay's affair.
+  const policies =
+    config.route.kind === 'mx'
+      ? openTlsPolicies({ database, dns, clock, log, allow: ranges(config.mxAllow), isChosen: options.isFirstNode })
+      : undefined;
   const delivery = startDelivery({
     database,
     blobs,
@@ -228,6 +234,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       mxAllow: ranges(config.mxAllow),
       own: { name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
       sources: openSourceAddresses(config.sourceAddresses),
+      policies,
     },
     hostname: config.smtpHostname,
     // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.
@@ -259,6 +266,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     running: {
       stop: async () => {
         await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop()]);
+        await policies?.stop();
       },
     },
   };

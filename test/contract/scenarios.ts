@@ -14,6 +14,7 @@ import { sendingAgain } from './sending-again.ts';
 import type { Scenario } from './stage.ts';
 import { statistics } from './statistics.ts';
 import * as templates from './templates.ts';
+import { stsPolicies } from './tls-policy.ts';
 import * as users from './users.ts';
 import * as webhooks from './webhooks.ts';
 
@@ -27,6 +28,7 @@ export const scenarios: Record<string, Scenario> = {
   'looking at accounts': users.looking,
   'limits of signing in': users.limits,
   'second factors': users.factors,
+  'policies of recipients on TLS': stsPolicies,
   approvals: accounts.approvals,
   'the audit log': audit,
   'sender domains': accounts.domains,

@@ -1006,6 +1006,15 @@ export interface components {
       tls: string | null;
       /** @description Why it went in the clear although the server offers TLS. */
       tlsFallback?: string;
+      /**
+       * @description What the mail (`requireTls`) or the domain of the recipient asked of the connection.
+       * @enum {string}
+       */
+      tlsPolicy?: "requireTls" | "dane" | "mta-sts" | "mta-sts-testing" | "opportunistic";
+      /** @description Such as TLS_AES_256_GCM_SHA384. */
+      tlsCipher?: string;
+      /** @description The name in the certificate of the server. */
+      tlsPeerName?: string;
       dialogue: ({
           /** @description Since the attempt began. */
           atMs: number;

@@ -32,14 +32,14 @@ export function Attempt({ number, attempt }: { number: number; attempt: AttemptR
   );
 }
 
-function encryption({ tls, tlsFallback, host }: AttemptRecord): string {
-  if (tls !== null) return tls;
+function encryption({ tls, tlsFallback, host, tlsCipher, tlsPeerName }: AttemptRecord): string {
+  if (tls !== null) return [tls, tlsCipher, tlsPeerName].filter(Boolean).join(', ');
   if (tlsFallback !== undefined) return texts.tlsBecause(tlsFallback);
   return host === null ? texts.tlsUnknown : texts.tlsNone;
 }
 
 function AttemptDetail({ attempt }: { attempt: AttemptRecord }) {
-  const { host, address, reply, durationMs, dialogue } = attempt;
+  const { host, address, reply, durationMs, dialogue, tlsPolicy } = attempt;
   return (
     <div className={classes.attempt}>
       <Facts
@@ -47,6 +47,7 @@ function AttemptDetail({ attempt }: { attempt: AttemptRecord }) {
           [texts.host, host ?? undefined],
           [texts.address, address ?? undefined],
           [texts.tls, encryption(attempt)],
+          [texts.tlsPolicy, tlsPolicy && texts.tlsPolicies[tlsPolicy]],
           [texts.took, duration(durationMs / 1_000)],
           [texts.reply, reply === null ? undefined : <code key="reply">{reply}</code>],
         ]}

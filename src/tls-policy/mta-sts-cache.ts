@@ -1,0 +1,194 @@
+/**
+ * The MTA-STS policies of recipients' domains (RFC 8461), kept in the database for as long as each says, so that neither a restart nor
+ * somebody on the way to the DNS or to the policy host makes us forget one:
+ *
+ * - the record `_mta-sts.<domain>` says that there is a policy; another id in it has the policy fetched again;
+ * - where the record is gone, or the DNS or the policy host do not answer as they should, the policy that is kept holds until it expires;
+ *   the policy host is asked again after five minutes;
+ * - one node fetches each policy that mail went by lately once a day, whatever the record says, and so begins its time again.
+ *
+ * Policies are remembered in memory for an hour, at most 10,000. Where the database cannot be read, who asks gets the exception:
+ * without it nobody knows what was promised.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import type { TlsFailure } from './host-policy.ts';
+import { type StsPolicy, stsId } from './mta-sts.ts';
+import type { FetchStsPolicy } from './mta-sts-fetch.ts';
+import {
+  findStsPolicyOperation,
+  keepStsPolicyOperation,
+  noteStsPolicyOperation,
+  removeStsPoliciesOperation,
+  type StsRow,
+  staleStsPoliciesOperation,
+} from './mta-sts-store.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const REMEMBERED_MS = HOUR_MS;
+const MAX_REMEMBERED = 10_000;
+/** RFC 8461 §3.3. */
+const FETCH_AGAIN_MS = 300_000;
+const PASS_MS = 600_000;
+const REFRESH_AT_ONCE = 5;
+const BATCH = 50;
+/** A policy by which no mail went for so long runs out by itself. */
+const USED_MS = 30 * DAY_MS;
+
+export interface StsAnswer {
+  /** In force, `enforce` or `testing`. */
+  policy?: StsPolicy;
+  /** Why the policy that the DNS speaks of could not be fetched. */
+  failure?: TlsFailure;
+}
+
+export interface StsPolicies extends Running {
+  /** For a domain in A-labels. Rejects when the database cannot be read. */
+  policyOf(domain: string): Promise<StsAnswer>;
+  /** Fetches what has not been fetched for a day, and removes what has expired; by itself every ten minutes. */
+  refresh(): Promise<void>;
+}
+
+export interface StsOptions {
+  database: Database;
+  dns: Pick<Dns, 'resolveTxt'>;
+  fetchPolicy: FetchStsPolicy;
+  clock: Clock;
+  log: Log;
+  /** Whether this process is the one that refreshes. */
+  isChosen?: () => boolean;
+}
+
+interface Remembered {
+  row: StsRow | null;
+  readAtMs: number;
+}
+
+export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChosen }: StsOptions): StsPolicies {
+  const remembered = new Map<string, Remembered>();
+  const failures = new Map<string, { id: string; untilMs: number; failure: TlsFailure }>();
+  const asking = new Map<string, Promise<StsAnswer>>();
+  const stopping = new AbortController();
+
+  const remember = (domain: string, row: StsRow | null): void => {
+    remembered.delete(domain);
+    remembered.set(domain, { row, readAtMs: clock.now() });
+    if (remembered.size > MAX_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+  };
+
+  /** The policy that is kept, unless it has expired. */
+  const kept = async (domain: string): Promise<StsRow | undefined> => {
+    const known = remembered.get(domain);
+    let row = known?.row ?? null;
+    if (!known || clock.now() - known.readAtMs > REMEMBERED_MS) {
+      row = await database.execute(findStsPolicyOperation, domain);
+      remember(domain, row);
+    }
+    return row && row.expiresAt > clock.now() ? row : undefined;
+  };
+
+  const keep = async (row: StsRow): Promise<void> => {
+    remember(row.domain, row);
+    await database.execute(keepStsPolicyOperation, row).catch((error: Error) => {
+      log.warn({ domain: row.domain, error: error.message }, 'an MTA-STS policy is kept in memory only');
+    });
+  };
+
+  const noteUse = (row: StsRow): void => {
+    const nowMs = clock.now();
+    if (row.usedAt > nowMs - DAY_MS) return;
+    remember(row.domain, { ...row, usedAt: nowMs });
+    database.execute(noteStsPolicyOperation, { domain: row.domain, usedAt: nowMs }).catch(() => undefined);
+  };
+
+  const idOf = async (domain: string): Promise<string | undefined> => {
+    const records = await dns.resolveTxt(`_mta-sts.${domain}`);
+    return records.status === 'found' ? stsId(records.value) : undefined;
+  };
+
+  /** Fetches the policy with this id; undefined when it could not be had. */
+  const renew = async (domain: string, id: string, usedAt: number): Promise<StsRow | undefined> => {
+    const fetched = await fetchPolicy(domain, stopping.signal);
+    const nowMs = clock.now();
+    if (!fetched.ok) {
+      failures.delete(domain);
+      failures.set(domain, { id, untilMs: nowMs + FETCH_AGAIN_MS, failure: fetched.failure });
+      if (failures.size > MAX_REMEMBERED) failures.delete(failures.keys().next().value!);
+      log.info({ domain, id, why: fetched.failure.message }, 'an MTA-STS policy could not be fetched');
+      return undefined;
+    }
+    failures.delete(domain);
+    const { mode, mx, maxAgeSeconds } = fetched.policy;
+    const expiresAt = nowMs + maxAgeSeconds * 1_000;
+    const row = { domain, policyId: id, mode, mx: JSON.stringify(mx), maxAge: maxAgeSeconds, usedAt, expiresAt };
+    await keep({ ...row, checkedAt: nowMs });
+    return { ...row, checkedAt: nowMs };
+  };
+
+  const ask = async (domain: string): Promise<StsAnswer> => {
+    const [current, id] = await Promise.all([kept(domain), idOf(domain)]);
+    const answer = (row: StsRow | undefined, failure?: TlsFailure): StsAnswer => {
+      if (row) noteUse(row);
+      return { ...(row && row.mode !== 'none' && { policy: policyOf(row) }), ...(failure && { failure }) };
+    };
+    if (id === undefined || current?.policyId === id) return answer(current);
+    const failed = failures.get(domain);
+    if (failed?.id === id && failed.untilMs > clock.now()) return answer(current, failed.failure);
+    const renewed = await renew(domain, id, clock.now());
+    return renewed ? answer(renewed) : answer(current, failures.get(domain)?.failure);
+  };
+
+  const refreshOne = async ({ domain, policyId, usedAt }: StsRow): Promise<void> => {
+    const id = (await idOf(domain)) ?? policyId;
+    if (await renew(domain, id, usedAt)) return;
+    await database.execute(noteStsPolicyOperation, { domain, checkedAt: clock.now() });
+  };
+
+  const refresh = async (): Promise<void> => {
+    const nowMs = clock.now();
+    const asked = { checkedBefore: nowMs - DAY_MS, usedAfter: nowMs - USED_MS, nowMs, limit: BATCH };
+    for (let rows: StsRow[] = [], first = true; first || rows.length === BATCH; first = false) {
+      rows = await database.execute(staleStsPoliciesOperation, asked);
+      for (let at = 0; at < rows.length && !stopping.signal.aborted; at += REFRESH_AT_ONCE) {
+        await Promise.all(rows.slice(at, at + REFRESH_AT_ONCE).map(refreshOne));
+      }
+      if (stopping.signal.aborted) return;
+    }
+    while ((await database.execute(removeStsPoliciesOperation, { nowMs, limit: BATCH })) === BATCH);
+  };
+
+  let running: Promise<void> | undefined;
+  const pass = (): void => {
+    if (isChosen?.() === false) return;
+    running ??= refresh()
+      .catch((error: Error) => log.warn({ error: error.message }, 'MTA-STS policies could not be refreshed'))
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  const timer = setInterval(pass, PASS_MS).unref();
+
+  return {
+    policyOf: (domain) => {
+      const underWay = asking.get(domain);
+      if (underWay) return underWay;
+      const asked = ask(domain).finally(() => asking.delete(domain));
+      asking.set(domain, asked);
+      return asked;
+    },
+    refresh,
+    stop: async () => {
+      clearInterval(timer);
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+function policyOf({ mode, mx, maxAge }: StsRow): StsPolicy {
+  return { mode: mode as StsPolicy['mode'], mx: JSON.parse(mx) as string[], maxAgeSeconds: maxAge };
+}

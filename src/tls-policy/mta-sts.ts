@@ -1,0 +1,74 @@
+/**
+ * The texts of MTA-STS (RFC 8461): the TXT record that says that there is a policy, the policy, and which hosts it names. Pure.
+ */
+
+export interface StsPolicy {
+  mode: 'enforce' | 'testing' | 'none';
+  /** Host names in lower case, or `*.` and a name for one label in front of it. */
+  mx: string[];
+  maxAgeSeconds: number;
+}
+
+/** RFC 8461 §3.2: a year, to which longer times are cut. */
+const MAX_AGE_SECONDS = 31_557_600;
+const MAX_PATTERNS = 200;
+
+/**
+ * The id of the policy among the TXT records of `_mta-sts.<domain>` (§3.1); undefined when there is none, more than one, or it is
+ * not written as it must be: the domain has no policy then.
+ */
+export function stsId(records: readonly string[]): string | undefined {
+  const own = records.filter((text) => /^v=STSv1[ \t]*;/.test(text));
+  if (own.length !== 1) return undefined;
+  for (const field of own[0]!.split(';').slice(1)) {
+    const id = /^[ \t]*id[ \t]*=[ \t]*([A-Za-z0-9]{1,32})[ \t]*$/.exec(field);
+    if (id) return id[1];
+  }
+  return undefined;
+}
+
+const LABELS = /^(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?$/;
+
+function patternOf(text: string): string | undefined {
+  const pattern = text.toLowerCase().replace(/\.$/, '');
+  return pattern.length <= 255 && LABELS.test(pattern) ? pattern : undefined;
+}
+
+/** A policy as the policy host gives it, or why it is none (§3.2). Fields that are not known are passed over; the first of a kind counts. */
+export function parseStsPolicy(text: string): { ok: true; policy: StsPolicy } | { ok: false; reason: string } {
+  const fields = new Map<string, string>();
+  const mx: string[] = [];
+  for (const line of text.split(/\r?\n/)) {
+    const field = /^[ \t]*([A-Za-z0-9][A-Za-z0-9_.-]{0,31})[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line);
+    if (!field) {
+      if (line.trim() === '') continue;
+      return { ok: false, reason: 'a line is not `name: value`' };
+    }
+    const [, name = '', value = ''] = field;
+    if (name !== 'mx') {
+      if (!fields.has(name)) fields.set(name, value);
+      continue;
+    }
+    const pattern = patternOf(value);
+    if (pattern === undefined) return { ok: false, reason: 'mx is not a host name or *. and a name' };
+    if (mx.length < MAX_PATTERNS) mx.push(pattern);
+  }
+  if (fields.get('version') !== 'STSv1') return { ok: false, reason: 'version is not STSv1' };
+  const mode = fields.get('mode');
+  if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') {
+    return { ok: false, reason: 'mode is not enforce, testing or none' };
+  }
+  const maxAge = fields.get('max_age') ?? '';
+  if (!/^\d{1,10}$/.test(maxAge)) return { ok: false, reason: 'max_age is not a number of seconds' };
+  if (mode !== 'none' && mx.length === 0) return { ok: false, reason: 'no mx is named' };
+  return { ok: true, policy: { mode, mx, maxAgeSeconds: Math.min(Number(maxAge), MAX_AGE_SECONDS) } };
+}
+
+/** Whether the policy names this host (§4.1): `*.example.com` stands for exactly one label in front of example.com. */
+export function stsNames(policy: Pick<StsPolicy, 'mx'>, host: string): boolean {
+  const name = host.toLowerCase().replace(/\.$/, '');
+  const parent = name.slice(name.indexOf('.') + 1);
+  return policy.mx.some((pattern) =>
+    pattern.startsWith('*.') ? name.includes('.') && pattern.slice(2) === parent : pattern === name,
+  );
+}

@@ -1,0 +1,92 @@
+/**
+ * Which policy holds for a connection to an exchanger: the MTA-STS policy of the recipient's domain, where it has one. It is known before
+ * an exchanger is dialled; what cannot be found out, because the database does not answer, is a delay and never leave to do
+ * without.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Cidr } from '../net/address-guard.ts';
+import type { Dns } from '../net/dns.ts';
+import { openHttpClient } from '../net/http-client.ts';
+import type { Database } from '../storage/database.ts';
+import { type HostPolicy, webPkiFailure } from './host-policy.ts';
+import { type StsPolicy, stsNames } from './mta-sts.ts';
+import { openStsPolicies } from './mta-sts-cache.ts';
+import { createStsFetch } from './mta-sts-fetch.ts';
+
+export type HostDecision = { ok: true; policy?: HostPolicy } | { ok: false; reason: string };
+
+/** What one domain asks. */
+export interface DomainPolicy {
+  /** Something is asked: a session that was opened for another domain does not do. */
+  isAsking: boolean;
+  /** For a connection to this exchanger; or in one sentence why none may be made now. */
+  ofHost(host: string, port: number): Promise<HostDecision>;
+}
+
+export interface TlsPolicies extends Running {
+  /** `domain` in A-labels. Never rejects because of a peer. */
+  ofDomain(domain: string): Promise<DomainPolicy>;
+  /** Fetches again what has not been fetched for a day; by itself every ten minutes. */
+  refresh(): Promise<void>;
+}
+
+export interface TlsPoliciesOptions {
+  database: Database;
+  dns: Dns;
+  clock: Clock;
+  log: Log;
+  /** Addresses that are not public and may be policy hosts all the same. */
+  allow: readonly Cidr[];
+  /** Whether this process is the one that refreshes. */
+  isChosen?: () => boolean;
+  /** Of policy hosts, and whom their certificates must come from: for tests. */
+  https?: { port: number; ca: string };
+}
+
+export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
+  const { database, dns, clock, log, allow, isChosen, https } = options;
+  const http = openHttpClient({ lookup: dns.resolveAddresses, allow, ...(https && { ca: https.ca }) });
+  const fetchPolicy = createStsFetch({ http, ...(https && { port: https.port }) });
+  const sts = openStsPolicies({ database, dns, fetchPolicy, clock, log, ...(isChosen && { isChosen }) });
+
+  return {
+    ofDomain: async (domain) => {
+      try {
+        const { policy } = await sts.policyOf(domain);
+        return {
+          isAsking: policy !== undefined,
+          ofHost: async (host) => (policy ? stsDecision(policy, { domain, host }) : { ok: true }),
+        };
+      } catch (error) {
+        log.warn({ domain, error: (error as Error).message }, 'the TLS policies that are kept cannot be read');
+        const reason = `whether ${domain} asks for TLS cannot be found out at the moment`;
+        return { isAsking: true, ofHost: async () => ({ ok: false, reason }) };
+      }
+    },
+    refresh: sts.refresh,
+    stop: async () => {
+      await sts.stop();
+      await http.close();
+    },
+  };
+}
+
+function stsDecision(policy: StsPolicy, { domain, host }: { domain: string; host: string }): HostDecision {
+  const mandatory = policy.mode === 'enforce';
+  const words = `the MTA-STS policy of ${domain}`;
+  if (mandatory && !stsNames(policy, host)) {
+    return { ok: false, reason: `${words} does not name ${host}, which the DNS gives as its mail exchanger` };
+  }
+  const wanted = `${words} asks for TLS with a certificate for ${host}`;
+  return {
+    ok: true,
+    policy: {
+      name: mandatory ? 'mta-sts' : 'mta-sts-testing',
+      mandatory,
+      words,
+      check: (peer) => webPkiFailure(peer, host, wanted),
+    },
+  };
+}
