@@ -81,7 +81,7 @@ export const words =
   <T extends string>(allowed: readonly T[]) =>
   (text: string): T => {
     const found = allowed.find((one) => one === text);
-    if (!found) throw new Error(`one of ${allowed.join(', ')}`);
+    if (!found) throw new Error(allowed.length === 1 ? allowed[0] : `one of ${allowed.join(', ')}`);
     return found;
   };
 

@@ -56,8 +56,10 @@ test('the word that stands for the default may be written out', () => {
     ['POSTRIDER_WEBHOOK_ALLOW', 'none'],
     ['POSTRIDER_METRICS_TOKEN', 'none'],
     ['POSTRIDER_RATE_LIMIT', 'off'],
+    ['POSTRIDER_DNSSEC', 'off'],
   ];
   for (const [name, value] of words) assert.deepEqual(readConfig({ [name]: value }), readConfig({}), name);
+  assert.match(refusal('POSTRIDER_DNSSEC', 'on'), /allowed: off, or trust/);
   assert.match(refusal('POSTRIDER_RATE_LIMIT', '0'), /allowed: off, or a whole number from 1/);
   assert.match(refusal('POSTRIDER_INBOUND_PORT', 'none'), /allowed: off, or a port/);
   assert.match(refusal('POSTRIDER_MX_ALLOW', 'off'), /allowed: none, or a comma-separated list/);

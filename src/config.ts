@@ -167,7 +167,7 @@ export const settings = {
     'DNSSEC',
     'off',
     'whose word that an answer was validated by DNSSEC is believed: `off` that of DNS servers on this host (127.0.0.1, ::1) alone, `trust` that of every server in `POSTRIDER_DNS_SERVERS` or of the system (they validate, and nobody can change what they say on the way)',
-    words(['off', 'trust']),
+    words(['trust']),
     () => 'off',
   ),
   secretKey: setting<Buffer | undefined>(

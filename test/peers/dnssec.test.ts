@@ -16,6 +16,8 @@ const MAIL = [
   'only4 A 127.0.0.3',
   'alias CNAME mx',
   '@ TXT "v=spf1 -all"',
+  `long TXT ${Array.from({ length: 12 }, () => `"${'x'.repeat(250)}"`).join(' ')}`,
+  ...Array.from({ length: 1_000 }, (_, index) => `h${index} A 127.0.1.${index % 250}`),
 ];
 
 const skip = noPrivateDns();
@@ -108,6 +110,24 @@ test('bogus and expired signatures are failures, and never an answer that is mer
     assert.deepEqual(await resolver.resolveTlsa(`_25._tcp.none.${zone}`), failed, 'nor is absence believed');
   }
   assert.equal((await later.resolveMx('plain.test')).status, 'found', 'the resolver itself works');
+});
+
+test('what does not fit into a datagram comes over TCP, signed all the same', { skip }, async () => {
+  for (const resolver of [dns, dns.atServers([peers.authority])]) {
+    const answer = await resolver.resolveTxt('long.good.test');
+    assert.ok(answer.status === 'found', JSON.stringify(answer));
+    assert.deepEqual(answer.value, ['x'.repeat(3_000)]);
+    assert.equal(answer.secure, resolver === dns);
+  }
+});
+
+test('2,000 questions at once, as for a queue that comes due', { skip }, async () => {
+  const hosts = Array.from({ length: 1_000 }, (_, index) => `h${index}.hashed.test`);
+  const answers = await Promise.all(hosts.map((host) => dns.resolveAddresses(host)));
+  for (const [index, answer] of answers.entries()) {
+    assert.ok(answer.status === 'found', `${hosts[index]}: ${JSON.stringify(answer)}`);
+    assert.deepEqual([answer.value, answer.secure], [[`127.0.1.${index % 250}`], true]);
+  }
 });
 
 test("the zone's own servers answer without a verdict", { skip }, async () => {
