@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Address, parseAddress, wireAddress } from '../mail/address.ts';
 import { compose, type MailToCompose } from '../mail/compose/compose.ts';
-import { newMessageId } from '../mail/compose/header.ts';
+import { feedbackId, newMessageId } from '../mail/compose/header.ts';
 import { fitFailure, leastEmailBytes } from './register.ts';
 
 function address(text: string): Address {
@@ -25,7 +25,7 @@ function mailOf(files: MailToCompose['attachments'], changes: Partial<MailToComp
     cc: [],
     replyTo: [],
     subject: '',
-    headers: [],
+    headers: [['Feedback-ID', feedbackId('acc_1', 't')]],
     messageId: newMessageId((changes.from ?? SHORTEST).domain, Date.UTC(2026, 10, 20)),
     dateMs: Date.UTC(2026, 10, 20),
     attachments: files,

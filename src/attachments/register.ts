@@ -14,7 +14,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { limitReached } from '../caps/caps.ts';
 import { composedSizeBytes, type FileBySize, type MailBySize } from '../mail/compose/compose.ts';
-import { newMessageId } from '../mail/compose/header.ts';
+import { feedbackId, newMessageId } from '../mail/compose/header.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { manifestHash } from './manifest.ts';
@@ -36,6 +36,8 @@ import { requiredHeaders, type UploadUrls } from './upload.ts';
  */
 const SHORTEST = { name: '', address: 'a@b.c', local: 'a', domain: 'b.c' };
 const MESSAGE_ID = newMessageId(SHORTEST.domain, Date.UTC(2026, 0));
+/** Of a mail with a tag of one character. */
+const SHORTEST_FEEDBACK_ID = feedbackId('', 't');
 
 function smallestMail(body: { text: string } | { html: string }, files: readonly FileBySize[]): MailBySize {
   return {
@@ -44,7 +46,7 @@ function smallestMail(body: { text: string } | { html: string }, files: readonly
     cc: [],
     replyTo: [],
     subject: '',
-    headers: [],
+    headers: [['Feedback-ID', SHORTEST_FEEDBACK_ID]],
     messageId: MESSAGE_ID,
     dateMs: 0,
     attachments: files,

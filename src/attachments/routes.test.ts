@@ -220,7 +220,7 @@ test('what is accepted to the byte can be sent: the smallest email is one that t
   const { body } = await app.register(account, [entry], undefined, 'sandbox');
   const [{ uploadUrl: url, requiredHeaders: headers }] = body.attachmentUploads;
   assert.equal((await app.put({ url, headers, body: bytes })).status, 200);
-  const mail = { from: 'a@b.c', to: 'a@b.c', subject: '', html: '{{x}}', templateVariables: { x: '' } };
+  const mail = { from: 'a@b.c', to: 'a@b.c', subject: '', html: '{{x}}', templateVariables: { x: '' }, tags: ['t'] };
   const submission = { attachmentSubmissionId: body.attachmentSubmissionId };
   const dry = await app.api(account, 'sandbox').post('/send?dryRun=true', { ...mail, ...submission });
   assert.equal(dry.body.sizeBytes, least, dry.text);

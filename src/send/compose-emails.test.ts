@@ -63,3 +63,20 @@ test('memory holds one of large copies, and what was stored of a mail that is no
   assert.equal(stored.size, 0);
   assert.deepEqual(await rowsOf(rig, 'SELECT seq FROM email'), before);
 });
+
+test('Feedback-ID names tag, account and sender, once, and no id; what the caller wrote stays', async () => {
+  const fieldsOf = async (body: object): Promise<string[]> => {
+    const { messageId } = dataOf(await rig.send({ ...GOOD, ...body }));
+    const [mail] = await rowsOf<{ content: Uint8Array }>(
+      rig,
+      `SELECT e.content FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id = '${messageId}'`,
+    );
+    const text = Buffer.from(mail!.content).toString('latin1');
+    return [...text.matchAll(/^Feedback-ID: (.*)\r$/gim)].map(([, value]) => value!);
+  };
+  const [untagged] = await fieldsOf({});
+  assert.match(untagged!, /^untagged:[0-9a-f]{10}:mail:POSTRIDER$/);
+  const [, account] = untagged!.split(':');
+  assert.deepEqual(await fieldsOf({ tags: ['welcome', 'second'] }), [`welcome:${account}:mail:POSTRIDER`]);
+  assert.deepEqual(await fieldsOf({ headers: { 'feedback-id': 'a:b:c:OTHER' } }), ['a:b:c:OTHER']);
+});

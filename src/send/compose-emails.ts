@@ -10,7 +10,7 @@ import { SLICE_MS, timeSlice, yieldToEventLoop } from '../base/time-slice.ts';
 import type { TrackingLinks, UnsubscribeLinks } from '../engagement/engagement.ts';
 import type { Address } from '../mail/address.ts';
 import { type ComposedMail, compose, type MailToCompose } from '../mail/compose/compose.ts';
-import { newMessageId } from '../mail/compose/header.ts';
+import { feedbackId, newMessageId } from '../mail/compose/header.ts';
 import { trackHtml } from '../mail/html/track-html.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
@@ -144,6 +144,12 @@ export function lengthBeyondComposing({ html = '', text = '' }: Content): number
   return length > MAX_RENDERED_LENGTH ? length : undefined;
 }
 
+/** None where the caller wrote one. */
+function feedbackField({ headers, tags }: CheckedMail, { account }: Sender): [name: string, value: string][] {
+  if (headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return [];
+  return [['Feedback-ID', feedbackId(account.id, tags[0])]];
+}
+
 /** A mail with these parts as the composer takes it, with the files `attachments`. */
 export function mailToCompose<F>(
   mail: CheckedMail,
@@ -156,7 +162,7 @@ export function mailToCompose<F>(
     cc: mail.recipients.cc,
     replyTo: mail.replyTo,
     subject: content.subject!,
-    headers: content.headers === undefined ? mail.headers : [...mail.headers, ...content.headers],
+    headers: [...mail.headers, ...(content.headers ?? []), ...feedbackField(mail, sender)],
     messageId,
     dateMs: sender.nowMs,
     html: content.html,

@@ -4,6 +4,7 @@
  * has a place to fold, never more than 998. Values with line breaks or other controls are refused by throwing:
  * `hasForbiddenControl` lets callers say so to their user first.
  */
+import { hash } from 'node:crypto';
 import { randomText } from '../../base/ids.ts';
 import { type Address, domainToAscii, wireAddress } from '../address.ts';
 
@@ -239,4 +240,16 @@ function timeText(ms: number): string {
 /** A new Message-ID with its angle brackets: time and 95 random bits at the domain, which is written as A-labels. */
 export function newMessageId(domain: string, nowMs: number): string {
   return `<${timeText(nowMs)}.${randomText(16)}@${domainToAscii(domain) ?? 'invalid'}>`;
+}
+
+/** Who sends, as mailbox providers tell senders apart: 5 to 15 characters. */
+const SENDER_ID = 'POSTRIDER';
+const ACCOUNT_HASH_CHARACTERS = 10;
+
+/**
+ * The value of Feedback-ID, by which feedback loops group complaints: tag, account, kind, sender. The account is a hash, since
+ * recipients read it.
+ */
+export function feedbackId(accountId: string, tag = 'untagged'): string {
+  return `${tag}:${hash('sha256', accountId).slice(0, ACCOUNT_HASH_CHARACTERS)}:mail:${SENDER_ID}`;
 }
