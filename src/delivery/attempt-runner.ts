@@ -13,6 +13,7 @@ import type { Connections, PooledSession } from './connections.ts';
 import { type Destination, type Destinations, noteReply, SANDBOX } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import type { BodyHashes } from './large.ts';
+import type { MissingDomains } from './missing-domain.ts';
 import { classify, expiredWhileSuspended } from './outcome.ts';
 import type { RecipientOutcome } from './pass.ts';
 import type { Results } from './results.ts';
@@ -30,6 +31,7 @@ export interface AttemptRunnerDeps {
   destinations: Destinations;
   connections: Connections;
   hosts: HostMemory;
+  missingDomains: MissingDomains;
   results: Results;
   blobs: Blobs;
   clock: Clock;
@@ -145,8 +147,9 @@ export class AttemptRunner {
     attempt: Cuttable,
     onSession: () => void,
   ): Promise<Transmission> {
-    const { engine, schedule, destinations, connections, hosts, hostname, clock } = this.#deps;
+    const { engine, schedule, destinations, connections, hosts, missingDomains, hostname, clock } = this.#deps;
     const prepared = await this.#prepare(group[0]!);
+    const { accountId, recipient } = group[0]!.job;
     const { key } = destination;
     // A pause, a stop, or a storage that refuses may have come meanwhile: nothing is begun then.
     if (!engine.isOpen || destinations.pauseOf(key)) return nothingSent({ group }, attempt.pooled);
@@ -159,6 +162,7 @@ export class AttemptRunner {
       onDone: (done) => {
         for (const one of done) if (one.kind === 'classified') this.#settle(destination, one);
       },
+      weighMissing: (evidence) => missingDomains.weigh(evidence, { accountId, recipient }),
       mayBegin: () => holds() && !destinations.pauseOf(key),
       onEnvelope: () => {
         // After a pause only a whole transaction shows that it is over.
@@ -169,6 +173,7 @@ export class AttemptRunner {
       },
       onSession: (used) => {
         attempt.pooled = used;
+        missingDomains.exists(recipient);
         if (!attempt.isCut) return onSession();
         // What hung has come back to life: it was settled as a failure and must not send any more.
         used.session.destroy();
@@ -239,8 +244,12 @@ export class AttemptRunner {
     const { engine, schedule, results, connections } = this.#deps;
     const first = transmission.results.find((one) => one.kind === 'classified');
     if (connections.count(destination.key) > 0 || !first) return;
+    // Whether a domain that is missing is given up at once differs from account to account.
+    const isForAll = first.outcome.kind !== 'permanent';
     for (const held of schedule.waitingAt(destination, MAX_SIBLINGS)) {
-      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, first));
+      if (held.quarantined || !engine.holds(held)) continue;
+      const isMeant = isForAll || held.job.accountId === first.held.job.accountId;
+      if (isMeant) engine.settle(held, results.of(held, first));
     }
   }
 }

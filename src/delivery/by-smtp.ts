@@ -73,6 +73,8 @@ export interface TransmitOptions {
   onSession(pooled: PooledSession): void;
   /** Called with the recipients that are done while others go on to the next exchanger. */
   onDone(results: RecipientOutcome[]): void;
+  /** What a domain that does not exist means for this mail; other evidence stays as it is. */
+  weighMissing(evidence: Evidence): Promise<Evidence>;
   /** The peer has taken an envelope: it is not one of those that fall silent. */
   onEnvelope(): void;
 }
@@ -210,7 +212,10 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   for (let sessions = 1; ; sessions += 1) {
     if (!pooled) {
       const opened = await connections.open(destination, need);
-      if (!opened.ok) return notOpened(options, opened, elapsed());
+      if (!opened.ok) {
+        const evidence = await options.weighMissing(opened.evidence);
+        return notOpened(options, { ...opened, evidence }, elapsed());
+      }
       pooled = opened.pooled;
     }
     // Later passes are held back at the dot: what an exchanger took is recorded in any case.

@@ -136,6 +136,7 @@ function classifyError(evidence: Evidence): Outcome {
   }
   if (cause === POLICY_UNMET) return outcome('temporary', { category: 'tls', advice: TLS_POLICY_ADVICE }, fields);
   if (stage === 'tls' || stage === 'starttls') return outcome('temporary', { category: 'tls' }, fields);
+  if (cause === 'ENOTFOUND' && !relay) return outcome('temporary', { category: 'domain-not-found' }, fields);
   return outcome('temporary', { category: 'network', owner: relay ? 'our-side' : 'remote' }, fields);
 }
 

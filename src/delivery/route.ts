@@ -65,6 +65,11 @@ const MAX_ADDRESSES = 5;
 /** What limits and connections are counted by: the relay, or the recipient's domain in A-labels. */
 export function destinationOf(routing: Pick<Routing, 'route'>, recipient: string): string {
   if (routing.route.kind === 'relay') return RELAY;
+  return domainOf(recipient);
+}
+
+/** In A-labels. */
+export function domainOf(recipient: string): string {
   const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
   return domainToAscii(domain) ?? domain.toLowerCase();
 }

@@ -33,6 +33,7 @@ import {
   sharedLimits,
 } from './destinations.ts';
 import { openHostMemory } from './hosts.ts';
+import { openMissingDomains } from './missing-domain.ts';
 import { type ResultMetrics, Results } from './results.ts';
 import { type Resumes, watchResumes } from './resume.ts';
 import { destinationOf, isRelay, type Routing } from './route.ts';
@@ -76,6 +77,8 @@ export interface DeliveryDeps extends EngineOptions {
   metrics?: ResultMetrics;
   /** Results were recorded, and with them events. */
   onSettled?: () => void;
+  /** Whether a domain took mail of an account in the last 30 days: none did unless this says so. */
+  tookMailLately?: (accountId: string, domain: string) => Promise<boolean>;
   /** The part of a limit on connections that is this process's, above 0 and at most 1. */
   connectionShare?: () => number;
   /** Narrower bounds, for machines and tests that want them. */
@@ -156,6 +159,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const runner = new AttemptRunner({
       ...{ engine, schedule, destinations, connections, hosts, results, blobs, clock, log, hostname, keysFor, random },
       isSuspended: deps.isSuspended ?? (() => false),
+      missingDomains: openMissingDomains({
+        now: () => clock.now(),
+        tookMailLately: deps.tookMailLately ?? (() => Promise.resolve(false)),
+        log,
+      }),
       deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
       onCapacity: () => this.#slots.fill(),
     });

@@ -19,7 +19,7 @@ import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
-import { startRollUp } from '../statistics/statistics.ts';
+import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
 import type { HintTopic } from '../storage/database.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
@@ -28,6 +28,8 @@ import { type Parts, ranges } from './parts.ts';
 import { httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 
+/** A domain that took mail of an account in this time is not given up at once when the DNS does not know it. */
+const LATELY_MS = 30 * 86_400_000;
 /** From the signal: how long requests under way may take. */
 const DRAIN_HTTP_MS = 20_000;
 /** From the signal: when the ports are closed, whatever a delivery still waits for. */
@@ -241,6 +243,10 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     keysFor: async (accountId, domain) =>
       (await keyring.keysFor(accountId, domain)) ?? (accountId === SYSTEM_ACCOUNT ? undefined : 'unverified'),
     isSuspended: createSuspensionCheck({ database, clock }),
+    tookMailLately: (accountId, domain) => {
+      const untilMs = clock.now();
+      return database.execute(tookMailOperation, { accountId, domain, fromMs: untilMs - LATELY_MS, untilMs });
+    },
     metrics: parts.metrics,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,

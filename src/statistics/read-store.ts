@@ -15,6 +15,7 @@ import {
   type Dimension,
   emptyCounted,
   OTHERS,
+  PERIODS,
   type Period,
 } from './counts.ts';
 import { percentile } from './histogram.ts';
@@ -58,6 +59,36 @@ export const readStatisticsOperation = operation(
       if ((await cursorOf(tx, query)).seq === cursor.seq) return buckets;
     }
     return null;
+  },
+);
+
+export interface TookMail {
+  accountId: string;
+  /** In A-labels. */
+  domain: string;
+  /** Unix ms, in the first and the last day that are looked at. */
+  fromMs: number;
+  untilMs: number;
+}
+
+/**
+ * Whether a domain took live mail of an account in these days, as far as that is counted by then: the last minute is not, nor are
+ * domains that in one day were not among those kept by name.
+ */
+export const tookMailOperation = operation(
+  'statistics.tookMail',
+  'read',
+  async (tx, { accountId, domain, fromMs, untilMs }: TookMail): Promise<boolean> => {
+    const first = Math.floor(fromMs / PERIODS.day);
+    const count = Math.floor(untilMs / PERIODS.day) - first + 1;
+    const days = Array.from({ length: count }, (_, index) => (first + index) * PERIODS.day);
+    const found = await tx.get(
+      `SELECT 1 AS found FROM statistics s WHERE s.account_id = ? AND s.mode = 'live' AND s.dimension = 'recipientDomain'
+         AND s.period = 'day' AND s.start IN (${days.map(() => '?').join(', ')}) AND s.group_value = ? AND s.delivered > 0
+       LIMIT 1`,
+      ...[accountId, ...days, domain],
+    );
+    return found !== undefined;
   },
 );
 

@@ -4,7 +4,7 @@ import { createAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
-import { readStatisticsOperation } from '../../src/statistics/read-store.ts';
+import { readStatisticsOperation, tookMailOperation } from '../../src/statistics/read-store.ts';
 import {
   addStepOperation,
   behindOperation,
@@ -60,6 +60,12 @@ export const statistics: Scenario = async (stage) => {
     await read(3);
   }
   await read(500);
+  const lately = { accountId, fromMs, untilMs: stage.nowMs };
+  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '3.example' }), true);
+  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '9.example' }), false);
+  assert.equal(await stage.act(tookMailOperation, { ...lately, domain: '3.example', accountId: 'acc_other' }), false);
+  const before = { fromMs: fromMs - 3 * DAY, untilMs: stage.nowMs - 2 * DAY };
+  assert.equal(await stage.act(tookMailOperation, { ...lately, ...before, domain: '3.example' }), false);
   await stage.act(behindOperation, { after: accountId, accounts: 10 });
   await stage.act(behindOperation, { after: '', accounts: 1 });
   assert.ok((await stage.act(removeStatisticsOperation, { beforeMs: stage.nowMs - HOUR, limit: 3 })) > 0);

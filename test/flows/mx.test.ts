@@ -6,7 +6,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
+import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
@@ -136,6 +138,25 @@ test('a domain that does not exist bounces at once', async () => {
   const { event } = await outcome(await send('f@nowhere.example'), 'Bounce');
   assert.equal(event.bounce.category, 'domain-not-found');
   assert.equal(event.bounce.kind, 'hard');
+});
+
+test('a domain that took mail lately and vanishes is tried again', async () => {
+  dns.zone['vanishing.example'] = { A: ['127.0.0.2'] };
+  await outcome(await send('j@vanishing.example'), 'Delivery');
+  // The service remembers where the domain was, and counts what it has delivered once a minute and when it starts.
+  await service.kill('SIGTERM');
+  delete dns.zone['vanishing.example'];
+  await service.restart();
+  const database = new DatabaseSync(dataDirectory(service.dataDir).databaseFile, { readOnly: true });
+  const counted = database.prepare(
+    "SELECT 1 FROM statistics WHERE group_value = 'vanishing.example' AND delivered > 0",
+  );
+  await waitUntil('the delivery to be counted', () => counted.get() !== undefined);
+  database.close();
+  const { event } = await outcome(await send('k@vanishing.example'), 'DeliveryDelay');
+  assert.equal(event.deliveryDelay.category, 'domain-not-found');
+  assert.match(event.deliveryDelay.reply, /took mail in the last 30 days/);
+  assert.equal(event.deliveryDelay.suppressed, false);
 });
 
 test('a DNS failure is a delay, not a bounce', async () => {
