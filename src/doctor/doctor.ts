@@ -126,9 +126,13 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
     return [
       ...always,
       { name: 'domains', ask: () => checkThem([]) },
-      { name: 'relay', ask: () => checkRelay(route.relay) },
+      { name: 'relay', ask: () => checkRelay({ ...route.relay, name: 'relay' }) },
     ];
   }
+  const { fallbackRoute: relay } = config;
+  const fallback: Asking[] = relay
+    ? [{ name: 'fallback relay', ask: () => checkRelay({ ...relay, name: 'fallback relay' }) }]
+    : [];
   let found: Promise<Sources> | undefined;
   const sources = (): Promise<Sources> => {
     const local = localAddresses.length > 0 ? Promise.resolve(localAddresses) : outgoingAddresses();
@@ -137,6 +141,7 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   };
   return [
     ...always,
+    ...fallback,
     { name: 'domains', ask: async () => checkThem((await sources()).seen) },
     { name: 'port', isGuest: true, ask: () => checkPort(probing) },
     { name: 'HELO name', ask: async () => checkHelo(smtpHostname, await sources(), dns) },

@@ -84,12 +84,14 @@ test('the DNS is asked for the mail servers of the first domain', async (t) => {
 
 test('the relay is reached or not', async (t) => {
   const { sink } = await world(t);
-  const relay = { host: '127.0.0.2', port: sink.port };
+  const relay = { name: 'relay', host: '127.0.0.2', port: sink.port } as const;
   assert.equal((await checkRelay(relay))[0]!.status, 'ok');
   const free = net.createServer().listen(0, '127.0.0.1');
   const { port } = await new Promise<net.AddressInfo>((resolve) =>
     free.once('listening', () => resolve(free.address() as net.AddressInfo)),
   );
   await new Promise((resolve) => free.close(resolve));
-  assert.equal((await checkRelay({ ...relay, host: '127.0.0.1', port }))[0]!.status, 'fail');
+  const [closed] = await checkRelay({ name: 'fallback relay', host: '127.0.0.1', port });
+  assert.equal(closed!.status, 'fail');
+  assert.match(closed!.remedy!, /POSTRIDER_FALLBACK_ROUTE/);
 });

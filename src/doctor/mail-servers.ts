@@ -79,11 +79,16 @@ export async function checkDns(
   return [isRelayed ? warn(name, message, remedy) : fail(name, message, remedy)];
 }
 
-export async function checkRelay({ host, port }: { host: string; port: number }): Promise<Check[]> {
-  const name = 'relay';
+export interface Relay {
+  name: 'relay' | 'fallback relay';
+  host: string;
+  port: number;
+}
+
+export async function checkRelay({ name, host, port }: Relay): Promise<Check[]> {
   const reached = await reach({ host, port }, { awaitGreeting: false });
   if (reached.connected) return [ok(name, `${host}:${port} accepts connections`)];
-  const remedy = 'Check POSTRIDER_ROUTE, the relay and the firewall between.';
+  const remedy = `Check ${name === 'relay' ? 'POSTRIDER_ROUTE' : 'POSTRIDER_FALLBACK_ROUTE'}, the relay and the firewall between.`;
   return [fail(name, `${host}:${port}: ${reached.problem}`, remedy)];
 }
 
