@@ -10,6 +10,7 @@ export {
   type SenderCheck,
 } from './keyring.ts';
 export { type DomainChecksOptions, startDomainChecks } from './recheck.ts';
+export { createSenderAdvice } from './sender-advice.ts';
 export { lookUpSpf } from './spf.ts';
 export { domainOperation, domainsToCheckOperation, type SenderDomain, senderDomainName } from './store.ts';
 export { addDomain, verifyDomain } from './verify.ts';

@@ -18,7 +18,7 @@ import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
-import { createSenderCheck, type SenderCheck } from '../domains/domains.ts';
+import { createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
@@ -140,6 +140,10 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
         recordItem(options.refusedRequests, clock, { request, index, refusal }),
       inFlight,
       isVerified: senders.isVerified,
+      senderAdvice: createSenderAdvice({
+        ...{ database, dns: parts.dns },
+        sendingHost: config.route.kind === 'mx' ? config.smtpHostname : undefined,
+      }),
       render,
       htmlToText,
       templates,

@@ -33,7 +33,7 @@ import { type AcceptDependencies, createAcceptEmails, type EmailsToAccept } from
 import type { AcceptanceResult } from './acceptance.ts';
 import { type AppliedTemplate, type CheckedMail, validateBody } from './check.ts';
 import { composeEmails, type FilledMail, type FillInDependencies, fillIn } from './compose-emails.ts';
-import { dryRun } from './dry-run.ts';
+import { dryRun, type SenderAdvice } from './dry-run.ts';
 import { acceptLarge, uploadedFiles } from './large.ts';
 import { type IsVerified, type Sender, type SendingCaller, senderFailure } from './mail-header.ts';
 import { sendBody } from './request.ts';
@@ -41,6 +41,8 @@ import { sendBody } from './request.ts';
 export interface SendDependencies extends AcceptDependencies, FillInDependencies {
   inFlight: InFlightKeys;
   isVerified: IsVerified;
+  /** For dry runs; without it nothing is said of how the sender's domain stands. */
+  senderAdvice?: SenderAdvice | undefined;
 }
 
 interface SendRequest {

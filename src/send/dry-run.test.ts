@@ -122,3 +122,23 @@ test('what is malformed is refused all the same', async () => {
   const result = await rig.send({ ...GOOD, to: 'x' }, { dryRun: true });
   assert.equal(!result.ok && result.failure.code, 'INVALID_REQUEST');
 });
+
+test('how the domain of a live sender stands is among the warnings, and of nobody else', async (t) => {
+  const asked: string[] = [];
+  const senderAdvice = async (accountId: string, domain: string) => {
+    asked.push(`${accountId} ${domain}`);
+    return [{ code: 'DKIM_RECORD_GONE', message: 'It is gone.', remedy: 'Publish it.' }];
+  };
+  const advised = await sendRig({ senderAdvice });
+  t.after(() => advised.close());
+  const codesOf = async (from: string, mode: 'live' | 'sandbox'): Promise<string[]> => {
+    const result = await advised.send({ ...GOOD, from }, { mode, dryRun: true });
+    assert.ok(result.ok);
+    return codes(JSON.parse(result.value.json) as DryRun);
+  };
+  assert.ok((await codesOf('a@verified.example', 'live')).includes('DKIM_RECORD_GONE'));
+  assert.ok(!(await codesOf('a@verified.example', 'sandbox')).includes('DKIM_RECORD_GONE'));
+  const unverified = await codesOf('a@other.example', 'live');
+  assert.ok(unverified.includes('SENDER_NOT_VERIFIED') && !unverified.includes('DKIM_RECORD_GONE'));
+  assert.deepEqual(asked, [`${advised.account.id} verified.example`]);
+});

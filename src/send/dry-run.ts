@@ -34,6 +34,9 @@ export interface DryRun {
   warnings: Warning[];
 }
 
+/** What is known to hurt live mail of a verified sender, by its account and domain. */
+export type SenderAdvice = (accountId: string, fromDomain: string) => Promise<Warning[]>;
+
 interface ShownMail {
   filled: FilledMail;
   /** Of its submission; undefined where it names none. */
@@ -43,12 +46,12 @@ interface ShownMail {
 
 /** Shows the mail as the first recipient would get it. */
 export async function dryRun(
-  dependencies: FillInDependencies & { database: Database },
+  dependencies: FillInDependencies & { database: Database; senderAdvice?: SenderAdvice | undefined },
   mail: CheckedMail,
   sender: Sender,
   { filled, files, senderFailure }: ShownMail,
 ): Promise<DryRun> {
-  const { database, unsubscribeLinks } = dependencies;
+  const { database, unsubscribeLinks, senderAdvice } = dependencies;
   const content = personalise(filled.parts, mail, { sender, recipient: filled.groups[0]![0]! }, dependencies);
   const messageId = newMessageId(mail.from.domain, sender.nowMs);
   const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
@@ -67,6 +70,8 @@ export async function dryRun(
   };
   const { isHttps } = unsubscribeLinks;
   result.warnings = warningsOf(mail, sender, result, { senderFailure, isHttps, tooLarge });
+  if (senderAdvice !== undefined && sender.mode === 'live' && senderFailure === undefined)
+    result.warnings.push(...(await senderAdvice(sender.account.id, mail.from.domain)));
   return result;
 }
 
