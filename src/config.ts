@@ -156,6 +156,13 @@ export const settings = {
     ipAddresses,
     emptyList,
   ),
+  providers: setting<string | undefined>(
+    'PROVIDERS',
+    'none',
+    'JSON file with limits of destinations, merged over `src/delivery/providers.json`',
+    String,
+    none,
+  ),
   dnsServers: setting(
     'DNS_SERVERS',
     "the system's",

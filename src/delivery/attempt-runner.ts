@@ -10,12 +10,15 @@ import type { Engine } from '../work/work.ts';
 import { type Held, isStillVerified, type KeysFor, type Prepared, prepare } from './attempt.ts';
 import { nothingSent, type Transmission, transmit } from './by-smtp.ts';
 import type { Connections, PooledSession } from './connections.ts';
-import { type Destination, type Destinations, noteReply, SANDBOX } from './destinations.ts';
+import { type Destination, type Destinations, SANDBOX, type Signal } from './destinations.ts';
 import type { HostMemory } from './hosts.ts';
 import type { BodyHashes } from './large.ts';
+import { noteReply } from './last-replies.ts';
 import type { MissingDomains } from './missing-domain.ts';
 import { classify, expiredWhileSuspended } from './outcome.ts';
 import type { RecipientOutcome } from './pass.ts';
+import { pauseByRule } from './pause.ts';
+import type { PauseRule } from './providers.ts';
 import type { Results } from './results.ts';
 import { isRelay } from './route.ts';
 import type { Schedule } from './schedule.ts';
@@ -41,6 +44,10 @@ export interface AttemptRunnerDeps {
   keysFor: KeysFor;
   isSuspended(accountId: string): boolean | Promise<boolean>;
   random(): number;
+  /** The rules by which replies pause a destination. */
+  pauseRules(key: string): readonly PauseRule[];
+  /** Whether mail for two domains goes to the same exchangers. */
+  areAlike(one: string, other: string): boolean;
   /** More slots may be opened. */
   onCapacity(): void;
   /** For one whole attempt. */
@@ -218,8 +225,8 @@ export class AttemptRunner {
   /** What becomes of the messages of a transmission, and of those that wait for the same destination. */
   #apply(destination: Destination, transmission: Transmission, startedMs: number): void {
     const { engine, schedule, destinations, results } = this.#deps;
-    const { signal } = transmission;
-    const pauseBegan = destinations.hear(destination, signal, startedMs);
+    const signal = this.#signalOf(destination, transmission);
+    const pauseBegan = !isOfDomainAlone(destination, transmission) && destinations.hear(destination, signal, startedMs);
     for (const result of transmission.results) {
       const { held } = result;
       if (held.state !== 'running') continue;
@@ -239,17 +246,34 @@ export class AttemptRunner {
     if (signal.kind !== 'nothing') schedule.changed(destination);
   }
 
-  /** One failed dial speaks for everybody who was waiting for it: they would have gone over the same connection. */
+  /** A rule of the provider makes a pause of what would be none, or sets its length. */
+  #signalOf({ key }: Destination, { results, signal }: Transmission): Signal {
+    if (signal.kind === 'connection-limit' || (signal.kind === 'wait' && signal.request.blocked)) return signal;
+    const rules = this.#deps.pauseRules(key);
+    for (const one of results) {
+      const request = one.kind === 'classified' ? pauseByRule(rules, one.outcome) : undefined;
+      if (request && one.kind === 'classified') {
+        return { kind: 'wait', request, refusal: { outcome: one.outcome, host: one.facts.host } };
+      }
+    }
+    return signal;
+  }
+
+  /** One failed dial speaks for everybody who waits for the same exchangers: they would have gone over the same connection. */
   #failFastSiblings(destination: Destination, transmission: Transmission): void {
-    const { engine, schedule, results, connections } = this.#deps;
+    const { engine, schedule, results, connections, areAlike } = this.#deps;
     const first = transmission.results.find((one) => one.kind === 'classified');
-    if (connections.count(destination.key) > 0 || !first) return;
+    if (!first) return;
+    const { domain, job } = first.held;
+    if (connections.count(destination.key, domain) > 0) return;
     // Whether a domain that is missing is given up at once differs from account to account.
     const isForAll = first.outcome.kind !== 'permanent';
-    for (const held of schedule.waitingAt(destination, MAX_SIBLINGS)) {
-      if (held.quarantined || !engine.holds(held)) continue;
-      const isMeant = isForAll || held.job.accountId === first.held.job.accountId;
-      if (isMeant) engine.settle(held, results.of(held, first));
+    // What the DNS says of one domain says nothing of others.
+    const isSame = (held: Held): boolean =>
+      (held.domain === domain || (first.facts.host !== null && areAlike(held.domain, domain))) &&
+      (isForAll || held.job.accountId === job.accountId);
+    for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
+      if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, first));
     }
   }
 }
@@ -258,4 +282,15 @@ export class AttemptRunner {
 function abandon(group: readonly Held[], { pooled }: Cuttable): void {
   group[0]!.email.prepared = undefined;
   pooled?.session.destroy();
+}
+
+/** The DNS did not say where one of several domains is served. */
+function isOfDomainAlone({ key }: Destination, { signal, results }: Transmission): boolean {
+  const [first] = results;
+  return (
+    signal.kind === 'unreachable' &&
+    first?.kind === 'classified' &&
+    first.facts.host === null &&
+    first.held.domain !== key
+  );
 }

@@ -191,7 +191,10 @@ export interface WindowEmail {
 /** A message in hand. */
 export interface Held extends Item<DeliveryJob> {
   email: WindowEmail;
+  /** What limits, pauses and sessions are counted by: see exchanger-sets.ts. */
   destination: string;
+  /** Whose exchangers it goes to: the recipient's, in A-labels. The destination itself where all mail takes one way. */
+  domain: string;
   /** How often it was put back without an attempt. */
   returns: number;
 }
@@ -205,12 +208,12 @@ export function accountOfLane(lane: string): string {
 /** An item for a claimed job. Its content is held once for all recipients: the job is ours from here on. */
 export function heldOf(
   job: DeliveryJob,
-  { destination, leaseUntilMs }: { destination: string; leaseUntilMs: number },
+  { destination, domain, leaseUntilMs }: { destination: string; domain: string; leaseUntilMs: number },
 ): Held {
   const email = { seq: job.emailSeq, inline: job.content, jobs: new Set<Held>(), trying: 0, prepared: undefined };
   job.content = null;
   const quarantined = isQuarantined(job);
-  return { job, email, destination, state: 'claimed', leaseUntilMs, returns: 0, quarantined };
+  return { job, email, destination, domain, state: 'claimed', leaseUntilMs, returns: 0, quarantined };
 }
 
 type Sendable = Prepared & { ok: true };

@@ -105,10 +105,15 @@ function unprepared(options: TransmitOptions, evidence: Omit<Evidence, 'relay'>,
   return { pooled: options.pooled, results, signal: { kind: 'nothing' } };
 }
 
+/** Sessions at the destination, where one of them is with the hosts that did not open one more; else none. */
+function observedBy({ connections, destination, group }: TransmitOptions): number {
+  return connections.count(destination, group[0]!.domain) > 0 ? connections.count(destination) : 0;
+}
+
 function notOpened(options: TransmitOptions, opened: Opened & { ok: false }, clocked: Clocked): Transmission {
   const outcome = classify(opened.evidence);
   const cancelled = opened.evidence.cause === 'ECANCELLED';
-  const signal = signalOfDoor(opened, outcome, options.connections.count(options.destination));
+  const signal = signalOfDoor(opened, outcome, observedBy(options));
   const facts = { ...opened.facts, ...clocked };
   const results = options.group.map(
     (held): RecipientOutcome => (cancelled ? { held, kind: 'again' } : { held, kind: 'classified', outcome, facts }),
@@ -158,7 +163,8 @@ function sendingTo(group: readonly Held[], sending: Sending): Sending {
 /** The session that the slot brought along, where it will do. */
 function reusable({ pooled, connections }: TransmitOptions, need: SessionNeed): PooledSession | undefined {
   if (!pooled) return undefined;
-  if (pooled.session.usable && hasShareLeft(pooled) && isFit(pooled, need)) return pooled;
+  const isFor = connections.isFor(pooled, need.domain) && isFit(pooled, need);
+  if (pooled.session.usable && hasShareLeft(pooled) && isFor) return pooled;
   void connections.release(pooled);
   return undefined;
 }
@@ -184,9 +190,9 @@ async function nextExchanger(
   next: Next,
 ): Promise<PooledSession | undefined> {
   const { pooled, need, going, sessions, durationMs } = next;
-  if (going.length === 0 || pooled.rest.length === 0) return undefined;
+  if (going.length === 0 || (pooled.domain === need.domain && pooled.rest.length === 0)) return undefined;
   if (sessions === MAX_SESSIONS || durationMs > MAX_BEFORE_NEXT_MS) return undefined;
-  const opened = await connections.open(destination, need, pooled.rest);
+  const opened = await connections.open(destination, need, pooled);
   return opened.ok ? opened.pooled : undefined;
 }
 
@@ -200,9 +206,10 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
   const sending = sendingOf(options, prepared);
   const attempts = Math.max(...group.map((held) => held.job.attempts));
-  const asks = await connections.asksOf(destination, group[0]!.job.options.tlsOptional === true);
+  const { domain, job } = group[0]!;
+  const asks = await connections.asksOf(domain, job.options.tlsOptional === true);
   const tls = sending.message.requireTls ?? false;
-  const need: SessionNeed = { tls, asks, avoid: avoidedBy(options), attempts };
+  const need: SessionNeed = { domain, tls, asks, avoid: avoidedBy(options), attempts };
 
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;

@@ -1,5 +1,7 @@
 /**
- * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. Also
+ * Open sessions, kept per destination and used again: idle for at most ten seconds, for at most so many messages. A session serves
+ * the domain that it was opened for, and others of the same destination where its host is among their best exchangers: a backup
+ * exchanger of one domain, or the host that a provider gave to one customer, is never handed the mail of another. Also
  * opens new ones: exchangers one after the other until one greets us, whatever the others said at the door (RFC 5321 §5.1).
  * A session that the peer closes while it is idle is simply gone. A message gets a session only if its TLS is what the message
  * asks for (hosts.ts).
@@ -9,11 +11,9 @@ import { POLICY_UNMET } from '../tls-policy/tls-policy.ts';
 import { dial, type HostMemory, satisfies, type TlsPolicyName, tlsPolicyName } from './hosts.ts';
 import type { Evidence } from './outcome.ts';
 import type { AttemptFacts } from './results.ts';
-import { type Candidate, isRelay, type Routing, resolveRoute } from './route.ts';
+import { type Candidate, isRelay, type Resolved, type Routing, resolveRoute } from './route.ts';
 
 const IDLE_MS = 10_000;
-const MAX_MESSAGES_PER_RELAY_SESSION = 1_000;
-const MAX_MESSAGES_PER_MX_SESSION = 100;
 /** RFC 5321 §4.5.3.2; a fifth of it for a destination that fell silent the last time. */
 const ENVELOPE_MS = 300_000;
 const STALLED_PART = 1 / 5;
@@ -21,6 +21,10 @@ const STALLED_PART = 1 / 5;
 export interface PooledSession {
   session: SmtpSession;
   destination: string;
+  /** The domain it was opened for. */
+  domain: string;
+  /** Messages after which it is closed. */
+  mostMessages: number;
   /** Exchangers that come after this one. */
   rest: Candidate[];
   /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
@@ -36,6 +40,8 @@ export interface PooledSession {
 
 /** What a message asks of the session it goes over. */
 export interface SessionNeed {
+  /** Whose exchangers it goes to; the destination itself behind a relay. */
+  domain: string;
   tls: TlsNeed;
   /** What `asksOf` answered for the recipient's domain; left out by those who look again when they know it. */
   asks?: string;
@@ -57,19 +63,21 @@ export type Opened =
 
 export interface Connections {
   /**
-   * Whose policies on TLS a session for mail to this destination must have been opened under: nobody's, the domain's own, or, where
+   * Whose policies on TLS a session for mail to this domain must have been opened under: nobody's, the domain's own, or, where
    * the mail asks that none counts (RFC 8689 §5), any.
    */
-  asksOf(destination: string, tlsOptional: boolean): Promise<string>;
+  asksOf(domain: string, tlsOptional: boolean): Promise<string>;
   /** An idle session with this destination. */
   take(destination: string, need: SessionNeed): PooledSession | undefined;
-  /** Looks the destination up and opens a session; or tries only the candidates given. */
-  open(destination: string, need: SessionNeed, candidates?: Candidate[]): Promise<Opened>;
+  /** Looks the domain up and opens a session; with `after` at one of the exchangers behind that one, where there are any. */
+  open(destination: string, need: SessionNeed, after?: PooledSession): Promise<Opened>;
   /** Back for the next message; closed instead when it has done its share. Resolves when the peer has one connection less. */
   release(pooled: PooledSession): Promise<void>;
   destroy(pooled: PooledSession): void;
-  /** Open sessions with a destination, idle ones included. */
-  count(destination: string): number;
+  /** Open sessions with a destination, idle ones included; with `domain` those that are for this domain. */
+  count(destination: string, domain?: string): number;
+  /** Whether the mail of a domain may go over this session. */
+  isFor(pooled: PooledSession, domain: string): boolean;
   readonly total: number;
   /** Closes what has been idle too long. */
   sweep(): void;
@@ -90,6 +98,12 @@ export interface ConnectionOptions {
   timeouts?: OpenSmtpOptions['timeouts'];
   /** Whether the destination fell silent in its last envelope. */
   isStalled(destination: string): boolean;
+  /** Whether a host is among the best exchangers of a domain. */
+  serves(domain: string, host: string): boolean;
+  /** Idle sessions for which the destination has room beside those in use. */
+  roomForIdle(destination: string): number;
+  /** Messages that a session with this destination may take. */
+  messagesPerConnection(destination: string): number;
 }
 
 /** Of mail for which no policy counts, and of the sessions opened for it. */
@@ -117,9 +131,50 @@ function timeoutsFor(
   return { ...timeouts, envelopeMs: (timeouts.envelopeMs ?? ENVELOPE_MS) * STALLED_PART };
 }
 
+/** Sessions that wait for their next message, by destination. */
+class IdleSessions {
+  readonly #byDestination = new Map<string, PooledSession[]>();
+
+  add(pooled: PooledSession): void {
+    pooled.idleSince = performance.now();
+    const waiting = this.#byDestination.get(pooled.destination);
+    if (waiting) waiting.push(pooled);
+    else this.#byDestination.set(pooled.destination, [pooled]);
+  }
+
+  remove(pooled: PooledSession): void {
+    const waiting = this.#byDestination.get(pooled.destination) ?? [];
+    const at = waiting.indexOf(pooled);
+    if (at !== -1) waiting.splice(at, 1);
+    if (waiting.length === 0) this.#byDestination.delete(pooled.destination);
+  }
+
+  /** The youngest that fits. */
+  take(destination: string, isWanted: (pooled: PooledSession) => boolean): PooledSession | undefined {
+    const found = this.#byDestination.get(destination)?.findLast(isWanted);
+    if (found) this.remove(found);
+    return found;
+  }
+
+  /** The oldest, where there are more than so many. */
+  takeBeyond(destination: string, most: number): PooledSession | undefined {
+    const waiting = this.#byDestination.get(destination) ?? [];
+    const [oldest] = waiting.length > most ? waiting : [];
+    if (oldest) this.remove(oldest);
+    return oldest;
+  }
+
+  /** Those that came before this monotonic time. */
+  takeBefore(sinceMs: number): PooledSession[] {
+    const taken = [...this.#byDestination.values()].flat().filter(({ idleSince }) => idleSince < sinceMs);
+    for (const pooled of taken) this.remove(pooled);
+    return taken;
+  }
+}
+
 export function openConnections(options: ConnectionOptions): Connections {
   const { hosts } = options;
-  const idle = new Map<string, PooledSession[]>();
+  const idle = new IdleSessions();
   const counts = new Map<string, number>();
   const all = new Set<PooledSession>();
   const opening = new AbortController();
@@ -127,9 +182,10 @@ export function openConnections(options: ConnectionOptions): Connections {
   const adopt = (
     session: SmtpSession,
     destination: string,
-    opened: Pick<PooledSession, 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
+    opened: Pick<PooledSession, 'domain' | 'rest' | 'spare' | 'asks' | 'tlsPolicy'>,
   ): PooledSession => {
-    const pooled: PooledSession = { session, destination, ...opened, used: 0, idleSince: 0 };
+    const mostMessages = options.messagesPerConnection(destination);
+    const pooled: PooledSession = { session, destination, mostMessages, ...opened, used: 0, idleSince: 0 };
     all.add(pooled);
     counts.set(destination, (counts.get(destination) ?? 0) + 1);
     session.onClose(() => {
@@ -137,10 +193,7 @@ export function openConnections(options: ConnectionOptions): Connections {
       const left = (counts.get(destination) ?? 1) - 1;
       if (left === 0) counts.delete(destination);
       else counts.set(destination, left);
-      const waiting = idle.get(destination);
-      const at = waiting?.indexOf(pooled) ?? -1;
-      if (waiting && at !== -1) waiting.splice(at, 1);
-      if (waiting?.length === 0) idle.delete(destination);
+      idle.remove(pooled);
     });
     return pooled;
   };
@@ -154,26 +207,36 @@ export function openConnections(options: ConnectionOptions): Connections {
     return opened;
   };
 
+  const isFor = ({ domain, session }: PooledSession, asked: string): boolean =>
+    domain === asked || options.serves(asked, session.remoteHost);
+
+  /** The peer is not to have more connections than it may because none of the idle ones would do. */
+  const closeOneIdle = async (destination: string): Promise<void> => {
+    await idle.takeBeyond(destination, Math.max(0, options.roomForIdle(destination)))?.session.quit();
+  };
+
+  const resolve = async (
+    { domain, asks, avoid, attempts }: SessionNeed,
+    after: PooledSession | undefined,
+  ): Promise<Resolved> => {
+    if (after?.domain === domain) return { ok: true, candidates: after.rest };
+    const goesLast = (host: string): boolean => avoid.has(host) || hosts.goesLast(host);
+    const routing = asks === ANY ? { ...options.routing, policies: undefined } : options.routing;
+    const resolved = await resolveRoute(routing, domain, { goesLast, attempts });
+    if (!resolved.ok || !after) return resolved;
+    return { ok: true, candidates: resolved.candidates.filter(({ host }) => host !== after.session.remoteHost) };
+  };
+
   return {
-    asksOf: (destination, tlsOptional) => (tlsOptional ? Promise.resolve(ANY) : asksOf(options.routing, destination)),
-    take: (destination, need) => {
-      const waiting = idle.get(destination);
-      const at = waiting?.findLastIndex((pooled) => isFit(pooled, need)) ?? -1;
-      if (!waiting || at === -1) return undefined;
-      const [pooled] = waiting.splice(at, 1);
-      if (waiting.length === 0) idle.delete(destination);
-      return pooled;
-    },
-    open: async (destination, need, only) => {
+    isFor,
+    asksOf: (domain, tlsOptional) => (tlsOptional ? Promise.resolve(ANY) : asksOf(options.routing, domain)),
+    take: (destination, need) => idle.take(destination, (pooled) => isFor(pooled, need.domain) && isFit(pooled, need)),
+    open: async (destination, need, after) => {
       const relay = isRelay(destination);
-      let candidates = only;
-      if (!candidates) {
-        const goesLast = (host: string): boolean => need.avoid.has(host) || hosts.goesLast(host);
-        const routing = need.asks === ANY ? { ...options.routing, policies: undefined } : options.routing;
-        const resolved = await resolveRoute(routing, destination, { goesLast, attempts: need.attempts });
-        if (!resolved.ok) return notResolved(resolved.evidence);
-        candidates = resolved.candidates;
-      }
+      if (!after) await closeOneIdle(destination);
+      const resolved = await resolve(need, after);
+      if (!resolved.ok) return notResolved(resolved.evidence);
+      const { candidates } = resolved;
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
       for (const [index, candidate] of candidates.entries()) {
@@ -182,10 +245,9 @@ export function openConnections(options: ConnectionOptions): Connections {
         if (opened.ok) {
           const rest = candidates.slice(index + 1);
           const asked = { asks: need.asks ?? ANY, tlsPolicy: tlsPolicyName(candidate.policy, need.tls) };
-          return {
-            ok: true,
-            pooled: adopt(opened.session, destination, { rest, spare: only !== undefined, ...asked }),
-          };
+          const { domain } = need;
+          const spare = after !== undefined;
+          return { ok: true, pooled: adopt(opened.session, destination, { domain, rest, spare, ...asked }) };
         }
         const { error } = opened;
         forNeed ||= isAboutNeed(error, need);
@@ -202,26 +264,18 @@ export function openConnections(options: ConnectionOptions): Connections {
         await pooled.session.quit();
         return;
       }
-      pooled.idleSince = performance.now();
-      const waiting = idle.get(pooled.destination);
-      if (waiting) waiting.push(pooled);
-      else idle.set(pooled.destination, [pooled]);
+      idle.add(pooled);
     },
     destroy: (pooled) => pooled.session.destroy(),
-    count: (destination) => counts.get(destination) ?? 0,
+    count: (destination, domain) => {
+      if (domain === undefined) return counts.get(destination) ?? 0;
+      return [...all].filter((pooled) => pooled.destination === destination && isFor(pooled, domain)).length;
+    },
     get total() {
       return all.size;
     },
     sweep: () => {
-      const before = performance.now() - IDLE_MS;
-      for (const [destination, waiting] of idle) {
-        const stale = waiting.filter((pooled) => pooled.idleSince < before);
-        if (stale.length === 0) continue;
-        const fresh = waiting.filter((pooled) => pooled.idleSince >= before);
-        if (fresh.length === 0) idle.delete(destination);
-        else idle.set(destination, fresh);
-        for (const pooled of stale) void pooled.session.quit();
-      }
+      for (const pooled of idle.takeBefore(performance.now() - IDLE_MS)) void pooled.session.quit();
     },
     cancelOpening: () => opening.abort(),
     cutBeforeDots: () => {
@@ -231,16 +285,14 @@ export function openConnections(options: ConnectionOptions): Connections {
       for (const pooled of [...all]) pooled.session.destroy();
     },
     quitAll: async () => {
-      const all = [...idle.values()].flat();
-      idle.clear();
-      await Promise.all(all.map((pooled) => pooled.session.quit()));
+      await Promise.all(idle.takeBefore(Number.POSITIVE_INFINITY).map((pooled) => pooled.session.quit()));
     },
   };
 }
 
-async function asksOf({ policies }: Routing, destination: string): Promise<string> {
-  const isAsking = !isRelay(destination) && (await policies?.ofDomain(destination))?.isAsking;
-  return isAsking ? destination : '';
+async function asksOf({ policies }: Routing, domain: string): Promise<string> {
+  const isAsking = !isRelay(domain) && (await policies?.ofDomain(domain))?.isAsking;
+  return isAsking ? domain : '';
 }
 
 function cancelled(relay: boolean) {
@@ -285,5 +337,5 @@ function isAboutHost({ stage, cause, reply, local }: SmtpError): boolean {
 
 /** Whether a session has messages left before it is closed. */
 export function hasShareLeft(pooled: PooledSession): boolean {
-  return pooled.used < (isRelay(pooled.destination) ? MAX_MESSAGES_PER_RELAY_SESSION : MAX_MESSAGES_PER_MX_SESSION);
+  return pooled.used < pooled.mostMessages;
 }

@@ -11,6 +11,7 @@ export {
   type FailureFacts,
   readCause,
 } from './cause.ts';
+export { PROVIDERS, type Providers, readProviders } from './providers.ts';
 export { resumeDestinationOperation } from './resume-store.ts';
 export type { Routing } from './route.ts';
 export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox-deliveries.ts';

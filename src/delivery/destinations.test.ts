@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
-import { type Destination, MX_CONNECTIONS, openDestinations, type Signal } from './destinations.ts';
+import { type Destination, openDestinations, type Signal } from './destinations.ts';
+import { MX_CONNECTIONS } from './limits.ts';
 import { classify } from './outcome.ts';
 
 const MINUTE = 60_000;

@@ -26,31 +26,13 @@ import type { Clock } from '../base/clock.ts';
 import { iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { LastReply } from '../nodes/nodes.ts';
-import type { Outcome } from './outcome.ts';
+import { noteReply, type Refusal } from './last-replies.ts';
+import { type Allowance, allowanceAt, type ConnectionLimits } from './limits.ts';
 import type { PauseRequest } from './pause.ts';
 import { FALLBACK, isRelay, RELAY } from './route.ts';
 
 /** The destination of all sandbox mail; it needs no connections. */
 export const SANDBOX = 'sandbox';
-
-export interface ConnectionLimits {
-  initial: number;
-  floor: number;
-  ceiling: number;
-  /** How long a silent first slot holds up the next one. */
-  patienceMs: number;
-}
-
-/** Postfix: default_destination_concurrency_limit is 20, initial_destination_concurrency 5. */
-export const MX_CONNECTIONS: ConnectionLimits = { initial: 5, floor: 2, ceiling: 20, patienceMs: 30_000 };
-export const RELAY_CONNECTIONS: ConnectionLimits = { initial: 20, floor: 2, ceiling: 50, patienceMs: 2_000 };
-
-/** What is left of limits that hold for several processes together; never less than one connection. */
-export function sharedLimits(limits: ConnectionLimits, share: number): ConnectionLimits {
-  if (share === 1) return limits;
-  const part = (whole: number): number => Math.max(1, Math.floor(whole * share));
-  return { ...limits, initial: part(limits.initial), floor: part(limits.floor), ceiling: part(limits.ceiling) };
-}
 
 /** What a transmission says of its destination. */
 export type Signal =
@@ -64,12 +46,6 @@ export type Signal =
   /** It fell silent in the middle of an envelope. */
   | { kind: 'stalled'; refusal: Refusal }
   | { kind: 'wait'; request: PauseRequest; refusal: Refusal };
-
-/** Why a destination is paused: the outcome of whatever met the refusal. */
-export interface Refusal {
-  outcome: Outcome;
-  host: string | null;
-}
 
 export interface Pause extends Refusal {
   beganMs: number;
@@ -100,6 +76,8 @@ export interface Destination {
   learned: { limit: number; untilMs: number; level: number } | undefined;
   /** Kept, when its time is up, until the probe was answered. */
   pause: Pause | undefined;
+  /** Messages that the rate allows now; below 0 after several in one transaction. */
+  allowance: Allowance | undefined;
   /** It fell silent the last time: its next envelope gets a shorter deadline. */
   stalled: boolean;
   /** What it said last, newest first. */
@@ -111,6 +89,10 @@ export interface Destinations {
   of(key: string): Destination;
   /** Whether one more slot may run now. */
   mayOpen(destination: Destination): boolean;
+  /** Whether the rate allows a message now. */
+  maySend(destination: Destination): boolean;
+  /** So many messages are sent. */
+  sending(destination: Destination, messages: number): void;
   /** A slot begins, without a session yet. */
   began(destination: Destination): void;
   /** The pause it is in now. */
@@ -144,8 +126,6 @@ const FALLBACK_AFTER_MS = 15 * MINUTE_MS;
 /** A message that was chosen to probe may not come to it: then another one is. */
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
-const REPLIES_KEPT = 4;
-const REPLY_CHARACTERS = 200;
 
 export interface DestinationDeps {
   clock: Clock;
@@ -196,20 +176,6 @@ function lower(destination: Destination, observed: number, now: number): void {
   const limit = Math.max(1, observed);
   destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
   destination.limit = limit;
-}
-
-/** The newest reply of each wording, all those that took a message as one: their words differ by a queue's ids. */
-function withReply(kept: readonly LastReply[], { outcome, host }: Refusal, at: number): readonly LastReply[] {
-  if (outcome.reply === null) return kept;
-  const accepted = outcome.kind === 'delivered';
-  const reply = outcome.reply.slice(0, REPLY_CHARACTERS).toWellFormed();
-  const others = kept.filter((one) => (accepted ? !one.accepted : one.reply !== reply));
-  return [{ at, host, reply, accepted }, ...others.slice(0, REPLIES_KEPT - 1)];
-}
-
-/** Remembers the reply that decided over a message. */
-export function noteReply(destination: Destination, refusal: Refusal, nowMs: number): void {
-  destination.replies = withReply(destination.replies, refusal, nowMs);
 }
 
 /** As if its time were up; not one that began after it was asked for. Answers how it was. */
@@ -283,6 +249,19 @@ function evictIdle(all: Map<string, Destination>, now: number): void {
   }
 }
 
+/** Nothing was heard of its latest slot for so long; there is one probe after a pause, however long. */
+function isOverdue({ pause, beganMs }: Destination, patienceMs: number, now: number): boolean {
+  return !pause && now - beganMs >= patienceMs;
+}
+
+function fresh(key: string, limit: number): Destination {
+  return {
+    ...{ key, limit, active: 0, opening: 0, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
+    ...{ tookMs: Number.NEGATIVE_INFINITY, probeChosenMs: Number.NEGATIVE_INFINITY },
+    ...{ learned: undefined, pause: undefined, allowance: undefined, stalled: false, replies: [] },
+  };
+}
+
 export function openDestinations({ clock, log, limitsOf, hasFallback = false }: DestinationDeps): Destinations {
   const all = new Map<string, Destination>();
   let sweepAt = MAX_IDLE;
@@ -299,12 +278,7 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
       evictIdle(all, clock.now());
       sweepAt = Math.max(MAX_IDLE, all.size * 2);
     }
-    const { initial } = limitsOf(key);
-    found = {
-      ...{ key, active: 0, opening: 0, limit: initial, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
-      ...{ tookMs: Number.NEGATIVE_INFINITY, probeChosenMs: Number.NEGATIVE_INFINITY },
-      ...{ learned: undefined, pause: undefined, stalled: false, replies: [] },
-    };
+    found = fresh(key, limitsOf(key).initial);
     all.set(key, found);
     return found;
   };
@@ -319,6 +293,13 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
   const limitOf = (destination: Destination): number =>
     Math.floor(limitAt(destination, limitsOf(destination.key).ceiling, clock.now()));
 
+  const maySend = (destination: Destination): boolean => {
+    const { messagesPerMinute } = limitsOf(destination.key);
+    if (messagesPerMinute === null) return true;
+    destination.allowance = allowanceAt(destination.allowance, messagesPerMinute, clock.now());
+    return destination.allowance.messages >= 1;
+  };
+
   const hear = (destination: Destination, signal: Signal, startedMs: number): boolean => {
     switch (signal.kind) {
       case 'answered':
@@ -332,14 +313,14 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
         lower(destination, signal.observed, clock.now());
         return false;
       case 'unreachable':
+        // One domain's hosts may be away while others of the same provider answer.
+        if (destination.answeredMs > startedMs) return false;
         destination.answeredMs = Number.NEGATIVE_INFINITY;
         destination.limit = Math.max(limitsOf(destination.key).floor, destination.limit * 0.75);
         return false;
       case 'stalled':
-        // One recipient may stall while the peer serves others.
-        if (destination.answeredMs >= startedMs) return false;
-        // A relay falls silent over a recipient of somebody else's: that says nothing of all the others.
-        if (isRelay(destination.key)) return false;
+        // One recipient may stall while the peer serves others, and a relay over a recipient of somebody else's.
+        if (destination.answeredMs >= startedMs || isRelay(destination.key)) return false;
         destination.stalled = true;
         break;
       case 'wait':
@@ -350,9 +331,7 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
         return false;
     }
     // Several sessions may meet the same refusal: that is one pause, and one step of its length.
-    const { pause } = destination;
-    if (pause && startedMs < pause.beganMs) return false;
-    if (isPaused(destination)) return false;
+    if (isPaused(destination) || (destination.pause && startedMs < destination.pause.beganMs)) return false;
     const request = signal.kind === 'wait' ? signal.request : { ms: undefined };
     const { refusal } = signal;
     pauseFor(destination, { refusal, request, beganMs: clock.now(), canDivert: canDivert(destination.key) }, log);
@@ -362,15 +341,15 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
   return {
     of,
     mayOpen: (destination) => {
-      if (isPaused(destination)) return false;
-      const { active, opening } = destination;
-      const limits = limitsOf(destination.key);
+      if (isPaused(destination) || !maySend(destination)) return false;
+      const { active, opening, key } = destination;
       const most = limitOf(destination);
-      if (!isProvenNow(destination)) {
-        const isOverdue = !destination.pause && clock.now() - destination.beganMs >= limits.patienceMs;
-        return active < 1 || (isOverdue && active < most);
-      }
-      return active < most && opening < Math.max(1, active - opening);
+      if (isProvenNow(destination)) return active < most && opening < Math.max(1, active - opening);
+      return active < 1 || (active < most && isOverdue(destination, limitsOf(key).patienceMs, clock.now()));
+    },
+    maySend,
+    sending: (destination, messages) => {
+      if (destination.allowance) destination.allowance.messages -= messages;
     },
     began: (destination) => {
       destination.active += 1;

@@ -6,6 +6,7 @@
  * or session, or is greylisting: then the message alone waits, by its own schedule.
  */
 import type { Evidence, Outcome } from './outcome.ts';
+import type { PauseRule } from './providers.ts';
 
 export interface PauseRequest {
   /** How long the peer asks for, within bounds; undefined when it does not say. */
@@ -78,6 +79,17 @@ export function pauseAskedFor(
     ABOUT_SYSTEM.test(detail) ||
     (atMail && hint !== undefined);
   return asks ? { ms: hint } : undefined;
+}
+
+/** What the rules of a provider ask for after a temporary refusal; a time that the peer names itself goes before. */
+export function pauseByRule(
+  rules: readonly PauseRule[],
+  outcome: Pick<Outcome, 'kind' | 'reply'>,
+): PauseRequest | undefined {
+  if (rules.length === 0 || outcome.kind !== 'temporary' || outcome.reply === null) return undefined;
+  const said = outcome.reply.toLowerCase();
+  const rule = rules.find(({ reply }) => said.includes(reply.toLowerCase()));
+  return rule && { ms: waitHintMs(outcome.reply) ?? rule.minutes * 60_000 };
 }
 
 /** Whether a refusal is about how many connections we have, not about how much we send. */

@@ -5,6 +5,7 @@
 import { change } from '../audit/audit.ts';
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { operation, skipLocked } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
 
 /** Longer than a pause lasts. */
 const KEPT_MS = 7_200_000;
@@ -50,7 +51,7 @@ export const askedResumesOperation = operation(
 
 export interface PutOffMail {
   /** Of recipients; null: of all, behind a relay. */
-  domain: string | null;
+  domains: readonly string[] | null;
   /** It was put off until a time between these, Unix ms. */
   fromMs: number;
   untilMs: number;
@@ -59,13 +60,20 @@ export interface PutOffMail {
 }
 
 /** Makes mail due now that was put off until the end of a pause; answers how much. */
-export const bringForwardOperation = operation('delivery.bringForward', 'write', (tx, mail: PutOffMail) =>
-  tx.run(
+export const bringForwardOperation = operation('delivery.bringForward', 'write', (tx, mail: PutOffMail) => {
+  const domains = rowset(
+    tx,
+    'd',
+    { domain: 'text' },
+    (mail.domains ?? []).map((domain) => ({ domain })),
+  );
+  const ofDomains = `AND substr(lane, length(account_id) + 2) IN (SELECT d.domain FROM ${domains.sql})`;
+  return tx.run(
     `UPDATE work SET due = ? WHERE seq IN (SELECT seq FROM work
        WHERE kind = ? AND held = 0 AND due >= ? AND due <= ? AND leased = 0 AND mode = 'live' AND due > ?
-         ${mail.domain === null ? '' : "AND lane = account_id || '/' || ?"}
+         ${mail.domains === null ? '' : ofDomains}
        ORDER BY due LIMIT ? ${skipLocked(tx)})`,
     ...[mail.nowMs, DELIVERY_WORK, mail.fromMs, mail.untilMs, mail.nowMs],
-    ...[...(mail.domain === null ? [] : [mail.domain]), mail.limit],
-  ),
-);
+    ...[...(mail.domains === null ? [] : domains.params), mail.limit],
+  );
+});

@@ -20,11 +20,13 @@ interface ResumeDeps {
   database: Database;
   clock: Clock;
   destinations: Destinations;
+  /** The domains whose mail counts for a destination. */
+  domainsOf(key: string): readonly string[];
   /** Mail became due. */
   onResumed(): void;
 }
 
-export function watchResumes({ database, clock, destinations, onResumed }: ResumeDeps): Resumes {
+export function watchResumes({ database, clock, destinations, domainsOf, onResumed }: ResumeDeps): Resumes {
   /** Destinations whose mail comes back, with the time until which it was put off. */
   const returning = new Map<string, { fromMs: number; untilMs: number }>();
 
@@ -42,7 +44,8 @@ export function watchResumes({ database, clock, destinations, onResumed }: Resum
   };
 
   const bringForward = async (key: string, span: { fromMs: number; untilMs: number }): Promise<void> => {
-    const mail = { ...span, domain: isRelay(key) ? null : key, nowMs: clock.now(), limit: BROUGHT_FORWARD_AT_ONCE };
+    const domains = isRelay(key) ? null : domainsOf(key);
+    const mail = { ...span, domains, nowMs: clock.now(), limit: BROUGHT_FORWARD_AT_ONCE };
     // Some may have been put off while the pause was ended: it is over when none is found.
     if ((await database.execute(bringForwardOperation, mail)) === 0) returning.delete(key);
     else onResumed();

@@ -62,8 +62,8 @@ export const FALLBACK = 'fallback';
 const MAX_EXCHANGERS = 5;
 const MAX_ADDRESSES = 5;
 
-/** What limits and connections are counted by: the relay, or the recipient's domain in A-labels. */
-export function destinationOf(routing: Pick<Routing, 'route'>, recipient: string): string {
+/** Whose exchangers mail for a recipient goes to: the relay, or the recipient's domain in A-labels. */
+export function routedDomainOf(routing: Pick<Routing, 'route'>, recipient: string): string {
   if (routing.route.kind === 'relay') return RELAY;
   return domainOf(recipient);
 }

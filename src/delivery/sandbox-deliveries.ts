@@ -52,7 +52,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
     most: MOST,
     claim: async (request) => {
       const { jobs, taken } = await deps.database.execute(claimOperation, request);
-      const lease = { destination: SANDBOX, leaseUntilMs: request.nowMs + request.leaseMs };
+      const lease = { destination: SANDBOX, domain: SANDBOX, leaseUntilMs: request.nowMs + request.leaseMs };
       return { items: jobs.map((job) => heldOf(job, lease)), taken, overQuota: [] };
     },
     withoutAttempt: (held) => results.withoutAttempt(held),

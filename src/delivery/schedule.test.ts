@@ -4,10 +4,12 @@ import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Held } from './attempt.ts';
-import { type Destinations, MX_CONNECTIONS, openDestinations } from './destinations.ts';
+import { type Destinations, openDestinations } from './destinations.ts';
+import { MX_CONNECTIONS } from './limits.ts';
 import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;
+const ANY = { mayStart: () => true };
 
 function open(): { schedule: Schedule; destinations: Destinations } {
   const destinations = openDestinations({ clock: fakeClock(), log: silentLog, limitsOf: () => MX_CONNECTIONS });
@@ -23,7 +25,7 @@ function mailFor(account: string, domain: string): Held {
   const email = { jobs: new Set<Held>() };
   const held = {
     job: { lane: `${account}/${domain}` },
-    destination: domain,
+    ...{ destination: domain, domain },
     state: 'waiting',
     quarantined: false,
     email,
@@ -88,7 +90,7 @@ test('one destination has as many slots as its limit, and accounts alternate at 
   const slots = allOf(schedule);
   assert.equal(slots.length, MX_CONNECTIONS.initial);
   const order = [1, 2, 3, 4].map(() => {
-    const [held] = schedule.next(slots[0]!, () => true)!;
+    const [held] = schedule.next(slots[0]!, ANY)!;
     held!.state = 'running';
     return held!.job.lane.slice(0, 5);
   });
@@ -99,10 +101,9 @@ test('a lane refers to nothing that has gone through it', () => {
   const { schedule } = open();
   for (let i = 0; i < 100; i += 1) schedule.add(mailFor('acc_a', 'x.example'));
   const slot = schedule.open()!;
-  for (let i = 0; i < 60; i += 1) schedule.next(slot, () => true)![0]!.state = 'settling';
-  schedule.next(slot, () => true);
-  const [lane] = slot.queue.ring;
-  assert.equal(lane!.queue.filter((held) => held !== undefined).length, 40);
+  for (let i = 0; i < 60; i += 1) schedule.next(slot, ANY)![0]!.state = 'settling';
+  schedule.next(slot, ANY);
+  assert.equal(slot.queue.waiting.referred, 40);
 });
 
 test('a destination that was not heard of has one slot until it answers, then as many in the making as are open', () => {
@@ -131,4 +132,58 @@ test('the busiest destinations are shown, the busiest first', () => {
   ]);
   const slot = schedule.open();
   assert.equal(schedule.busiest(10).find((one) => one.key === slot?.destination.key)?.active, 1);
+});
+
+test('an account with mail for many domains of a destination gets no more turns than one with mail for one', () => {
+  const { schedule, destinations } = open();
+  prove(destinations, 'google');
+  const list = (account: string, domain: string) => {
+    const held = mailFor(account, domain);
+    held.destination = 'google';
+    schedule.add(held);
+  };
+  for (let i = 0; i < 50; i += 1) list('acc_a', `d${i}.example`);
+  for (let i = 0; i < 5; i += 1) list('acc_b', 'one.example');
+  const slot = schedule.open()!;
+  const order = Array.from({ length: 10 }, () => {
+    const [held] = schedule.next(slot, ANY)!;
+    held!.state = 'running';
+    return held!.job.lane.slice(4, 5);
+  });
+  assert.equal(order.join(''), 'ababababab');
+});
+
+test('a session is kept to its domain for ten messages, while others wait for their turn', () => {
+  const { schedule, destinations } = open();
+  prove(destinations, 'microsoft');
+  for (let i = 0; i < 60; i += 1) {
+    const held = mailFor(`acc_${i % 3}`, i % 2 === 0 ? 'even.example' : 'odd.example');
+    held.destination = 'microsoft';
+    schedule.add(held);
+  }
+  const slot = schedule.open()!;
+  let domain = 'even.example';
+  const runs: string[] = [];
+  for (let i = 0; i < 60; i += 1) {
+    const [held] = schedule.next(slot, { mayStart: () => true, isFor: (asked) => asked === domain })!;
+    held!.state = 'running';
+    domain = held!.domain;
+    runs.push(domain[0]!);
+  }
+  assert.ok(/^(e{1,11}|o{1,11})+$/.test(runs.join('')), runs.join(''));
+  assert.ok(runs.join('').split(/(?<=e)(?=o)|(?<=o)(?=e)/).length <= 12, runs.join(''));
+});
+
+test('recipients in two domains of one destination are no one transaction', () => {
+  const { schedule, destinations } = open();
+  prove(destinations, 'google');
+  const [first, second] = [mailFor('acc_a', 'a.example'), mailFor('acc_a', 'b.example')];
+  for (const held of [first, second]) {
+    held.destination = 'google';
+    held.email = first.email;
+    first.email.jobs.add(held);
+    schedule.add(held);
+  }
+  const slot = schedule.open()!;
+  assert.deepEqual(schedule.next(slot, ANY), [first]);
 });

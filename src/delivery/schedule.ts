@@ -1,8 +1,7 @@
 /**
  * Which destination gets the next slot, and which message goes first. Destinations take slots of the process one after the
- * other, as destinations.ts lets them; lanes (account and domain) alternate within a destination, and within a lane it is
- * first come, first served. So the backlog of one tenant costs another one nothing but its share, and a domain that swallows
- * connections holds no more than its limit.
+ * other, as destinations.ts lets them; within a destination accounts take turns (queue.ts). So the backlog of one tenant costs
+ * another one nothing but its share, and a domain that swallows connections holds no more than its limit.
  *
  * An account whose domains swallow them by the hundred holds four times as many slots as are free at most: of 500 it gets 400,
  * two such accounts get 222 each, and there is always a slot for somebody else (dynamic thresholds: Choudhury and Hahne,
@@ -10,8 +9,9 @@
  * domains that stall do not delay its mail to one that is quick.
  */
 
-import { accountOfLane, type Held } from './attempt.ts';
+import type { Held } from './attempt.ts';
 import type { Destination, Destinations } from './destinations.ts';
+import { WaitingMail, type Wanted } from './queue.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 promises room for 100, some servers give less. */
 const MAX_GROUP = 50;
@@ -19,24 +19,17 @@ const MAX_GROUP = 50;
 const ACCOUNT_PART = 4 / 5;
 /** The part of it that destinations may hold which were not heard of lately. */
 const UNPROVEN_PART = 9 / 10;
+/** A session is kept to the domains it is for, in as many messages at most, while others wait for their turn. */
+const KEPT_TO_SESSION = 10;
 /** The owner of a destination for which several accounts have mail. */
 const SHARED = '';
-
-interface Lane {
-  name: string;
-  /** Who no longer waits is skipped. Entries before `head` are empty: the mail is not to stay in memory behind it. */
-  queue: (Held | undefined)[];
-  head: number;
-}
 
 /** The jobs that wait for one destination. */
 export interface Queue {
   readonly destination: Destination;
-  waiting: number;
+  readonly waiting: WaitingMail;
   /** The row in which it stands, wanting a slot. */
   row: Row | undefined;
-  readonly ring: Lane[];
-  readonly lanes: Map<string, Lane>;
 }
 
 /** Destinations of one owner that want a slot: an account that alone has mail for them, or SHARED. */
@@ -57,6 +50,8 @@ export interface Slot {
   proven: boolean;
   /** It has no session yet. */
   opening: boolean;
+  /** Messages in a row that were chosen because its session is for their domain. */
+  keptTo: number;
 }
 
 export interface DestinationLoad {
@@ -71,22 +66,13 @@ export interface ScheduleOptions {
   destinations: Destinations;
   /** Slots of the whole process. */
   slots: number;
+  /** Whether it is not known yet what the destination is: it gets no slot. */
+  isPending?(key: string): boolean;
 }
 
 interface Share {
   held: number;
   unproven: number;
-}
-
-/** The first waiting job of a lane. */
-function peek(lane: Lane): Held | undefined {
-  while (lane.head < lane.queue.length) {
-    const held = lane.queue[lane.head]!;
-    if (held.state === 'waiting') return held;
-    lane.queue[lane.head] = undefined;
-    lane.head += 1;
-  }
-  return undefined;
 }
 
 function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[] {
@@ -95,7 +81,8 @@ function sameTransaction(first: Held, mayStart: (held: Held) => boolean): Held[]
   for (const held of first.email.jobs) {
     if (group.length === MAX_GROUP) break;
     if (held === first || held.quarantined || held.state !== 'waiting') continue;
-    if (held.destination === first.destination && mayStart(held)) group.push(held);
+    if (held.destination !== first.destination || held.domain !== first.domain) continue;
+    if (mayStart(held)) group.push(held);
   }
   return group;
 }
@@ -107,6 +94,7 @@ function rowKey(owner: string, proven: boolean): string {
 export class Schedule {
   readonly #destinations: Destinations;
   readonly #slots: number;
+  readonly #isPending: (key: string) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** By class and owner, in the order in which they are asked. */
   readonly #rows = new Map<string, Row>();
@@ -115,9 +103,10 @@ export class Schedule {
   readonly #resting = new Set<Queue>();
   #active = 0;
 
-  constructor({ destinations, slots }: ScheduleOptions) {
+  constructor({ destinations, slots, isPending = () => false }: ScheduleOptions) {
     this.#destinations = destinations;
     this.#slots = slots;
+    this.#isPending = isPending;
   }
 
   /** Slots that run. */
@@ -128,18 +117,7 @@ export class Schedule {
   /** Puts a waiting job at the end of its lane, or with `first` at its front. */
   add(held: Held, { first } = { first: false }): void {
     const queue = this.#queueOf(held.destination);
-    queue.waiting += 1;
-    let lane = queue.lanes.get(held.job.lane);
-    if (!lane) {
-      lane = { name: held.job.lane, queue: [], head: 0 };
-      queue.lanes.set(lane.name, lane);
-      queue.ring.push(lane);
-    }
-    if (!first) lane.queue.push(held);
-    else if (lane.head > 0) {
-      lane.head -= 1;
-      lane.queue[lane.head] = held;
-    } else lane.queue.unshift(held);
+    queue.waiting.add(held, { first });
     if (!first) this.#resting.delete(queue);
     this.#want(queue);
   }
@@ -147,8 +125,17 @@ export class Schedule {
   /** A job stopped waiting in another way than by next(). */
   forget(held: Held): void {
     const queue = this.#queueOf(held.destination);
-    queue.waiting -= 1;
+    queue.waiting.size -= 1;
     this.#forgetIfEmpty(queue);
+  }
+
+  /** Takes out what waits for a domain at a destination, in its order. */
+  takeDomain(key: string, domain: string): Held[] {
+    const queue = this.#queues.get(key);
+    if (!queue) return [];
+    const taken = queue.waiting.takeDomain(domain);
+    this.#forgetIfEmpty(queue);
+    return taken;
   }
 
   /** A slot for a destination that has waiting jobs and lets one more run. */
@@ -166,7 +153,7 @@ export class Schedule {
       this.#count(owner, proven, 1);
       this.#destinations.began(destination);
       this.#want(queue);
-      return { queue, destination, owner, proven, opening: true };
+      return { queue, destination, owner, proven, opening: true, keptTo: 0 };
     }
     return undefined;
   }
@@ -208,62 +195,46 @@ export class Schedule {
   }
 
   /**
-   * What to send next over this slot: recipients of one email, at most 50, which the caller has run at once. Lanes whose first
-   * job may not start now are passed over, and so are its fellows that may not.
+   * What to send next over this slot: recipients of one email in one domain, at most 50, which the caller has run at once. Lanes whose
+   * first job may not start now are passed over, and so are its fellows that may not. Mail that the slot's session is for comes
+   * first, some messages in a row.
    */
-  next(slot: Slot, mayStart: (held: Held) => boolean): Held[] | undefined {
+  next(slot: Slot, { mayStart, isFor }: Wanted): Held[] | undefined {
     const { queue } = slot;
     if (!slot.proven && this.#destinations.isProven(queue.destination.key)) {
       slot.proven = true;
       this.#shares.get(slot.owner)!.unproven -= 1;
     }
-    for (let lanes = queue.ring.length; lanes > 0; lanes -= 1) {
-      const lane = queue.ring.shift()!;
-      const first = peek(lane);
-      if (!first) {
-        queue.lanes.delete(lane.name);
-        continue;
-      }
-      queue.ring.push(lane);
-      if (!mayStart(first)) continue;
-      if (lane.head > 512) {
-        lane.queue = lane.queue.slice(lane.head);
-        lane.head = 0;
-      }
-      const group = sameTransaction(first, mayStart);
-      queue.waiting -= group.length;
-      return group;
-    }
-    return undefined;
+    if (!this.#destinations.maySend(queue.destination)) return undefined;
+    const kept = isFor && slot.keptTo < KEPT_TO_SESSION ? queue.waiting.next({ mayStart, isFor }) : undefined;
+    slot.keptTo = kept ? slot.keptTo + 1 : 0;
+    const first = kept ?? queue.waiting.next({ mayStart });
+    if (!first) return undefined;
+    const group = sameTransaction(first, mayStart);
+    queue.waiting.size -= group.length;
+    this.#destinations.sending(queue.destination, group.length);
+    return group;
   }
 
-  /** Everybody who waits for the destination, at most so many. */
-  waitingAt({ key }: Destination, limit = Number.POSITIVE_INFINITY): Held[] {
-    const found = new Set<Held>();
-    for (const lane of this.#queues.get(key)?.ring ?? []) {
-      for (let i = lane.head; i < lane.queue.length && found.size < limit; i += 1) {
-        const held = lane.queue[i]!;
-        if (held.state === 'waiting') found.add(held);
-      }
-    }
-    return [...found];
+  /** Who waits for the destination, at most so many. */
+  waitingAt({ key }: Destination, limit?: number, isWanted?: (held: Held) => boolean): Held[] {
+    return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
   }
 
   /** The destinations with the most waiting jobs and slots, at most so many. */
   busiest(most: number): DestinationLoad[] {
     return [...this.#queues.values()]
-      .map(({ destination: { key, active }, waiting }) => ({ key, waiting, active }))
+      .map(({ destination: { key, active }, waiting }) => ({ key, waiting: waiting.size, active }))
       .sort((a, b) => b.waiting + b.active - a.waiting - a.active)
       .slice(0, most);
   }
 
   /** Puts a destination into the row where it belongs, at its end, unless it stands there already. */
   #want(queue: Queue): void {
-    if (queue.waiting === 0 || this.#resting.has(queue)) return;
+    if (queue.waiting.size === 0 || this.#resting.has(queue)) return;
     const proven = this.#destinations.isProven(queue.destination.key);
     // Mail of another account may have come since: it must not wait for the first one's share.
-    const alone = queue.ring.length === 1 && queue.row?.owner !== SHARED;
-    const owner = alone ? accountOfLane(queue.ring[0]!.name) : SHARED;
+    const owner = queue.row?.owner === SHARED ? SHARED : (queue.waiting.onlyAccount ?? SHARED);
     if (queue.row?.owner === owner && queue.row.proven === proven) return;
     const key = rowKey(owner, proven);
     let row = this.#rows.get(key);
@@ -286,7 +257,9 @@ export class Schedule {
     for (let queue = row.queues.shift(); queue; queue = row.queues.shift()) {
       if (queue.row !== row) continue;
       queue.row = undefined;
-      if (queue.waiting > 0 && this.#destinations.mayOpen(queue.destination)) return queue;
+      const { destination } = queue;
+      if (queue.waiting.size === 0 || this.#isPending(destination.key)) continue;
+      if (this.#destinations.mayOpen(destination)) return queue;
     }
     return undefined;
   }
@@ -294,7 +267,7 @@ export class Schedule {
   #queueOf(key: string): Queue {
     let found = this.#queues.get(key);
     if (!found) {
-      found = { destination: this.#destinations.of(key), waiting: 0, row: undefined, ring: [], lanes: new Map() };
+      found = { destination: this.#destinations.of(key), waiting: new WaitingMail(), row: undefined };
       this.#queues.set(key, found);
     }
     return found;
@@ -310,7 +283,7 @@ export class Schedule {
   }
 
   #forgetIfEmpty(queue: Queue): void {
-    if (queue.waiting > 0 || queue.destination.active > 0) return;
+    if (queue.waiting.size > 0 || queue.destination.active > 0) return;
     this.#queues.delete(queue.destination.key);
     this.#resting.delete(queue);
   }

@@ -21,8 +21,8 @@ export interface SlotDeps {
 }
 
 function needOf([first]: readonly Held[]): SessionNeed {
-  const { options, attempts } = first!.job;
-  return { tls: options.requireTls ?? false, avoid: new Set(), attempts };
+  const { domain, job } = first!;
+  return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts: job.attempts };
 }
 
 export class Slots {
@@ -59,7 +59,7 @@ export class Slots {
       session = await this.#runGroup(slot, group, session);
       if (!isSandbox && !(session && hasShareLeft(session))) break;
       if (schedule.shouldYield(slot)) break;
-      group = this.#next(slot);
+      group = this.#next(slot, session);
     }
     if (session) await connections.release(session);
     // What waits and may not start now is woken by what it waits for: a lease, or room for its content.
@@ -68,9 +68,11 @@ export class Slots {
   }
 
   /** What is next over this slot; nothing while nothing may be attempted. */
-  #next(slot: Slot): Held[] | undefined {
-    const { engine, schedule } = this.#deps;
-    return engine.isOpen ? schedule.next(slot, (held) => this.#mayStart(held)) : undefined;
+  #next(slot: Slot, session?: PooledSession): Held[] | undefined {
+    const { engine, schedule, connections } = this.#deps;
+    if (!engine.isOpen) return undefined;
+    const isFor = session && ((domain: string): boolean => connections.isFor(session, domain));
+    return schedule.next(slot, { mayStart: (held) => this.#mayStart(held), isFor });
   }
 
   /** Whether an attempt may begin: its lease holds, and its content has room in memory. */

@@ -1,6 +1,6 @@
 /**
  * The part of the backlog that is in memory: bounded in jobs and bytes, whatever the backlog's size. It also bounds what one
- * lane, one account and one destination may have waiting here, so that nobody's backlog fills it: what is beyond is parked in
+ * account has waiting for one destination, and one account and one destination in all, so that nobody's backlog fills it: what is beyond is parked in
  * the database and resumed when there is room. Newcomers have the last quarter for themselves.
  */
 import type { FairQueue, LaneGrant, State } from '../work/work.ts';
@@ -10,7 +10,7 @@ import type { Schedule } from './schedule.ts';
 export interface WindowLimits {
   jobs: number;
   bytes: number;
-  /** Waiting jobs of one lane, one account, one destination. */
+  /** Waiting jobs of one account for one destination (of one lane behind a relay), of one account, for one destination. */
   lane: number;
   account: number;
   destination: number;
@@ -46,11 +46,14 @@ export interface WindowOptions {
   /** Whether a destination answered lately, or takes no places here (its mail is put off). */
   isProven(destination: string): boolean;
   destinationOfLane(lane: string): string;
+  /** The destination of a domain now. */
+  destinationOf(domain: string): string;
 }
 
 export class Window implements FairQueue<Held> {
   readonly #options: WindowOptions;
   readonly #emails = new Map<number, WindowEmail>();
+  /** By account and destination; where everybody shares the destination, by lane. */
   readonly #lanes = new Map<string, number>();
   readonly #accounts = new Map<string, number>();
   readonly #destinations = new Map<string, number>();
@@ -76,6 +79,8 @@ export class Window implements FairQueue<Held> {
 
   admit(held: Held, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
     const isBack = held.email.jobs.has(held);
+    // Its exchangers may be known by now, or may be others.
+    held.destination = this.#options.destinationOf(held.domain);
     if (!isBack) {
       const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.destination);
       // What is parked already is older: half of the lane is left to it.
@@ -100,6 +105,18 @@ export class Window implements FairQueue<Held> {
     // Content that came from a blob is large: it stays in memory only while somebody is sending it.
     if (email.trying === 0 && email.inline === null) email.prepared = undefined;
     if (state === 'gone') this.#leaveEmail(held);
+  }
+
+  /** What waits for this domain at one destination waits at another one from now on; answers who that is. */
+  move(domain: string, { from, to }: { from: string; to: string }): Held[] {
+    const moved = this.#options.schedule.takeDomain(from, domain);
+    for (const held of moved) {
+      this.#countWaiting(held, -1);
+      held.destination = to;
+      this.#countWaiting(held, 1);
+      this.#options.schedule.add(held, { first: false });
+    }
+    return moved;
   }
 
   resumable(lanes: readonly string[], size: number): LaneGrant[] {
@@ -135,14 +152,18 @@ export class Window implements FairQueue<Held> {
   }
 
   #countWaiting({ job: { lane }, destination }: Held, by: number): void {
-    count(this.#lanes, lane, by);
+    count(this.#lanes, this.#laneKey(lane, destination), by);
     count(this.#accounts, accountOfLane(lane), by);
     count(this.#destinations, destination, by);
   }
 
+  #laneKey(lane: string, destination: string): string {
+    return this.#options.shared.has(destination) ? lane : `${accountOfLane(lane)}/${destination}`;
+  }
+
   #free(lane: string, destination: string): [lane: number, account: number, destination: number] {
     const { limits, shared, isProven } = this.#options;
-    const inLane = limits.lane - (this.#lanes.get(lane) ?? 0);
+    const inLane = limits.lane - (this.#lanes.get(this.#laneKey(lane, destination)) ?? 0);
     const inAccount = this.#accounts.get(accountOfLane(lane)) ?? 0;
     if (shared.has(destination)) return [inLane, limits.account - inAccount, limits.jobs];
     const proven = isProven(destination);

@@ -23,26 +23,22 @@ import { type Held, heldOf, type KeysFor } from './attempt.ts';
 import { AttemptRunner } from './attempt-runner.ts';
 import { claimOperation, clampDueOperation } from './claim.ts';
 import { type Connections, openConnections } from './connections.ts';
-import {
-  type Destinations,
-  MX_CONNECTIONS,
-  openDestinations,
-  RELAY_CONNECTIONS,
-  SANDBOX,
-  SHARED_DESTINATIONS,
-  sharedLimits,
-} from './destinations.ts';
+import { type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
+import { type ExchangerSets, ONE_WAY, openExchangerSets } from './exchanger-sets.ts';
 import { openHostMemory } from './hosts.ts';
+import { limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
 import { openMissingDomains } from './missing-domain.ts';
+import { PROVIDERS, type Provider, type Providers } from './providers.ts';
 import { type ResultMetrics, Results } from './results.ts';
 import { type Resumes, watchResumes } from './resume.ts';
-import { destinationOf, isRelay, type Routing } from './route.ts';
+import { FALLBACK, isRelay, type Routing, routedDomainOf } from './route.ts';
 import { type DestinationLoad, Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 import { Slots } from './slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
 
 const SLOTS = 500;
+const MESSAGES_PER_RELAY_CONNECTION = 1_000;
 /** A metric with a label for each of a hundred thousand domains would help nobody. */
 const SHOWN_DESTINATIONS = 20;
 /** Beyond every deadline of a session: connecting to five exchangers, the envelope, 40 MB at 32 kB/s, and the final dot. */
@@ -83,6 +79,8 @@ export interface DeliveryDeps extends EngineOptions {
   connectionShare?: () => number;
   /** Narrower bounds, for machines and tests that want them. */
   limits?: Partial<WindowLimits>;
+  /** Limits of the large providers; those built in unless this says others. */
+  providers?: Providers;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
@@ -93,6 +91,9 @@ export interface DeliveryDeps extends EngineOptions {
 /** What a node publishes with its sign of life stays small, whatever it does. */
 const PUBLISHED_PAUSED = 60;
 const PUBLISHED_BUSIEST = 40;
+/** Domains of one destination, and of all together. */
+const PUBLISHED_DOMAINS = 100;
+const PUBLISHED_DOMAINS_IN_ALL = 1_000;
 
 export interface DeliveryState {
   /** Jobs in memory. */
@@ -132,26 +133,39 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly #deps: DeliveryDeps;
   readonly #results: Results;
   readonly #slots: Slots;
+  readonly sets: ExchangerSets;
   readonly #resumes: Resumes;
 
   constructor(deps: DeliveryDeps) {
     const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
     const share = (): number => deps.connectionShare?.() ?? 1;
-    const limitsOf = (key: string) => sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : MX_CONNECTIONS, share());
+    const { providers = PROVIDERS } = deps;
+    const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
+    const limitsOf = (key: string) =>
+      sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : limitsOfProvider(providerOf(key)), share());
     const destinations = openDestinations({ clock, log, limitsOf, hasFallback: routing.fallback !== undefined });
-    const schedule = new Schedule({ destinations, slots: SLOTS });
+    const onChanged = (domain: string, before: string): void => this.#exchangersChanged(domain, before);
+    const sets =
+      routing.route.kind === 'relay' ? ONE_WAY : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
+    const schedule = new Schedule({ destinations, slots: SLOTS, isPending: sets.isPending });
     this.queue = new Window({
       limits: { ...WINDOW_LIMITS, ...deps.limits },
       schedule,
       shared: SHARED_DESTINATIONS,
       // Mail of a paused destination only passes through the window.
       isProven: (key) => destinations.isProven(key) || destinations.pauseOf(key) !== undefined,
-      destinationOfLane: (lane) => destinationOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`),
+      destinationOfLane: (lane) => sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`)),
+      destinationOf: (domain) => (SHARED_DESTINATIONS.has(domain) ? domain : sets.destinationOf(domain)),
     });
     const hosts = openHostMemory(() => clock.now());
     const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
     const { isStalled } = destinations;
-    const connections = openConnections({ routing, hosts, helo: hostname, isStalled, ...timeouts });
+    const connections = openConnections({
+      ...{ routing, hosts, helo: hostname, isStalled, serves: sets.serves, ...timeouts },
+      roomForIdle: (key) => destinations.limitOf(destinations.of(key)) - destinations.of(key).active,
+      messagesPerConnection: (key) =>
+        isRelay(key) ? MESSAGES_PER_RELAY_CONNECTION : providerOf(key).messagesPerConnection,
+    });
     this.remover = createBlobRemover({ blobs, log });
     const { remover } = this;
     const results = new Results({ database, clock, log, metrics, remover, pauseOf: destinations.pauseOf, random });
@@ -165,6 +179,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
         log,
       }),
       deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
+      pauseRules: (key) => (isRelay(key) ? [] : providerOf(key).pauses),
+      areAlike: sets.areAlike,
       onCapacity: () => this.#slots.fill(),
     });
     this.#deps = deps;
@@ -174,7 +190,22 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.engine = engine;
     this.#results = results;
     this.#slots = new Slots({ engine, schedule, connections, runner });
-    this.#resumes = watchResumes({ database, clock, destinations, onResumed: () => engine.nudge() });
+    this.sets = sets;
+    const onResumed = (): void => engine.nudge();
+    this.#resumes = watchResumes({ database, clock, destinations, domainsOf: sets.domainsOf, onResumed });
+  }
+
+  /** What waits for the domain goes on where its exchangers count, or is put off where that destination is paused. */
+  #exchangersChanged(domain: string, before: string): void {
+    const now = this.sets.destinationOf(domain);
+    if (now !== before) {
+      for (const held of this.queue.move(domain, { from: before, to: now })) {
+        const putOff = this.#results.putOff(held);
+        if (putOff) this.engine.settle(held, putOff);
+      }
+    }
+    this.schedule.changed(this.destinations.of(now));
+    this.#slots.fill();
   }
 
   async claim(request: ClaimRequest): Promise<Claimed<Held>> {
@@ -184,9 +215,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
 
   itemsOf(jobs: readonly DeliveryJob[], leaseUntilMs: number): Held[] {
     return jobs.map((job) => {
-      const destination =
-        job.mode === 'sandbox' ? SANDBOX : this.destinations.divert(destinationOf(this.#deps.routing, job.recipient));
-      return heldOf(job, { destination, leaseUntilMs });
+      if (job.mode === 'sandbox') return heldOf(job, { destination: SANDBOX, domain: SANDBOX, leaseUntilMs });
+      const domain = routedDomainOf(this.#deps.routing, job.recipient);
+      const destination = this.destinations.divert(this.sets.destinationOf(domain));
+      return heldOf(job, { destination, domain: destination === FALLBACK ? FALLBACK : domain, leaseUntilMs });
     });
   }
 
@@ -240,16 +272,25 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 }
 
-function publishedOf({ destinations, schedule, connections }: DeliveryWorker): PublishedDestination[] {
+function publishedOf({ destinations, schedule, connections, sets }: DeliveryWorker): PublishedDestination[] {
   const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
   const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
   const blocked = destinations.blocked().slice(0, PUBLISHED_PAUSED);
   const keys = new Set([...blocked.map((one) => one.key), ...paused.map((one) => one.key), ...waiting.keys()]);
   keys.delete(SANDBOX);
+  let domainsLeft = PUBLISHED_DOMAINS_IN_ALL;
+  const domainsOf = (key: string): Pick<PublishedDestination, 'domains'> => {
+    if (isRelay(key)) return {};
+    // One at least, and the latest of many.
+    const domains = sets.domainsOf(key).slice(-Math.max(1, Math.min(PUBLISHED_DOMAINS, domainsLeft)));
+    domainsLeft -= domains.length;
+    return { domains };
+  };
   return [...keys].map((key) => {
     const destination = destinations.of(key);
     return {
       ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
+      ...domainsOf(key),
       limit: destinations.limitOf(destination),
       pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
       blockedSince: destination.pause?.blockedMs ?? null,

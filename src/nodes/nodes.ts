@@ -31,6 +31,8 @@ export interface LastReply {
 /** A destination of mail as one node has it. */
 export interface PublishedDestination {
   key: string;
+  /** Domains of recipients whose mail counts for it, some of them where they are many; absent behind a relay. */
+  domains?: readonly string[];
   /** Messages in memory that wait for a slot. */
   waiting: number;
   /** Open sessions. */

@@ -15,6 +15,7 @@ interface OnNode extends PublishedDestination {
 
 export interface DestinationView {
   key: string;
+  domains: string[];
   depth: number;
   nodes: OnNode[];
 }
@@ -34,7 +35,11 @@ export function destinationsOf(
     waiting.reduce((sum, { depth }) => sum + depth, 0),
   );
   return [...Map.groupBy(all, ({ key }) => key)]
-    .map(([key, on]) => ({ key, depth: depths.get(key) ?? 0, nodes: on }))
+    .map(([key, on]) => {
+      const domains = [...new Set(on.flatMap((one) => one.domains ?? []))].sort();
+      const counted = key === RELAY || domains.length === 0 ? [key] : domains;
+      return { key, domains, depth: counted.reduce((sum, one) => sum + (depths.get(one) ?? 0), 0), nodes: on };
+    })
     .sort(compare);
 }
 
@@ -65,8 +70,14 @@ const connections = Type.Integer({ description: 'Open now.' });
 const limit = Type.Integer({ description: 'Connections that it may have now.' });
 
 export const destinationSchema = named('Destination', {
-  destinationId: Type.String({ description: 'A domain, or relay.' }),
-  depth: Type.Integer({ description: 'Messages for it among the first 50,000 of the queue.' }),
+  destinationId: Type.String({
+    description:
+      'The exchangers of the best preference behind the domains, sorted, such as `mx1.example.net,mx2.example.net`; a provider such as `google` in place of its hosts; a domain without MX records, or while the DNS does not answer; `relay`.',
+  }),
+  domains: Type.Array(Type.String(), {
+    description: 'Recipients in these domains count for it; up to 100 of each node.',
+  }),
+  depth: Type.Integer({ description: 'Messages for these domains among the first 50,000 of the queue.' }),
   connections,
   limit,
   pausedUntil,
@@ -89,12 +100,13 @@ export const destinationSchema = named('Destination', {
   nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
 });
 
-export function destinationBody({ key, depth, nodes }: DestinationView) {
+export function destinationBody({ key, domains, depth, nodes }: DestinationView) {
   const sum = (of: (one: OnNode) => number): number => nodes.reduce((all, one) => all + of(one), 0);
   const blocked = nodes.flatMap((one) => one.blockedSince ?? []);
   const until = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
   return {
     destinationId: key,
+    domains,
     depth,
     connections: sum((one) => one.connections),
     limit: sum((one) => one.limit),

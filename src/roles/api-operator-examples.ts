@@ -52,7 +52,8 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
   RejectionRequest: { reason: 'Send links instead of files.' },
   Queue: { ...figures, isComplete: true, accounts: [{ accountId: ids.account, name: 'Shop', ...figures }] },
   Destination: {
-    ...{ destinationId: 'example.com', depth: 404, ...paused, blockedSince: null, fallback: false },
+    ...{ destinationId: 'mx1.example.com,mx2.example.com', domains: ['example.com', 'example.org'], depth: 404 },
+    ...{ ...paused, blockedSince: null, fallback: false },
     lastReplies: [{ time: TIME, host: 'mx.example.com', reply: '421 4.7.28 unusual rate of mail' }],
     nodes: [{ nodeId, ...paused }],
   },

@@ -16,6 +16,7 @@ import { hasEverServed } from '../storage/data-directory.ts';
 import { type FirstRun, firstRun } from '../users/users.ts';
 import { openParts, type Parts } from './parts.ts';
 import { assertPortsFree, assertSourceAddresses, checkTlsFiles } from './ports.ts';
+import { checkProviders } from './provider-file.ts';
 import { type Roles, startRoles } from './start-roles.ts';
 
 interface Serving {
@@ -45,6 +46,7 @@ export async function serve(
   const broken = Promise.withResolvers<string>();
   const tlsFiles = config.roles.includes('smtp') ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
+  const providers = checkProviders(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
   const onBroken = (reason: string): void => {
     log.fatal(`${reason}; the process ends`);
@@ -61,7 +63,7 @@ export async function serve(
       roles: config.roles,
     });
     opened.push(nodes);
-    const roles = await startRoles(parts, { nodes, tlsFiles });
+    const roles = await startRoles(parts, { nodes, tlsFiles, providers });
     opened.push(roles, announce(parts, roles));
     setTimeout(collectGarbage, COLLECT_AFTER_MS).unref();
     const { httpPort, smtpPort } = roles;

@@ -7,7 +7,7 @@ import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/acco
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { ROLES } from '../config.ts';
-import { type Delivery, startDelivery } from '../delivery/delivery.ts';
+import { type Delivery, type Providers, startDelivery } from '../delivery/delivery.ts';
 import { createDkimKeyring, type DomainChecksOptions, startDomainChecks } from '../domains/domains.ts';
 import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
@@ -48,10 +48,11 @@ export interface Roles extends Running {
 interface RoleOptions {
   nodes: Nodes;
   tlsFiles: TlsFiles | undefined;
+  providers: Providers;
 }
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
-  const workers = startWorkers(parts, options.nodes);
+  const workers = startWorkers(parts, options);
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const ports: Ports = { app: undefined, smtp: undefined };
   const stop = async (): Promise<void> => {
@@ -81,7 +82,7 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
 type Workers = ReturnType<typeof startWorkers>;
 
 /** Delivery and webhooks, and what wakes them. */
-function startWorkers(parts: Parts, nodes: Nodes) {
+function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nodes' | 'providers'>) {
   const { config, database, blobs, clock, log, secretKey, metrics } = parts;
   const http = openHttpClient({
     lookup: parts.dns.lookupHost,
@@ -103,6 +104,7 @@ function startWorkers(parts: Parts, nodes: Nodes) {
   if (webhooks) wakeUps.onWake('webhooks', () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
     ? startDeliveryRole(parts, {
+        providers,
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
         isFirstNode: () => nodes.isFirst('delivery'),
@@ -206,6 +208,7 @@ function createWakeUps({ config, hints }: Pick<Parts, 'config' | 'hints'>): Wake
 }
 
 interface DeliveryRoleOptions {
+  providers: Providers;
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
@@ -250,6 +253,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     metrics: parts.metrics,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,
+    providers: options.providers,
   });
   measureDelivery(parts, delivery);
   const housekeeping = startHousekeeping({

@@ -74,14 +74,20 @@ export const endingPauses: Scenario = async (stage) => {
   const asked = await stage.act(askedResumesOperation, nowMs - 1);
   assert.deepEqual(asked, [{ destination: 'paused.example', askedAt: nowMs }]);
   await stage.act(askedResumesOperation, 0);
-  const span = { domain: 'paused.example', fromMs: untilMs, untilMs: untilMs + 6_000, nowMs, limit: 10 };
+  const span = {
+    domains: ['none.example', 'paused.example'],
+    fromMs: untilMs,
+    untilMs: untilMs + 6_000,
+    nowMs,
+    limit: 10,
+  };
   assert.equal(
     await stage.act(bringForwardOperation, span),
     1,
     'neither other domains nor other times nor the sandbox',
   );
   assert.equal(await stage.act(bringForwardOperation, span), 0);
-  assert.equal(await stage.act(bringForwardOperation, { ...span, domain: null }), 1, 'behind a relay any domain');
+  assert.equal(await stage.act(bringForwardOperation, { ...span, domains: null }), 1, 'behind a relay any domain');
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
   assert.deepEqual(domains.find(({ domain }) => domain === 'paused.example')?.depth, 2);
 };

@@ -57,6 +57,14 @@ test('a first start that cannot be makes nothing, and prints no credentials', as
     [pair(certFile, '/none'), /POSTRIDER_SMTP_TLS_KEY="\/none" is not valid/],
     [pair(certFile, file('empty.pem', '')), /POSTRIDER_SMTP_TLS_KEY=".*empty\.pem" is not valid/],
     [pair(certFile, otherKey), /POSTRIDER_SMTP_TLS_KEY=".*other\.pem" is not the key of the certificate/],
+    [
+      { POSTRIDER_PROVIDERS: '/none' },
+      /POSTRIDER_PROVIDERS="\/none" is not valid \(cannot be read \(ENOENT\)\); allowed:/,
+    ],
+    [
+      { POSTRIDER_PROVIDERS: file('providers.json', '{"gogle": {"connections": 3}}') },
+      /POSTRIDER_PROVIDERS=".*" is not valid \(unknown provider "gogle" \(known: .*; allowed: a JSON file/,
+    ],
     [{ POSTRIDER_HTTP_PORT: takenPort }, new RegExp(`POSTRIDER_HTTP_PORT="${takenPort}" is in use`)],
     [{ POSTRIDER_SMTP_PORT: takenPort }, new RegExp(`POSTRIDER_SMTP_PORT="${takenPort}" is in use`)],
     [{ POSTRIDER_SMTP_HOST: '203.0.113.7' }, /POSTRIDER_SMTP_HOST="203\.0\.113\.7" is no address of this machine/],

@@ -12,6 +12,8 @@ export interface MxRig {
   sinks: Record<string, SmtpSink>;
   /** Says that these domains are served by the sink of that name. */
   serve(name: string, domains: string[]): void;
+  /** Gives these domains the exchanger, at this preference (10), and has the exchanger served by the sink of that name. */
+  exchange(name: string, exchanger: string, domains: string[], preference?: number): void;
   close(): Promise<void>;
 }
 
@@ -37,6 +39,13 @@ export async function mxRig(sinks: Record<string, SinkOptions>, options: RigOpti
     sinks: started,
     serve: (name, domains) => {
       for (const domain of domains) dns.zone[domain] = { A: [started[name]!.host] };
+    },
+    exchange: (name, exchanger, domains, preference = 10) => {
+      dns.zone[exchanger] = { A: [started[name]!.host] };
+      for (const domain of domains) {
+        const known = dns.zone[domain]?.MX ?? [];
+        dns.zone[domain] = { MX: [...known, [preference, exchanger]] };
+      }
     },
     close: async () => {
       await rig.close();

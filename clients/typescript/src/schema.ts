@@ -1166,9 +1166,11 @@ export interface components {
     };
     /** Destination */
     Destination: {
-      /** @description A domain, or relay. */
+      /** @description The exchangers of the best preference behind the domains, sorted, such as `mx1.example.net,mx2.example.net`; a provider such as `google` in place of its hosts; a domain without MX records, or while the DNS does not answer; `relay`. */
       destinationId: string;
-      /** @description Messages for it among the first 50,000 of the queue. */
+      /** @description Recipients in these domains count for it; up to 100 of each node. */
+      domains: string[];
+      /** @description Messages for these domains among the first 50,000 of the queue. */
       depth: number;
       /** @description Open now. */
       connections: number;

@@ -1,0 +1,153 @@
+/**
+ * Which destination mail for a domain counts for: the exchangers of the best preference behind it (RFC 5321 §5.1), sorted, each replaced
+ * by its provider's name where it is one's (providers.ts). So 80 domains with one exchanger share its limits, and a wish for time
+ * of one host of a provider counts for all of its hosts.
+ *
+ * Until the first answer of the DNS a domain is pending, and nothing is dialled for it. Where it has no MX records, or the DNS does not
+ * answer, the domain itself is the destination. An answer is asked for again after a minute, of a DNS that keeps it for its TTL;
+ * meanwhile, and while the DNS fails, the last one holds. What is known is bounded: the domains least recently asked for are forgotten.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import type { Dns, MxHost } from '../net/dns.ts';
+import type { Providers } from './providers.ts';
+
+const REFRESH_MS = 60_000;
+/** After an answer that failed. */
+const RETRY_MS = 5_000;
+const MAX_DOMAINS = 20_000;
+/** A longer key is cut, with a digest of the whole. */
+const MAX_KEY = 400;
+
+export interface ExchangerSets {
+  /** The destination of a domain: the domain itself while its exchangers are not known. Looks them up where that is due. */
+  destinationOf(domain: string): string;
+  /** Whether the domain is being looked up for the first time. */
+  isPending(domain: string): boolean;
+  /** Whether a host is among the best exchangers of the domain. */
+  serves(domain: string, host: string): boolean;
+  /** Whether two domains have the same exchangers, the worse ones included. */
+  areAlike(one: string, other: string): boolean;
+  /** The domains known to have this destination. */
+  domainsOf(key: string): string[];
+}
+
+export interface ExchangerSetDeps {
+  dns: Pick<Dns, 'resolveMx'>;
+  clock: Clock;
+  providers: Providers;
+  /** The domain is no longer pending, or has another destination than `before`. */
+  onChanged(domain: string, before: string): void;
+}
+
+interface Entry {
+  key: string;
+  /** Of the best preference. */
+  best: ReadonlySet<string>;
+  /** All of them with their preferences; empty while they are not known. */
+  all: string;
+  isPending: boolean;
+  isAsking: boolean;
+  /** Unix ms. */
+  askedMs: number;
+  /** From `askedMs` on it holds so long without being asked for again. */
+  freshMs: number;
+}
+
+/** The exchangers of the best preference, each once. */
+function bestOf(hosts: readonly MxHost[]): string[] {
+  const best = Math.min(...hosts.map(({ preference }) => preference));
+  return [...new Set(hosts.filter(({ preference }) => preference === best).map(({ host }) => host))].sort();
+}
+
+/** The key of a set of exchangers. */
+export function keyOfExchangers(hosts: readonly string[], providers: Providers): string {
+  const folded = [...new Set(hosts.map((host) => providers.byHost(host)?.name ?? host))].sort();
+  const key = folded.join(',');
+  if (key.length <= MAX_KEY) return key;
+  return `${folded[0]},${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
+}
+
+export function openExchangerSets({ dns, clock, providers, onChanged }: ExchangerSetDeps): ExchangerSets {
+  const entries = new Map<string, Entry>();
+  const domains = new Map<string, Set<string>>();
+
+  const keep = (domain: string, { key }: Entry): void => {
+    const fellows = domains.get(key);
+    if (fellows) fellows.add(domain);
+    else domains.set(key, new Set([domain]));
+  };
+
+  const drop = (domain: string, key: string): void => {
+    const fellows = domains.get(key);
+    fellows?.delete(domain);
+    if (fellows?.size === 0) domains.delete(key);
+  };
+
+  const evict = (): void => {
+    for (const [domain, entry] of entries) {
+      if (entries.size < MAX_DOMAINS) return;
+      if (entry.isAsking) continue;
+      entries.delete(domain);
+      drop(domain, entry.key);
+    }
+  };
+
+  const ask = async (domain: string, entry: Entry): Promise<void> => {
+    entry.isAsking = true;
+    const answer = await dns.resolveMx(domain);
+    const before = entry.key;
+    const wasPending = entry.isPending;
+    Object.assign(entry, { isAsking: false, isPending: false, askedMs: clock.now(), freshMs: REFRESH_MS });
+    if (answer.status === 'temporary') entry.freshMs = RETRY_MS;
+    else {
+      const hosts = answer.status === 'found' ? answer.value.hosts : [];
+      const best = hosts.length > 0 ? bestOf(hosts) : [domain];
+      entry.best = new Set(best);
+      entry.all = hosts.map(({ host, preference }) => `${preference} ${host}`).sort().join(); // biome-ignore format: one step
+      entry.key = hosts.length > 0 ? keyOfExchangers(best, providers) : domain;
+    }
+    if (entry.key !== before) {
+      drop(domain, before);
+      keep(domain, entry);
+    }
+    if (wasPending || entry.key !== before) onChanged(domain, before);
+  };
+
+  return {
+    destinationOf: (domain) => {
+      let entry = entries.get(domain);
+      const now = clock.now();
+      if (!entry) {
+        evict();
+        entry = {
+          ...{ key: domain, best: new Set(), all: '', isPending: true, isAsking: false },
+          ...{ askedMs: now, freshMs: 0 },
+        };
+        keep(domain, entry);
+      } else entries.delete(domain);
+      // The youngest stands last.
+      entries.set(domain, entry);
+      const isFresh = now >= entry.askedMs && now < entry.askedMs + entry.freshMs;
+      if (!isFresh && !entry.isAsking) void ask(domain, entry);
+      return entry.key;
+    },
+    isPending: (domain) => entries.get(domain)?.isPending === true,
+    serves: (domain, host) => entries.get(domain)?.best.has(host) === true,
+    areAlike: (one, other) => {
+      if (one === other) return true;
+      const all = entries.get(one)?.all ?? '';
+      return all !== '' && all === entries.get(other)?.all;
+    },
+    domainsOf: (key) => [...(domains.get(key) ?? [])],
+  };
+}
+
+/** Where all mail takes one way, no name is looked up: behind a relay every message has the one destination. */
+export const ONE_WAY: ExchangerSets = {
+  destinationOf: (domain) => domain,
+  isPending: () => false,
+  serves: () => false,
+  areAlike: (one, other) => one === other,
+  domainsOf: (key) => [key],
+};

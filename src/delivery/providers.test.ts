@@ -1,0 +1,79 @@
+/** The limits of providers: whose exchanger a name is, what a file of the operator changes, and what stops the start. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { mergeProviders, PROVIDERS, readProviders } from './providers.ts';
+
+test('the large providers are known by the names of their exchangers', () => {
+  const hosts: [host: string, name: string | undefined][] = [
+    ['gmail-smtp-in.l.google.com', 'google'],
+    ['alt4.aspmx.l.google.com', 'google'],
+    ['smtp.google.com', 'google'],
+    ['aspmx2.googlemail.com', 'google'],
+    ['shop-example.mail.protection.outlook.com', 'microsoft'],
+    ['hotmail-com.olc.protection.outlook.com', 'microsoft'],
+    ['shop-example.a-v1.mx.microsoft', 'microsoft'],
+    ['mta5.am0.yahoodns.net', 'yahoo'],
+    ['mx01.mail.icloud.com', 'apple'],
+    ['mx00.gmx.net', 'gmx'],
+    ['google.com', undefined],
+    ['mx.google.com.shop.example', undefined],
+    ['notgoogle.com', undefined],
+  ];
+  for (const [host, name] of hosts) assert.equal(PROVIDERS.byHost(host)?.name, name, host);
+});
+
+test('Google and Microsoft get 10 connections of 50 messages, Yahoo 5 of 20, everybody else 5 to 20 of 100', () => {
+  const limits = (name: string) => {
+    const { initialConnections, connections, messagesPerConnection } = PROVIDERS.byName(name)!;
+    return [initialConnections, connections, messagesPerConnection];
+  };
+  assert.deepEqual(limits('google'), [5, 10, 50]);
+  assert.deepEqual(limits('microsoft'), [5, 10, 50]);
+  assert.deepEqual(limits('yahoo'), [5, 5, 20]);
+  assert.deepEqual(limits('default'), [5, 20, 100]);
+});
+
+test('what the operator says is merged key by key; a new provider needs its exchangers', () => {
+  const merged = mergeProviders({
+    default: { messagesPerMinute: 600 },
+    google: { connections: 2 },
+    acme: { match: ['mx.acme.example', '*.acme.example'], pauses: [{ reply: 'slow down', minutes: 30 }] },
+  });
+  const google = merged.byHost('smtp.google.com')!;
+  assert.deepEqual([google.initialConnections, google.connections, google.messagesPerConnection], [2, 2, 50]);
+  assert.equal(google.messagesPerMinute, 600);
+  assert.deepEqual(merged.byHost('mx2.eu.acme.example')?.pauses, [{ reply: 'slow down', minutes: 30 }]);
+  assert.equal(merged.byHost('mx.acme.example')?.connections, 20);
+});
+
+test('what a file must not say is one line that names it and what is allowed', (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-providers-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'providers.json');
+  const wrong: [text: string, expected: RegExp][] = [
+    ['{"gogle": {"connections": 3}}', /^unknown provider "gogle" \(known: default, google, .*; others need "match"\)$/],
+    ['{"google": {"conections": 3}}', /^unknown key "conections" of google \(known: match, .*\)$/],
+    ['{"google": {"connections": 0}}', /^connections of google must be a whole number from 1 to 1000$/],
+    ['{"google": {"connections": "3"}}', /^connections of google must be/],
+    ['{"google": {"messagesPerMinute": 1.5}}', /^messagesPerMinute of google must be/],
+    ['{"google": {"match": []}}', /^match of google must be a list of names/],
+    ['{"google": {"match": ["*.*.example"]}}', /^match of google must be a list of names/],
+    ['{"google": {"pauses": [{"reply": "x"}]}}', /^pauses of google must be a list/],
+    ['{"default": {"match": ["x.example"]}}', /^default must not have "match"$/],
+    ['{"relay": {"match": ["x.example"]}}', /^"relay" cannot be the name of a provider/],
+    ['{"google": 3}', /^google must be an object$/],
+    ['[]', /^must be an object of providers$/],
+    ['{', /^is not JSON/],
+  ];
+  for (const [text, expected] of wrong) {
+    writeFileSync(file, text);
+    assert.throws(() => readProviders(file), { message: expected }, text);
+  }
+  assert.throws(() => readProviders(`${file}.none`), { message: 'cannot be read (ENOENT)' });
+  writeFileSync(file, '{"yahoo": {"connections": 3}}');
+  assert.equal(readProviders(file).byName('yahoo')?.connections, 3);
+});

@@ -1,0 +1,172 @@
+/** Many domains behind the same exchangers: one limit, one pause, and no mail over a session that is not for it. Counted at the peers. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { mergeProviders } from '../../src/delivery/providers.ts';
+import type { RigOptions } from '../kit/delivery-rig.ts';
+import { type MxRig, mxRig } from '../kit/mx-rig.ts';
+import type { SinkOptions } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const MINUTE = 60_000;
+
+async function world(
+  t: TestContext,
+  sinks: Record<string, SinkOptions>,
+  deps: RigOptions['deps'] = {},
+): Promise<MxRig> {
+  const mx = await mxRig(sinks, { deps });
+  t.after(() => mx.close());
+  return mx;
+}
+
+const domainsOf = (count: number): string[] => Array.from({ length: count }, (_, i) => `d${i}.example`);
+
+/** One mail after the other for each domain, from claims. */
+async function fill({ rig }: MxRig, domains: string[], each: number): Promise<void> {
+  for (let i = 0; i < each; i += 1) await Promise.all(domains.map((domain) => rig.store({ to: [`${i}@${domain}`] })));
+  rig.delivery.nudge();
+}
+
+const count = ({ rig }: MxRig, from: string): number =>
+  rig.rows<{ n: number }>(`SELECT count(*) AS n FROM ${from}`)[0]!.n;
+
+/** Takes a while for each mail, and counts the sessions that have not said QUIT. */
+function slowPeer(): { options: SinkOptions; peak(): number } {
+  const open = new Set<number>();
+  let peak = 0;
+  const script: SinkOptions['script'] = {
+    banner: ({ session }) => {
+      open.add(session);
+      peak = Math.max(peak, open.size);
+      return undefined;
+    },
+    quit: ({ session }) => {
+      open.delete(session);
+      return undefined;
+    },
+    dot: { reply: '250 2.0.0 queued', delayMs: 10 },
+  };
+  return { options: { script }, peak: () => peak };
+}
+
+test('80 domains on one set of exchangers use one limit, which grows from 5 to 20', async (t) => {
+  const slow = slowPeer();
+  const mx = await world(t, { peer: slow.options });
+  const domains = domainsOf(80);
+  mx.exchange('peer', 'mx.peer.example', domains);
+  await fill(mx, domains, 8);
+  await waitUntil('all to be delivered', () => count(mx, 'work') === 0, 60_000);
+  const { peer } = mx.sinks;
+  t.diagnostic(`${slow.peak()} connections at once, ${peer!.connections.total} in all`);
+  assert.equal(peer!.messages.length, 640);
+  assert.ok(slow.peak() <= 20 && slow.peak() > 5, `${slow.peak()} at once`);
+  assert.ok(peer!.connections.total <= 40, `${peer!.connections.total} in all`);
+});
+
+test('the limits of a provider hold for all hosts of its customers together, and each session takes one customer alone', async (t) => {
+  const providers = mergeProviders({
+    acme: { match: ['*.acme.example'], connections: 3, messagesPerConnection: 5 },
+  });
+  const slow = slowPeer();
+  const mx = await world(t, { peer: slow.options }, { providers });
+  const domains = domainsOf(12);
+  for (const domain of domains) mx.exchange('peer', `${domain.split('.')[0]}.acme.example`, [domain]);
+  await fill(mx, domains, 10);
+  await waitUntil('all to be delivered', () => count(mx, 'work') === 0, 60_000);
+  const { peer } = mx.sinks;
+  const bySession = Map.groupBy(peer!.messages, ({ session }) => session);
+  t.diagnostic(`${slow.peak()} connections at once, ${bySession.size} sessions for 120 mails`);
+  assert.equal(peer!.messages.length, 120);
+  assert.ok(slow.peak() <= 3, `${slow.peak()} at once`);
+  for (const mails of bySession.values()) {
+    assert.ok(mails.length <= 5, `${mails.length} messages in a session`);
+    assert.equal(new Set(mails.map(({ to }) => to[0]!.split('@')[1])).size, 1, 'one host serves one customer');
+  }
+  assert.ok(bySession.size <= 60, `${bySession.size} sessions: they are kept to the mail they are for`);
+});
+
+test('a rate of the operator is kept, whatever the domains and connections', async (t) => {
+  const providers = mergeProviders({ acme: { match: ['*.acme.example'], messagesPerMinute: 60 } });
+  const mx = await world(t, { peer: {} }, { providers });
+  const domains = domainsOf(10);
+  mx.exchange('peer', 'mx.acme.example', domains);
+  await fill(mx, domains, 5);
+  await waitUntil('the first', () => mx.sinks.peer!.messages.length > 0);
+  for (let second = 1; second <= 20; second += 1) {
+    mx.rig.clock.advance(1_000);
+    await waitUntil('the next', () => mx.sinks.peer!.messages.length > second);
+    assert.ok(mx.sinks.peer!.messages.length <= second + 1, `${mx.sinks.peer!.messages.length} after ${second} s`);
+  }
+});
+
+test('one word about our rate pauses all domains of the set; one probe ends it', async (t) => {
+  const mx = await world(t, { peer: { script: { mail: '421 4.7.28 unusual rate of mail' } } });
+  const domains = domainsOf(30);
+  mx.exchange('peer', 'mx.peer.example', domains);
+  await fill(mx, domains, 5);
+  const tries = (): number => mx.sinks.peer!.commands.filter((line) => line.startsWith('MAIL')).length;
+  const until = mx.rig.clock.now() + MINUTE;
+  await waitUntil('all to be put off', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
+  assert.equal(tries(), 1, 'from a cold start one connection asks for all');
+  assert.equal(count(mx, 'work'), 150);
+  mx.rig.clock.advance(MINUTE * 1.2);
+  await waitUntil('the probe', () => tries() === 2);
+  const again = mx.rig.clock.now() + 2 * MINUTE;
+  await waitUntil('all to be put off again', () => count(mx, `work WHERE leased = 1 OR due < ${again}`) === 0);
+  assert.equal(tries(), 2);
+  mx.sinks.peer!.setScript({});
+  mx.rig.clock.advance(10 * MINUTE);
+  await waitUntil('all to be delivered', () => count(mx, 'work') === 0);
+  assert.equal(mx.sinks.peer!.messages.length, 150);
+});
+
+test('words that a rule of the provider knows pause it, for as long as the rule says', async (t) => {
+  const providers = mergeProviders({
+    acme: { match: ['*.acme.example'], pauses: [{ reply: '[TS99]', minutes: 45 }] },
+  });
+  const reply = '451 4.3.0 [ts99] deferred, see our page';
+  const mx = await world(t, { peer: { script: { rcpt: reply } } }, { providers });
+  const domains = domainsOf(10);
+  mx.exchange('peer', 'mx.acme.example', domains);
+  await fill(mx, domains, 5);
+  const until = mx.rig.clock.now() + 45 * MINUTE;
+  await waitUntil('all to be put off', () => count(mx, `work WHERE leased = 1 OR due < ${until}`) === 0);
+  assert.equal(mx.sinks.peer!.commands.filter((line) => line.startsWith('RCPT')).length, 1);
+  const paused = mx.rig.delivery.state().pausedDestinations;
+  assert.deepEqual(paused, [{ key: 'acme', untilMs: until }]);
+});
+
+test('a backup exchanger gets the mail of its own domain alone', async (t) => {
+  const script: SinkOptions['script'] = {
+    rcpt: ({ line }) => (line.includes('refused') ? '451 4.3.0 local problem' : undefined),
+  };
+  const mx = await world(t, { shared: { script }, backup: {} });
+  mx.exchange('shared', 'mx.shared.example', ['a.example', 'b.example']);
+  mx.exchange('backup', 'mx.backup.example', ['b.example'], 20);
+  const deliver = async (to: string): Promise<string> => {
+    const [id] = await mx.rig.send({ to: [to] });
+    await waitUntil('an attempt', () => mx.rig.attempts(id!).length === 1);
+    return mx.rig.status(id!);
+  };
+  assert.equal(await deliver('first@b.example'), 'delivered');
+  assert.equal(await deliver('refused@a.example'), 'delayed', 'over the session that was opened for the other domain');
+  assert.equal(await deliver('refused@b.example'), 'delivered');
+  assert.equal(mx.sinks.shared!.connections.total, 1);
+  assert.deepEqual(
+    mx.sinks.backup!.messages.map(({ to }) => to[0]),
+    ['refused@b.example'],
+  );
+});
+
+test('a customer of a provider whose host is gone bounces alone, and slows nobody down', async (t) => {
+  const providers = mergeProviders({ acme: { match: ['*.acme.example'] } });
+  const mx = await world(t, { peer: {} }, { providers });
+  const good = domainsOf(5);
+  for (const domain of good) mx.exchange('peer', `${domain.split('.')[0]}.acme.example`, [domain]);
+  mx.dns.zone['gone.example'] = { MX: [[10, 'gone.acme.example']] };
+  await mx.rig.store({ to: ['0@gone.example'] });
+  await fill(mx, ['gone.example', ...good], 4);
+  await waitUntil('all to be settled', () => count(mx, 'work') === 0);
+  assert.equal(mx.sinks.peer!.messages.length, 20);
+  assert.equal(count(mx, "message WHERE status = 'bounced'"), 5);
+});
