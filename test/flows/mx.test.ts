@@ -45,6 +45,13 @@ before(async () => {
     'secure.example': { MX: [[10, 'backup.mx.example']] },
     'no-mx.example': { A: ['127.0.0.2'] },
     'null.example': { MX: [[0, '.']] },
+    'out.mx.example': { A: ['127.0.0.1'] },
+    'ours.example': {
+      MX: [
+        [10, 'out.mx.example'],
+        [20, 'main.mx.example'],
+      ],
+    },
     'inside.example': { MX: [[10, 'inside.mx.example']] },
     'broken.example': { fail: 'SERVFAIL' },
   });
@@ -53,6 +60,7 @@ before(async () => {
       POSTRIDER_DNS_SERVERS: dns.server,
       POSTRIDER_MX_PORT: String(first.port),
       POSTRIDER_MX_ALLOW: '127.0.0.0/8',
+      POSTRIDER_SMTP_HOSTNAME: 'out.mx.example',
       NODE_EXTRA_CA_CERTS: trusted,
     },
   });
@@ -131,6 +139,14 @@ test('a domain that takes no mail (null MX) bounces at once, without a connectio
   const { event } = await outcome(await send('e@null.example'), 'Bounce');
   assert.equal(event.bounce.kind, 'hard');
   assert.equal(event.bounce.enhancedCode, '5.1.10');
+  assert.equal(first.connections.total + second.connections.total, before);
+});
+
+test('a domain whose best exchanger is this service bounces instead of going round, without a connection', async () => {
+  const before = first.connections.total + second.connections.total;
+  const { event } = await outcome(await send('l@ours.example'), 'Bounce');
+  const { enhancedCode, owner, suppressed } = event.bounce;
+  assert.deepEqual([enhancedCode, owner, suppressed], ['5.4.6', 'our-side', false]);
   assert.equal(first.connections.total + second.connections.total, before);
 });
 

@@ -1,0 +1,10 @@
+/** Which addresses are ours as those of an exchanger. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ownExchangerAddresses } from './ports.ts';
+
+test('the addresses of this machine are those of an exchanger where we listen on its port, and nowhere else', () => {
+  assert.ok(ownExchangerAddresses({ mxPort: 2525, smtpPort: 2525 }).includes('127.0.0.1'));
+  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: 2525 }), []);
+  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: undefined }), []);
+});
