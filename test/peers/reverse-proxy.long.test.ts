@@ -225,7 +225,10 @@ for (const [name, start] of [
     t.after(() => dns.close());
     const { stdout } = await runCommand(['doctor'], {
       dataDir: service.dataDir,
-      env: { POSTRIDER_BASE_URL: `https://${NAME}:${port}`, POSTRIDER_DNS_SERVERS: dns.server },
+      env: {
+        POSTRIDER_DOCTOR_NETWORK: 'on',
+        ...{ POSTRIDER_BASE_URL: `https://${NAME}:${port}`, POSTRIDER_DNS_SERVERS: dns.server },
+      },
     });
     assert.match(stdout, /^ok {4}public address: \S+ leads to this service$/m);
     assert.match(stdout, /^fail {2}certificate: \S+ clients do not trust it/m, 'it is signed by nobody');

@@ -1,0 +1,94 @@
+/** All checks together: what is asked again and when, counted at the servers that are asked; what a relay changes; PostgreSQL's backups. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import test, { type TestContext } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { fakeDns } from '../../test/kit/fake-dns.ts';
+import { smtpSink } from '../../test/kit/smtp-sink.ts';
+import { type Config, readConfig } from '../config.ts';
+import { examine, rememberWell, type Subject } from './doctor.ts';
+import { checkBackup } from './secrets.ts';
+
+const FACTS = { domains: [], backedUpMs: undefined, secretKeyComparedMs: undefined };
+
+async function world(t: TestContext, settings: Record<string, string> = {}) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-doctor-'));
+  const sink = await smtpSink({ host: '127.0.0.2' });
+  const dns = await fakeDns({
+    'big.example': { MX: [[10, 'mx.big.example']] },
+    'mx.big.example': { A: ['127.0.0.2'] },
+    '2.0.0.127.list.example': { A: ['127.0.0.2'] },
+    '7.10.199.185.in-addr.arpa': { PTR: ['mail.shop.example'] },
+    'mail.shop.example': { A: ['185.199.10.7'] },
+  });
+  t.after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await Promise.all([sink.close(), dns.close()]);
+  });
+  const config = readConfig({
+    ...{ POSTRIDER_DATA_DIR: folder, POSTRIDER_DNS_SERVERS: dns.server, POSTRIDER_MX_PORT: String(sink.port) },
+    ...{ POSTRIDER_SMTP_HOSTNAME: 'mail.shop.example', POSTRIDER_DOCTOR_DOMAINS: 'big.example' },
+    ...{ POSTRIDER_DOCTOR_BLOCKLISTS: 'list.example', POSTRIDER_DOCTOR_CLOCK_URL: 'http://clock.example' },
+    ...settings,
+  });
+  const clock = fakeClock();
+  const subject: Subject = {
+    ...{ config, clock, network: true, answered: rememberWell(clock) },
+    database: async () => ({ checks: [], facts: FACTS }),
+    probeBlobs: async () => undefined,
+  };
+  const asked = (what: string): number => dns.questions.filter((one) => one === what).length;
+  return { sink, dns, clock, subject, asked };
+}
+
+test('servers of others that found nothing wrong are asked again after ten minutes', async (t) => {
+  const { sink, clock, subject } = await world(t);
+  for (let looks = 0; looks < 20; looks += 1) {
+    await examine(subject);
+    clock.advance(29_000);
+  }
+  assert.equal(sink.connections.total, 1);
+  clock.advance(60_000);
+  await examine(subject);
+  assert.equal(sink.connections.total, 2);
+});
+
+test('what was wrong is asked again at once, and what is ours always', async (t) => {
+  const { sink, subject, asked } = await world(t);
+  sink.setScript({ banner: '554 5.7.1 not you' });
+  await examine(subject);
+  await examine(subject);
+  assert.equal(sink.connections.total, 2);
+  assert.equal(asked('A mail.shop.example'), 2);
+});
+
+test('the addresses that the settings name are those that are looked at', async (t) => {
+  const { subject, asked } = await world(t);
+  const { checks } = await examine({ ...subject, localAddresses: ['185.199.10.7'] });
+  const status = (name: string) => checks.find((one) => one.name === name)?.status;
+  assert.deepEqual([status('reverse DNS'), status('HELO name'), status('block list')], ['ok', 'ok', 'ok']);
+  assert.equal(asked('A 7.10.199.185.list.example'), 1);
+});
+
+test('with a relay the relay is tried, and nothing is said of addresses', async (t) => {
+  const { sink, dns, subject } = await world(t);
+  const config: Config = {
+    ...subject.config,
+    route: { kind: 'relay', relay: { host: '127.0.0.2', port: sink.port, implicitTls: false } },
+  };
+  const { checks } = await examine({ ...subject, config });
+  assert.equal(checks.find(({ name }) => name === 'relay')?.status, 'ok');
+  const others = ['reverse DNS', 'HELO name', 'block list', `port ${sink.port}`];
+  assert.deepEqual(
+    checks.filter(({ name }) => others.includes(name)),
+    [],
+  );
+  assert.equal(dns.questions.filter((one) => one.startsWith('PTR')).length, 0);
+});
+
+test('of the backups of a database server nothing is said that is not known', () => {
+  const config = readConfig({ POSTRIDER_DATABASE_URL: 'postgres://u@127.0.0.1/db' });
+  assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
+});
