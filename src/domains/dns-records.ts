@@ -125,7 +125,9 @@ export async function lookUpRecords(domain: SenderDomain, lookUp: LookUp): Promi
 const noServers: FindServers = async () => [];
 
 function publishedAs<F extends Finding>(record: DnsRecord, { finding, ...where }: Publication<F>): CheckedRecord {
-  const note = [finding.note, record.purpose === 'dkim' ? record.note : null].filter((one) => one !== null).join(' ');
+  // Whether a retired key is there matters to nobody who is to do something.
+  const notes = record.keyState === 'retired' ? [record.note] : [finding.note, record.keyState ? record.note : null];
+  const note = notes.filter((one) => one !== null).join(' ');
   return { record: { ...record, ...finding, note: note === '' ? null : note }, ...where };
 }
 

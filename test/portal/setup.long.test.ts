@@ -88,6 +88,14 @@ test('a domain is added, is seen in the DNS without a click, and is removed unle
   await key.getByText('Verified').waitFor();
   assert.equal((await service.api.get(`/domains/${domainId}`)).body.status, 'verified');
 
+  await button(page, 'Rotate keys').click();
+  await page
+    .getByText(/The next key: publish it; it signs once/)
+    .first()
+    .waitFor();
+  assert.equal(await key.count(), 2, 'the present key and the next one');
+  assert.equal(await button(page, 'Rotate keys').count(), 0, 'they wait already');
+
   await button(page, 'Remove').click();
   await seen(page, 'No domain yet');
   await button(page, 'Undo').click();
