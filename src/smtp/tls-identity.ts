@@ -1,19 +1,29 @@
 /**
- * Key, certificate and TLS parameters of the submission port: TLS 1.2 and 1.3, forward secrecy only, session tickets so that a
+ * Key, certificate and TLS parameters of a port: TLS 1.2 and 1.3, forward secrecy only, session tickets so that a
  * client that connects for each mail does not pay for a whole handshake. Files are looked at every two seconds and taken when
  * both are good together; until then, and for sessions that are open, the old ones stay. Without files a self-signed
- * certificate is made and kept in the data directory.
+ * certificate is made and kept in the data directory; one of an authority takes its place when there is one.
  *
- * A self-signed certificate for a first start, when there is none yet: EC P-256, the names as subjectAltName, ten years. Node
- * can read X.509 and not write it, so that the few structures of RFC 5280 that it takes are encoded here in DER (X.690).
- * Clients cannot verify such a certificate; it makes STARTTLS possible and is meant to be replaced.
+ * A self-signed certificate for a first start, when there is none yet: EC P-256, the names as subjectAltName, ten years, encoded
+ * here (RFC 5280). Clients cannot verify such a certificate; it makes TLS possible and is meant to be replaced.
  */
 import { constants, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { isIPv4 } from 'node:net';
 import path from 'node:path';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
+import {
+  bits,
+  der,
+  ECDSA_SHA256,
+  extension,
+  integer,
+  objectId,
+  sequence,
+  set,
+  subjectAltName,
+  utf8,
+} from '../base/der.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import { writeDurableFile } from '../storage/durable-file.ts';
@@ -21,7 +31,6 @@ import { writeDurableFile } from '../storage/durable-file.ts';
 const LOOK_MS = 2_000;
 /** A certificate of ours is replaced when it has less than this left. */
 const RENEW_BEFORE_MS = 30 * 86_400_000;
-const FILE = 'smtp-tls.pem';
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -34,11 +43,21 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
+/** What a port shows at present. */
+export interface ShownCertificate {
+  source: 'files' | 'authority' | 'self-signed';
+  /** Unix ms. */
+  expiresAtMs: number;
+}
+
 export interface TlsIdentity extends Running {
   /** For the next handshake. */
   context(): SecureContext;
   /** Looks at the files now; answers whether others were taken. */
   reload(): boolean;
+  /** Shows this certificate from the next handshake on. Throws when key and certificate do not fit. */
+  use(certificate: Certificate): void;
+  shown(): ShownCertificate;
 }
 
 export interface TlsFiles {
@@ -46,24 +65,38 @@ export interface TlsFiles {
   keyFile: string;
 }
 
-/** Throws a sentence for the operator when the files cannot be used. */
-export function openTlsIdentity(options: {
+interface IdentityOptions {
   files: TlsFiles | undefined;
   /** Where a certificate of our own is kept. */
   folder: string;
+  /** It is kept as `smtp-tls.pem` or `https-tls.pem`. */
+  port?: 'smtp' | 'https';
   hostname: string;
   clock: Clock;
   log: Log;
-}): TlsIdentity {
+}
+
+/** Throws a sentence for the operator when the files cannot be used. */
+export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
   const { files, log } = options;
   // One for all contexts, so that tickets outlive a change of the certificate.
   const ticketKeys = randomBytes(48);
+  let current: { context: SecureContext; shown: ShownCertificate };
+  const show = (certificate: Certificate, source: ShownCertificate['source']): void => {
+    const context = contextOf(certificate, ticketKeys);
+    current = { context, shown: { source, expiresAtMs: Date.parse(new X509Certificate(certificate.cert).validTo) } };
+  };
+  const rest = {
+    context: () => current.context,
+    shown: () => current.shown,
+    use: (certificate: Certificate) => show(certificate, 'authority'),
+  };
   if (files === undefined) {
-    const context = contextOf(ownCertificate(options), ticketKeys);
-    return { context: () => context, reload: () => false, stop: async () => undefined };
+    show(ownCertificate(options), 'self-signed');
+    return { ...rest, reload: () => false, stop: async () => undefined };
   }
   let seen = stateOf(files);
-  let current = contextOf(readFiles(files), ticketKeys);
+  show(readFiles(files), 'files');
   let complaint: string | undefined;
 
   const reload = (): boolean => {
@@ -71,7 +104,7 @@ export function openTlsIdentity(options: {
     try {
       state = stateOf(files);
       if (state === seen) return false;
-      current = contextOf(readFiles(files), ticketKeys);
+      show(readFiles(files), 'files');
     } catch (error) {
       const { message } = error as Error;
       // The other file may be a moment behind; looked at again until both fit, and logged once.
@@ -85,7 +118,7 @@ export function openTlsIdentity(options: {
     return true;
   };
   const timer = setInterval(reload, LOOK_MS).unref();
-  return { context: () => current, reload, stop: async () => clearInterval(timer) };
+  return { ...rest, reload, stop: async () => clearInterval(timer) };
 }
 
 function contextOf({ key, cert }: Certificate, ticketKeys: Buffer): SecureContext {
@@ -117,14 +150,14 @@ function stateOf({ certFile, keyFile }: TlsFiles): string {
 }
 
 /** The kept certificate while it is good for this name, else a new one; key and certificate share a file of mode 0600. */
-function ownCertificate(options: { folder: string; hostname: string; clock: Clock; log: Log }): Certificate {
-  const { hostname, clock, log } = options;
-  const file = path.join(options.folder, FILE);
+function ownCertificate({ folder, port = 'smtp', hostname, clock, log }: IdentityOptions): Certificate {
+  const file = path.join(folder, `${port}-tls.pem`);
   const kept = existsSync(file) ? splitPem(readFileSync(file, 'utf8')) : undefined;
   if (kept && isGood(kept, hostname, clock.now())) return kept;
   const made = selfSigned([...new Set([hostname, 'localhost', '127.0.0.1', '::1'])], clock.now());
   writeDurableFile(file, made.key + made.cert);
-  log.info({ file, hostname }, 'a self-signed certificate was made for SMTP; clients cannot verify it');
+  const name = port.toUpperCase();
+  log.info({ file, hostname }, `a self-signed certificate was made for ${name}; clients cannot verify it`);
   return made;
 }
 
@@ -147,58 +180,13 @@ function isGood({ cert, key }: Certificate, hostname: string, nowMs: number): bo
 const YEAR_MS = 365 * 86_400_000;
 const LIFETIME_MS = 10 * YEAR_MS;
 
-/** One DER value: tag, length, content. */
-function der(tag: number, ...parts: Buffer[]): Buffer {
-  const content = Buffer.concat(parts);
-  if (content.length < 128) return Buffer.concat([Buffer.of(tag, content.length), content]);
-  const length = Buffer.alloc(4);
-  length.writeUInt32BE(content.length);
-  const digits = length.subarray(length.findIndex((byte) => byte !== 0));
-  return Buffer.concat([Buffer.of(tag, 0x80 | digits.length), digits, content]);
-}
-
-const sequence = (...parts: Buffer[]): Buffer => der(0x30, ...parts);
-const set = (...parts: Buffer[]): Buffer => der(0x31, ...parts);
-const octets = (content: Buffer): Buffer => der(0x04, content);
-const bits = (content: Buffer): Buffer => der(0x03, Buffer.of(0), content);
-const utf8 = (text: string): Buffer => der(0x0c, Buffer.from(text));
-const yes = der(0x01, Buffer.of(0xff));
-
-/** A positive INTEGER. */
-function integer(bytes: Buffer): Buffer {
-  return der(0x02, (bytes[0]! & 0x80) === 0 ? bytes : Buffer.concat([Buffer.of(0), bytes]));
-}
-
-function objectId(text: string): Buffer {
-  const [first = 0, second = 0, ...rest] = text.split('.').map(Number);
-  const bytes = [40 * first + second];
-  for (const number of rest) {
-    const digits = [number & 0x7f];
-    for (let left = number >>> 7; left > 0; left >>>= 7) digits.unshift((left & 0x7f) | 0x80);
-    bytes.push(...digits);
-  }
-  return der(0x06, Buffer.from(bytes));
-}
-
 /** UTCTime up to 2049, GeneralizedTime from then on (RFC 5280 §4.1.2.5). */
 function time(ms: number): Buffer {
   const text = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, '');
   return Number(text.slice(0, 4)) < 2050 ? der(0x17, Buffer.from(text.slice(2))) : der(0x18, Buffer.from(text));
 }
 
-function extension(id: string, value: Buffer, { critical }: { critical: boolean }): Buffer {
-  return sequence(objectId(id), ...(critical ? [yes] : []), octets(value));
-}
-
-function generalName(name: string): Buffer {
-  if (isIPv4(name)) return der(0x87, Buffer.from(name.split('.').map(Number)));
-  if (name === '::1') return der(0x87, Buffer.concat([Buffer.alloc(15), Buffer.of(1)]));
-  return der(0x82, Buffer.from(name));
-}
-
-const ECDSA_SHA256 = sequence(objectId('1.2.840.10045.4.3.2'));
 const COMMON_NAME = '2.5.4.3';
-const SUBJECT_ALT_NAME = '2.5.29.17';
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
@@ -214,7 +202,7 @@ function toBeSigned(names: string[], publicKey: KeyObject, nowMs: number): Buffe
     // digitalSignature alone.
     extension(KEY_USAGE, der(0x03, Buffer.of(7, 0x80)), { critical: true }),
     extension(EXTENDED_KEY_USAGE, sequence(objectId(SERVER_AUTH)), { critical: false }),
-    extension(SUBJECT_ALT_NAME, sequence(...names.map(generalName)), { critical: false }),
+    subjectAltName(names),
   );
   return sequence(
     der(0xa0, integer(Buffer.of(2))),
@@ -232,7 +220,7 @@ function toBeSigned(names: string[], publicKey: KeyObject, nowMs: number): Buffe
 interface Certificate {
   /** PEM, PKCS #8. */
   key: string;
-  /** PEM. */
+  /** PEM; the certificates of those who issued it behind it. */
   cert: string;
 }
 
