@@ -20,6 +20,7 @@ import { createPipeline } from './pipeline.ts';
 import { checkForm, MAX_HEADER_BYTES, refuseBytes, refuseTunnel, tooSlow } from './protocol.ts';
 import { createRateLimiter } from './rate-limit.ts';
 import type { CallerKey, RouteDefinition } from './route.ts';
+import { listenTls, type TlsPort, type TlsPortOptions } from './tls-port.ts';
 
 interface HttpLimits {
   /** Requests worked on at once; long polls and streams of events do not count. */
@@ -51,6 +52,8 @@ export interface HttpAppOptions<C extends CallerKey> extends IdentifyOptions<C> 
   host: string;
   /** 0 takes a free one. */
   port: number;
+  /** A port with TLS beside it. */
+  tls?: Pick<TlsPortOptions, 'port' | 'context'> | undefined;
   log: Log;
   metrics?: Metrics;
   routes: readonly RouteDefinition<C>[];
@@ -80,6 +83,8 @@ export interface HttpApp {
   readonly server: Server;
   /** Resolves with the port once connections are accepted; rejects when the address is taken. */
   listen(): Promise<{ port: number }>;
+  /** The same for the port with TLS, where there is one. */
+  listenTls(): Promise<{ port: number } | undefined>;
   /** True from the moment drain() or stop() was called. */
   draining(): boolean;
   /**
@@ -228,6 +233,7 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
   });
   let drained: Promise<void> | undefined;
   let stopped: Promise<void> | undefined;
+  let tlsPort: TlsPort | undefined;
   const sweep = sweepSlowBodies(traffic, limits.bodyTimeoutMs);
   const drainOnce = ({ deadlineMs } = { deadlineMs: DEFAULT_STOP_MS }): Promise<void> => {
     drained ??= drain(traffic, deadlineMs);
@@ -238,10 +244,16 @@ export function createHttpApp<C extends CallerKey>(options: HttpAppOptions<C>): 
     server,
     draining: () => traffic.draining,
     listen: () => listenOn(server, options),
+    listenTls: async () => {
+      const { host, tls } = options;
+      const onConnection = (socket: Socket): unknown => server.emit('connection', socket);
+      tlsPort = tls && (await listenTls({ ...tls, host, log, onConnection }));
+      return tlsPort;
+    },
     drain: drainOnce,
     stop: (options = { deadlineMs: DEFAULT_STOP_MS }) => {
       stopped ??= drainOnce(options)
-        .then(() => closeServer(server, options.deadlineMs))
+        .then(() => closeServer(server, tlsPort, options.deadlineMs))
         .finally(() => clearInterval(sweep));
       return stopped;
     },
@@ -330,16 +342,12 @@ function drain(traffic: Traffic, deadlineMs: number): Promise<void> {
 }
 
 /** Stops listening, closes idle connections at once (Node does with close()), and the others when they are answered. */
-function closeServer(server: Server, deadlineMs: number): Promise<void> {
-  if (!server.listening) return Promise.resolve();
-  return new Promise((resolve) => {
-    const deadline = setTimeout(() => server.closeAllConnections(), Math.min(deadlineMs, CLOSE_MS));
-    // A kept connection becomes idle when its answer was under way as close() came.
-    const idle = setInterval(() => server.closeIdleConnections(), 100);
-    server.close(() => {
-      clearTimeout(deadline);
-      clearInterval(idle);
-      resolve();
-    });
-  });
+async function closeServer(server: Server, tlsPort: TlsPort | undefined, deadlineMs: number): Promise<void> {
+  if (!server.listening) return;
+  const deadline = setTimeout(() => server.closeAllConnections(), Math.min(deadlineMs, CLOSE_MS));
+  // A kept connection becomes idle when its answer was under way as close() came.
+  const idle = setInterval(() => server.closeIdleConnections(), 100);
+  await Promise.all([new Promise((resolve) => server.close(resolve)), tlsPort?.close()]);
+  clearTimeout(deadline);
+  clearInterval(idle);
 }
