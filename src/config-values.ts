@@ -109,6 +109,21 @@ export function oidcIssuer(text: string): string {
   return text;
 }
 
+/** The directory of a certificate authority; ACME is spoken over https only (RFC 8555 §6.1). */
+export function acmeDirectory(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'https:' || url.username || url.hash) {
+    throw new Error('an https address, such as https://acme-v02.api.letsencrypt.org/directory');
+  }
+  return text;
+}
+
+/** One that a certificate authority takes (RFC 8555 §7.3): a single address, without header fields. */
+export function contactEmail(text: string): string {
+  if (!/^[^\s@,?]+@[^\s@,?]+\.[^\s@,?]+$/.test(text)) throw new Error('an address such as postmaster@example.com');
+  return text;
+}
+
 export function route(text: string): Route {
   return text === 'mx' ? { kind: 'mx' } : { kind: 'relay', relay: readRelay(text, `mx, or ${RELAY_ALLOWED}`) };
 }
@@ -237,3 +252,14 @@ export const token = (text: string): string => {
   if (text === '' || /\s/.test(text)) throw new Error('one or more characters without white space');
   return text;
 };
+
+/** The value as a line for the operator may show it: no secret, and no credentials of an address. */
+export function shownValue(name: string, text: string): string {
+  if (/SECRET|TOKEN/.test(name)) return '(not shown)';
+  // To the last @: a password that was not encoded may hold one.
+  if (/ROUTE|_URL$/.test(name)) {
+    const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
+    return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
+  }
+  return JSON.stringify(text);
+}

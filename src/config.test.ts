@@ -107,6 +107,17 @@ test('a certificate and its key go together', () => {
   }
 });
 
+test('an authority is spoken to over https, and gets an address to write to', () => {
+  for (const value of ['http://ca.example/dir', 'ca.example', 'https://user:pass@ca.example/dir', 'https://']) {
+    assert.match(refusal('POSTRIDER_ACME_DIRECTORY', value), /an https address, such as/);
+  }
+  const query = 'https://ca.example/dir?profile=short';
+  assert.equal(readConfig({ POSTRIDER_ACME_DIRECTORY: query }).acmeDirectory, query);
+  for (const value of ['ann', 'a@b', 'a@b.example,c@d.example', 'mailto:a@b.example?x', 'a b@c.example']) {
+    assert.match(refusal('POSTRIDER_ACME_EMAIL', value), /off, or an address such as postmaster@example\.com/);
+  }
+});
+
 test('a relay has a port that can be connected to, and credentials that can be read', () => {
   for (const value of ['smtp://h:0', 'smtps://h:0', 'smtp://h:65536', 'smtp://', 'http://h', 'smtp://u:%zz@h']) {
     assert.match(refusal('POSTRIDER_ROUTE', value), /smtp:\/\/user:pass@host:587/);

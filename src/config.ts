@@ -5,9 +5,11 @@
  */
 import os from 'node:os';
 import {
+  acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
   cidrs,
+  contactEmail,
   dnsServers,
   domainName,
   domainNames,
@@ -32,6 +34,7 @@ import {
   type Setting,
   secretKey,
   setting,
+  shownValue,
   token,
   words,
 } from './config-values.ts';
@@ -67,6 +70,13 @@ export const settings = {
   awsSessionToken: foreign('AWS_SESSION_TOKEN', 'where the key is a temporary one'),
   httpPort: setting('HTTP_PORT', '3000', 'API, uploads, portal', port, () => 3000),
   httpHost: setting('HTTP_HOST', '0.0.0.0', 'address that the HTTP port is bound to', listenHost, () => '0.0.0.0'),
+  httpsPort: setting<number | undefined>(
+    'HTTPS_PORT',
+    'off',
+    'the same with TLS (443), on the same address',
+    port,
+    none,
+  ),
   baseUrl: setting<string | undefined>(
     'BASE_URL',
     'http://localhost:PORT',
@@ -93,16 +103,30 @@ export const settings = {
   smtpTlsCert: setting<string | undefined>(
     'SMTP_TLS_CERT',
     'self-signed, generated',
-    'PEM file, reloaded when it changes',
+    'PEM file for SMTP and HTTPS, reloaded when it changes',
     String,
     none,
   ),
   smtpTlsKey: setting<string | undefined>(
     'SMTP_TLS_KEY',
     'self-signed, generated',
-    'PEM file, reloaded when it changes',
+    'PEM file for SMTP and HTTPS, reloaded when it changes',
     String,
     none,
+  ),
+  acmeEmail: setting<string | undefined>(
+    'ACME_EMAIL',
+    'off',
+    'certificates are ordered (ACME) with this contact, where no PEM files are set; you agree to the terms of the authority',
+    contactEmail,
+    none,
+  ),
+  acmeDirectory: setting(
+    'ACME_DIRECTORY',
+    "Let's Encrypt's",
+    'directory of the certificate authority',
+    acmeDirectory,
+    () => 'https://acme-v02.api.letsencrypt.org/directory',
   ),
   smtpMaxConnectionsPerAddress: setting(
     'SMTP_MAX_CONNECTIONS_PER_ADDRESS',
@@ -180,7 +204,7 @@ export const settings = {
   secretKey: setting<Buffer | undefined>(
     'SECRET_KEY',
     'generated in the data dir',
-    '32 bytes in Base64; encrypts webhook secrets and DKIM keys at rest',
+    '32 bytes in Base64; encrypts webhook secrets and private keys at rest',
     secretKey,
     none,
   ),
@@ -301,17 +325,6 @@ export interface Config extends Values {
 /** A wrong or unknown variable; its message is the one line for the operator. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
-}
-
-/** The value as a line for the operator may show it: no secret, and no credentials of an address. */
-function shownValue(name: string, text: string): string {
-  if (/SECRET|TOKEN/.test(name)) return '(not shown)';
-  // To the last @: a password that was not encoded may hold one.
-  if (/ROUTE|_URL$/.test(name)) {
-    const masked = text.replace(/^([a-z0-9+.-]+:\/\/)?.*@/is, (_, scheme = '') => `${scheme}***:***@`);
-    return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
-  }
-  return JSON.stringify(text);
 }
 
 function notValid(name: string, text: string, allowed: string): ConfigError {

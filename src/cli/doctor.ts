@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { type Check, examine, type Facts, readFacts } from '../doctor/doctor.ts';
 import { openBlobStore, probeBlobStore } from '../roles/blob-store.ts';
+import { checkCertificates } from '../roles/certificates.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { secretKeyFile } from '../storage/secret-key.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
@@ -55,6 +56,7 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
             : { name: 'secret key', status: 'fail', message: problem },
         );
       }
+      checks.push(...(await checkCertificates(config, store.database, clock.now())));
       return { checks, facts: await readFacts(store.database) };
     });
   } catch (error) {

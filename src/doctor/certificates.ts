@@ -39,12 +39,13 @@ function checkCertificate(certificate: X509Certificate, { name, where, host, rem
   return leftMs < WARN_BEFORE_MS ? warn(name, `${where}: ${left}`, remedy) : ok(name, `${where}: ${left}`);
 }
 
-/** Of SMTP submission: the file of the setting, or the one that was made where there is none. */
+/** Of SMTP submission: the file of the setting, or the one that was made where there is none. One that is ordered is looked at elsewhere. */
 export function checkSmtpCertificate(config: Config, nowMs: number): Check[] {
-  const { roles, smtpTlsCert, smtpHostname } = config;
+  const { roles, smtpTlsCert, smtpHostname, acmeEmail } = config;
   const name = 'SMTP certificate';
-  if (!roles.includes('smtp')) return [];
-  const remedy = 'Name a certificate of a public authority in POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY.';
+  if (!roles.includes('smtp') || (acmeEmail !== undefined && smtpTlsCert === undefined)) return [];
+  const remedy =
+    'Set POSTRIDER_ACME_EMAIL, or name a certificate of a public authority in POSTRIDER_SMTP_TLS_CERT and POSTRIDER_SMTP_TLS_KEY.';
   const own = path.join(dataDirectory(config.dataDir).path, OWN_FILE);
   try {
     const certificate = new X509Certificate(readFileSync(smtpTlsCert ?? own));

@@ -74,10 +74,7 @@ test('a connection gets the certificate of its moment, and keeps it', async (t) 
   await assert.rejects(ask(shell.tlsPort), /self.signed|expired/);
   const fresh = tls.connect({ port: shell.tlsPort, host: '127.0.0.1', rejectUnauthorized: false });
   await once(fresh, 'secureConnect');
-  assert.equal(
-    fresh.getPeerX509Certificate()!.validTo,
-    new X509Certificate(second.cert).validTo,
-  );
+  assert.equal(fresh.getPeerX509Certificate()!.validTo, new X509Certificate(second.cert).validTo);
   fresh.destroy();
 });
 

@@ -4,6 +4,7 @@
  */
 
 import type { AddressInfo } from 'node:net';
+import type { SecureContext } from 'node:tls';
 import {
   type Authenticator,
   type Caller,
@@ -12,6 +13,7 @@ import {
   type SubmissionPorts,
 } from '../accounts/accounts.ts';
 import { accountRoutes, approvalRoutes } from '../accounts/routes.ts';
+import { challengeRoutes } from '../acme/routes.ts';
 import { createUploadUrls } from '../attachments/attachments.ts';
 import { attachmentRoutes } from '../attachments/routes.ts';
 import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
@@ -48,6 +50,7 @@ import { sandboxRoutes } from '../sandbox/routes.ts';
 import { sandboxPlayRoutes } from '../sandbox/routes-play.ts';
 import { createSendRoutes } from '../send/routes.ts';
 import { senderFailure } from '../send/send.ts';
+import type { TlsIdentity } from '../smtp/smtp.ts';
 import { statisticsRoutes } from '../statistics/routes.ts';
 import { createSearches, type Searches } from '../storage/searches.ts';
 import { suppressionRoutes } from '../suppressions/routes.ts';
@@ -79,6 +82,8 @@ export interface ApiOptions {
   submissionPorts(): SubmissionPorts;
   /** The part of a limit that is this process's among the nodes with the api role. */
   rateShare(): number;
+  /** What the port with TLS shows, where there is one. */
+  tls?: TlsIdentity | undefined;
 }
 
 /** What addresses of this service are made with; the port is known only once it listens. */
@@ -312,10 +317,9 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const openapi = (): unknown =>
     createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
   app = createHttpApp({
-    ...{ host: config.httpHost, port: config.httpPort, log, metrics },
+    ...{ host: config.httpHost, port: config.httpPort, tls: tlsPortOf(parts, options), log, metrics },
     routes: [
-      ...routes,
-      ...service,
+      ...[...routes, ...service, ...challenges(parts)],
       ...docsRoutes<Caller>(openapi),
       ...portalRoutes<Caller>({ hasIdentityProvider: oidcSettings(config) !== undefined }),
     ],
@@ -329,12 +333,21 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   return app;
 }
 
-/** The port of a process without the api role: /health, /ready and /metrics, and nothing else. */
+/** What certificate authorities ask, where certificates are ordered. */
+function challenges({ config, database }: Parts): RouteDefinition<Caller>[] {
+  return config.acmeEmail === undefined ? [] : challengeRoutes<Caller>({ database });
+}
+
+function tlsPortOf({ config }: Parts, { tls }: ApiOptions): { port: number; context(): SecureContext } | undefined {
+  return tls && config.httpsPort !== undefined ? { port: config.httpsPort, context: tls.context } : undefined;
+}
+
+/** The port of a process without the api role: /health, /ready, /metrics and challenges, and nothing else. */
 export function createServicePort(parts: Parts): HttpApp {
   const { config, log, metrics } = parts;
   return createHttpApp<Caller>({
     ...{ host: config.httpHost, port: config.httpPort, log, metrics },
-    routes: serviceRoutes(stateOf(parts)),
+    routes: [...serviceRoutes<Caller>(stateOf(parts)), ...challenges(parts)],
     authenticate: () => refuse(failure('UNAUTHORIZED')),
   });
 }

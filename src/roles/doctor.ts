@@ -3,6 +3,7 @@ import { Unavailable } from '../base/failure.ts';
 import { createFreshCache } from '../base/fresh-cache.ts';
 import { type Check, type Diagnosis, examine, readFacts, rememberWell, type Subject } from '../doctor/doctor.ts';
 import { probeBlobStore } from './blob-store.ts';
+import { checkCertificates } from './certificates.ts';
 import type { Parts } from './parts.ts';
 
 const KEPT_MS = 30_000;
@@ -17,6 +18,7 @@ export function createDoctor({ config, database, blobs, clock }: Parts): () => P
         { name, status: 'ok', message: 'up to date' },
         { name: 'service', status: 'ok', message: `serving as process ${process.pid}` },
         { name: 'secret key', status: 'ok', message: 'fits the database' },
+        ...(await checkCertificates(config, database, clock.now())),
       ];
       return { checks, facts };
     } catch (error) {

@@ -48,3 +48,4 @@ import '../incidents/store.ts';
 import '../statistics/roll-up-store.ts';
 import '../statistics/read-store.ts';
 import '../tls-policy/mta-sts-store.ts';
+import '../acme/store.ts';

@@ -19,13 +19,17 @@ const SMTP_PORT_WITHOUT_RIGHTS = 2587;
 
 /** Where a setting asks to listen. */
 export interface ListenTarget {
-  setting: 'httpPort' | 'smtpPort' | 'smtpsPort';
+  setting: 'httpPort' | 'httpsPort' | 'smtpPort' | 'smtpsPort';
   port: number;
   host: string;
 }
 
 export function httpTarget({ httpPort, httpHost }: Pick<Config, 'httpPort' | 'httpHost'>): ListenTarget {
   return { setting: 'httpPort', port: httpPort, host: httpHost };
+}
+
+export function httpsTarget({ httpsPort, httpHost: host }: Pick<Config, 'httpsPort' | 'httpHost'>) {
+  return httpsPort === undefined ? undefined : ({ setting: 'httpsPort', port: httpsPort, host } as const);
 }
 
 /** The port that was asked for; else those that are tried, in order. */
@@ -72,7 +76,7 @@ export function portError(error: unknown, { setting, port, host }: ListenTarget)
     case 'EADDRNOTAVAIL':
     case 'EAFNOSUPPORT':
     case 'EINVAL': {
-      const { name } = setting === 'httpPort' ? settings.httpHost : settings.smtpHost;
+      const { name } = setting.startsWith('http') ? settings.httpHost : settings.smtpHost;
       return new ConfigError(
         `${name}=${JSON.stringify(host)} is no address of this machine; allowed: one of its addresses or names, 0.0.0.0 or :: for all`,
       );
@@ -96,7 +100,11 @@ export async function assertPortsFree(config: Config): Promise<void> {
     }
   };
   try {
-    if (config.roles.includes('api')) await listen(httpTarget(config));
+    if (config.roles.includes('api')) {
+      await listen(httpTarget(config));
+      const https = httpsTarget(config);
+      if (https) await listen(https);
+    }
     if (config.roles.includes('smtp')) {
       await onFirst(smtpTargets(config), listen);
       const smtps = smtpsTarget(config);

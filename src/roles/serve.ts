@@ -14,6 +14,7 @@ import { isHttps } from '../engagement/engagement.ts';
 import { joinNodes } from '../nodes/nodes.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
 import { type FirstRun, firstRun } from '../users/users.ts';
+import { assertPublicNames } from './certificate-names.ts';
 import { openParts, type Parts } from './parts.ts';
 import { assertPortsFree, assertSourceAddresses, checkTlsFiles } from './ports.ts';
 import { checkProviders } from './provider-file.ts';
@@ -44,7 +45,9 @@ export async function serve(
   log: Log = createLog(config.logLevel),
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
-  const tlsFiles = config.roles.includes('smtp') ? checkTlsFiles(config) : undefined;
+  const hasTls = config.roles.includes('smtp') || (config.roles.includes('api') && config.httpsPort !== undefined);
+  assertPublicNames(config);
+  const tlsFiles = hasTls ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
   const providers = checkProviders(config);
   if (!hasEverServed(config.dataDir)) await assertPortsFree(config);
@@ -82,12 +85,12 @@ export async function serve(
 /** Says that this process serves, in the log and to other programs; its stop is the first of all. */
 function announce(
   { config, directory, log, overload }: Parts,
-  { started, httpPort, smtpPort, smtpsPort }: Roles,
+  { started, httpPort, httpsPort, smtpPort, smtpsPort }: Roles,
 ): Running {
   const file = path.join(directory.path, ANNOUNCEMENT);
-  const announcement = { pid: process.pid, httpPort, httpHost: config.httpHost, smtpPort, smtpsPort };
+  const announcement = { pid: process.pid, httpPort, httpHost: config.httpHost, httpsPort, smtpPort, smtpsPort };
   writeFileSync(file, JSON.stringify(announcement), { mode: 0o600 });
-  log.info({ roles: started, httpPort, smtpPort, smtpsPort, dataDir: directory.path }, 'postrider serves');
+  log.info({ roles: started, httpPort, httpsPort, smtpPort, smtpsPort, dataDir: directory.path }, 'postrider serves');
   if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
     // On a laptop, where it is not set, that is as it should be.
     log[config.baseUrl === undefined ? 'info' : 'warn'](

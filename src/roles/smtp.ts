@@ -12,7 +12,7 @@ import { createInFlightKeys } from '../idempotency/idempotency.ts';
 import type { DirectDispatch } from '../messages/messages.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { createSubmit } from '../send/send.ts';
-import { createSubmissionServer, openTlsIdentity, type SmtpServer, type TlsFiles } from '../smtp/smtp.ts';
+import { createSubmissionServer, type SmtpServer, type TlsIdentity } from '../smtp/smtp.ts';
 import { type Nudges, noteAccepted, type Parts } from './parts.ts';
 import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
 import { recordCommand } from './record-refused.ts';
@@ -24,8 +24,7 @@ interface SmtpRoleOptions extends Nudges {
   directDispatch: DirectDispatch | undefined;
   logins: SmtpAuthenticator;
   refusedRequests: RefusedRequests;
-  /** Checked already; without them a certificate is made. */
-  tlsFiles: TlsFiles | undefined;
+  tls: TlsIdentity;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
   baseUrl: string;
   /** The part of a limit that is this process's among the nodes with the smtp role. */
@@ -43,13 +42,6 @@ export interface SmtpRole extends Running {
 /** Rejects with a sentence for the operator when the port cannot be had. */
 export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Promise<SmtpRole> {
   const { config, database, blobs, clock, log, metrics, overload } = parts;
-  const tls = openTlsIdentity({
-    files: options.tlsFiles,
-    folder: parts.directory.path,
-    hostname: config.smtpHostname,
-    clock,
-    log,
-  });
   const { rateLimit } = config;
   const limiter = rateLimit === undefined ? undefined : createRateLimiter(rateLimit, { share: options.rateShare });
   const server = createSubmissionServer({
@@ -63,7 +55,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
       isVerified: createSenderCheck({ database, clock }).isVerified,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
     }),
-    ...{ blobs, tls, clock, log, metrics },
+    ...{ blobs, tls: options.tls, clock, log, metrics },
     limits: { maxConnectionsPerAddress: config.smtpMaxConnectionsPerAddress },
     closedToMail: () => overload.reasons()[0]?.message,
     closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
@@ -74,7 +66,6 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
   const stop = async (): Promise<void> => {
     await drain();
     await server.stop({ deadlineMs: CLOSE_MS });
-    await tls.stop();
   };
   try {
     const port = await listen(server, parts);

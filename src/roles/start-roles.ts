@@ -24,8 +24,9 @@ import type { HintTopic } from '../storage/database.ts';
 import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
+import { type Certificates, openCertificates } from './certificates.ts';
 import { type Parts, ranges } from './parts.ts';
-import { httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
+import { httpsTarget, httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 
 /** A domain that took mail of an account in this time is not given up at once when the DNS does not know it. */
@@ -39,6 +40,7 @@ const CLOSE_MS = 2_000;
 
 export interface Roles extends Running {
   httpPort: number | undefined;
+  httpsPort: number | undefined;
   smtpPort: number | undefined;
   smtpsPort: number | undefined;
   /** Names of the roles that run here. */
@@ -52,6 +54,7 @@ interface RoleOptions {
 }
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
+  const certificates = await openCertificates(parts, options.tlsFiles);
   const workers = startWorkers(parts, options);
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const ports: Ports = { app: undefined, smtp: undefined };
@@ -66,13 +69,16 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
     const timer = setTimeout(late.resolve, CLOSE_AFTER_MS);
     await Promise.race([drained, late.promise]).finally(() => clearTimeout(timer));
     await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), drained]);
-    await Promise.all([workers.http.close(), refusedRequests.stop()]);
+    await Promise.all([workers.http.close(), refusedRequests.stop(), certificates.stop()]);
   };
   try {
-    const httpPort = await openPorts(parts, ports, { ...options, workers, refusedRequests });
+    const { httpPort, httpsPort } = await openPorts(parts, ports, {
+      ...{ nodes: options.nodes, workers, refusedRequests, certificates },
+    });
+    certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
-    return { httpPort, smtpPort, smtpsPort, started, stop };
+    return { httpPort, httpsPort, smtpPort, smtpsPort, started, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -139,19 +145,27 @@ interface Ports {
   smtp: SmtpRole | undefined;
 }
 
-/** Notes each in `ports` as it opens; answers the port of HTTP. */
+interface PortOptions {
+  nodes: Nodes;
+  workers: Workers;
+  refusedRequests: RefusedRequests;
+  certificates: Certificates;
+}
+
+/** Notes each in `ports` as it opens; answers the ports of HTTP. */
 async function openPorts(
   parts: Parts,
   ports: Ports,
-  { nodes, tlsFiles, workers, refusedRequests }: RoleOptions & { workers: Workers; refusedRequests: RefusedRequests },
-): Promise<number | undefined> {
+  { nodes, workers, refusedRequests, certificates }: PortOptions,
+): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // One for both: what the API revokes is refused over SMTP at once.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
+  const shared = { ...workers, logins, refusedRequests };
   ports.app = hasApi
     ? createApi(parts, {
-        ...{ ...workers, logins, refusedRequests, nodes, rateShare: () => nodes.share('api') },
+        ...{ ...shared, nodes, rateShare: () => nodes.share('api'), tls: certificates.https },
         submissionPorts: () => ({
           port: ports.smtp?.port ?? config.smtpPort ?? STANDARD_SMTP_PORT,
           tlsPort: ports.smtp?.implicitTlsPort ?? config.smtpsPort ?? null,
@@ -159,12 +173,23 @@ async function openPorts(
       })
     : createServicePort(parts);
   const httpPort = await listenHttp(ports.app, parts);
-  if (config.roles.includes('smtp')) {
+  const httpsPort = await listenHttps(ports.app, parts);
+  if (certificates.smtp) {
     const baseUrl = config.baseUrl ?? `http://localhost:${hasApi ? httpPort : config.httpPort}`;
     const rateShare = (): number => nodes.share('smtp');
-    ports.smtp = await startSmtpRole(parts, { ...workers, logins, refusedRequests, tlsFiles, baseUrl, rateShare });
+    ports.smtp = await startSmtpRole(parts, { ...shared, tls: certificates.smtp, baseUrl, rateShare });
   }
-  return httpPort;
+  return { httpPort, httpsPort };
+}
+
+/** Undefined where none is set; rejects with the line for the operator. */
+async function listenHttps(app: HttpApp, { config }: Parts): Promise<number | undefined> {
+  try {
+    return (await app.listenTls())?.port;
+  } catch (error) {
+    const target = httpsTarget(config);
+    throw target ? portError(error, target) : error;
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Every scenario by its name. Between them they run every operation. */
 import * as accounts from './accounts.ts';
+import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
 import * as heldBack from './held-back.ts';
@@ -31,6 +32,7 @@ export const scenarios: Record<string, Scenario> = {
   'policies of recipients on TLS': stsPolicies,
   approvals: accounts.approvals,
   'the audit log': audit,
+  'certificates of an authority': certificates,
   'sender domains': accounts.domains,
   suppressions: accounts.suppressions,
   'facts and nodes': accounts.facts,

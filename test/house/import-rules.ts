@@ -23,6 +23,7 @@ const LEVELS: string[][] = [
     'refused-requests',
     'statistics',
     'tls-policy',
+    'acme',
   ],
   ['engagement', 'idempotency', 'users'],
   ['send', 'delivery', 'webhooks'],

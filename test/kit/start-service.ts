@@ -50,6 +50,8 @@ export interface Exit {
 export interface Service {
   readonly dataDir: string;
   readonly url: string;
+  /** Of the API with TLS; 0 unless POSTRIDER_HTTPS_PORT is given. */
+  readonly httpsPort: number;
   /** Port of SMTP submission. */
   readonly smtpPort: number;
   /** With TLS from the first byte; 0 unless POSTRIDER_SMTPS_PORT is given. */
@@ -81,6 +83,7 @@ export interface Service {
 interface Serving {
   pid: number;
   httpPort: number;
+  httpsPort?: number;
   smtpPort?: number;
   smtpsPort?: number;
 }
@@ -184,6 +187,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...clients,
     get url() {
       return url();
+    },
+    get httpsPort() {
+      return serving.httpsPort ?? 0;
     },
     get smtpPort() {
       return serving.smtpPort ?? 0;

@@ -1,0 +1,209 @@
+/**
+ * Certificates from an authority (ACME, RFC 8555), ordered and renewed by the service itself. One order for each name, so that a
+ * name which cannot be proven takes no other's certificate away. The state is in the database: whichever node finds a name due claims
+ * it, all nodes answer the challenge (routes.ts), and all take what was issued within seconds, without a restart.
+ *
+ *     due ─claim─▶ ordering ─┬─▶ issued: due again when about a third of its life is left
+ *                            └─▶ failed: due again after 15 min, 30 min, 1, 2, 4, 8, 24 h; sooner if the authority was away
+ *
+ * A failure ends nothing: what is in use stays in use. The delays keep below the limits of authorities, such as Let's Encrypt's five
+ * failed checks of a name in an hour; one that asks to wait longer is obeyed, and no restart shortens a delay.
+ */
+import { createPrivateKey } from 'node:crypto';
+import { jitter } from '../base/backoff.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import { open, seal } from '../base/seal.ts';
+import type { Database } from '../storage/database.ts';
+import { AcmeError } from './client.ts';
+import { type Issued, newKey, orderCertificate } from './order.ts';
+import {
+  accountKeyOperation,
+  type CertificateRow,
+  type Claimed,
+  certificatesOperation,
+  claimOrderOperation,
+  issuedOperation,
+  orderFailedOperation,
+  publishChallengeOperation,
+} from './store.ts';
+
+export { type CertificateRow, certificatesOperation } from './store.ts';
+
+const LOOK_MS = 5_000;
+/** Of one order; below the shortest delay, so that no other node claims a name meanwhile. */
+const ORDER_MS = 300_000;
+const MINUTE = 60_000;
+const DELAYS_MS = [15, 30, 60, 120, 240, 480, 1440].map((minutes) => minutes * MINUTE);
+/** What an authority asks to wait is believed up to here. */
+const LONGEST_DELAY_MS = 7 * 86_400_000;
+/** Part of the life of a certificate that is left at its renewal at least; up to a twentieth more, by chance. */
+const LEFT_AT_RENEWAL = 1 / 3;
+const RENEWAL_SPREAD = 1 / 20;
+
+export interface AcmeOptions {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  secretKey: Uint8Array;
+  /** URL of the authority's directory. */
+  directory: string;
+  /** Whom the authority writes to. */
+  email: string;
+  /** Host names that this process needs certificates for. */
+  names: readonly string[];
+  userAgent: string;
+  /** Takes a certificate for a name into use: what is kept at load(), and each new one. */
+  onCertificate(name: string, certificate: { key: string; cert: string }): void;
+  /** Speaks to the authority. */
+  fetch?: typeof fetch;
+}
+
+export interface Acme extends Running {
+  /** Takes what is kept into use; call it before ports are opened. */
+  load(): Promise<void>;
+  /** Begins to order and renew; call it when the port that answers the authority is open. */
+  start(): void;
+  /** Failed orders of each name since its last certificate, as of the last look. */
+  failures(): { name: string; failures: number }[];
+}
+
+const accountContext = (directory: string): string => `acme account:${directory}`;
+const keyContext = (directory: string, name: string): string => `acme certificate:${directory}:${name}`;
+
+/** When a certificate issued now is renewed: never before a third of its life, whatever the clock here says. */
+export function renewalAt(
+  nowMs: number,
+  { expiresAtMs, lifetimeMs }: Omit<Issued, 'key' | 'cert'>,
+  random: number,
+): number {
+  const leftMs = Math.min(expiresAtMs - nowMs, lifetimeMs);
+  const atMs = leftMs - lifetimeMs * (LEFT_AT_RENEWAL + RENEWAL_SPREAD * random);
+  return Math.round(nowMs + Math.max(lifetimeMs / 3, atMs));
+}
+
+/** After the given number of failures in a row; an authority that is away is asked again soon, since it counts nothing then. */
+export function retryAt(nowMs: number, failures: number, error: Pick<AcmeError, 'isAway' | 'retryAfterMs'>): number {
+  const scheduled = DELAYS_MS[Math.min(failures, DELAYS_MS.length) - 1]!;
+  const delayMs = error.isAway ? Math.min(scheduled, MINUTE * 2 ** Math.min(failures - 1, 10)) : scheduled;
+  return nowMs + Math.max(jitter(delayMs, Math.random()), Math.min(error.retryAfterMs ?? 0, LONGEST_DELAY_MS));
+}
+
+/** Nothing is asked before load() and start(). */
+export function createAcme(options: AcmeOptions): Acme {
+  const { database, clock, log, directory, names } = options;
+  const stopping = new AbortController();
+  /** PEM in use, by name. */
+  const inUse = new Map<string, string>();
+  let rows: CertificateRow[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+  let complaint: string | undefined;
+
+  const load = async (): Promise<void> => {
+    rows = await database.execute(certificatesOperation, directory);
+    for (const { name, certificate, keySealed } of rows) {
+      if (!certificate || !keySealed || !names.includes(name) || inUse.get(name) === certificate) continue;
+      inUse.set(name, certificate);
+      try {
+        const key = open(options.secretKey, keySealed, keyContext(directory, name)).toString('utf8');
+        options.onCertificate(name, { key, cert: certificate });
+      } catch (error) {
+        log.error({ err: error, name }, 'the certificate that is kept cannot be used');
+      }
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    await load();
+    const due = names.filter((name) => (rows.find((row) => row.name === name)?.nextAt ?? 0) <= clock.now());
+    await Promise.all(due.map((name) => tryOrder(options, name, stopping.signal)));
+    if (due.length > 0) await load();
+  };
+
+  const lookOnce = (): void => {
+    looking ??= look()
+      .then(() => {
+        complaint = undefined;
+      })
+      .catch((error: Error) => {
+        if (error.message !== complaint) log.warn({ error: error.message }, 'certificates could not be looked at');
+        complaint = error.message;
+      })
+      .finally(() => {
+        looking = undefined;
+      });
+  };
+
+  return {
+    load,
+    start: () => {
+      lookOnce();
+      timer = setInterval(lookOnce, LOOK_MS).unref();
+    },
+    failures: () => names.map((name) => ({ name, failures: rows.find((row) => row.name === name)?.failures ?? 0 })),
+    stop: async () => {
+      clearInterval(timer);
+      stopping.abort();
+      await looking;
+    },
+  };
+}
+
+/** Orders the certificate of a name unless another node does, and records what became of it. */
+async function tryOrder(options: AcmeOptions, name: string, stopping: AbortSignal): Promise<void> {
+  const { database, clock, log, directory } = options;
+  const delaysMs = DELAYS_MS.map((ms) => jitter(ms, Math.random()));
+  const claimed = await database.execute(claimOrderOperation, { directory, name, delaysMs, nowMs: clock.now() });
+  if (claimed === null) return;
+  const claim = { directory, name, fence: claimed.fence };
+  try {
+    const issued = await order(options, claim, stopping);
+    const nextAt = renewalAt(clock.now(), issued, Math.random());
+    const keySealed = seal(options.secretKey, issued.key, keyContext(directory, name));
+    const { cert: certificate, expiresAtMs: expiresAt } = issued;
+    if (await database.execute(issuedOperation, { ...claim, certificate, keySealed, expiresAt, nextAt })) {
+      log.info({ name, expiresAt: iso(expiresAt), renewal: iso(nextAt) }, 'a certificate was issued');
+    }
+  } catch (error) {
+    await recordFailure(
+      options,
+      { ...claim, failures: claimed.failures },
+      stopping.aborted ? STOPPED : (error as Error),
+    );
+  }
+}
+
+const STOPPED = new AcmeError('the service was stopped meanwhile', { isAway: true });
+
+interface Claim extends Claimed {
+  directory: string;
+  name: string;
+}
+
+async function recordFailure({ database, clock, log }: AcmeOptions, claim: Claim, error: Error): Promise<void> {
+  const { failures, ...fenced } = claim;
+  // Anything else is a fault of ours or of the database; the authority may have counted an order by then.
+  const known = error instanceof AcmeError ? error : new AcmeError(error.message);
+  const nextAt = retryAt(clock.now(), failures, known);
+  await database.execute(orderFailedOperation, { ...fenced, error: known.message, nextAt });
+  const facts = { name: claim.name, error: known.message, failures, nextTry: iso(nextAt) };
+  log.warn(facts, 'no certificate could be had; what is in use stays in use');
+}
+
+async function order(options: AcmeOptions, claim: Omit<Claim, 'failures'>, stopping: AbortSignal): Promise<Issued> {
+  const { database, secretKey, directory, email, userAgent } = options;
+  const context = accountContext(directory);
+  const keySealed = seal(secretKey, newKey(), context);
+  const kept = await database.execute(accountKeyOperation, { directory, keySealed });
+  return orderCertificate({
+    ...{ directory, email, userAgent, name: claim.name, fetch: options.fetch ?? fetch },
+    accountKey: createPrivateKey(open(secretKey, kept, context)),
+    signal: AbortSignal.any([stopping, AbortSignal.timeout(ORDER_MS)]),
+    publish: async (token, answer) => {
+      const holds = await database.execute(publishChallengeOperation, { ...claim, token, answer });
+      if (!holds) throw new AcmeError('another node has taken this order over');
+    },
+  });
+}

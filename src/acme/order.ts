@@ -1,0 +1,114 @@
+/**
+ * One order of a certificate for one name, from the account to the chain (RFC 8555 §7.1.1), by the challenge http-01 (§8.3). The
+ * key of the certificate is new each time (EC P-256). What the authority gives is checked before it is handed on.
+ */
+import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
+import { bits, der, ECDSA_SHA256, integer, objectId, sequence, set, subjectAltName } from '../base/der.ts';
+import { type AcmeClient, AcmeError, type ClientOptions, openAcmeClient, type Problem, problemText } from './client.ts';
+
+const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
+const CONTEXT_0 = 0xa0;
+
+export interface Issued {
+  /** PEM, PKCS #8. */
+  key: string;
+  /** PEM: the certificate, and those of who issued it. */
+  cert: string;
+  /** Unix ms. */
+  expiresAtMs: number;
+  /** From its first moment to its last. */
+  lifetimeMs: number;
+}
+
+export interface OrderOptions extends ClientOptions {
+  name: string;
+  /** Whom the authority writes to. */
+  email: string;
+  /** Resolves once anyone who asks for this token at the name gets this answer. */
+  publish(token: string, answer: string): Promise<void>;
+}
+
+interface Authorization {
+  status: string;
+  challenges: { type: string; url: string; token: string; status: string; error?: Problem }[];
+}
+
+interface Order {
+  status: string;
+  authorizations: string[];
+  finalize: string;
+  certificate?: string;
+  error?: Problem;
+}
+
+/** A new PEM of an EC key on P-256. */
+export function newKey(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+}
+
+/** A request for a certificate (RFC 2986 §4) with the name as subjectAltName and an empty subject. */
+export function certificateRequest(name: string, key: KeyObject, publicKey: KeyObject): Buffer {
+  const wanted = sequence(objectId(EXTENSION_REQUEST), set(sequence(subjectAltName([name]))));
+  const body = sequence(
+    integer(Buffer.of(0)),
+    sequence(),
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(CONTEXT_0, wanted),
+  );
+  return sequence(body, ECDSA_SHA256, bits(sign('sha256', body, key)));
+}
+
+/** Rejects with AcmeError, or with what `publish` rejects with. */
+export async function orderCertificate(options: OrderOptions): Promise<Issued> {
+  const { name, email } = options;
+  const client = await openAcmeClient(options);
+  // With a key that the authority knows this answers the account there is (§7.3).
+  await client.openAccount({ termsOfServiceAgreed: true, contact: [`mailto:${email}`] });
+  const made = await client.newOrder({ identifiers: [{ type: 'dns', value: name }] });
+  const order = made.body as Order;
+  if (made.location === undefined) throw new AcmeError('the authority names no order');
+  for (const url of order.authorizations) await authorize(client, url, options);
+  const ready = await client.poll<Order>(made.location, ({ status }) => status !== 'pending');
+  if (ready.status === 'invalid') throw invalid(ready);
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const csr = certificateRequest(name, keys.privateKey, keys.publicKey).toString('base64url');
+  await client.post(ready.finalize, { csr });
+  const done = await client.poll<Order>(made.location, ({ status }) => status === 'valid' || status === 'invalid');
+  if (done.status === 'invalid' || done.certificate === undefined) throw invalid(done);
+  const { text: cert } = await client.post(done.certificate);
+  return { ...validity(cert, name, keys.privateKey), cert, key: pem(keys.privateKey) };
+}
+
+const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }) as string;
+
+const invalid = ({ error }: Order): AcmeError => new AcmeError(`the order failed: ${problemText(error)}`);
+
+/** Proves control of the name; one that the authority remembers is valid from the start. */
+async function authorize(client: AcmeClient, url: string, { name, publish }: OrderOptions): Promise<void> {
+  const { body } = await client.post<Authorization>(url);
+  if (body.status === 'valid') return;
+  const challenge = body.challenges.find(({ type }) => type === 'http-01');
+  if (challenge === undefined) throw new AcmeError(`the authority offers no http-01 for ${name}`);
+  await publish(challenge.token, client.keyAuthorization(challenge.token));
+  await client.post(challenge.url, {});
+  const ended = await client.poll<Authorization>(url, ({ status }) => status !== 'pending');
+  if (ended.status === 'valid') return;
+  const { error } = ended.challenges.find(({ type }) => type === 'http-01') ?? {};
+  throw new AcmeError(`the authority could not check ${name}: ${problemText(error)}`);
+}
+
+/** How long the certificate is good; throws when it is for another name or key. */
+function validity(chain: string, name: string, key: KeyObject): Pick<Issued, 'expiresAtMs' | 'lifetimeMs'> {
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(chain);
+  } catch {
+    throw new AcmeError('what the authority issued is no certificate');
+  }
+  if (certificate.checkHost(name) === undefined || !certificate.checkPrivateKey(key)) {
+    throw new AcmeError(`the certificate that was issued is not for ${name} and its key`);
+  }
+  const expiresAtMs = Date.parse(certificate.validTo);
+  return { expiresAtMs, lifetimeMs: expiresAtMs - Date.parse(certificate.validFrom) };
+}

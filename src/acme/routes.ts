@@ -1,0 +1,28 @@
+/**
+ * What a certificate authority asks of a name to see who controls it (RFC 8555 §8.3): answered by every node, also while it is busy or
+ * stops. Anything but the token of an order under way is not found.
+ */
+import { failure } from '../base/failure.ts';
+import { defineRoute, type RouteDefinition } from '../http/route.ts';
+import type { Database } from '../storage/database.ts';
+import { challengeOperation } from './store.ts';
+
+/** Authorities make them of 22 characters and more. */
+const TOKEN = /^[\w-]{16,200}$/;
+const ASKED_AT_ONCE = 20;
+
+export function challengeRoutes<C>({ database }: { database: Database }): RouteDefinition<C>[] {
+  return [
+    defineRoute<C>({
+      ...{ method: 'GET', path: '/.well-known/acme-challenge/:token', tag: 'service', auth: 'none', hidden: true },
+      ...{ always: true, ownQuery: true, atOnce: ASKED_AT_ONCE },
+      summary: 'The answer to a certificate authority',
+      response: { status: 200, contentType: 'application/octet-stream' },
+      async handle({ params: { token = '' } }) {
+        const content = TOKEN.test(token) ? await database.execute(challengeOperation, token) : null;
+        if (content === null) return { ok: false, failure: failure('NOT_FOUND') };
+        return { ok: true, contentType: 'application/octet-stream', content };
+      },
+    }),
+  ];
+}

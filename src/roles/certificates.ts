@@ -1,0 +1,136 @@
+/**
+ * The certificates of the ports that speak TLS (SMTP, HTTPS): the files of the settings, which serve both; else one of an authority for
+ * each name, ordered and renewed by the service (ACME); until there is one, self-signed. Says what is shown, and what is wrong with it.
+ */
+import { type Acme, type CertificateRow, certificatesOperation, createAcme } from '../acme/acme.ts';
+import { iso } from '../base/clock.ts';
+import { type Running, stopAll } from '../base/lifecycle.ts';
+import { type Config, VERSION } from '../config.ts';
+import type { Check } from '../doctor/doctor.ts';
+import { openTlsIdentity, type TlsFiles, type TlsIdentity } from '../smtp/smtp.ts';
+import type { Database } from '../storage/database.ts';
+import { certificateNames } from './certificate-names.ts';
+import type { Parts } from './parts.ts';
+
+export interface Certificates extends Running {
+  /** Undefined where the port is not opened by this process. */
+  smtp: TlsIdentity | undefined;
+  https: TlsIdentity | undefined;
+  /** Begins to order and renew, once the port that answers the authority is open. */
+  start(): void;
+}
+
+type Port = 'smtp' | 'https';
+
+/** Takes into use what is kept in the database. Files are checked already. */
+export async function openCertificates(parts: Parts, files: TlsFiles | undefined): Promise<Certificates> {
+  const { config, clock, log, directory } = parts;
+  const identities = new Map<Port, { hostname: string; identity: TlsIdentity }>();
+  const opened: Running[] = [];
+  const add = (port: Port, hostname: string): void => {
+    const identity = openTlsIdentity({ files, folder: directory.path, port, hostname, clock, log });
+    identities.set(port, { hostname, identity });
+    opened.push(identity);
+  };
+  try {
+    if (config.roles.includes('smtp')) add('smtp', config.smtpHostname);
+    if (config.roles.includes('api') && config.httpsPort !== undefined) add('https', httpsName(config));
+    const acme = createOrders(parts, (name, certificate) => {
+      for (const { hostname, identity } of identities.values()) if (hostname === name) identity.use(certificate);
+    });
+    if (acme) opened.push(acme);
+    await acme?.load();
+    measure(parts, identities, acme);
+    return {
+      smtp: identities.get('smtp')?.identity,
+      https: identities.get('https')?.identity,
+      start: () => acme?.start(),
+      stop: () => stopAll(opened),
+    };
+  } catch (error) {
+    await stopAll(opened);
+    throw error;
+  }
+}
+
+function httpsName({ baseUrl, smtpHostname }: Config): string {
+  return baseUrl === undefined ? smtpHostname : new URL(baseUrl).hostname;
+}
+
+/** Undefined where no certificate is to be ordered. */
+function createOrders(
+  parts: Parts,
+  onCertificate: Parameters<typeof createAcme>[0]['onCertificate'],
+): Acme | undefined {
+  const { config, database, clock, log, secretKey } = parts;
+  const names = certificateNames(config);
+  if (config.acmeEmail === undefined) return undefined;
+  if (names.length === 0) {
+    if (config.smtpTlsCert !== undefined) log.warn('POSTRIDER_ACME_EMAIL has no effect: PEM files are set');
+    return undefined;
+  }
+  return createAcme({
+    ...{ database, clock, log, secretKey, names, onCertificate },
+    ...{ directory: config.acmeDirectory, email: config.acmeEmail, userAgent: `postrider/${VERSION}` },
+  });
+}
+
+function measure(
+  { metrics, clock }: Parts,
+  identities: ReadonlyMap<Port, { hostname: string; identity: TlsIdentity }>,
+  acme: Acme | undefined,
+): void {
+  const expiry = {
+    name: 'postrider_certificate_expiry_seconds',
+    help: 'Time until the certificate of a port expires.',
+  };
+  metrics.readGaugeFrom(expiry, () =>
+    [...identities].map(([port, { hostname, identity }]) => {
+      const { source, expiresAtMs } = identity.shown();
+      return { labels: { port, name: hostname, source }, value: (expiresAtMs - clock.now()) / 1_000 };
+    }),
+  );
+  const failed = {
+    name: 'postrider_certificate_failed_orders',
+    help: 'Orders of a certificate that failed since the last one that was issued.',
+  };
+  metrics.readGaugeFrom(failed, () =>
+    (acme?.failures() ?? []).map(({ name, failures }) => ({ labels: { name }, value: failures })),
+  );
+}
+
+/** What the operator is to know of the certificates that are ordered; nothing where none are. */
+export async function checkCertificates(config: Config, database: Database, nowMs: number): Promise<Check[]> {
+  const names = certificateNames(config);
+  if (names.length === 0) return [];
+  const rows = await database.execute(certificatesOperation, config.acmeDirectory);
+  return names.map((name) =>
+    checkCertificate(
+      name,
+      rows.find((row) => row.name === name),
+      nowMs,
+    ),
+  );
+}
+
+function checkCertificate(host: string, row: CertificateRow | undefined, nowMs: number): Check {
+  const name = `certificate ${host}`;
+  const expiresAt = row?.expiresAt ?? undefined;
+  const isGood = expiresAt !== undefined && expiresAt > nowMs;
+  const state = expiresAt === undefined ? 'none yet' : `${isGood ? 'good until' : 'expired at'} ${iso(expiresAt)}`;
+  if (row === undefined || row.error === null || row.error === undefined) {
+    if (isGood) return { name, status: 'ok', message: `${state}, renewed from ${iso(row!.nextAt)}` };
+    return {
+      name,
+      status: 'warn',
+      message: `${state}; the first order is under way`,
+      remedy: 'Look again in a minute.',
+    };
+  }
+  return {
+    name,
+    status: isGood ? 'warn' : 'fail',
+    message: `${state}; the last order failed: ${row.error}. The next one follows at ${iso(row.nextAt)}`,
+    remedy: `http://${host}/.well-known/acme-challenge/ on port 80 must lead to the HTTP port of this service; see docs/certificates.md.`,
+  };
+}

@@ -1,0 +1,235 @@
+/**
+ * The real service orders its certificates at a real authority (Pebble) and renews them while it runs: clients that verify (openssl over
+ * STARTTLS, Node over HTTPS) see each new one with their next connection. An authority that is away ends nothing.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import https from 'node:https';
+import { connect, createServer } from 'node:net';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { startCluster } from '../kit/cluster.ts';
+import { freePort } from '../kit/free-ports.ts';
+import { noPebble, type Pebble, preparePebble } from '../kit/pebble.ts';
+import { connectTalker } from '../kit/smtp-talker.ts';
+import { runCommand, type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const MAIL = 'mail.example.com';
+const API = 'api.example.com';
+const ISSUED = /Issued certificate serial/;
+const MAKE_DUE = 'UPDATE acme_certificate SET next_at = 0';
+/** Between two looks of a client that waits for another certificate. */
+const PAUSE_MS = 400;
+const skip = noPebble;
+const run = promisify(execFile);
+
+/** The serial number that a careful client sees over STARTTLS; undefined where it refuses the certificate. */
+async function serialOverSmtp(port: number, rootFile: string): Promise<string | undefined> {
+  const client = run('openssl', [
+    ...['s_client', '-starttls', 'smtp', '-connect', `127.0.0.1:${port}`, '-servername', MAIL],
+    ...['-CAfile', rootFile, '-no-CApath', '-verify_return_error', '-verify_hostname', MAIL],
+  ]);
+  // A client that refuses the certificate reads no more.
+  client.child.stdin!.on('error', () => undefined).end('QUIT\r\n');
+  const said = await client.catch(() => undefined);
+  await wait(PAUSE_MS);
+  const pem = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(said?.stdout ?? '')?.[0];
+  return pem === undefined ? undefined : new X509Certificate(pem).serialNumber;
+}
+
+/** The same over HTTPS, after an answer of the API; rejects where the certificate is refused. */
+function serialOverHttps(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, servername: API, ca, agent: false, path: '/health' };
+    const request = https.get(options, (response) => {
+      const { serialNumber } = (response.socket as TLSSocket).getPeerX509Certificate()!;
+      assert.equal(response.statusCode, 200);
+      response.resume().once('end', () => resolve(serialNumber));
+    });
+    request.once('error', reject);
+  });
+}
+
+async function gauge({ anonymous }: Service, pattern: RegExp): Promise<number> {
+  const lines = (await anonymous.get('/metrics')).text.split('\n');
+  const found = lines.find((line) => pattern.test(line));
+  assert.ok(found, `${pattern} in ${lines.filter((line) => line.includes('certificate')).join('\n')}`);
+  return Number(found.split(' ').at(-1));
+}
+
+/** What `postrider doctor` says of the certificate of a name. */
+async function checkOf(service: Service, env: Record<string, string>, name: string): Promise<string> {
+  const { stdout } = await runCommand(['doctor', '--json'], { dataDir: service.dataDir, env });
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
+  const { status, message } = checks.find((check) => check.name === `certificate ${name}`)!;
+  return `${status} ${message}`;
+}
+
+async function authority(t: TestContext, httpPort: number, lifetimeSeconds: number): Promise<Pebble> {
+  const pebble = await preparePebble({ names: [MAIL, API], httpPort, lifetimeSeconds, nonceReject: 10 });
+  t.after(() => pebble.close());
+  return pebble;
+}
+
+const settingsFor = (pebble: Pebble): Record<string, string> => ({
+  POSTRIDER_ACME_EMAIL: 'postmaster@example.com',
+  POSTRIDER_ACME_DIRECTORY: pebble.directory,
+  POSTRIDER_SMTP_HOSTNAME: MAIL,
+  POSTRIDER_DNS_SERVERS: '127.0.0.1:1',
+  NODE_EXTRA_CA_CERTS: pebble.caFile,
+});
+
+async function rootOf(pebble: Pebble, { dataDir }: Service): Promise<{ file: string; pem: string }> {
+  const pem = await pebble.root();
+  const file = path.join(dataDir, 'root-of-the-authority.pem');
+  writeFileSync(file, pem);
+  return { file, pem };
+}
+
+test('first self-signed, then ordered, then renewed, without a restart; an authority that goes away ends nothing', {
+  skip,
+  timeout: 400_000,
+}, async (t) => {
+  const httpPort = await freePort();
+  const pebble = await authority(t, httpPort, 45);
+  const env = {
+    ...settingsFor(pebble),
+    POSTRIDER_HTTP_PORT: String(httpPort),
+    POSTRIDER_HTTPS_PORT: '0',
+    POSTRIDER_BASE_URL: `https://${API}`,
+  };
+  const service = await startService({ env });
+  t.after(() => service.close());
+  const { pid } = service;
+  const failedOrders = new RegExp(`^postrider_certificate_failed_orders.*name="${MAIL}"`);
+  const expiry = (source: string): RegExp =>
+    new RegExp(`^postrider_certificate_expiry_seconds.*port="smtp".*name="${MAIL}".*source="${source}"`);
+  await waitUntil('both orders to fail', () => service.log.split('no certificate could be had').length === 3);
+  assert.equal((await service.api.get('/account')).status, 200, 'it serves');
+  assert.ok((await gauge(service, expiry('self-signed'))) > 86_400);
+  assert.equal(await gauge(service, failedOrders), 1);
+  assert.match(await checkOf(service, env, MAIL), /^fail none yet; the last order failed: .*ECONNREFUSED/);
+  const session = await connectTalker(service.smtpPort);
+  t.after(() => session.destroy());
+  await session.reply();
+  await session.secure();
+
+  await pebble.start();
+  const { file, pem } = await rootOf(pebble, service);
+  assert.equal(await serialOverSmtp(service.smtpPort, file), undefined, 'a careful client refuses it so far');
+  // Within the minute after which an authority that was away is asked again.
+  const first = await waitUntil('a certificate', () => serialOverSmtp(service.smtpPort, file), 120_000);
+  await waitUntil(
+    'the certificate of the API',
+    () => serialOverHttps(service.httpsPort, pem).catch(() => undefined),
+    120_000,
+  );
+  assert.match(await checkOf(service, env, MAIL), /^ok good until .*, renewed from /);
+  assert.match(await checkOf(service, env, API), /^ok /);
+  const left = await gauge(service, expiry('authority'));
+  assert.ok(left > 0 && left <= 45, String(left));
+  assert.equal(await gauge(service, failedOrders), 0);
+
+  // Two renewals in real time, each before the end of the one before: no new connection is ever refused.
+  const serials = new Set([first]);
+  await waitUntil(
+    'two renewals',
+    async () => {
+      const serial = await serialOverSmtp(service.smtpPort, file);
+      assert.ok(serial, `every certificate is good; ${service.log.slice(-2_000)}`);
+      serials.add(serial);
+      return serials.size === 3;
+    },
+    180_000,
+  );
+  await serialOverHttps(service.httpsPort, pem);
+  assert.ok(pebble.count(ISSUED) <= 8, `${pebble.count(ISSUED)} for two names`);
+  assert.equal(await session.say('NOOP'), '250 2.0.0 OK', 'a session that was open then stays');
+
+  await pebble.kill();
+  await waitUntil('the end of the last one', async () => (await gauge(service, expiry('authority'))) < 0, 120_000);
+  assert.match(await checkOf(service, env, MAIL), /^fail expired at .*; the last order failed: .*ECONNREFUSED/);
+  const mail = await connectTalker(service.smtpPort);
+  await mail.reply();
+  await mail.logIn(service.smtpCredential);
+  mail.destroy();
+  assert.equal(service.pid, pid);
+  assert.deepEqual(await service.kill('SIGTERM'), { code: 0, signal: null });
+
+  // What is kept is shown from the first connection of a later start on.
+  await pebble.start();
+  await service.restart({ env });
+  const db = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  db.exec(MAKE_DUE);
+  db.close();
+  const { file: newFile } = await rootOf(pebble, service);
+  const last = await waitUntil('an order', () => serialOverSmtp(service.smtpPort, newFile), 60_000);
+  await service.kill('SIGTERM');
+  await service.restart({ env });
+  assert.equal(await serialOverSmtp(service.smtpPort, newFile), last);
+});
+
+test('of two nodes one orders and both answer the authority; both show each new certificate', {
+  skip,
+  timeout: 300_000,
+}, async (t) => {
+  // Port 80 leads to each of them in turn, as behind a balancer; an authority asks several times for each order.
+  const targets: number[] = [];
+  const led = new Map<number, number>();
+  const balancer = createServer((client) => {
+    const port = targets.shift()!;
+    targets.push(port);
+    led.set(port, (led.get(port) ?? 0) + 1);
+    const node = connect(port, '127.0.0.1');
+    for (const socket of [client, node]) socket.on('error', () => [client, node].map((one) => one.destroy()));
+    client.pipe(node).pipe(client);
+  });
+  const httpPort = await freePort();
+  await new Promise<void>((resolve) => balancer.listen(httpPort, '127.0.0.1', resolve));
+  t.after(() => balancer.close());
+  const pebble = await authority(t, httpPort, 86_400);
+  await pebble.start();
+  const cluster = await startCluster({
+    nodes: 2,
+    env: settingsFor(pebble),
+    envOf: async () => {
+      const port = await freePort();
+      targets.push(port);
+      return { POSTRIDER_HTTP_PORT: String(port) };
+    },
+  });
+  t.after(() => cluster.close());
+  const { file } = await rootOf(pebble, cluster.nodes[0]!);
+  const client = new pg.Client({ connectionString: cluster.env.POSTRIDER_DATABASE_URL });
+  await client.connect();
+  const seen: string[] = [];
+  try {
+    for (let orders = 1; orders <= 8; orders += 1) {
+      const serial = await waitUntil(
+        'both nodes to show a new certificate',
+        async () => {
+          const shown = await Promise.all(cluster.nodes.map((node) => serialOverSmtp(node.smtpPort, file)));
+          return shown[0] !== undefined && shown[0] === shown[1] && !seen.includes(shown[0]) && shown[0];
+        },
+        60_000,
+      );
+      seen.push(serial);
+      assert.equal(pebble.count(ISSUED), orders, 'one order each time');
+      await client.query(MAKE_DUE);
+    }
+  } finally {
+    await client.end();
+  }
+  const issuedBy = cluster.nodes.map((node) => node.log.split('a certificate was issued').length - 1);
+  assert.equal(issuedBy[0]! + issuedBy[1]!, 8, String(issuedBy));
+  assert.ok(targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= 7), 'both answered the authority');
+  t.diagnostic(`orders of each node: ${issuedBy}`);
+});
