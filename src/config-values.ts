@@ -3,6 +3,7 @@
  * the line that config.ts makes of it.
  */
 import { isIP } from 'node:net';
+import os from 'node:os';
 import { parseCidrs } from './net/address-guard.ts';
 import { parseS3Url, type S3Location } from './storage/blobs/s3-location.ts';
 
@@ -262,4 +263,28 @@ export function shownValue(name: string, text: string): string {
     return JSON.stringify(masked.replace(/([?&][^=&]*(?:pass|key|secret|token)[^=&]*=)[^&]*/gi, '$1***'));
   }
   return JSON.stringify(text);
+}
+
+/** A wrong or unknown variable; its message is the one line for the operator. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+/** Defaults that are words, which may be written out as well. */
+export const DEFAULT_WORDS = new Set(['off', 'none']);
+
+/** What a setting was given; undefined where it is unset, or the word for its default. */
+export function givenText(
+  { name, shown }: Pick<Setting<unknown>, 'name' | 'shown'>,
+  environment: Record<string, string | undefined>,
+): string | undefined {
+  const text = environment[name];
+  if (text === undefined || text === '') return undefined;
+  return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
+}
+
+/** Of this machine, as far as it can stand in a HELO. */
+export function hostName(): string {
+  const name = os.hostname().toLowerCase();
+  return /^[a-z0-9.-]+$/.test(name) && name.length > 0 ? name : 'localhost';
 }

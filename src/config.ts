@@ -3,18 +3,21 @@
  * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
  * generated from this table and checked against it.
  */
-import os from 'node:os';
 import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
+  ConfigError,
   cidrs,
   contactEmail,
+  DEFAULT_WORDS,
   dnsServers,
   domainName,
   domainNames,
   emptyList,
   foreign,
+  givenText,
+  hostName,
   httpAddress,
   integer,
   ipAddresses,
@@ -40,7 +43,7 @@ import {
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { type RelayRoute, ROLES, type Route } from './config-values.ts';
+export { ConfigError, givenText, type RelayRoute, ROLES, type Route } from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
@@ -322,32 +325,14 @@ export interface Config extends Values {
   unknownSettings: readonly string[];
 }
 
-/** A wrong or unknown variable; its message is the one line for the operator. */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
-}
-
 function notValid(name: string, text: string, allowed: string): ConfigError {
   return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
 }
-
-/** Defaults that are words, which may be written out as well. */
-const DEFAULT_WORDS = new Set(['off', 'none']);
 
 /** Settings that have no effect in this version. */
 export const NOT_YET: readonly Setting<unknown>[] = (Object.values(settings) as Setting<unknown>[]).filter(
   (one) => one.notYet,
 );
-
-/** What a setting was given; undefined where it is unset, or the word for its default. */
-export function givenText(
-  { name, shown }: Pick<Setting<unknown>, 'name' | 'shown'>,
-  environment: Record<string, string | undefined>,
-): string | undefined {
-  const text = environment[name];
-  if (text === undefined || text === '') return undefined;
-  return DEFAULT_WORDS.has(shown) && text.trim() === shown ? undefined : text;
-}
 
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
@@ -396,9 +381,4 @@ export const CLIENT_VARIABLES = ['POSTRIDER_URL', 'POSTRIDER_ID', 'POSTRIDER_KEY
 function unknownSettings(environment: Record<string, string | undefined>): string[] {
   const known = new Set<string>([...Object.values(settings).map((one) => one.name), ...CLIENT_VARIABLES]);
   return Object.keys(environment).filter((name) => name.startsWith('POSTRIDER_') && !known.has(name));
-}
-
-function hostName(): string {
-  const name = os.hostname().toLowerCase();
-  return /^[a-z0-9.-]+$/.test(name) && name.length > 0 ? name : 'localhost';
 }
