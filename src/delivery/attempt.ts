@@ -12,7 +12,7 @@
  * Where a peer lacks 8BITMIME or SMTPUTF8 (RFC 6152, RFC 6531) and the message needs it, the message is re-encoded and signed
  * again, because a signature covers exactly the bytes that leave; once for all recipients whose servers lack the same. What cannot be
  * re-encoded without damage is refused here, permanently, as if the peer had: 554 5.6.3 or 553 5.6.7. Streamed content is our
- * own and 7-bit; UTF-8 in its addresses has no other form, which the transaction itself refuses.
+ * own and 7-bit but for its header, and is sent under another one.
  */
 
 import { isAscii } from 'node:buffer';
@@ -27,8 +27,8 @@ import {
   RelaxedBodyHash,
   signPrepared,
 } from '../mail/compose/dkim-sign.ts';
-
 import { formatDate } from '../mail/compose/header.ts';
+import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 import { type SevenBitNeeds, toSevenBit } from '../mail/mime/seven-bit.ts';
 import { type DeliveryJob, encodedFilesBytes } from '../messages/messages.ts';
@@ -62,7 +62,9 @@ export type Prepared =
       ok: true;
       content: Buffer | StreamedContent;
       signatures: string;
-      /** Signatures over other bytes of the same mail, where a peer makes it necessary to re-encode it. */
+      /**
+       * Signatures over other bytes of the same mail, where a peer makes it necessary to re-encode it; of streamed content over another header.
+       */
       signAgain(content: Buffer): Promise<string>;
     }
   | { ok: false; evidence: Omit<Evidence, 'relay'> };
@@ -166,7 +168,11 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   if (typeof prepared === 'string') return unsendable(prepared);
   const signers = { ...signing, nowMs: job.createdAt };
   const signatures = await signPrepared(prepared, signers);
-  const signAgain = (other: Buffer): Promise<string> => signPrepared(prepareDkim(other), signers);
+  const { bodyHash } = prepared;
+  const signAgain = (other: Buffer): Promise<string> => {
+    const header = other.subarray(0, endOfHeader(other).headerEnd);
+    return signPrepared(large ? prepareDkimHeader(header, bodyHash) : prepareDkim(other), signers);
+  };
   return { ok: true, content: sendable, signatures, signAgain };
 }
 
@@ -259,25 +265,54 @@ function refusalOf(session: SmtpSession, refused: Reencoded & { ok: false }): Lo
   };
 }
 
+function refusedAll({ recipients }: SmtpMessage, local: LocalRefusal): SendResult {
+  const refused = { accepted: false, stage: 'mail' as const, local, message: local.text };
+  return { recipients: recipients.map((recipient) => ({ recipient, ...refused })), dialogue: [] };
+}
+
+const SEVEN_BIT = { smtpUtf8: false, eightBit: false };
+
+/** A stream with another beginning in the place of its first bytes, which are no lines of Base64. */
+async function* under(
+  start: Buffer,
+  content: AsyncIterable<Buffer | Base64Lines>,
+  replacedBytes: number,
+): AsyncGenerator<Buffer | Base64Lines> {
+  yield start;
+  let skip = replacedBytes;
+  for await (const chunk of content) {
+    if (!Buffer.isBuffer(chunk) || skip === 0) yield chunk;
+    else {
+      const rest = chunk.subarray(Math.min(skip, chunk.length));
+      skip -= chunk.length - rest.length;
+      if (rest.length > 0) yield rest;
+    }
+  }
+}
+
 /** Sends the message over the session in the form that its peer takes. Never rejects because of the peer. */
 export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
   const { message, prepared, received } = sending;
   const { content } = prepared;
   const lacksEightBit = !session.extensions.has('8BITMIME');
   const lacksUtf8 = !session.extensions.has('SMTPUTF8');
-  if (!Buffer.isBuffer(content) || !(lacksEightBit || lacksUtf8)) return session.send(message);
+  if (!(lacksEightBit || lacksUtf8)) return session.send(message);
+  const isWhole = Buffer.isBuffer(content);
   const needs = {
-    eightBit: lacksEightBit && (message.eightBit || !isAscii(content)),
+    eightBit: isWhole && lacksEightBit && (message.eightBit || !isAscii(content)),
     utf8Headers: lacksUtf8 && message.smtpUtf8,
   };
   if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
-  const fitting = await reencodedOnce({ prepared, content }, needs);
-  if (!fitting.ok) {
-    const local = refusalOf(session, fitting);
-    const refused = { accepted: false, stage: 'mail' as const, local, message: local.text };
-    return { recipients: message.recipients.map((recipient) => ({ recipient, ...refused })), dialogue: [] };
-  }
+  const fitting = await reencodedOnce({ prepared, content: isWhole ? content : content.header }, needs);
+  if (!fitting.ok) return refusedAll(message, refusalOf(session, fitting));
   const head = Buffer.from(`${received}${fitting.signatures}`, 'latin1');
+  if (!isWhole) {
+    const before = received.length + prepared.signatures.length + content.header.length;
+    const start = Buffer.concat([head, fitting.content]);
+    const sizeBytes = message.sizeBytes - before + start.length;
+    const streamed = message.content as AsyncIterable<Buffer | Base64Lines>;
+    return session.send({ ...message, content: under(start, streamed, before), sizeBytes, ...SEVEN_BIT });
+  }
   return session.send({
     ...message,
     content: [head, fitting.content],

@@ -134,3 +134,22 @@ test('sandbox mail is delivered without its files being read', async (t) => {
   await waitUntil('the outcome', () => rig.status(id!) === 'delivered');
   assert.deepEqual([opened, sink.messages.length], [[], 0]);
 });
+
+test('a UTF-8 local part costs the other recipients nothing, where the server lacks SMTPUTF8', async (t) => {
+  const { sink, rig } = await begin(t, { sink: { extensions: ['PIPELINING', 'SIZE 50000000'] } });
+  const ünal = { name: 'Ünal', address: 'ünal@x.example', local: 'ünal', domain: 'x.example' };
+  const bob = { name: '', address: 'bob@x.example', local: 'bob', domain: 'x.example' };
+  const mail = await largeMail(rig.blobs, [{ bytes: randomBytes(300_000) }], { to: [ünal, bob] });
+  const stored = { ...rigMail(mail), content: mail.content.toString(), to: [ünal.address, bob.address] };
+  const [first, second] = (await rig.send({ ...stored, options: { files: mail.files, smtpUtf8: true } })) as string[];
+  await waitUntil('both outcomes', () => rig.status(second!) === 'delivered' && rig.status(first!) === 'bounced');
+  const [received] = sink.messages;
+  assert.deepEqual([received!.to, sink.violations], [['bob@x.example'], []]);
+  assert.match(received!.mailParameters, new RegExp(`SIZE=${received!.content.length}\\b`));
+  assert.doesNotMatch(received!.mailParameters, /SMTPUTF8|8BITMIME/);
+  const bodyOf = (bytes: Buffer): Buffer => bytes.subarray(bytes.indexOf('\r\n\r\n'));
+  assert.ok(bodyOf(received!.content).equals(bodyOf(mail.whole())), 'the files are what they were');
+  const header = received!.content.subarray(0, received!.content.indexOf('\r\n\r\n')).toString();
+  assert.match(header, /^To: =\?UTF-8\?[QB]\?\S+\?= :;,\s+bob@x\.example\r$/m);
+  assert.deepEqual(await verify(received!.content), ['pass', 'pass']);
+});

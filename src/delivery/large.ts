@@ -24,6 +24,8 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 /** Content that is read while it is sent, again each time. */
 export interface StreamedContent {
   sizeBytes: number;
+  /** Its header with the empty line, with which it begins. */
+  header: Buffer;
   read(): AsyncIterable<Buffer | Base64Lines>;
 }
 
@@ -63,7 +65,8 @@ export async function openLarge(large: LargeJob, deps: LargeDeps): Promise<Strea
   } catch (error) {
     return tell(large, error as Error, deps);
   }
-  return { sizeBytes: large.job.sizeBytes, read: () => readToSend(large, deps) };
+  const header = large.content.subarray(0, endOfHeader(large.content).bodyStart);
+  return { sizeBytes: large.job.sizeBytes, header, read: () => readToSend(large, deps) };
 }
 
 async function* readToSend(large: LargeJob, deps: LargeDeps): AsyncGenerator<Buffer | Base64Lines> {
