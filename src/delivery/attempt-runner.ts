@@ -109,6 +109,15 @@ export class AttemptRunner {
     return undefined;
   }
 
+  /** Settles what waits for a paused destination as put off. */
+  putOffWaiting(destination: Destination): void {
+    const { engine, schedule, results } = this.#deps;
+    for (const held of schedule.waitingAt(destination)) {
+      const settlement = results.putOff(held);
+      if (settlement) engine.settle(held, settlement);
+    }
+  }
+
   /** Of the sandbox: a simulated server. */
   #play(group: Held[]): void {
     const { engine, results, random } = this.#deps;
@@ -224,7 +233,7 @@ export class AttemptRunner {
 
   /** What becomes of the messages of a transmission, and of those that wait for the same destination. */
   #apply(destination: Destination, transmission: Transmission, startedMs: number): void {
-    const { engine, schedule, destinations, results } = this.#deps;
+    const { engine, schedule, destinations } = this.#deps;
     const signal = this.#signalOf(destination, transmission);
     const pauseBegan = !isOfDomainAlone(destination, transmission) && destinations.hear(destination, signal, startedMs);
     for (const result of transmission.results) {
@@ -236,12 +245,7 @@ export class AttemptRunner {
         engine.putBack(held);
       }
     }
-    if (pauseBegan) {
-      for (const held of schedule.waitingAt(destination)) {
-        const settlement = results.putOff(held);
-        if (settlement) engine.settle(held, settlement);
-      }
-    }
+    if (pauseBegan) this.putOffWaiting(destination);
     if (signal.kind === 'unreachable') this.#failFastSiblings(destination, transmission);
     if (signal.kind !== 'nothing') schedule.changed(destination);
   }

@@ -11,8 +11,8 @@ export {
   type FailureFacts,
   readCause,
 } from './cause.ts';
+export { resumeDestinationOperation } from './pause-store.ts';
 export { PROVIDERS, type Providers, readProviders } from './providers.ts';
-export { resumeDestinationOperation } from './resume-store.ts';
 export type { Routing } from './route.ts';
 export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox-deliveries.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

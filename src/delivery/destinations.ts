@@ -20,7 +20,8 @@
  * - Blocked: paused because the peer refuses our host, for 15 minutes, then for an hour each time, until a probe is answered. Where there
  *   is a fallback route, mail goes there from the sixteenth minute on, but for the one that probes.
  *
- * All of it is in memory, each process has its own, and a restart begins with probing.
+ * Pauses are shared by all nodes and outlive a restart (shared-pauses.ts): one session of all nodes together probes. All else is in
+ * memory, each process has its own, and a restart begins with probing.
  */
 import type { Clock } from '../base/clock.ts';
 import { iso } from '../base/clock.ts';
@@ -29,6 +30,7 @@ import type { LastReply } from '../nodes/nodes.ts';
 import { noteReply, type Refusal } from './last-replies.ts';
 import { type Allowance, allowanceAt, type ConnectionLimits } from './limits.ts';
 import type { PauseRequest } from './pause.ts';
+import { FALLBACK_AFTER_MS, mailDueOf, nextPause, type Pause, pauseStepMs, type SharedPause } from './pause-steps.ts';
 import { FALLBACK, isRelay, RELAY } from './route.ts';
 
 /** The destination of all sandbox mail; it needs no connections. */
@@ -46,16 +48,6 @@ export type Signal =
   /** It fell silent in the middle of an envelope. */
   | { kind: 'stalled'; refusal: Refusal }
   | { kind: 'wait'; request: PauseRequest; refusal: Refusal };
-
-export interface Pause extends Refusal {
-  beganMs: number;
-  untilMs: number;
-  level: number;
-  /** Unix ms since which our host is blocked there. */
-  blockedMs: number | undefined;
-  /** Unix ms at which mail that was put off is due again: at the end, or when the fallback route takes it. */
-  mailDueMs: number;
-}
 
 export interface Destination {
   readonly key: string;
@@ -84,6 +76,9 @@ export interface Destination {
   replies: readonly LastReply[];
 }
 
+/** What a pause that all nodes know changed here. */
+export type TakenOver = { kind: 'same' | 'began' | 'changed' } | { kind: 'resumed'; pause: Pause };
+
 export interface Destinations {
   /** Made at its first use. */
   of(key: string): Destination;
@@ -110,19 +105,14 @@ export interface Destinations {
   hear(destination: Destination, signal: Signal, startedMs: number): boolean;
   /** Connections that it may have now. */
   limitOf(destination: Destination): number;
-  /** Ends the pause that was there at that time, as if its time were up; answers how it was. */
-  resume(key: string, askedMs: number): Pause | undefined;
+  /** Makes the pause, or undefined, that all nodes know of its own. */
+  takeOver(destination: Destination, pause: SharedPause | undefined): TakenOver;
   /** Those in a pause now. */
   paused(): Destination[];
 }
 
 const MINUTE_MS = 60_000;
-const LADDER_MS = [1, 2, 5, 10, 20].map((minutes) => minutes * MINUTE_MS);
 const PROVEN_MS = 10 * MINUTE_MS;
-const FIRST_BLOCKED_MS = 15 * MINUTE_MS;
-const BLOCKED_MS = 60 * MINUTE_MS;
-/** After so long a block the fallback route takes the mail. */
-const FALLBACK_AFTER_MS = 15 * MINUTE_MS;
 /** A message that was chosen to probe may not come to it: then another one is. */
 const PROBE_CHOSEN_MS = MINUTE_MS;
 const MAX_IDLE = 5_000;
@@ -133,28 +123,10 @@ export interface DestinationDeps {
   limitsOf(key: string): ConnectionLimits;
   /** Whether there is a fallback route. */
   hasFallback?: boolean;
-}
-
-function ladder(level: number): number {
-  return LADDER_MS[Math.min(level, LADDER_MS.length - 1)]!;
-}
-
-/** The pause that a refusal makes, after the last one where that was not ended by a probe. */
-function nextPause(
-  before: Pause | undefined,
-  { ms, blocked }: PauseRequest,
-  beganMs: number,
-): Omit<Pause, keyof Refusal | 'mailDueMs'> {
-  const level = before ? before.level + 1 : 0;
-  const blockedMs = before?.blockedMs ?? (blocked ? beganMs : undefined);
-  const blockMs = before?.blockedMs === undefined ? FIRST_BLOCKED_MS : BLOCKED_MS;
-  const forMs = blocked ? Math.max(blockMs, ms ?? 0) : (ms ?? ladder(level));
-  return { beganMs, untilMs: beganMs + forMs, level, blockedMs };
-}
-
-function mailDueOf({ beganMs, untilMs, blockedMs }: Omit<Pause, 'mailDueMs'>, hasFallback: boolean): number {
-  if (!hasFallback || blockedMs === undefined) return untilMs;
-  return Math.max(beganMs, Math.min(untilMs, blockedMs + FALLBACK_AFTER_MS));
+  /** A pause began, or was ended by a probe. */
+  onPauseChanged?(destination: Destination): void;
+  /** Whether this node may probe a destination whose pause is over: always, unless this says otherwise. */
+  mayProbe?(key: string): boolean;
 }
 
 /** A clock that was put back must not make a pause longer. */
@@ -174,21 +146,27 @@ function lower(destination: Destination, observed: number, now: number): void {
   const isNew = !learned || now >= learned.untilMs;
   const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
   const limit = Math.max(1, observed);
-  destination.learned = { limit, level, untilMs: isNew ? now + ladder(level) : learned.untilMs };
+  destination.learned = { limit, level, untilMs: isNew ? now + pauseStepMs(level) : learned.untilMs };
   destination.limit = limit;
 }
 
-/** As if its time were up; not one that began after it was asked for. Answers how it was. */
-function endPause(
-  destination: Destination | undefined,
-  { askedMs, nowMs }: { askedMs: number; nowMs: number },
-  log: Log,
-): Pause | undefined {
-  const pause = destination?.pause;
-  if (!destination || !pause || pause.beganMs > askedMs || !isPausedAt(destination, nowMs)) return undefined;
-  destination.pause = { ...pause, untilMs: nowMs };
-  log.info({ destination: destination.key, host: pause.host }, 'pause of the destination ended by the operator');
-  return pause;
+function takeOver(
+  destination: Destination,
+  shared: SharedPause | undefined,
+  { nowMs, canDivert }: { nowMs: number; canDivert: boolean },
+): TakenOver {
+  const { pause, limit } = destination;
+  if (!shared) {
+    destination.pause = undefined;
+    return { kind: pause ? 'changed' : 'same' };
+  }
+  if (pause?.beganMs === shared.beganMs && pause.untilMs === shared.untilMs) return { kind: 'same' };
+  const wasPaused = isPausedAt(destination, nowMs);
+  destination.pause = { ...shared, mailDueMs: mailDueOf(shared, canDivert) };
+  destination.answeredMs = Number.NEGATIVE_INFINITY;
+  if (!pause) destination.limit = Math.max(1, limit / 2);
+  if (isPausedAt(destination, nowMs)) return { kind: 'began' };
+  return pause && wasPaused ? { kind: 'resumed', pause } : { kind: 'changed' };
 }
 
 /** It answered what began at `startedMs`; it may have `ceiling` connections at most. */
@@ -262,7 +240,8 @@ function fresh(key: string, limit: number): Destination {
   };
 }
 
-export function openDestinations({ clock, log, limitsOf, hasFallback = false }: DestinationDeps): Destinations {
+export function openDestinations(deps: DestinationDeps): Destinations {
+  const { clock, log, limitsOf, hasFallback = false, mayProbe = () => true } = deps;
   const all = new Map<string, Destination>();
   let sweepAt = MAX_IDLE;
 
@@ -301,14 +280,14 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
   };
 
   const hear = (destination: Destination, signal: Signal, startedMs: number): boolean => {
+    const { key, pause } = destination;
     switch (signal.kind) {
-      case 'answered':
-        answered(
-          destination,
-          { took: signal.took, startedMs, nowMs: clock.now(), ceiling: limitsOf(destination.key).ceiling },
-          log,
-        );
+      case 'answered': {
+        const { took } = signal;
+        answered(destination, { took, startedMs, nowMs: clock.now(), ceiling: limitsOf(key).ceiling }, log);
+        if (pause && !destination.pause) deps.onPauseChanged?.(destination);
         return false;
+      }
       case 'connection-limit':
         lower(destination, signal.observed, clock.now());
         return false;
@@ -316,11 +295,11 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
         // One domain's hosts may be away while others of the same provider answer.
         if (destination.answeredMs > startedMs) return false;
         destination.answeredMs = Number.NEGATIVE_INFINITY;
-        destination.limit = Math.max(limitsOf(destination.key).floor, destination.limit * 0.75);
+        destination.limit = Math.max(limitsOf(key).floor, destination.limit * 0.75);
         return false;
       case 'stalled':
         // One recipient may stall while the peer serves others, and a relay over a recipient of somebody else's.
-        if (destination.answeredMs >= startedMs || isRelay(destination.key)) return false;
+        if (destination.answeredMs >= startedMs || isRelay(key)) return false;
         destination.stalled = true;
         break;
       case 'wait':
@@ -331,10 +310,11 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
         return false;
     }
     // Several sessions may meet the same refusal: that is one pause, and one step of its length.
-    if (isPaused(destination) || (destination.pause && startedMs < destination.pause.beganMs)) return false;
+    if (isPaused(destination) || (pause && startedMs < pause.beganMs)) return false;
     const request = signal.kind === 'wait' ? signal.request : { ms: undefined };
     const { refusal } = signal;
-    pauseFor(destination, { refusal, request, beganMs: clock.now(), canDivert: canDivert(destination.key) }, log);
+    pauseFor(destination, { refusal, request, beganMs: clock.now(), canDivert: canDivert(key) }, log);
+    deps.onPauseChanged?.(destination);
     return true;
   };
 
@@ -345,6 +325,7 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
       const { active, opening, key } = destination;
       const most = limitOf(destination);
       if (isProvenNow(destination)) return active < most && opening < Math.max(1, active - opening);
+      if (destination.pause) return active < 1 && mayProbe(key);
       return active < 1 || (active < most && isOverdue(destination, limitsOf(key).patienceMs, clock.now()));
     },
     maySend,
@@ -370,7 +351,8 @@ export function openDestinations({ clock, log, limitsOf, hasFallback = false }: 
     divert: (key) => (isDiverted(key) && !chosenToProbe(all.get(key)!, clock.now()) ? FALLBACK : key),
     hear,
     limitOf,
-    resume: (key, askedMs) => endPause(all.get(key), { askedMs, nowMs: clock.now() }, log),
+    takeOver: (destination, pause) =>
+      takeOver(destination, pause, { nowMs: clock.now(), canDivert: canDivert(destination.key) }),
     paused: () => [...all.values()].filter(isPaused),
   };
 }

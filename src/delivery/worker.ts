@@ -21,19 +21,21 @@ import type { Database } from '../storage/database.ts';
 import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
 import { type Held, heldOf, type KeysFor } from './attempt.ts';
 import { AttemptRunner } from './attempt-runner.ts';
+import { createBlockedNotices, type OperatorNotice } from './blocked-notice.ts';
 import { claimOperation, clampDueOperation } from './claim.ts';
 import { type Connections, openConnections } from './connections.ts';
-import { type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
+import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
 import { type ExchangerSets, ONE_WAY, openExchangerSets } from './exchanger-sets.ts';
 import { openHostMemory } from './hosts.ts';
 import { limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
 import { openMissingDomains } from './missing-domain.ts';
 import { PROVIDERS, type Provider, type Providers } from './providers.ts';
 import { type ResultMetrics, Results } from './results.ts';
-import { type Resumes, watchResumes } from './resume.ts';
+import { openResumes, type Resumes } from './resume.ts';
 import { FALLBACK, isRelay, type Routing, routedDomainOf } from './route.ts';
 import { type DestinationLoad, Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
+import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
 import { Slots } from './slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
 
@@ -75,6 +77,8 @@ export interface DeliveryDeps extends EngineOptions {
   onSettled?: () => void;
   /** Whether a domain took mail of an account in the last 30 days: none did unless this says so. */
   tookMailLately?: (accountId: string, domain: string) => Promise<boolean>;
+  /** Tells the operators something by mail; resolves when it is on its way, or there is nobody to get it. */
+  notifyOperators?: (notice: OperatorNotice) => Promise<void>;
   /** The part of a limit on connections that is this process's, above 0 and at most 1. */
   connectionShare?: () => number;
   /** Narrower bounds, for machines and tests that want them. */
@@ -135,6 +139,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly #slots: Slots;
   readonly sets: ExchangerSets;
   readonly #resumes: Resumes;
+  readonly #pauses: SharedPauses;
+  readonly #notices: ReturnType<typeof createBlockedNotices>;
 
   constructor(deps: DeliveryDeps) {
     const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
@@ -143,7 +149,12 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
     const limitsOf = (key: string) =>
       sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : limitsOfProvider(providerOf(key)), share());
-    const destinations = openDestinations({ clock, log, limitsOf, hasFallback: routing.fallback !== undefined });
+    const hasFallback = routing.fallback !== undefined;
+    const destinations = openDestinations({
+      ...{ clock, log, limitsOf, hasFallback },
+      onPauseChanged: (destination) => this.#pauseChanged(destination),
+      mayProbe: (key) => this.#pauses.mayProbe(key),
+    });
     const onChanged = (domain: string, before: string): void => this.#exchangersChanged(domain, before);
     const sets =
       routing.route.kind === 'relay' ? ONE_WAY : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
@@ -192,7 +203,10 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#slots = new Slots({ engine, schedule, connections, runner });
     this.sets = sets;
     const onResumed = (): void => engine.nudge();
-    this.#resumes = watchResumes({ database, clock, destinations, domainsOf: sets.domainsOf, onResumed });
+    this.#resumes = openResumes({ database, clock, destinations, domainsOf: sets.domainsOf, onResumed });
+    this.#pauses = this.#sharePauses(runner);
+    const { notifyOperators = () => Promise.resolve() } = deps;
+    this.#notices = createBlockedNotices({ database, clock, log, hasFallback, notifyOperators });
   }
 
   /** What waits for the domain goes on where its exchangers count, or is put off where that destination is paused. */
@@ -208,7 +222,31 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#slots.fill();
   }
 
+  #sharePauses(runner: AttemptRunner): SharedPauses {
+    const { database, clock, log } = this.#deps;
+    return openSharedPauses({
+      ...{ database, clock, log, destinations: () => this.destinations },
+      onBegan: (destination) => runner.putOffWaiting(destination),
+      onResumed: ({ key }, pause) => this.#resumes.began(key, pause),
+      onMayProbe: (key) => {
+        this.schedule.changed(this.destinations.of(key));
+        this.#slots.fill();
+      },
+    });
+  }
+
+  #pauseChanged(destination: Destination): void {
+    const written = this.#pauses.changed(destination);
+    if (destination.pause?.blockedMs !== undefined) void written.then(() => this.#notices({ hurry: true }));
+  }
+
+  /** Whether the pauses of all nodes are known: nothing is begun before. */
+  get isReady(): boolean {
+    return this.#pauses.isLoaded;
+  }
+
   async claim(request: ClaimRequest): Promise<Claimed<Held>> {
+    await this.#pauses.loaded();
     const { jobs, taken } = await this.#deps.database.execute(claimOperation, request);
     return { items: this.itemsOf(jobs, request.nowMs + request.leaseMs), taken, overQuota: [] };
   }
@@ -250,7 +288,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.connections.sweep();
     // Destinations rest while their time is not come; that passes unseen.
     this.#slots.wake();
-    await this.#resumes.look();
+    await this.#pauses.sync();
+    await this.#resumes.bringForward();
+    if (this.destinations.blocked().length > 0) await this.#notices({ hurry: false });
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -306,7 +346,7 @@ export function startDelivery(deps: DeliveryDeps): Delivery {
   let stopping: Promise<void> | undefined;
   engine.begin();
   return {
-    hasCapacity: (jobs, bytes) => engine.isOpen && queue.room(engine.size, bytes) >= jobs,
+    hasCapacity: (jobs, bytes) => engine.isOpen && worker.isReady && queue.room(engine.size, bytes) >= jobs,
     dispatch: (jobs, leaseUntilMs) => engine.receive(worker.itemsOf(jobs, leaseUntilMs)),
     nudge: () => engine.nudge(),
     state: () => ({

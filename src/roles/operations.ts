@@ -4,7 +4,7 @@
  */
 import '../work/store.ts';
 import '../delivery/claim.ts';
-import '../delivery/resume-store.ts';
+import '../delivery/pause-store.ts';
 import '../delivery/settle.ts';
 import '../delivery/sandbox-store.ts';
 import '../messages/retention-store.ts';

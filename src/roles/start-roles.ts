@@ -7,7 +7,7 @@ import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/acco
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { ROLES } from '../config.ts';
-import { type Delivery, type Providers, startDelivery } from '../delivery/delivery.ts';
+import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import { createDkimKeyring, type DomainChecksOptions, startDomainChecks } from '../domains/domains.ts';
 import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
@@ -111,6 +111,7 @@ function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nod
   const delivery = config.roles.includes('delivery')
     ? startDeliveryRole(parts, {
         providers,
+        notifyOperators: (notice) => mail.notify({ accountId: SYSTEM_ACCOUNT, ...notice }),
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
         isFirstNode: () => nodes.isFirst('delivery'),
@@ -234,6 +235,7 @@ function createWakeUps({ config, hints }: Pick<Parts, 'config' | 'hints'>): Wake
 
 interface DeliveryRoleOptions {
   providers: Providers;
+  notifyOperators: NonNullable<DeliveryDeps['notifyOperators']>;
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
@@ -276,6 +278,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       return database.execute(tookMailOperation, { accountId, domain, fromMs: untilMs - LATELY_MS, untilMs });
     },
     metrics: parts.metrics,
+    notifyOperators: options.notifyOperators,
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,
     providers: options.providers,

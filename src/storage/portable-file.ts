@@ -14,7 +14,7 @@ const NOT_DATA = new Set([
   'sqlite_stat1',
   'sqlite_stat4',
   'node',
-  'destination_resume',
+  'destination_pause',
 ]);
 
 /** A table with its columns in order. */

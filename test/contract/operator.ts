@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict';
 import { askApprovalOperation, createAccountOperation, decideApprovalOperation } from '../../src/accounts/store.ts';
 import {
-  askedResumesOperation,
+  blockedToNotifyOperation,
+  blockNotifiedOperation,
   bringForwardOperation,
+  claimProbeOperation,
+  readPausesOperation,
   resumeDestinationOperation,
-} from '../../src/delivery/resume-store.ts';
+  writePausesOperation,
+} from '../../src/delivery/pause-store.ts';
 import {
   accountPageOperation,
   approvalPageOperation,
@@ -68,12 +72,6 @@ export const endingPauses: Scenario = async (stage) => {
   const queue = await stage.act(queueByAccountOperation, { nowMs, rows: 1_000 });
   const own = queue.find((row) => row.accountId === accountId);
   assert.deepEqual([own?.depth, own?.due, own?.name], [4, 0, null]);
-  await stage.act(resumeDestinationOperation, { destination: 'paused.example', nowMs: nowMs - 8_000_000 });
-  await stage.act(resumeDestinationOperation, { destination: 'other.example', nowMs: nowMs - 5 });
-  await stage.act(resumeDestinationOperation, { destination: 'paused.example', nowMs });
-  const asked = await stage.act(askedResumesOperation, nowMs - 1);
-  assert.deepEqual(asked, [{ destination: 'paused.example', askedAt: nowMs }]);
-  await stage.act(askedResumesOperation, 0);
   const span = {
     domains: ['none.example', 'paused.example'],
     fromMs: untilMs,
@@ -90,4 +88,60 @@ export const endingPauses: Scenario = async (stage) => {
   assert.equal(await stage.act(bringForwardOperation, { ...span, domains: null }), 1, 'behind a relay any domain');
   const domains = await stage.act(queueByDomainOperation, { rows: 1_000 });
   assert.deepEqual(domains.find(({ domain }) => domain === 'paused.example')?.depth, 2);
+};
+
+export const sharedPauses: Scenario = async (stage) => {
+  const { nowMs } = stage;
+  const [later, minute] = [nowMs + 60_000, 60_000];
+  const pause = (destination: string, beganAt: number, more: object = {}) => ({
+    ...{
+      destination,
+      beganAt,
+      untilAt: beganAt + minute,
+      level: 0,
+      blockedSince: null,
+      host: 'mx.example',
+      outcome: '{}',
+    },
+    ...more,
+  });
+  const write = (began: ReturnType<typeof pause>[], atMs: number, ended: string[] = []) =>
+    stage.act(writePausesOperation, { began, ended, nowMs: atMs });
+  const read = async (destination: string) =>
+    (await stage.act(readPausesOperation, nowMs)).find((row) => row.destination === destination);
+
+  await write([pause('x.example', nowMs), pause('y.example', nowMs, { blockedSince: nowMs })], nowMs);
+  await write([pause('x.example', nowMs + 5, { level: 3 })], nowMs + 5);
+  assert.equal((await read('x.example'))?.level, 0, 'of two that begin at once the first one stands');
+  await write([], nowMs + 10, ['x.example']);
+  assert.equal((await read('x.example'))?.endedAt, null, 'only a probe ends it, and none can be before its time is up');
+
+  const claim = (holder: string, atMs: number) =>
+    stage.act(claimProbeOperation, { destination: 'x.example', holder, nowMs: atMs, untilMs: atMs + 30_000 });
+  assert.deepEqual(await claim('a', later - 1), { granted: false, untilMs: later });
+  assert.deepEqual(await claim('a', later), { granted: true, untilMs: later + 30_000 });
+  assert.deepEqual(await claim('b', later + 1), { granted: false, untilMs: later + 30_000 });
+  assert.equal((await claim('a', later + 10_000)).granted, true, 'its holder extends it');
+  assert.equal((await claim('b', later + 40_000)).granted, true, 'it ends with its time');
+  await write([pause('x.example', later + 41_000, { level: 1 })], later + 41_000);
+  assert.deepEqual([(await read('x.example'))?.level, (await claim('b', later + 42_000)).granted], [1, false]);
+  await stage.act(resumeDestinationOperation, { destination: 'x.example', nowMs: later + 50_000 });
+  assert.equal((await read('x.example'))?.untilAt, later + 50_000);
+  assert.equal((await claim('a', later + 50_000)).granted, true);
+  await write([], later + 51_000, ['x.example']);
+  assert.equal((await read('x.example'))?.endedAt, later + 51_000);
+  assert.equal((await claim('a', later + 52_000)).granted, false, 'what is ended is not probed');
+  await write([pause('x.example', later + 53_000)], later + 53_000);
+  assert.equal((await read('x.example'))?.endedAt, null);
+
+  const toNotify = async (atMs: number) => {
+    const blocked = await stage.act(blockedToNotifyOperation, atMs);
+    return blocked.filter(({ destination }) => destination === 'y.example').length;
+  };
+  assert.equal(await toNotify(nowMs), 1);
+  await stage.act(blockNotifiedOperation, { destination: 'y.example', nowMs });
+  await write([pause('y.example', later, { blockedSince: nowMs })], later);
+  assert.deepEqual([await toNotify(later), await toNotify(nowMs + 86_400_000)], [0, 1], 'once a day');
+  await write([], nowMs + 10 * 86_400_000);
+  assert.equal(await read('x.example'), undefined, 'what nobody speaks of any more is forgotten');
 };

@@ -7,7 +7,7 @@ import * as heldBack from './held-back.ts';
 import { incidents } from './incidents.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
-import { endingPauses, operatorReads } from './operator.ts';
+import { endingPauses, operatorReads, sharedPauses } from './operator.ts';
 import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
@@ -73,6 +73,7 @@ export const scenarios: Record<string, Scenario> = {
   'refused requests': refusedRequests,
   'what an operator reads': operatorReads,
   'pauses that are ended': endingPauses,
+  'pauses that nodes share': sharedPauses,
   'times in the log': retention.segments,
   statistics,
 };

@@ -147,6 +147,24 @@ test('what expires while its destination is paused bounces at its end, with the 
   assert.equal(count(rig, 'work'), 0);
 });
 
+test('a restart within a pause dials nobody, neither for what waits nor for what comes', async (t) => {
+  const world = await behindMx(t, { script: { mail: '450 4.7.1 rate exceeded, try again in 5 minutes' } });
+  const { rig, sink } = world;
+  await fill(world);
+  await allPutOff(world, 5 * MINUTE);
+  const [sessions, tries] = [sink.connections.total, triesAt(sink)];
+  rig.clock.advance(MINUTE);
+  await rig.restart();
+  rig.tamper(`UPDATE work SET due = ${rig.clock.now()}`);
+  const [late] = await rig.store({ to: ['late@x.example'] });
+  rig.delivery.nudge();
+  await waitUntil('the late one to be put off', () => rig.status(late!) === 'delayed');
+  await waitUntil('the others, too', () => count(rig, `work WHERE due <= ${rig.clock.now()}`) === 0);
+  assert.deepEqual([sink.connections.total, triesAt(sink)], [sessions, tries]);
+  const [{ at }] = rig.rows<{ at: number }>('SELECT max(next_attempt_at) AS at FROM message') as [{ at: number }];
+  assert.ok(at <= rig.clock.now() + 4 * MINUTE + 0.1 * 5 * MINUTE, 'the pause is no longer for it');
+});
+
 test('after a restart a paused destination is probed by one connection', async (t) => {
   const world = await behindRelay(t, { script: { banner: { reply: '421 4.7.0 later', drop: true } } });
   const { rig, sink } = world;
@@ -155,6 +173,6 @@ test('after a restart a paused destination is probed by one connection', async (
   rig.clock.advance(MINUTE * 1.1);
   const before = triesAt(sink);
   await rig.restart();
-  await allPutOff(world, MINUTE);
+  await allPutOff(world, 2 * MINUTE);
   assert.equal(triesAt(sink), before + 1);
 });
