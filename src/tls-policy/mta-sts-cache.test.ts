@@ -25,7 +25,7 @@ let policies: TlsPolicies;
 /** A question to the DNS each time, as if no answer were remembered. */
 function freshDns(): Dns {
   const ask =
-    <K extends 'resolveTxt' | 'resolveAddresses'>(question: K) =>
+    <K extends 'resolveTxt' | 'resolveAddresses' | 'resolveMx'>(question: K) =>
     async (name: string) => {
       const resolver = openDns({ servers: [dns.server], timeoutMs: 500, tries: 1 });
       try {
@@ -34,7 +34,8 @@ function freshDns(): Dns {
         resolver.close();
       }
     };
-  return { resolveTxt: ask('resolveTxt'), resolveAddresses: ask('resolveAddresses') } as unknown as Dns;
+  const [resolveTxt, resolveAddresses, resolveMx] = [ask('resolveTxt'), ask('resolveAddresses'), ask('resolveMx')];
+  return { resolveTxt, resolveAddresses, resolveMx } as unknown as Dns;
 }
 
 function open(allowed = '127.0.0.0/8'): TlsPolicies {

@@ -1,7 +1,7 @@
 /**
- * Which policy holds for a connection to an exchanger: the MTA-STS policy of the recipient's domain, where it has one. It is known before
- * an exchanger is dialled; what cannot be found out, because the database does not answer, is a delay and never leave to do
- * without.
+ * Which policy holds for a connection to an exchanger: DANE where it is secure from the MX records on, or else the MTA-STS policy of the
+ * recipient's domain, where it has one. Both are known before an exchanger is dialled; what cannot be found out, because the
+ * database or the DNS does not answer, is a delay and never leave to do without.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
@@ -10,6 +10,7 @@ import type { Cidr } from '../net/address-guard.ts';
 import type { Dns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
+import { daneFailure, lookUpDane } from './dane.ts';
 import { type HostPolicy, webPkiFailure } from './host-policy.ts';
 import { type StsPolicy, stsNames } from './mta-sts.ts';
 import { openStsPolicies } from './mta-sts-cache.ts';
@@ -54,10 +55,16 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
   return {
     ofDomain: async (domain) => {
       try {
-        const { policy } = await sts.policyOf(domain);
+        const [{ policy }, isSecure] = await Promise.all([sts.policyOf(domain), hasSecureMx(dns, domain)]);
+        const ofSts = (host: string): HostDecision => (policy ? stsDecision(policy, { domain, host }) : { ok: true });
         return {
-          isAsking: policy !== undefined,
-          ofHost: async (host) => (policy ? stsDecision(policy, { domain, host }) : { ok: true }),
+          isAsking: policy !== undefined || isSecure,
+          ofHost: async (host, port) => {
+            const dane = isSecure ? await daneDecision({ dns, clock }, { domain, host, port }) : undefined;
+            // Records of which none is usable ask for TLS alone; a policy that asks for more comes first then.
+            const isMore = dane?.ok && dane.policy?.check === undefined && policy?.mode === 'enforce';
+            return dane && !isMore ? dane : ofSts(host);
+          },
         };
       } catch (error) {
         log.warn({ domain, error: (error as Error).message }, 'the TLS policies that are kept cannot be read');
@@ -71,6 +78,31 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
       await http.close();
     },
   };
+}
+
+/** Without MX records the proof that there are none. */
+async function hasSecureMx(dns: Dns, domain: string): Promise<boolean> {
+  const mx = await dns.resolveMx(domain);
+  return (mx.status === 'found' || mx.status === 'no-data') && mx.secure;
+}
+
+/** Undefined where there is no DANE for this host. */
+async function daneDecision(
+  { dns, clock }: Pick<TlsPoliciesOptions, 'dns' | 'clock'>,
+  { domain, host, port }: { domain: string; host: string; port: number },
+): Promise<HostDecision | undefined> {
+  const answer = await lookUpDane(dns, host, port);
+  if (answer.kind === 'none') return undefined;
+  if (answer.kind === 'failed') {
+    const reason = `whether ${host} asks for TLS by DANE cannot be found out: no answer for ${answer.name} (${answer.cause})`;
+    return { ok: false, reason };
+  }
+  const { base, usable } = answer;
+  const words = `the TLSA records of ${base} (DANE)`;
+  const names = [...new Set([base, host, domain])];
+  const check: HostPolicy['check'] = (peer) => daneFailure(peer, { usable, names, words, nowMs: clock.now() });
+  const mandatory = { name: 'dane' as const, mandatory: true, words: `the DANE policy of ${base}` };
+  return { ok: true, policy: usable.length === 0 ? mandatory : { ...mandatory, serverName: base, check } };
 }
 
 function stsDecision(policy: StsPolicy, { domain, host }: { domain: string; host: string }): HostDecision {

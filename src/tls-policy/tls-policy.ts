@@ -1,5 +1,5 @@
 /**
- * What recipients' domains ask of connections to their exchangers, and where they say it: MTA-STS (RFC 8461).
+ * What recipients' domains ask of connections to their exchangers, and where they say it: DANE (RFC 7672), MTA-STS (RFC 8461).
  */
 export { type HostPolicy, POLICY_UNMET, underPolicy } from './host-policy.ts';
 export { openTlsPolicies, type TlsPolicies } from './policies.ts';

@@ -2,7 +2,7 @@
  * Self-signed certificates made when a test asks, by the openssl command line; each set of names once per process, valid for two days.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
@@ -57,6 +57,39 @@ export function expiredCertificate(name: string): TestCertificate {
     openssl([...asked, '-addext', `subjectAltName=${subjectAltName(name)}`, '-keyout', key, '-out', request]);
     openssl(['x509', '-req', '-in', request, '-signkey', key, '-days', '-1', '-copy_extensions', 'copy', '-out', cert]);
   });
+}
+
+export interface IssuedCertificate extends TestCertificate {
+  /** PEM of the issuer, which stands behind the certificate in `cert` too. */
+  issuer: string;
+}
+
+/** One for this name by an authority of its own; its time is over with `expired`. */
+export function issuedCertificate(name: string, options: { expired?: boolean } = {}): IssuedCertificate {
+  const { expired = false } = options;
+  const authority = inFolder(`authority of ${name} ${expired}`, ({ key, cert }) => {
+    const asked = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+    openssl([...asked, '-subj', `/CN=authority of ${name}`, '-keyout', key, '-out', cert]);
+  });
+  const made = inFolder(`issued ${name} ${expired}`, ({ key, cert, request }) => {
+    const [caKey, caCert] = [`${key}.ca`, `${cert}.ca`];
+    writeFileSync(caKey, authority.key);
+    writeFileSync(caCert, authority.cert);
+    const asked = [
+      'req',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-subj',
+      `/CN=${name}`,
+    ];
+    openssl([...asked, '-addext', `subjectAltName=${subjectAltName(name)}`, '-keyout', key, '-out', request]);
+    const signing = ['x509', '-req', '-in', request, '-CA', caCert, '-CAkey', caKey, '-copy_extensions', 'copy'];
+    openssl([...signing, '-days', expired ? '-1' : '2', '-out', cert]);
+  });
+  return { key: made.key, cert: made.cert + authority.cert, issuer: authority.cert };
 }
 
 /** A certificate for these DNS names and IP addresses. Throws when openssl is not installed. */
