@@ -99,8 +99,18 @@ interface Violation {
   nodes: { target: string[]; failureSummary: string }[];
 }
 
+/** What fades in has its colours only at the end; what goes on forever is left alone. */
+export async function animationsEnded(page: Page): Promise<void> {
+  const running =
+    'document.getAnimations().filter(({ effect }) => Number.isFinite(effect.getComputedTiming().endTime)).length';
+  // One that is to begin with the next frame is not there yet.
+  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+  await waitUntil('the animations to end', async () => (await page.evaluate(running)) === 0);
+}
+
 /** What axe finds, of any level, and whether the page scrolls sideways. */
 export async function faultsOf(page: Page): Promise<string[]> {
+  await animationsEnded(page);
   await page.evaluate(axe.source);
   const violations = await page.evaluate<Violation[]>('axe.run(document).then(({ violations }) => violations)');
   const overflow = await page.evaluate<number>(

@@ -12,6 +12,7 @@ import { noBrowser, setFirstPassword, signInAs, startBrowser, type Visit } from 
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { animationsEnded } from './every-page.ts';
 
 const REPLY = '451 4.7.1 greylisted, try again later';
 
@@ -38,6 +39,7 @@ describe('how mail fares', { skip: noBrowser() }, () => {
 
   const seen = (text: string | RegExp) => page.getByText(text).first().waitFor();
   const accessible = async (): Promise<void> => {
+    await animationsEnded(page);
     await page.evaluate(axe.source);
     const { violations } = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })').then((found) => {
       return found as { violations: { id: string; nodes: { html: string }[] }[] };
