@@ -7,17 +7,36 @@ import {
   queueStatusOperation,
   retryOperation,
 } from '../messages/messages.ts';
+import { explainDestination, type NodeState, nodesOperation } from '../nodes/nodes.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
+import type { Database } from '../storage/database.ts';
 import { type CommandCall, CommandError, type CommandOutcome, columns, notFound } from './command.ts';
 import { withStore } from './store.ts';
 
+const DESTINATIONS_SHOWN = 5;
+
 export async function status(call: CommandCall): Promise<CommandOutcome> {
-  const { oldestDueMs, ...counts } = await withStore(call, (store) =>
-    store.database.execute(queueStatusOperation, store.clock.now()),
-  );
+  const { oldestDueMs, destinations, ...counts } = await withStore(call, async ({ database, clock }) => ({
+    ...(await database.execute(queueStatusOperation, clock.now())),
+    destinations: await busiest(database),
+  }));
   const oldestDueAt = oldestDueMs === null ? null : new Date(oldestDueMs).toISOString();
-  const data = { ...counts, oldestDueAt };
-  return { data, text: columns(data) };
+  const figures = { ...counts, oldestDueAt };
+  const explained = destinations.map(({ destinationId, explanation }) => `\n\n${destinationId}\n  ${explanation}`);
+  return { data: { ...figures, destinations }, text: `${columns(figures)}${explained.join('')}` };
+}
+
+/** Destinations for which nodes hold the most mail, and why they are as fast or slow as they are. */
+async function busiest(database: Database): Promise<{ destinationId: string; waiting: number; explanation: string }[]> {
+  const nodes = await database.execute(nodesOperation, null);
+  const all = nodes.flatMap(({ state }) => (JSON.parse(state) as NodeState).destinations ?? []);
+  return [...Map.groupBy(all, ({ key }) => key)]
+    .map(([destinationId, on]) => {
+      const waiting = on.reduce((sum, one) => sum + one.waiting, 0);
+      return { destinationId, waiting, explanation: explainDestination(on, waiting).text };
+    })
+    .sort((a, b) => b.waiting - a.waiting)
+    .slice(0, DESTINATIONS_SHOWN);
 }
 
 const sending = (id: string): CommandError =>

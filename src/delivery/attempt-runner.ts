@@ -91,10 +91,12 @@ export class AttemptRunner {
       return session;
     }
     const attempt: Cuttable = { startedAtMs: this.#deps.clock.now(), pooled: session, isCut: false };
+    const began = performance.now();
     try {
       const sending = this.#send(destination, group, attempt, onSession);
       const transmission = await this.#withinDeadline(sending);
       if (transmission) {
+        if (transmission.signal.kind === 'answered') measure(destination, (performance.now() - began) / group.length);
         this.#apply(destination, transmission, attempt.startedAtMs);
         return transmission.pooled;
       }
@@ -280,6 +282,12 @@ export class AttemptRunner {
       if (!held.quarantined && engine.holds(held)) engine.settle(held, results.of(held, first));
     }
   }
+}
+
+/** A sixteenth of the new, the rest of what was before. */
+function measure(destination: Destination, messageMs: number): void {
+  const before = destination.messageMs ?? messageMs;
+  destination.messageMs = before + (messageMs - before) / 16;
 }
 
 /** Its session is no good any more, and its content may be what went wrong. */

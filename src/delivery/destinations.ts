@@ -70,6 +70,8 @@ export interface Destination {
   pause: Pause | undefined;
   /** Messages that the rate allows now; below 0 after several in one transaction. */
   allowance: Allowance | undefined;
+  /** How long a message keeps a session, ms: a moving average; undefined before the first. */
+  messageMs: number | undefined;
   /** It fell silent the last time: its next envelope gets a shorter deadline. */
   stalled: boolean;
   /** What it said last, newest first. */
@@ -236,7 +238,14 @@ function fresh(key: string, limit: number): Destination {
   return {
     ...{ key, limit, active: 0, opening: 0, beganMs: 0, answeredMs: Number.NEGATIVE_INFINITY },
     ...{ tookMs: Number.NEGATIVE_INFINITY, probeChosenMs: Number.NEGATIVE_INFINITY },
-    ...{ learned: undefined, pause: undefined, allowance: undefined, stalled: false, replies: [] },
+    ...{
+      learned: undefined,
+      pause: undefined,
+      allowance: undefined,
+      messageMs: undefined,
+      stalled: false,
+      replies: [],
+    },
   };
 }
 

@@ -27,7 +27,8 @@ import { type Connections, openConnections } from './connections.ts';
 import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
 import { type ExchangerSets, ONE_WAY, openExchangerSets } from './exchanger-sets.ts';
 import { openHostMemory } from './hosts.ts';
-import { limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
+import { limitReason } from './limit-reason.ts';
+import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
 import { openMissingDomains } from './missing-domain.ts';
 import { PROVIDERS, type Provider, type Providers } from './providers.ts';
 import { type ResultMetrics, Results } from './results.ts';
@@ -138,6 +139,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly #results: Results;
   readonly #slots: Slots;
   readonly sets: ExchangerSets;
+  readonly limitsOf: (key: string) => ConnectionLimits;
+  /** Whose limits a destination has. */
+  readonly ownerOf: (key: string) => string;
   readonly #resumes: Resumes;
   readonly #pauses: SharedPauses;
   readonly #notices: ReturnType<typeof createBlockedNotices>;
@@ -149,6 +153,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
     const limitsOf = (key: string) =>
       sharedLimits(isRelay(key) ? RELAY_CONNECTIONS : limitsOfProvider(providerOf(key)), share());
+    this.limitsOf = limitsOf;
+    this.ownerOf = (key) => (isRelay(key) ? 'a relay' : `the provider ${providerOf(key).name}`);
     const hasFallback = routing.fallback !== undefined;
     const destinations = openDestinations({
       ...{ clock, log, limitsOf, hasFallback },
@@ -312,7 +318,8 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   }
 }
 
-function publishedOf({ destinations, schedule, connections, sets }: DeliveryWorker): PublishedDestination[] {
+function publishedOf(worker: DeliveryWorker): PublishedDestination[] {
+  const { destinations, schedule, connections, sets } = worker;
   const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
   const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
   const blocked = destinations.blocked().slice(0, PUBLISHED_PAUSED);
@@ -328,10 +335,16 @@ function publishedOf({ destinations, schedule, connections, sets }: DeliveryWork
   };
   return [...keys].map((key) => {
     const destination = destinations.of(key);
+    const proven = destinations.isProven(key);
+    const limits = worker.limitsOf(key);
+    const limit = Math.min(destinations.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
     return {
       ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
       ...domainsOf(key),
-      limit: destinations.limitOf(destination),
+      limit,
+      limitReason: limitReason(destination, { limits, limit, proven, owner: worker.ownerOf(key) }),
+      messageMs: destination.messageMs ?? null,
+      messagesPerMinute: limits.messagesPerMinute,
       pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
       blockedSince: destination.pause?.blockedMs ?? null,
       fallback: destinations.isDiverted(key),

@@ -39,6 +39,12 @@ export interface PublishedDestination {
   connections: number;
   /** Sessions that it may have now. */
   limit: number;
+  /** Which rule sets that, in words. */
+  limitReason: string;
+  /** How long a message keeps a session, ms, as it was lately; null where none was measured. */
+  messageMs: number | null;
+  /** A rate that is not exceeded. */
+  messagesPerMinute: number | null;
   /** Unix ms; null where it is not paused. */
   pausedUntil: number | null;
   /** Unix ms since which it refuses our host; null where it does not. */
@@ -188,6 +194,39 @@ export const beatOperation = operation('nodes.beat', 'write', async (tx, beat: B
   await tx.run('DELETE FROM node WHERE seen_at <= ?', nowMs - beat.silentMs);
   return tx.all<NodeRow>('SELECT id, host, version, roles FROM node ORDER BY id');
 });
+
+export interface Explanation {
+  /** Messages that the limits let through; null where none was measured. */
+  messagesPerSecond: number | null;
+  text: string;
+}
+
+/** Why mail for a destination goes as fast or slow as it does: what its limits imply on all nodes together, and which rule set them. */
+export function explainDestination(nodes: readonly PublishedDestination[], depth: number): Explanation {
+  const limit = nodes.reduce((sum, one) => sum + one.limit, 0);
+  const measured = nodes.flatMap(({ messageMs }) => messageMs ?? []);
+  const messageMs = measured.length === 0 ? null : measured.reduce((sum, ms) => sum + ms, 0) / measured.length;
+  const rates = nodes.flatMap(({ messagesPerMinute }) => messagesPerMinute ?? []);
+  const perSecond = messageMs === null ? Number.POSITIVE_INFINITY : (limit * 1_000) / Math.max(messageMs, 0.1);
+  const mostPerSecond = rates.length === 0 ? perSecond : Math.min(perSecond, rates.reduce((a, b) => a + b, 0) / 60);
+  const messagesPerSecond = Number.isFinite(mostPerSecond) ? Number(mostPerSecond.toPrecision(3)) : null;
+  const pausedUntil = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
+  const reasons = [...new Set(nodes.flatMap(({ limitReason }) => limitReason ?? []))].join('; ');
+  const [last] = nodes.flatMap(({ replies }) => replies).sort((a, b) => b.at - a.at);
+  const connections = `${limit} connection${limit === 1 ? '' : 's'}`;
+  const product =
+    messageMs === null
+      ? `${connections}, and no message was measured yet`
+      : `${connections} × ${Number(messageMs.toPrecision(2))} ms a message = ${Number(perSecond.toPrecision(3))} messages/s`;
+  const sentences = [
+    `${product} (${reasons})`,
+    ...(mostPerSecond < perSecond ? [`A rate allows ${messagesPerSecond} messages/s`] : []),
+    `${depth} wait`,
+    ...(last === undefined ? [] : [`Last reply: ${last.reply.replace(/\.$/, '')}`]),
+    ...(pausedUntil === 0 ? [] : [`Next try at ${new Date(pausedUntil).toISOString()}`]),
+  ];
+  return { messagesPerSecond: pausedUntil === 0 ? messagesPerSecond : 0, text: `${sentences.join('. ')}.` };
+}
 
 interface PublishedRow extends Omit<LivingNode, 'roles' | 'state'> {
   roles: string;

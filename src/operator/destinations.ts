@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { closed, named } from '../http/validate.ts';
-import type { LastReply, LivingNode, PublishedDestination } from '../nodes/nodes.ts';
+import { explainDestination, type LastReply, type LivingNode, type PublishedDestination } from '../nodes/nodes.ts';
 
 const REPLIES_SHOWN = 4;
 
@@ -97,12 +97,18 @@ export const destinationSchema = named('Destination', {
     }),
     { description: 'What it said last, newest first: each refusal once, and the last of those that took a message.' },
   ),
+  messagesPerSecond: Type.Unsafe<number | null>({
+    type: ['number', 'null'],
+    description: 'What the limits let through now at most; null before the first message was measured.',
+  }),
+  explanation: Type.String({ description: 'Why it is as fast or slow as it is, and which rule sets the limit.' }),
   nodes: Type.Array(closed({ nodeId: Type.String(), connections, limit, pausedUntil })),
 });
 
 export function destinationBody({ key, domains, depth, nodes }: DestinationView) {
   const sum = (of: (one: OnNode) => number): number => nodes.reduce((all, one) => all + of(one), 0);
   const blocked = nodes.flatMap((one) => one.blockedSince ?? []);
+  const { messagesPerSecond, text: explanation } = explainDestination(nodes, depth);
   const until = Math.max(0, ...nodes.map((one) => one.pausedUntil ?? 0));
   return {
     destinationId: key,
@@ -114,6 +120,8 @@ export function destinationBody({ key, domains, depth, nodes }: DestinationView)
     blockedSince: blocked.length === 0 ? null : iso(Math.min(...blocked)),
     fallback: nodes.some((one) => one.fallback),
     lastReplies: repliesOf(nodes).map(({ at, host, reply }) => ({ time: iso(at), host, reply })),
+    messagesPerSecond,
+    explanation,
     nodes: nodes.map((one) => ({
       ...{ nodeId: one.nodeId, connections: one.connections, limit: one.limit },
       pausedUntil: one.pausedUntil === null ? null : iso(one.pausedUntil),

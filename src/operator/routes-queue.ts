@@ -21,6 +21,7 @@ import { queueByAccountOperation, queueByDomainOperation } from './store.ts';
 
 /** Of the queue, in one look: what docs/performance.md says it costs. */
 const ROWS_AT_MOST = 50_000;
+const UNKNOWN = 'No node has mail for this destination, or a pause of it.';
 
 export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock, nodes, queueDepth } = deps;
@@ -56,6 +57,18 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       },
     }),
     operatorRoute({
+      ...{ method: 'GET', path: '/operator/destinations/:id' },
+      operationId: 'getDestination',
+      summary: 'Why mail for a destination goes as fast or slow as it does',
+      description: 'As in the list; `explanation` says what the limits imply, and which rule sets them.',
+      response: { status: 200, schema: destinationSchema },
+      refusals: ['NOT_FOUND'],
+      handle: async (request) => {
+        const known = (await destinations()).find(({ key }) => key === request.params.id);
+        return known ? answer(destinationBody(known)) : refuse(failure('NOT_FOUND', { message: UNKNOWN }));
+      },
+    }),
+    operatorRoute({
       ...{ method: 'POST', path: '/operator/destinations/:id/resume' },
       operationId: 'resumeDestination',
       summary: 'End the pause of a destination',
@@ -66,8 +79,7 @@ export function queueRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] 
       handle: async (request) => {
         const destination = request.params.id ?? '';
         const known = (await destinations()).find(({ key }) => key === destination);
-        if (known === undefined)
-          return refuse(failure('NOT_FOUND', { message: 'No node has mail for this destination, or a pause of it.' }));
+        if (known === undefined) return refuse(failure('NOT_FOUND', { message: UNKNOWN }));
         const changes = operatorChanges(deps, request, null);
         await changes.execute(resumeDestinationOperation, { destination, nowMs: clock.now() });
         return answer(destinationBody(known));

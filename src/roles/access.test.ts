@@ -39,7 +39,7 @@ const TABLE: Record<Who, string> = {
     GET /operator/accounts · POST /operator/accounts · GET /operator/accounts/:id · PATCH /operator/accounts/:id
     GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
-    POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
+    GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
     GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,
   anybody: `
     POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { mergeProviders } from '../../src/delivery/providers.ts';
+import { explainDestination } from '../../src/nodes/nodes.ts';
 import type { RigOptions } from '../kit/delivery-rig.ts';
 import { type MxRig, mxRig } from '../kit/mx-rig.ts';
 import type { SinkOptions } from '../kit/smtp-sink.ts';
@@ -169,4 +170,22 @@ test('a customer of a provider whose host is gone bounces alone, and slows nobod
   await waitUntil('all to be settled', () => count(mx, 'work') === 0);
   assert.equal(mx.sinks.peer!.messages.length, 20);
   assert.equal(count(mx, "message WHERE status = 'bounced'"), 5);
+});
+
+test('what a node publishes explains the ceiling as the peer sees it', async (t) => {
+  const providers = mergeProviders({ acme: { match: ['*.acme.example'], connections: 2 } });
+  const mx = await world(t, { peer: { script: { dot: { reply: '250 2.0.0 queued', delayMs: 50 } } } }, { providers });
+  const domains = domainsOf(4);
+  mx.exchange('peer', 'mx.acme.example', domains);
+  await fill(mx, domains, 40);
+  await waitUntil('half to be delivered', () => mx.sinks.peer!.messages.length >= 80);
+  const [shown] = mx.rig.delivery.published();
+  assert.deepEqual([shown!.key, [...shown!.domains!].sort()], ['acme', domains]);
+  assert.equal(shown!.limitReason, 'the most that the provider acme may have');
+  assert.ok(shown!.messageMs! >= 50, `${shown!.messageMs} ms`);
+  const { messagesPerSecond, text } = explainDestination([shown!], 80);
+  assert.ok(messagesPerSecond! <= 40, text);
+  const times = mx.sinks.peer!.messages.map(({ at }) => at);
+  const observed = (times.length - 1) / ((times.at(-1)! - times[0]!) / 1_000);
+  assert.ok(observed <= 41 && observed >= messagesPerSecond! * 0.5, `${observed} messages/s; ${text}`);
 });

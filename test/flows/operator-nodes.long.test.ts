@@ -59,8 +59,13 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
     async () => (await cluster.api.get('/messages?status=delayed')).body.length === MAILS,
   );
   const shown = (await destination())!;
-  assert.deepEqual([shown.destinationId, shown.depth, shown.nodes.length], ['busy.example', MAILS, 1]);
+  assert.deepEqual([shown.destinationId, shown.depth, shown.nodes.length], ['mx.busy.example', MAILS, 1]);
   assert.equal(shown.lastReplies[0].reply, REFUSAL);
+  const one = (await operator.call('GET', '/operator/destinations/mx.busy.example')).body as unknown as JsonObject;
+  assert.equal(one.destinationId, 'mx.busy.example');
+  assert.ok(one.explanation.includes(`${MAILS} wait. Last reply: ${REFUSAL.slice(0, 20)}`), one.explanation);
+  assert.ok(one.explanation.endsWith(`Next try at ${shown.pausedUntil}.`), one.explanation);
+  assert.equal((await operator.call('GET', '/operator/destinations/other.example')).status, 404);
   const leftMs = Date.parse(shown.pausedUntil) - Date.now();
   assert.ok(leftMs > 1_100_000 && leftMs <= 1_200_000, `${leftMs} ms are left of twenty minutes`);
   const nodes = (await operator.call('GET', '/operator/nodes')).body as unknown as JsonObject[];
@@ -68,7 +73,7 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.ok(nodes.some(({ nodeId }) => nodeId === shown.nodes[0].nodeId));
 
   // It refuses again: one transaction, and the next pause.
-  const resume = () => operator.call('POST', '/operator/destinations/busy.example/resume');
+  const resume = () => operator.call('POST', '/operator/destinations/mx.busy.example/resume');
   const [sessions, tries] = [sink.connections.total, transactions()];
   assert.equal((await resume()).status, 200);
   const isPausedAnew = async () => ((await destination())?.pausedUntil ?? '') > shown.pausedUntil;
@@ -91,8 +96,8 @@ test('the other node shows the pause, and ends it: one probe, and then what wait
   assert.deepEqual(
     log.map(({ actor, resourceId }) => [actor.name, resourceId]),
     [
-      ['op@example.com', 'busy.example'],
-      ['op@example.com', 'busy.example'],
+      ['op@example.com', 'mx.busy.example'],
+      ['op@example.com', 'mx.busy.example'],
     ],
   );
 });

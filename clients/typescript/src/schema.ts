@@ -326,6 +326,13 @@ export interface paths {
      */
     get: operations["listDestinations"];
   };
+  "/operator/destinations/{id}": {
+    /**
+     * Why mail for a destination goes as fast or slow as it does
+     * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
+     */
+    get: operations["getDestination"];
+  };
   "/operator/destinations/{id}/resume": {
     /**
      * End the pause of a destination
@@ -1195,6 +1202,10 @@ export interface components {
           host: string | null;
           reply: string;
         })[];
+      /** @description What the limits let through now at most; null before the first message was measured. */
+      messagesPerSecond: number | null;
+      /** @description Why it is as fast or slow as it is, and which rule sets the limit. */
+      explanation: string;
       nodes: ({
           nodeId: string;
           /** @description Open now. */
@@ -3886,6 +3897,29 @@ export interface operations {
     };
   };
   /**
+   * Why mail for a destination goes as fast or slow as it does
+   * @description As in the list; `explanation` says what the limits imply, and which rule sets them.
+   */
+  getDestination: {
+    parameters: {
+      path: {
+        /**
+         * @description The destinationId.
+         * @example example.com
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Destination"];
+        };
+      };
+    };
+  };
+  /**
    * End the pause of a destination
    * @description On all nodes within two seconds: one session probes it then, and what waits follows when it answers. Refused again, it is paused again. The answer shows it as it was.
    */
@@ -5637,6 +5671,7 @@ export const routes = {
   exportServiceAuditAsCsv: ['GET', '/operator/audit.csv'],
   exportServiceAuditAsJsonLines: ['GET', '/operator/audit.jsonl'],
   listDestinations: ['GET', '/operator/destinations'],
+  getDestination: ['GET', '/operator/destinations/{id}'],
   resumeDestination: ['POST', '/operator/destinations/{id}/resume'],
   examineService: ['GET', '/operator/doctor'],
   listNodes: ['GET', '/operator/nodes'],

@@ -33,9 +33,16 @@ export function Destinations({ everyMs }: { everyMs: number }) {
 const COLUMNS: readonly Column<Destination>[] = [
   {
     name: queue.destination,
-    cell: ({ destinationId }) => destinationId,
+    cell: ({ destinationId, explanation }) => (
+      <>
+        {destinationId}
+        <Text size="xs" c="dimmed">
+          {explanation}
+        </Text>
+      </>
+    ),
     text: ({ destinationId }) => destinationId,
-    width: '11rem',
+    width: '20rem',
   },
   { name: queue.waiting, cell: ({ depth }) => count(depth), text: ({ depth }) => depth, width: '5rem', atEnd: true },
   {
