@@ -168,12 +168,14 @@ export const findMessageOperation = operation(
   async (tx, key: MessageKey): Promise<MessageDetail | undefined> => {
     const row = await findRow(tx, key);
     if (!row) return undefined;
+    // The statements do not share a snapshot everywhere: read in this order, what a state rests on is always there.
+    const events = await timeline(tx, key);
     const attempts = await tx.all<{ record: string }>(
       'SELECT record FROM attempt WHERE account_id = ? AND message_id = ? ORDER BY number',
       key.accountId,
       key.messageId,
     );
-    return { row, attempts: attempts.map((attempt) => attempt.record), timeline: await timeline(tx, key) };
+    return { row, attempts: attempts.map((attempt) => attempt.record), timeline: events };
   },
 );
 

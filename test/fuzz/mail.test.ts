@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Address, parseAddress, parseAddressList, sameAddressKey } from '../../src/mail/address.ts';
+import { parseAddress, parseAddressList, sameAddressKey } from '../../src/mail/address.ts';
 import { compose, composedSizeBytes } from '../../src/mail/compose/compose.ts';
 import { isContentType, refusedFileType } from '../../src/mail/compose/content-type.ts';
 import { prepareDkim } from '../../src/mail/compose/dkim-sign.ts';
@@ -13,40 +13,7 @@ import { hasForbiddenControl } from '../../src/mail/compose/header.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import { SmtpReplyParser } from '../../src/mail/smtp-reply.ts';
 import { runningMs } from '../kit/running-time.ts';
-
-const anything = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 80 }),
-  fc
-    .array(
-      fc.constantFrom(
-        'a',
-        '@',
-        '.',
-        '"',
-        '\\',
-        '<',
-        '>',
-        ',',
-        ';',
-        ':',
-        '(',
-        ')',
-        '[',
-        ' ',
-        '\t',
-        'ü',
-        'b.example',
-        '\r',
-        '\n',
-        '\0',
-        '\ud800',
-        '-',
-        'xn--',
-      ),
-      { maxLength: 30 },
-    )
-    .map((parts) => parts.join('')),
-);
+import { anyMail, anything } from './any-mail.ts';
 
 test('address parsers answer, and what they accept is safe and stable', () => {
   fc.assert(
@@ -117,42 +84,9 @@ test('the reply parser answers any bytes in any pieces, the same however they ar
   );
 });
 
-const mailbox = fc
-  .tuple(anything, fc.constantFrom('a@b.example', 'ü@b.example', '"a b"@bücher.example'))
-  .map(([name, address]): Address | undefined => {
-    const parsed = parseAddress(address);
-    return parsed.ok && !hasForbiddenControl(name) ? { ...parsed.value, name } : undefined;
-  })
-  .filter((address) => address !== undefined);
-const value = anything.filter((text) => !hasForbiddenControl(text));
-
-const mail = fc.record({
-  from: mailbox,
-  to: fc.array(mailbox, { maxLength: 3 }),
-  cc: fc.array(mailbox, { maxLength: 2 }),
-  replyTo: fc.array(mailbox, { maxLength: 1 }),
-  subject: value,
-  text: anything,
-  html: fc.oneof(
-    anything,
-    anything.map((text) => text.repeat(40)),
-  ),
-  headers: fc.array(fc.tuple(fc.constantFrom('X-A', 'List-Id'), value), { maxLength: 3 }),
-  attachments: fc.array(
-    fc.record({
-      name: value,
-      contentType: fc.constantFrom('text/plain', 'message/rfc822'),
-      content: fc.uint8Array({ maxLength: 200 }),
-    }),
-    { maxLength: 2 },
-  ),
-  messageId: fc.constant('<1@b.example>'),
-  dateMs: fc.integer({ min: 0, max: 4e12 }),
-});
-
 test('composed mail has no bare CR or LF, no NUL, no line over 998, and eight-bit bytes in header addresses only', () => {
   fc.assert(
-    fc.property(mail, (input) => {
+    fc.property(anyMail, (input) => {
       const { content, smtpUtf8, sizeBytes } = compose(input);
       const text = content.toString('latin1');
       assert.equal(sizeBytes, content.length);
