@@ -68,7 +68,7 @@ async function gauge({ anonymous }: Service, pattern: RegExp): Promise<number> {
 
 /** What `postrider doctor` says of the certificate of a name. */
 async function checkOf(service: Service, env: Record<string, string>, name: string): Promise<string> {
-  const { stdout } = await runCommand(['doctor', '--json'], { dataDir: service.dataDir, env });
+  const { stdout } = await runCommand(['doctor', '--offline', '--json'], { dataDir: service.dataDir, env });
   const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; message: string }[] };
   const { status, message } = checks.find((check) => check.name === `certificate ${name}`)!;
   return `${status} ${message}`;
@@ -267,7 +267,9 @@ test('of two nodes one orders and both answer the authority; both show each new 
     await client.end();
   }
   const issuedBy = cluster.nodes.map((node) => node.log.split('a certificate was issued').length - 1);
-  assert.ok(issuedBy[1]! > 0 && issuedBy[0]! + issuedBy[1]! === pebble.count(ISSUED), String(issuedBy));
+  // The node that was killed may not have come to record its last one.
+  const unrecorded = pebble.count(ISSUED) - issuedBy[0]! - issuedBy[1]!;
+  assert.ok(issuedBy[1]! > 0 && (unrecorded === 0 || unrecorded === 1), `${issuedBy} of ${pebble.count(ISSUED)}`);
   assert.ok(targets.length === 2 && targets.every((port) => (led.get(port) ?? 0) >= 7), 'both answered the authority');
   t.diagnostic(`orders of each node: ${issuedBy}`);
 });
