@@ -59,6 +59,20 @@ test('what is no policy is refused with the reason', () => {
   }
 });
 
+test('a hostile policy of 64 KB is read at once', () => {
+  const blanks = ' \t'.repeat(32_000);
+  const startMs = performance.now();
+  for (const line of [
+    `mx:${blanks}\rx`,
+    `mx:${blanks}\u2028x`,
+    `${blanks}mx${blanks}x`,
+    `mx: ${'a-'.repeat(32_000)}`,
+  ]) {
+    assert.equal(parseStsPolicy(`version: STSv1\n${line}`).ok, false);
+  }
+  assert.ok(performance.now() - startMs < 1_000);
+});
+
 test('a wildcard stands for exactly one label', () => {
   const policy = { mx: ['mail.example.com', '*.example.net'] };
   for (const host of ['mail.example.com', 'MAIL.example.com.', 'mx1.example.net'])
