@@ -16,7 +16,8 @@ test('the public key of a certificate is taken byte for byte, of every kind of k
 });
 
 const words = 'the TLSA records of mx.example (DANE)';
-const nowMs = Date.now();
+// Certificates begin at the second in which they are made.
+const nowMs = Date.now() + 60_000;
 
 test('an issuer that only a record holds stands in for one that was not sent; one that did not sign does not', () => {
   const { cert, issuer } = issuedCertificate('mx.example');
@@ -39,27 +40,28 @@ test('an issuer that only a record holds stands in for one that was not sent; on
   assert.equal(of([record(Buffer.from('none'))])?.type, 'validation-failure');
 });
 
+const TEMPORARY = { status: 'temporary' as const, cause: 'ETIMEOUT' };
+
 interface Zone {
-  addresses: { secure: boolean; canonicalName?: string };
-  cname?: boolean;
+  addresses: 'temporary' | { secure: boolean; canonicalName?: string };
+  cname?: boolean | 'temporary';
   tlsa: Record<string, 'temporary' | { secure: boolean; records?: TlsaRecord[] }>;
 }
 
 function dnsOf({ addresses, cname, tlsa }: Zone): Dns {
   const found = { status: 'found' as const, ttlMs: 60_000 };
   return {
-    resolveAddresses: async (host: string): Promise<AddressAnswer> => ({
-      ...{ ...found, value: ['192.0.2.1'], canonicalName: addresses.canonicalName ?? host, secure: addresses.secure },
-    }),
-    resolveCname: async (): Promise<DnsAnswer<string>> => ({
-      ...found,
-      value: 'behind.example',
-      secure: cname === true,
-    }),
+    resolveAddresses: async (host: string): Promise<AddressAnswer> => {
+      if (addresses === 'temporary') return TEMPORARY;
+      const { secure, canonicalName = host } = addresses;
+      return { ...found, value: ['192.0.2.1'], canonicalName, secure };
+    },
+    resolveCname: async (): Promise<DnsAnswer<string>> =>
+      cname === 'temporary' ? TEMPORARY : { ...found, value: 'behind.example', secure: cname === true },
     resolveTlsa: async (name: string): Promise<DnsAnswer<TlsaRecord[]>> => {
       const entry = tlsa[name];
       if (entry === undefined) return { status: 'no-such-domain', secure: true };
-      if (entry === 'temporary') return { status: 'temporary', cause: 'ETIMEOUT' };
+      if (entry === 'temporary') return TEMPORARY;
       return { ...found, value: entry.records ?? [], secure: entry.secure };
     },
   } as unknown as Dns;
@@ -93,6 +95,9 @@ test('records are looked for behind the alias, then at it, and nowhere that is n
     'mx.example',
   );
   assert.equal(await lookUp({ addresses: half, tlsa: { [here]: RECORDS, [behind]: RECORDS } }), 'none');
+  const records = { [here]: RECORDS };
+  assert.equal(await lookUp({ addresses: 'temporary', tlsa: records }), 'failed', 'addresses that have run out');
+  assert.equal(await lookUp({ addresses: half, cname: 'temporary', tlsa: records }), 'failed', 'an alias held back');
 });
 
 test('usable are usages 2 and 3 with digests of the right length', async () => {

@@ -25,6 +25,8 @@ const NONE: DaneAnswer = { kind: 'none' };
 /** The TLSA records of a host that the secure MX records of a domain name (§2.2.2, §2.2.3). */
 export async function lookUpDane(dns: Dns, host: string, port: number): Promise<DaneAnswer> {
   const addresses = await dns.resolveAddresses(host);
+  // Those that were found a moment ago may have run out since, and somebody may be holding back the next answer.
+  if (addresses.status === 'temporary') return { kind: 'failed', name: host, cause: addresses.cause };
   if (addresses.status !== 'found') return NONE;
   const { canonicalName } = addresses;
   let bases: string[];
@@ -33,6 +35,7 @@ export async function lookUpDane(dns: Dns, host: string, port: number): Promise<
   else {
     // The alias may be signed although what it leads to is not: then its own name is all that counts.
     const alias = await dns.resolveCname(host);
+    if (alias.status === 'temporary') return { kind: 'failed', name: host, cause: alias.cause };
     if (alias.status !== 'found' || !alias.secure) return NONE;
     bases = [host];
   }

@@ -67,7 +67,7 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
           },
         };
       } catch (error) {
-        log.warn({ domain, error: (error as Error).message }, 'the TLS policies that are kept cannot be read');
+        log.warn({ domain, error: (error as Error).message }, 'what a domain asks of TLS cannot be found out');
         const reason = `whether ${domain} asks for TLS cannot be found out at the moment`;
         return { isAsking: true, ofHost: async () => ({ ok: false, reason }) };
       }
@@ -80,9 +80,10 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
   };
 }
 
-/** Without MX records the proof that there are none. */
+/** Without MX records the proof that there are none. Rejects where the DNS does not answer (RFC 7672 §2.2.1): it may have been kept from it. */
 async function hasSecureMx(dns: Dns, domain: string): Promise<boolean> {
   const mx = await dns.resolveMx(domain);
+  if (mx.status === 'temporary') throw new Error(`the MX records of ${domain} cannot be looked up (${mx.cause})`);
   return (mx.status === 'found' || mx.status === 'no-data') && mx.secure;
 }
 

@@ -1,0 +1,26 @@
+/** What holds for a connection while the DNS is held back: a delay, and never leave to do without. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import { openTlsPolicies } from './policies.ts';
+
+test('MX records that are not answered any more are a delay, since DANE may hold behind them', async () => {
+  const database = { execute: async () => null } as unknown as Database;
+  let mx: object = { status: 'temporary', cause: 'ESERVFAIL' };
+  const dns = {
+    resolveMx: async () => mx,
+    resolveTxt: async () => ({ status: 'no-data', secure: false }),
+    resolveAddresses: async () => ({ status: 'no-data', secure: false }),
+  } as unknown as Dns;
+  const policies = openTlsPolicies({ database, dns, clock: systemClock, log: silentLog, allow: [] });
+  const held = await policies.ofDomain('shop.example');
+  assert.equal(held.isAsking, true);
+  assert.equal((await held.ofHost('mx.shop.example', 25)).ok, false);
+  mx = { status: 'found', value: { nullMx: false, hosts: [] }, secure: false, ttlMs: 60_000 };
+  const known = await policies.ofDomain('shop.example');
+  assert.deepEqual([known.isAsking, await known.ofHost('mx.shop.example', 25)], [false, { ok: true }]);
+  await policies.stop();
+});
