@@ -21,7 +21,7 @@ test('4,000 mails that were deferred together are tried again over a fifth of th
   sink.setScript({});
   const began = rig.clock.now();
   const arrivals: number[] = [];
-  rig.clock.advance(0.9 * MINUTE - 1);
+  rig.clock.advance(0.9 * MINUTE);
   for (let second = 0; second <= 12; second += 1) {
     const dueBy = rig.clock.now();
     const due = rig.rows<{ n: number }>('SELECT count(*) AS n FROM work WHERE due <= ?', dueBy)[0]!.n;
@@ -32,8 +32,8 @@ test('4,000 mails that were deferred together are tried again over a fifth of th
     rig.clock.advance(1_000);
   }
   t.diagnostic(`arrivals each second: ${arrivals.join(' ')}`);
-  assert.equal(sink.messages.length, MAILS);
-  assert.ok(rig.clock.now() - began <= 1.15 * MINUTE);
+  await waitUntil('the last ones to arrive', () => sink.messages.length === MAILS);
+  assert.ok(rig.clock.now() - began <= 1.15 * MINUTE, 'none comes later');
   const most = Math.max(...arrivals);
   assert.ok(most <= (MAILS / 12) * 1.4, `${most} of ${MAILS} came within one second`);
 });

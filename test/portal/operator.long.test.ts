@@ -68,12 +68,13 @@ test('the queue shows what waits and why, and a pause is ended', { skip }, async
   const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
   // Renewed without a reload.
   await row.getByText('Paused').waitFor({ timeout: 20_000 });
-  await row.getByText(REFUSAL).waitFor();
+  await row.getByText(REFUSAL, { exact: true }).waitFor();
+  await row.getByText(/wait\. Last reply: .* Next try at /).waitFor();
   await page.getByRole('table', { name: 'By account' }).getByRole('link', { name: 'First account' }).waitFor();
-  await page.getByRole('button', { name: 'Resume busy.example' }).click();
-  await page.getByText('One connection tries busy.example').waitFor();
+  await page.getByRole('button', { name: 'Resume mx.busy.example' }).click();
+  await page.getByText('One connection tries mx.busy.example').waitFor();
   const { body } = await asked(visit, '/operator/audit?action=destination.resume');
-  assert.equal(body[0].resourceId, 'busy.example');
+  assert.equal(body[0].resourceId, 'mx.busy.example');
   visit.assertClean();
 });
 
