@@ -179,3 +179,34 @@ test('mail that asks for a certificate is content with a policy that has it chec
   assert.equal((await rig.outcomeOf('d@valid.example')).type, 'Delivery');
   assert.equal((await rig.outcomeOf('e@self-signed.example', true)).type, 'DeliveryDelay');
 });
+
+test('a session that was opened for a domain without a policy does not serve one with a policy, at the same server', async (t) => {
+  const rig = await policyRig('enforce');
+  t.after(() => rig.close());
+  const peer = receivers.peers.find((one) => one.name === 'self-signed')!;
+  dns.zone['no-policy.example'] = { MX: [[10, peer.exchanger]] };
+  const before = peer.sink.connections.total;
+  assert.equal((await rig.outcomeOf('f@no-policy.example')).type, 'Delivery');
+  assert.equal((await rig.outcomeOf('g@no-policy.example')).type, 'Delivery');
+  assert.equal(peer.sink.connections.total, before + 1, 'its session stays open');
+  const mails = mailAt(peer);
+  const { type, attempt } = await rig.outcomeOf('h@self-signed.example');
+  assert.equal(type, 'DeliveryDelay');
+  assert.match(String(attempt.reply), /the certificate is self-signed/);
+  assert.equal(mailAt(peer), mails);
+});
+
+test('REQUIRETLS is passed on with mail that asks for TLS, to a server that has proven who it is and offers it', async (t) => {
+  const rig = await policyRig('enforce');
+  t.after(() => rig.close());
+  const peer = receivers.peers.find((one) => one.name === 'valid')!;
+  peer.sink.setScript({ ehlo: '250-sink\r\n250-STARTTLS\r\n250 REQUIRETLS' });
+  t.after(() => peer.sink.setScript({}));
+  const parametersOf = async (to: string, requireTls: boolean | 'verified'): Promise<string> => {
+    assert.equal((await rig.outcomeOf(to, requireTls)).type, 'Delivery');
+    return peer.sink.messages.find((one) => one.to.includes(to))!.mailParameters;
+  };
+  assert.match(await parametersOf('i@valid.example', 'verified'), /REQUIRETLS/);
+  assert.match(await parametersOf('j@valid.example', true), /REQUIRETLS/);
+  assert.doesNotMatch(await parametersOf('k@valid.example', false), /REQUIRETLS/);
+});
