@@ -98,6 +98,14 @@ test('a policy is fetched once, obeyed, and kept over a restart and through the 
   assert.equal(await asked('one.example'), 'mta-sts', 'the record is gone');
   dns.zone['_mta-sts.one.example'] = { fail: 'SERVFAIL' };
   assert.equal(await asked('one.example'), 'mta-sts', 'the DNS fails');
+  const questions = dns.questions.filter((one) => one === 'TXT _mta-sts.one.example').length;
+  assert.equal(await asked('one.example'), 'mta-sts');
+  assert.equal(
+    dns.questions.filter((one) => one === 'TXT _mta-sts.one.example').length,
+    questions,
+    'no mail waits for it again',
+  );
+  clock.advance(300_001);
   assert.equal(hosts.asked('one.example'), 1);
   hosts.answers.set('one.example', { status: 503 });
   publish('one.example', '2');

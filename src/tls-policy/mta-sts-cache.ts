@@ -4,7 +4,7 @@
  *
  * - the record `_mta-sts.<domain>` says that there is a policy; another id in it has the policy fetched again;
  * - where the record is gone, or the DNS or the policy host do not answer as they should, the policy that is kept holds until it expires;
- *   the policy host is asked again after five minutes;
+ *   both are asked again after five minutes;
  * - one node fetches each policy that mail went by lately once a day, whatever the record says, and so begins its time again.
  *
  * Policies are remembered in memory for an hour, at most 10,000. Where the database cannot be read, who asks gets the exception:
@@ -33,6 +33,7 @@ const REMEMBERED_MS = HOUR_MS;
 const MAX_REMEMBERED = 10_000;
 /** RFC 8461 §3.3. */
 const FETCH_AGAIN_MS = 300_000;
+const ASK_AGAIN_MS = 300_000;
 const PASS_MS = 600_000;
 const REFRESH_AT_ONCE = 5;
 const BATCH = 50;
@@ -71,6 +72,7 @@ interface Remembered {
 export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChosen }: StsOptions): StsPolicies {
   const remembered = new Map<string, Remembered>();
   const failures = new Map<string, { id: string; untilMs: number; failure: TlsFailure }>();
+  const idOf = createRecordReader({ dns, clock });
   const asking = new Map<string, Promise<StsAnswer>>();
   const stopping = new AbortController();
 
@@ -103,11 +105,6 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
     if (row.usedAt > nowMs - DAY_MS) return;
     remember(row.domain, { ...row, usedAt: nowMs });
     database.execute(noteStsPolicyOperation, { domain: row.domain, usedAt: nowMs }).catch(() => undefined);
-  };
-
-  const idOf = async (domain: string): Promise<string | undefined> => {
-    const records = await dns.resolveTxt(`_mta-sts.${domain}`);
-    return records.status === 'found' ? stsId(records.value) : undefined;
   };
 
   /** Fetches the policy with this id; undefined when it could not be had. */
@@ -186,6 +183,19 @@ export function openStsPolicies({ database, dns, fetchPolicy, clock, log, isChos
       stopping.abort();
       await running;
     },
+  };
+}
+
+/** Reads the id that a domain's record gives its policy. Where the DNS does not answer, it is not asked again for a while, so that not every mail waits. */
+function createRecordReader({ dns, clock }: Pick<StsOptions, 'dns' | 'clock'>) {
+  const silentUntil = new Map<string, number>();
+  return async (domain: string): Promise<string | undefined> => {
+    if ((silentUntil.get(domain) ?? 0) > clock.now()) return undefined;
+    silentUntil.delete(domain);
+    const records = await dns.resolveTxt(`_mta-sts.${domain}`);
+    if (records.status === 'temporary') silentUntil.set(domain, clock.now() + ASK_AGAIN_MS);
+    if (silentUntil.size > MAX_REMEMBERED) silentUntil.delete(silentUntil.keys().next().value!);
+    return records.status === 'found' ? stsId(records.value) : undefined;
   };
 }
 
