@@ -45,7 +45,7 @@ after(async () => {
 
 interface PolicyRig extends Rig {
   /** Sends one mail, and answers what its first outcome was. */
-  outcomeOf(to: string, requireTls?: boolean | 'verified'): Promise<Outcome>;
+  outcomeOf(to: string, requireTls?: boolean | 'verified', further?: { tlsOptional: true }): Promise<Outcome>;
 }
 
 interface Outcome {
@@ -79,8 +79,8 @@ async function policyRig(mode: 'enforce' | 'testing'): Promise<PolicyRig> {
     get delivery() {
       return rig.delivery;
     },
-    outcomeOf: async (to, requireTls = false) => {
-      const [id] = await rig.send({ to: [to], options: { requireTls } });
+    outcomeOf: async (to, requireTls = false, further = undefined) => {
+      const [id] = await rig.send({ to: [to], options: { requireTls, ...further } });
       const event = await waitUntil(`an outcome for ${to}`, () => rig.events(id!).find((one) => one.type !== 'Send'));
       const attempt = rig.attempts(id!).at(-1) as unknown as Record<string, unknown>;
       return { type: event.type, id: id!, detail: Object.values(event.detail)[0]!, attempt };
@@ -209,4 +209,14 @@ test('REQUIRETLS is passed on with mail that asks for TLS, to a server that has 
   assert.match(await parametersOf('i@valid.example', 'verified'), /REQUIRETLS/);
   assert.match(await parametersOf('j@valid.example', true), /REQUIRETLS/);
   assert.doesNotMatch(await parametersOf('k@valid.example', false), /REQUIRETLS/);
+});
+
+test('mail that says TLS-Required: No leaves whatever the domain asks, in the clear where it must; not where it asks for TLS itself', async (t) => {
+  const rig = await policyRig('enforce');
+  t.after(() => rig.close());
+  const further = { tlsOptional: true } as const;
+  const { type, attempt } = await rig.outcomeOf('f@without.example', false, further);
+  assert.deepEqual([type, attempt.tls, attempt.tlsPolicy], ['Delivery', null, 'opportunistic']);
+  assert.equal((await rig.outcomeOf('g@without.example', true, further)).type, 'DeliveryDelay');
+  assert.equal((await rig.outcomeOf('h@without.example')).type, 'DeliveryDelay', 'beside others of the same domain');
 });

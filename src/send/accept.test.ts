@@ -297,8 +297,10 @@ test('sandbox: outcome by header or local part; the header never leaves', async 
   assert.equal(all.status, 'suppressed');
   const bad = await rig.send({ ...GOOD, headers: { 'X-Sandbox-Outcome': 'exploded' } }, { mode: 'sandbox' });
   assert.equal(!bad.ok && bad.failure.details[0]?.field, 'headers.X-Sandbox-Outcome');
-  const live = dataOf(await rig.send({ ...GOOD, headers: { 'X-Sandbox-Outcome': 'bounced' } }));
+  const live = dataOf(await rig.send({ ...GOOD, headers: { 'X-Sandbox-Outcome': 'bounced', 'TLS-Required': 'No' } }));
   const [liveEmail] = await emailsOf([live.messageId]);
+  assert.equal((JSON.parse(liveEmail!.options) as { tlsOptional?: true }).tlsOptional, true);
+  assert.equal((JSON.parse(email!.options) as { tlsOptional?: true }).tlsOptional, undefined);
   assert.doesNotMatch(textOf(liveEmail), /X-Sandbox-Outcome/i);
   assert.equal((JSON.parse(liveEmail!.options) as { sandboxOutcome?: string }).sandboxOutcome, undefined);
 });

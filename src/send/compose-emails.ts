@@ -171,6 +171,10 @@ export function mailToCompose<F>(
   };
 }
 
+/** `TLS-Required: No` (RFC 8689 §5). */
+const isTlsOptional = (headers: CheckedMail['headers']): boolean =>
+  headers.some(([name, value]) => /^tls-required$/i.test(name) && /^no$/i.test(value.trim()));
+
 /** What is stored of a composed mail for the recipients of a group. */
 export function composedEmail(
   mail: CheckedMail,
@@ -190,6 +194,7 @@ export function composedEmail(
     // Bodies are composed in 7 bits; only a header with UTF-8 addresses has more.
     options: {
       ...{ requireTls, smtpUtf8, eightBit: smtpUtf8, expiresAfterSeconds },
+      ...(isTlsOptional(mail.headers) && { tlsOptional: true as const }),
       ...(sandboxOutcome !== undefined && { sandboxOutcome }),
     },
     template,

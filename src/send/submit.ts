@@ -242,6 +242,7 @@ function emailOf(submission: Submission, outcome: string | undefined): ComposedE
     expiresAfterSeconds: DEFAULT_EXPIRY_SECONDS,
     receivedFrom: submission.receivedFrom,
   };
+  if (mail.tlsOptional) options.tlsOptional = true;
   if (outcome !== undefined) options.sandboxOutcome = outcome;
   const roleOf = rolesOf(mail.headerTo);
   const stored = Buffer.isBuffer(content) ? { content } : { content: NO_BYTES, ...content };

@@ -99,6 +99,7 @@ export function domainsOf(caller: Caller) {
     /** One that is there already is answered as it is. */
     add: (domain: string, options?: Given) => caller.call('putDomain', { body: { domain } }, options),
     dnsRecords: (id: string, options?: Given) => caller.call('getDomainDnsRecords', { path: { id } }, options),
+    rotateKeys: (id: string, options?: Given) => caller.call('rotateDomainKeys', { path: { id } }, options),
     verify: (id: string, options?: Given) => caller.call('verifyDomain', { path: { id } }, options),
     delete: (id: string, options?: Given) => caller.call('deleteDomain', { path: { id } }, options),
   };

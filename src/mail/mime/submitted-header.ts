@@ -30,6 +30,8 @@ export interface HeaderSummary extends ControlHeaders {
   headerMessageId: string;
   /** Whether a field that stays holds raw UTF-8. */
   smtpUtf8: boolean;
+  /** `TLS-Required: No` (RFC 8689 §5): what the recipient's domain asks of connections is not to count. */
+  tlsOptional: boolean;
 }
 
 export type HeaderResult =
@@ -206,6 +208,12 @@ function edit(header: Buffer, removed: readonly HeaderField[], added: string): B
   return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
+/** A field that is repeated, or says something else, is as if it were not there (RFC 8689 §5). */
+function isTlsOptional(text: string, fields: readonly HeaderField[]): boolean {
+  const [field, ...others] = fields.filter(({ name }) => name === 'tls-required');
+  return field !== undefined && others.length === 0 && /^no$/i.test(textOf(text, field));
+}
+
 /** Checks and edits the fields of a header: whole lines, without the empty line; `text` is the same bytes as Latin-1. */
 export function readSubmittedHeader(header: Buffer, text: string, context: HeaderContext): HeaderResult {
   const ascii = isAscii(header);
@@ -264,6 +272,7 @@ export function readSubmittedHeader(header: Buffer, text: string, context: Heade
     subject: shown(decodeWords(value('subject') ?? ''), MAX_SUBJECT_LENGTH),
     headerMessageId,
     smtpUtf8: !ascii && !isAscii(edited ?? header),
+    tlsOptional: isTlsOptional(text, fields),
   };
   return {
     ok: true,

@@ -40,6 +40,14 @@ test('however the corpus is cut, it is read the same', () => {
   }
 });
 
+test('TLS-Required is heard when it stands once and says No (RFC 8689)', () => {
+  const heard = (...fields: string[]): boolean =>
+    accepted(`From: a@b.example\r\n${fields.map((one) => `${one}\r\n`).join('')}\r\n`).tlsOptional;
+  assert.ok(heard('TLS-Required: No') && heard('tls-required:\r\n no'));
+  for (const fields of [[], ['TLS-Required: Yes'], ['TLS-Required: No', 'TLS-Required: No'], ['X-TLS-Required: No']])
+    assert.ok(!heard(...fields), fields.join());
+});
+
 test('what the service needs of a mail is read from it', () => {
   const orders = accepted(mails.find((one) => one.name === 'orders.eml')!.content);
   assert.deepEqual(orders.tags, ['welcome', 'invoice', 'third']);
