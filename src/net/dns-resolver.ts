@@ -6,14 +6,15 @@
  * `secure` is the AD bit of every answer on the way (RFC 6840 §5.8). It is believed where nobody could have set it on the way: from
  * a server on this host, or from all where the operator vouches for the way to them.
  *
- * At most 256 questions are on the network at once; others wait, and their time begins when they leave.
+ * At most 256 questions leave at once; others wait, and their time begins when they leave. One that is not answered within a second makes
+ * room for the next, so that thousands of names that nobody answers for do not hold up the rest as long as they take; 1,000 of those at most.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, DecodedPacket, MxData, TlsaData, TxtData } from 'dns-packet';
 import { createSemaphore, type Semaphore } from '../base/semaphore.ts';
 import { toQueryName } from './dns-name.ts';
 import { type DnsServer, isOnThisHost } from './dns-servers.ts';
-import { askServer, type Heard, NAME_ERROR, NO_ERROR, rcodeOf } from './dns-stub.ts';
+import { askServer, type DnsQuestion, type Heard, NAME_ERROR, NO_ERROR, rcodeOf } from './dns-stub.ts';
 
 interface RecordData {
   A: string;
@@ -63,6 +64,10 @@ interface ResolverOptions {
 
 /** As many as the receive buffer of a server has room for on Linux (208 KiB), so that a burst is not lost there. */
 const MAX_QUESTIONS = 256;
+/** By then a question has left the receive buffer of its server. */
+const SLOW_MS = 1_000;
+/** Each has a socket. */
+const MAX_SLOW = 1_000;
 const MAX_ALIASES = 8;
 /** How long a server that said nothing is tried after the others. */
 const SILENT_MS = 10_000;
@@ -168,7 +173,10 @@ async function lookUpWith<T extends RecordType>(
 
 interface Asker {
   options: ResolverOptions;
+  /** Of questions that have just left. */
   permits: Semaphore;
+  /** Of those that have been under way for longer. */
+  slow: Semaphore;
   signal: AbortSignal;
   /** Until when a server is tried after the others. */
   silentUntilMs: Map<string, number>;
@@ -184,13 +192,37 @@ function inTurn(servers: readonly DnsServer[], { silentUntilMs }: Asker): DnsSer
   return [...servers.filter((one) => !isSilent(one)), ...servers.filter(isSilent)];
 }
 
+/** Asks once a permit is held, and gives it back with the answer, or for one of the slow when that takes long. */
+async function askOnce(
+  { permits, slow, signal }: Asker,
+  question: DnsQuestion,
+  { server, timeoutMs }: { server: DnsServer; timeoutMs: number },
+): Promise<Heard> {
+  await permits.acquire();
+  let held: Semaphore | undefined = permits;
+  const timer = setTimeout(async () => {
+    await slow.acquire();
+    if (held) {
+      held = slow;
+      permits.release();
+    } else slow.release();
+  }, SLOW_MS);
+  try {
+    return signal.aborted ? { cause: 'ECANCELLED' } : await askServer(question, server, { timeoutMs, signal });
+  } finally {
+    clearTimeout(timer);
+    held.release();
+    held = undefined;
+  }
+}
+
 /** Asks one server after the other; where none helps, what one of them said counts more than that another was silent. */
 async function askAll(
   asker: Asker,
   { servers, recursion }: { servers: readonly DnsServer[]; recursion: boolean },
   question: { name: string; type: RecordType },
 ): Promise<Said> {
-  const { options, permits, signal, silentUntilMs } = asker;
+  const { options, signal, silentUntilMs } = asker;
   const unable = new Set<DnsServer>();
   const order = inTurn(servers, asker);
   let silence = 'ENOSERVER';
@@ -198,10 +230,8 @@ async function askAll(
   for (let round = 1; round <= options.tries; round += 1) {
     for (const server of order) {
       if (unable.has(server)) continue;
-      const asking = { timeoutMs: options.timeoutMs * round, signal };
-      const heard: Heard = await permits.run(async () =>
-        signal.aborted ? { cause: 'ECANCELLED' } : askServer({ ...question, recursion }, server, asking),
-      );
+      const asking = { server, timeoutMs: options.timeoutMs * round };
+      const heard = await askOnce(asker, { ...question, recursion }, asking);
       if (signal.aborted) return { cause: 'ECANCELLED' };
       if ('cause' in heard) {
         silence = heard.cause;
@@ -227,7 +257,13 @@ export function openResolver(options: ResolverOptions): Resolver {
   const stop = new AbortController();
   setMaxListeners(0, stop.signal);
   const permits = createSemaphore(MAX_QUESTIONS);
-  const asker: Asker = { options, permits, signal: stop.signal, silentUntilMs: new Map() };
+  const asker: Asker = {
+    options,
+    permits,
+    slow: createSemaphore(MAX_SLOW),
+    signal: stop.signal,
+    silentUntilMs: new Map(),
+  };
   const ask: Ask = (name, type) => askAll(asker, { servers: options.servers(), recursion: true }, { name, type });
   return {
     lookUp: (name, type) => lookUpWith({ first: ask, next: ask }, name, type),
