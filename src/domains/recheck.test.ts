@@ -213,6 +213,34 @@ test('new keys sign once every server has shown them for an hour; the old ones s
   );
 });
 
+test('mail is signed also in the moment in which keys change', async (t) => {
+  const { database, clock, secretKey, servers, publish, records, rotate, verify, keys, domain } = await setup(t);
+  await rotate();
+  publish(servers, await records('active', 'next'));
+  await verify();
+  clock.advance(HOUR);
+  const [old] = await keys('active');
+  // Another process promotes the next keys between the two questions of the keyring.
+  let isPromoted = false;
+  const execute: typeof database.execute = async (operation, ...args) => {
+    const result = await database.execute(operation, ...args);
+    if (operation.name === 'domains.sending' && !isPromoted) {
+      isPromoted = true;
+      await verify();
+    }
+    return result;
+  };
+  const between = { ...database, execute };
+  const keyring = createDkimKeyring({ database: between, clock, secretKey });
+  const { accountId } = await domain();
+  const signing = await keyring.keysFor(accountId, 'shop.example');
+  assert.equal((await keys('retired')).length, 2, 'they were promoted');
+  assert.ok(
+    signing?.keys.some(({ selector }) => selector === old!.selector),
+    JSON.stringify(signing),
+  );
+});
+
 test('a next Ed25519 key that is not published does not sign', async (t) => {
   const { after, publish, servers, records, keys, signs, rotate } = await setup(t);
   await rotate();

@@ -298,14 +298,14 @@ interface SealedKey {
   privateKeySealed: Uint8Array;
 }
 
-/** Of the keys that sign. */
+/** Of the keys that sign, and of those that did until a moment ago, perhaps since somebody read that they do: they stay published. */
 export const sealedKeysOperation = operation(
   'domains.sealedKeys',
   'read',
   async (tx, domainId: string): Promise<SealedKey[]> =>
     tx.all<SealedKey>(
       `SELECT algorithm, selector, private_key_sealed AS "privateKeySealed" FROM dkim_key
-       WHERE domain_id = ? AND state = 'active' ORDER BY algorithm DESC`,
+       WHERE domain_id = ? AND state <> 'next' ORDER BY algorithm DESC`,
       domainId,
     ),
 );
