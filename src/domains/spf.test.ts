@@ -98,6 +98,36 @@ test('more than ten look-ups are an error', async () => {
   assert.match(finding.note!, /more than 10 look-ups/);
 });
 
+test('an mx of more than ten hosts is an error, and none of them is asked for', async () => {
+  const MX = Array.from({ length: 11 }, (_, index): [number, string] => [10, `m${index}.wide.example`]);
+  server.zone['wide.example'] = { MX, TXT: ['v=spf1 mx -all'] };
+  const finding = await lookUpSpf('wide.example', { dns, sendingHost: HOST });
+  assert.match(finding.note!, /more than 10 look-ups/);
+  assert.ok(!server.questions.some((one) => one.endsWith('m0.wide.example')));
+});
+
+test('a record whose names are not answered for is given up after 20 s', async (t) => {
+  t.mock.method(performance, 'now', () => nowMs);
+  let nowMs = 0;
+  const MX = Array.from({ length: 10 }, (_, index): [number, string] => [10, `m${index}.deaf.example`]);
+  const record = { status: 'found', value: [`v=spf1 ${'mx:deaf.example '.repeat(9)}-all`], secure: false, ttlMs: 1 };
+  let asked = 0;
+  const deaf = {
+    resolveMx: async () => ({
+      status: 'found',
+      value: { hosts: MX.map(([preference, host]) => ({ preference, host })) },
+    }),
+    resolveAddresses: async () => {
+      asked += 1;
+      nowMs += 9_000;
+      return { status: 'temporary', cause: 'ETIMEOUT' };
+    },
+    resolveTxt: async () => record,
+  } as unknown as Dns;
+  const finding = await lookUpSpf('deaf.example', { dns: deaf, sendingHost: HOST, addresses: ['203.0.113.7'] });
+  assert.deepEqual([finding.status, asked], ['unknown', 3]);
+});
+
 test('advice never names a host that others cannot look up', async () => {
   for (const host of ['localhost', 'build-7', 'box.local', 'node.internal', '203.0.113.7', 'app.localdomain']) {
     const { value, note } = suggestedSpf(host);

@@ -19,6 +19,10 @@ export interface SpfFinding {
 
 /** RFC 7208 §4.6.4. */
 const MAX_LOOKUPS = 10;
+/** The same: hosts of one `mx`. */
+const MAX_MX_HOSTS = 10;
+/** The same asks for 20 s at least: the owner of the record chooses how many names nobody answers for. */
+const MAX_MS = 20_000;
 
 const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text);
 
@@ -71,7 +75,11 @@ interface Asking {
   /** Addresses of the host; none when it has none that can be looked up. */
   addresses: readonly string[];
   lookups: { left: number };
+  /** Monotonic ms after which nothing more is asked. */
+  untilMs: number;
 }
+
+const isOver = ({ untilMs }: Asking): boolean => performance.now() >= untilMs;
 
 function covers(network: string, addresses: readonly string[]): boolean {
   const [base = '', length] = network.split('/');
@@ -86,7 +94,7 @@ function covers(network: string, addresses: readonly string[]): boolean {
 
 async function hostMatches(name: string, asking: Asking): Promise<SpfResult> {
   if (name.toLowerCase() === asking.sendingHost.toLowerCase()) return 'pass';
-  if (asking.addresses.length === 0) return 'unknown';
+  if (asking.addresses.length === 0 || isOver(asking)) return 'unknown';
   const answer = await asking.dns.resolveAddresses(name);
   if (answer.status === 'temporary') return 'unknown';
   return answer.status === 'found' && answer.value.some((one) => asking.addresses.includes(one)) ? 'pass' : 'no';
@@ -96,8 +104,10 @@ async function exchangersMatch(name: string, asking: Asking): Promise<SpfResult>
   const answer = await asking.dns.resolveMx(name);
   if (answer.status === 'temporary') return 'unknown';
   if (answer.status !== 'found') return 'no';
+  const { hosts } = answer.value;
+  if (hosts.length > MAX_MX_HOSTS) return 'too-many';
   let result: SpfResult = 'no';
-  for (const { host } of answer.value.hosts) {
+  for (const { host } of hosts) {
     const one = await hostMatches(host, asking);
     if (one === 'pass') return 'pass';
     if (one === 'unknown') result = 'unknown';
@@ -117,6 +127,7 @@ async function mechanismMatches(term: string, domain: string, asking: Asking): P
   if (!['a', 'mx', 'include', 'redirect'].includes(kind)) return 'no';
   asking.lookups.left -= 1;
   if (asking.lookups.left < 0) return 'too-many';
+  if (isOver(asking)) return 'unknown';
   const target = argument.replace(/\/.*$/, '') || domain;
   if (kind === 'include' || kind === 'redirect') return followed(argument, asking);
   // A network around the addresses of a name is too rare to be worked out.
@@ -194,7 +205,8 @@ export async function lookUpSpf(
     return { ...different(note), value: extended(withoutTerm(record, strange), sendingHost) };
   }
   const addresses = options.addresses ?? (await addressesOf(sendingHost, dns));
-  const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS } };
+  const untilMs = performance.now() + MAX_MS;
+  const asking = { dns, sendingHost, addresses, lookups: { left: MAX_LOOKUPS }, untilMs };
   const result = await evaluate(record, domain, asking);
   if (result === 'pass') return { status: 'verified', value: record, found: records, note: null };
   if (result === 'too-many') {
