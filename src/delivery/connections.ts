@@ -29,7 +29,7 @@ export interface PooledSession {
   rest: Candidate[];
   /** Opened for mail that a better exchanger did not take: closed afterwards, so that other mail is not led past the better one. */
   spare: boolean;
-  /** The domain whose policies on TLS it was opened under, see `asksOf`. */
+  /** The policies on TLS that it was opened under, see `asksOf`. */
   asks: string;
   tlsPolicy: TlsPolicyName;
   /** Messages that were begun on it. */
@@ -63,7 +63,7 @@ export type Opened =
 
 export interface Connections {
   /**
-   * Whose policies on TLS a session for mail to this domain must have been opened under: nobody's, the domain's own, or, where
+   * Which policies on TLS a session for mail to this domain must have been opened under: none, the domain's own as they are now, or, where
    * the mail asks that none counts (RFC 8689 §5), any.
    */
   asksOf(domain: string, tlsOptional: boolean): Promise<string>;
@@ -291,8 +291,8 @@ export function openConnections(options: ConnectionOptions): Connections {
 }
 
 async function asksOf({ policies }: Routing, domain: string): Promise<string> {
-  const isAsking = !isRelay(domain) && (await policies?.ofDomain(domain))?.isAsking;
-  return isAsking ? domain : '';
+  const policy = isRelay(domain) ? undefined : await policies?.ofDomain(domain);
+  return policy?.isAsking ? `${domain} ${policy.version}` : '';
 }
 
 function cancelled(relay: boolean) {

@@ -22,6 +22,8 @@ export type HostDecision = { ok: true; policy?: HostPolicy } | { ok: false; reas
 export interface DomainPolicy {
   /** Something is asked: a session that was opened for another domain does not do. */
   isAsking: boolean;
+  /** Differs with what is asked, as far as that is known before a host is: a session from before a change does not do either. */
+  version: string;
   /** For a connection to this exchanger; or in one sentence why none may be made now. */
   ofHost(host: string, port: number): Promise<HostDecision>;
 }
@@ -59,6 +61,7 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
         const ofSts = (host: string): HostDecision => (policy ? stsDecision(policy, { domain, host }) : { ok: true });
         return {
           isAsking: policy !== undefined || isSecure,
+          version: `${isSecure ? 'dane ' : ''}${policy ? `${policy.mode} ${policy.mx.join()}` : ''}`,
           ofHost: async (host, port) => {
             const dane = isSecure ? await daneDecision({ dns, clock }, { domain, host, port }) : undefined;
             // Records of which none is usable ask for TLS alone; a policy that asks for more comes first then.
@@ -69,7 +72,7 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
       } catch (error) {
         log.warn({ domain, error: (error as Error).message }, 'what a domain asks of TLS cannot be found out');
         const reason = `whether ${domain} asks for TLS cannot be found out at the moment`;
-        return { isAsking: true, ofHost: async () => ({ ok: false, reason }) };
+        return { isAsking: true, version: 'unknown', ofHost: async () => ({ ok: false, reason }) };
       }
     },
     refresh: sts.refresh,
