@@ -38,6 +38,20 @@ export {
   type NewKeyRow,
   revokeKeyOperation,
 } from './credential-store.ts';
+export {
+  type AnsweredMail,
+  type CountedFrom,
+  decideGuardOperation,
+  type Guard,
+  type GuardReason,
+  type GuardStatus,
+  guardNoticeGivenOperation,
+  guardNoticesOperation,
+  guardOperation,
+  resumeSendingOperation,
+  warnedOperation,
+} from './guard-store.ts';
+export { guardBody, reasonText } from './guard-words.ts';
 export { hashPassword, NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
 export {
   type AccountChange,
@@ -52,4 +66,5 @@ export {
   messageHolderOperation,
   setAccountOperation,
 } from './store.ts';
+export { ADVICE, type Rates, reaching, type SetThresholds, type Thresholds, thresholdsOf } from './thresholds.ts';
 export { createUsageReader, type Usage, type UsageReader } from './usage.ts';

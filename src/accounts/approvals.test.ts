@@ -25,6 +25,7 @@ before(async () => {
     ...accountRoutes({
       ...{ database, clock, callers: authenticator, logins: createSmtpAuthenticator({ database, clock }) },
       submissionPorts: () => ({ port: 587, tlsPort: 465 }),
+      nudge: () => undefined,
     }),
     ...approvalRoutes({ database, clock }),
   ];

@@ -16,10 +16,10 @@ import { createFreshCache } from '../base/fresh-cache.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
-import type { AccountStatus, Caller } from './account.ts';
+import type { Caller } from './account.ts';
 import { type CredentialHolder, findCredentialOperation, findKeyOperation } from './credential-store.ts';
+import { restsOperation } from './guard-store.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from './passwords.ts';
-import { accountOperation } from './store.ts';
 
 /** Age of what an authentication may rest on. */
 const FRESH_MS = 700;
@@ -119,23 +119,23 @@ export function keyIdOf(apiKey: string): string {
 const ACCOUNTS_KEPT = 10_000;
 
 /**
- * Whether an account is suspended, for the delivery, which asks before each attempt. An account that does not exist is not
- * suspended: mail of the service itself has none. Rejects with Unavailable as the database does.
+ * Whether live mail of an account rests (it is suspended, or the reputation guard has stopped it), for the delivery, which asks before
+ * each attempt. That of no account does not: mail of the service itself has none. Rejects with Unavailable as the database does.
  */
 export function createSuspensionCheck(options: {
   database: Database;
   clock: Clock;
 }): (accountId: string) => boolean | Promise<boolean> {
-  const cache = createFreshCache<string, AccountStatus>({
+  const cache = createFreshCache<string, boolean>({
     clock: options.clock,
     maxAgeMs: FRESH_MS,
     limit: ACCOUNTS_KEPT,
     absentLimit: 0,
-    read: async (id) => (await options.database.execute(accountOperation, id))?.status ?? 'active',
+    read: (id) => options.database.execute(restsOperation, id),
   });
   return (accountId) => {
-    const status = cache.get(accountId, accountId);
-    return status instanceof Promise ? status.then((late) => late === 'suspended') : status === 'suspended';
+    const rests = cache.get(accountId, accountId);
+    return rests instanceof Promise ? rests.then((late) => late === true) : rests === true;
   };
 }
 

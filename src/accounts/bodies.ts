@@ -11,6 +11,8 @@ import {
   type SubmissionPorts,
 } from './account.ts';
 import type { ApiKeyRecord, CredentialRecord } from './credential-store.ts';
+import type { Guard } from './guard-store.ts';
+import { guardBody } from './guard-words.ts';
 import type { Usage } from './usage.ts';
 
 const RECIPIENTS_PER_EMAIL = 50;
@@ -88,12 +90,26 @@ export function accountBody(account: Account, usage: Usage, smtp: SubmissionPort
 }
 
 const threshold = closed({
-  warning: Type.Number({ description: 'High from this share on.' }),
-  critical: Type.Number({ description: 'Too high from this share on.' }),
+  warning: Type.Number({ description: 'High from this share on; 0: never.' }),
+  critical: Type.Number({ description: 'Too high from this share on; 0: never.' }),
   minimumMessages: Type.Integer({
     description: 'The rate counts once this many messages were delivered, bounced or complained about.',
   }),
 });
+
+const orNull = (shape: object) => Type.Unsafe<string | null>({ type: ['string', 'null'], ...shape });
+const nullableTime = (description: string) => orNull({ format: 'date-time', description });
+const guardSchema = closed(
+  {
+    status: oneOf(['good', 'warned', 'resting'], {
+      description: 'resting: live mail is accepted and waits until an owner or the operator lets it leave.',
+    }),
+    since: nullableTime('Null while it is good.'),
+    reason: orNull({ description: 'The rate and its thresholds, as they were then.' }),
+    countedSince: nullableTime('When resting mail was let leave last: what came before counts no more.'),
+  },
+  { description: 'Looks at hard bounces and complaints of live mail, over one day and over seven.' },
+);
 
 export const healthSchema = named('AccountHealth', {
   status: oneOf(['good', 'warning', 'critical'], {
@@ -109,9 +125,19 @@ export const healthSchema = named('AccountHealth', {
   complaintRate: Type.Number(),
   thresholds: closed(
     { bounceRate: threshold, complaintRate: threshold },
-    { description: 'What large mailbox providers publish or act on.' },
+    { description: 'What large mailbox providers publish or act on, unless the operator has set others.' },
   ),
   advice: Type.Array(Type.String()),
+  guard: Type.Optional(guardSchema),
+});
+
+/** With `guard` for live mail, which alone the guard looks at. */
+export function healthBody<H extends object>(health: H, guard: Guard | undefined) {
+  return { ...health, ...(guard && { guard: guardBody(guard) }) };
+}
+
+export const resumeRequest = named('ResumeSendingRequest', {
+  confirm: Type.Literal(true, { description: 'The cause is gone: mail that rests is to leave.' }),
 });
 
 const allowedSenders = Type.Array(Type.String(), {

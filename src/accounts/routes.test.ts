@@ -23,7 +23,7 @@ async function setup(t: TestContext, plan: Plan = 'paid') {
   const authenticator = createAuthenticator(making);
   const logins = createSmtpAuthenticator(making);
   const submissionPorts = () => ({ port: 2587, tlsPort: null });
-  const routes = accountRoutes({ ...making, callers: authenticator, logins, submissionPorts });
+  const routes = accountRoutes({ ...making, callers: authenticator, logins, submissionPorts, nudge: () => undefined });
   const server = await serveRoutes({ ...making, routes, authenticator });
   t.after(server.close);
   const own = { key: made.apiKey, id: made.account.id };

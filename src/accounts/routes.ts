@@ -13,6 +13,7 @@ import type { Mode } from '../base/mode.ts';
 import { type Page, type PartShape, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, NO_LIVE_POWER, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
+import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import {
   type Account,
@@ -35,8 +36,10 @@ import {
   revokeCredentialOperation,
   revokeKeyOperation,
 } from './credential-store.ts';
+import { guardOperation } from './guard-store.ts';
 import { patchSettings, settingsIssues, settingsPatchSchema } from './settings.ts';
 import { type Approval, accountOperation, approvalsOperation, askApprovalOperation } from './store.ts';
+import { thresholdsOf } from './thresholds.ts';
 import { createUsageReader } from './usage.ts';
 
 const route = <B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
@@ -83,9 +86,11 @@ interface AccountRouteOptions {
   /** The same for log-ins over SMTP in this process. */
   logins: KnownLogins;
   submissionPorts(): SubmissionPorts;
+  /** Mail may be due. */
+  nudge(): void;
 }
 
-/** GET and PATCH /account, GET /account/health, /api-keys, /smtp-credentials. */
+/** GET and PATCH /account, GET /account/health, POST /account/resume-sending, /api-keys, /smtp-credentials. */
 export function accountRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
   return [...settingsRoutes(options), ...keyRoutes(options), ...credentialRoutes(options)];
 }
@@ -131,9 +136,32 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       operationId: 'getAccountHealth',
       summary: 'How mail of the last seven days fared',
       description:
-        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.',
+        'Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.',
       response: { status: 200, schema: bodies.healthSchema },
-      handle: async ({ caller }) => answer(await reader.health(caller.account.id, caller.mode)),
+      handle: async ({ caller: { account, mode } }) => {
+        const guard = await database.execute(guardOperation, account.id);
+        const health = await reader.health(account.id, mode, thresholdsOf(guard?.set ?? {}));
+        return answer(bodies.healthBody(health, mode === 'live' && guard ? guard : undefined));
+      },
+    }),
+    route({
+      ...{ method: 'POST', path: '/account/resume-sending', tag: 'account', auth: 'key', role: 'owner' },
+      changesShared: true,
+      operationId: 'resumeSending',
+      summary: 'Let live mail leave that rests for the reputation guard',
+      description:
+        'For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.',
+      body: bodies.resumeRequest,
+      refusals: ['CONFLICT'],
+      response: { status: 200, schema: confirmationSchema },
+      handle: async (request) => {
+        const nowMs = options.clock.now();
+        const changes = requestedChanges(database, request, nowMs);
+        const resumed = await resumeSending({ changes, accountId: request.caller.account.id, nowMs });
+        if (!resumed.ok) return resumed;
+        options.nudge();
+        return answer(resumed.value);
+      },
     }),
   ];
 }

@@ -19,6 +19,7 @@ import {
   readAccount,
 } from './account.ts';
 import { insertKey, type NewKeyRow } from './credential-store.ts';
+import type { SetThresholds } from './thresholds.ts';
 
 export async function insertAccount(tx: Transaction, account: Account): Promise<void> {
   await tx.run(
@@ -36,7 +37,7 @@ export async function insertAccount(tx: Transaction, account: Account): Promise<
 
 const ACCOUNT_TRAIL = {
   table: 'account',
-  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits'],
+  shows: ['name', 'plan', 'status', 'approved_email_bytes', 'settings', 'limits', 'guard_thresholds'],
 };
 
 export const createAccountOperation = change(
@@ -67,6 +68,8 @@ export interface AccountChange {
   approvedEmailBytes: number | null;
   /** Caps by name; null returns to the standard one. */
   limits?: Partial<Record<CapName, number | null>>;
+  /** Thresholds of the reputation guard, in the place of all that were set before. */
+  guard?: SetThresholds;
   /** Unix ms; lets mail that waited for the end of a suspension leave now. */
   nowMs?: number;
 }
@@ -74,8 +77,8 @@ export interface AccountChange {
 /** Longer than the delivery lets mail of a suspended account rest before it looks again. */
 const LONGEST_REST_MS = 300_000;
 
-/** Makes due what rested because its account was suspended; what waits for a time of its own goes on waiting. */
-async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
+/** Makes due what rested because its account was suspended, or for the reputation guard; what waits for a time of its own goes on waiting. */
+export async function wakeMail(tx: Transaction, accountId: string, nowMs: number): Promise<void> {
   await tx.run(
     `UPDATE work SET due = ?
      WHERE kind = 'delivery' AND held = 0 AND account_id = ? AND mode = 'live' AND leased = 0 AND due > ? AND due <= ?
@@ -98,11 +101,13 @@ export const setAccountOperation = change(
     const limits = Object.entries({ ...before.limits, ...change.limits }).filter(([, most]) => most !== null);
     await tx.run(
       `UPDATE account SET plan = coalesce(?, plan), status = coalesce(?, status),
-         approved_email_bytes = coalesce(?, approved_email_bytes), limits = ? WHERE id = ?`,
+         approved_email_bytes = coalesce(?, approved_email_bytes), limits = ?,
+         guard_thresholds = coalesce(?, guard_thresholds) WHERE id = ?`,
       change.plan,
       change.status,
       change.approvedEmailBytes,
       JSON.stringify(Object.fromEntries(limits)),
+      change.guard === undefined ? null : JSON.stringify(change.guard),
       change.id,
     );
     if (change.status === 'active' && change.nowMs !== undefined) await wakeMail(tx, change.id, change.nowMs);

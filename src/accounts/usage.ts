@@ -9,6 +9,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import type { Database } from '../storage/database.ts';
 import { type MessageCounts, messageCountsOperation } from './store.ts';
+import { ADVICE, reaching, THRESHOLDS, type Thresholds } from './thresholds.ts';
 
 const DAY_MS = 86_400_000;
 const USAGE_DAYS = 30;
@@ -29,23 +30,6 @@ export interface Usage {
   queued: number;
 }
 
-/** From which share on a rate is high, and too high; nothing is said of fewer messages than `minimumMessages`. */
-interface Threshold {
-  warning: number;
-  critical: number;
-  /** Messages that were answered for, in the period. */
-  minimumMessages: number;
-}
-
-/**
- * Complaints: 0.1 % is much and 0.3 % too much for Google and Yahoo (their rules for senders); bounces: 5 and 10 %, as Amazon SES puts
- * accounts under review and pauses them. Of a thousand messages one complaint is 0.1 %: of fewer it says nothing.
- */
-export const THRESHOLDS = {
-  bounceRate: { warning: 0.05, critical: 0.1, minimumMessages: 100 },
-  complaintRate: { warning: 0.001, critical: 0.003, minimumMessages: 1_000 },
-} as const satisfies Record<string, Threshold>;
-
 interface Health {
   /** Good as long as there are too few messages to say more. */
   status: 'good' | 'warning' | 'critical';
@@ -58,7 +42,7 @@ interface Health {
   /** Shares of the messages that were answered for: delivered, bounced or complained. */
   bounceRate: number;
   complaintRate: number;
-  thresholds: Record<keyof typeof THRESHOLDS, Threshold>;
+  thresholds: Thresholds;
   advice: string[];
 }
 
@@ -70,7 +54,8 @@ interface Period {
 
 export interface UsageReader {
   usage(accountId: string, mode: Mode): Promise<Usage>;
-  health(accountId: string, mode: Mode): Promise<Health>;
+  /** Against the standard thresholds unless others are given. */
+  health(accountId: string, mode: Mode, thresholds?: Thresholds): Promise<Health>;
 }
 
 export function createUsageReader(options: {
@@ -117,7 +102,8 @@ export function createUsageReader(options: {
         queued: total(rows, (status) => WAITING.includes(status)),
       };
     },
-    health: async (accountId, mode) => healthOf(await counts({ accountId, mode, days: HEALTH_DAYS })),
+    health: async (accountId, mode, thresholds) =>
+      healthOf(await counts({ accountId, mode, days: HEALTH_DAYS }), thresholds),
   };
 }
 
@@ -127,27 +113,20 @@ function total(rows: MessageCounts[], wanted: (status: string) => boolean): numb
 
 const rounded = (share: number): number => Math.round(share * 10_000) / 10_000;
 
-const ADVICE = {
-  bounceRate: 'Many addresses do not exist: confirm addresses when they are entered, and stop writing to old ones.',
-  complaintRate: 'Many recipients report the mail as spam: send only what they asked for, and make it easy to stop.',
-} as const;
-
 /** How the rates stand against the thresholds. */
-export function healthOf(rows: MessageCounts[]): Health {
+export function healthOf(rows: MessageCounts[], thresholds: Thresholds = THRESHOLDS): Health {
   const of = (name: string): number => total(rows, (status) => status === name);
   const [delivered, bounced, complained] = [of('delivered'), of('bounced'), of('complained')];
   const settled = delivered + bounced + complained;
   const rates = {
     bounceRate: settled === 0 ? 0 : bounced / settled,
     complaintRate: settled === 0 ? 0 : complained / settled,
+    answered: settled,
   };
-  const reaching = (level: 'warning' | 'critical') =>
-    (['bounceRate', 'complaintRate'] as const).filter(
-      (name) => settled >= THRESHOLDS[name].minimumMessages && rates[name] >= THRESHOLDS[name][level],
-    );
-  const high = reaching('warning');
+  const high = reaching('warning', rates, thresholds);
+  const isCritical = reaching('critical', rates, thresholds).length > 0;
   return {
-    status: reaching('critical').length > 0 ? 'critical' : high.length > 0 ? 'warning' : 'good',
+    status: isCritical ? 'critical' : high.length > 0 ? 'warning' : 'good',
     periodDays: HEALTH_DAYS,
     messages: total(rows, () => true),
     delivered,
@@ -156,7 +135,7 @@ export function healthOf(rows: MessageCounts[]): Health {
     queued: total(rows, (status) => WAITING.includes(status)),
     bounceRate: rounded(rates.bounceRate),
     complaintRate: rounded(rates.complaintRate),
-    thresholds: THRESHOLDS,
+    thresholds,
     advice: high.map((name) => ADVICE[name]),
   };
 }

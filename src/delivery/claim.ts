@@ -1,6 +1,6 @@
 /**
- * Claims due messages, and reads all that their attempts need. Live mail of a suspended account is not handed out: it rests in
- * the queue, untried, until the account may send again.
+ * Claims due messages, and reads all that their attempts need. Live mail of an account that is suspended, or that the
+ * reputation guard has stopped, is not handed out: it rests in the queue, untried, until the account may send again.
  */
 import { sameAddressKey } from '../mail/address.ts';
 import { DELIVERY_WORK, type DeliveryJob, type EmailOptions } from '../messages/messages.ts';
@@ -48,10 +48,12 @@ type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'c
   options: string;
   clockOffsetMs: number;
   accountStatus: string | null;
+  guardStatus: string | null;
 };
 
 interface Loaded {
   job: DeliveryJob;
+  /** Or stopped by the guard. */
   isSuspended: boolean;
 }
 
@@ -64,7 +66,8 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
        m.created_at AS "createdAt", m.expires_at AS "expiresAt", ${clockOffsetSql('w')} AS "clockOffsetMs",
        m.email_seq AS "emailSeq", e.envelope_from AS "envelopeFrom", e.header_from AS "headerFrom",
        e.header_message_id AS "headerMessageId", e.size_bytes AS "sizeBytes", e.options, e.retain, e.source,
-       CASE WHEN w.mode = 'live' THEN e.content END AS content, e.blob_key AS "blobKey", a.status AS "accountStatus"
+       CASE WHEN w.mode = 'live' THEN e.content END AS content, e.blob_key AS "blobKey", a.status AS "accountStatus",
+       a.guard_status AS "guardStatus"
      FROM ${work.sql} JOIN message m ON m.account_id = w.account_id AND m.mode = w.mode AND m.id = w.subject
        JOIN email e ON e.seq = m.email_seq LEFT JOIN account a ON a.id = w.account_id`,
     ...work.params,
@@ -82,14 +85,15 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
   return rows.flatMap((row): Loaded[] => {
     const message = messages.get(row.seq);
     if (!message) return [];
-    const { workSeq: seq, clockOffsetMs, accountStatus, options, ...rest } = message;
+    const { workSeq: seq, clockOffsetMs, accountStatus, guardStatus, options, ...rest } = message;
     const { fence, attempts, crashes, lane } = row;
     const job: DeliveryJob = {
       ...{ seq, fence, attempts, crashes, lane, ...rest, options: JSON.parse(options) as EmailOptions },
       ...(clockOffsetMs === 0 ? {} : { clockOffsetMs }),
       ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
     };
-    return [{ job, isSuspended: row.mode === 'live' && accountStatus === 'suspended' }];
+    const rests = accountStatus === 'suspended' || guardStatus === 'resting';
+    return [{ job, isSuspended: row.mode === 'live' && rests }];
   });
 }
 

@@ -191,9 +191,9 @@ export function expired(last: Outcome): Outcome {
   };
 }
 
-/** The outcome of a message whose account was suspended when its lifetime ended. */
+/** The outcome of a message whose account was suspended, or stopped by the reputation guard, when its lifetime ended. */
 export function expiredWhileSuspended(): Outcome {
-  const text = 'the account was suspended until the lifetime of the message ended';
+  const text = 'the account was suspended, or its live mail rested, until the lifetime of the message ended';
   return expired(
     outcome('temporary', { category: 'our-side' }, { smtpCode: null, enhancedCode: '5.4.7', reply: text }),
   );

@@ -3,13 +3,14 @@
  * while it lasts and needs no row of its own. Shapes, ids and words; pure.
  */
 import { hash } from 'node:crypto';
+import { ADVICE, type Guard, reasonText } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import type { Cause } from '../delivery/delivery.ts';
 import type { DelayedGroup, FailingDomain, FailingWebhook, Sample } from './store.ts';
 
 interface Common {
   incidentId: string;
-  /** By which incidents are ordered: messages, or deliveries of a webhook; a domain comes before all. */
+  /** By which incidents are ordered: messages, or deliveries of a webhook; a domain comes before those, and all mail of the account first. */
   weight: number;
 }
 
@@ -40,7 +41,12 @@ export interface DomainIncident extends Common {
   domain: FailingDomain;
 }
 
-export type Incident = DelayedIncident | BouncedIncident | WebhookIncident | DomainIncident;
+export interface ReputationIncident extends Common {
+  kind: 'reputation';
+  guard: Guard;
+}
+
+export type Incident = DelayedIncident | BouncedIncident | WebhookIncident | DomainIncident | ReputationIncident;
 
 export const INCIDENT_ID = /^inc_[0-9a-f]{20}$/;
 const ID_CHARACTERS = 20;
@@ -69,6 +75,12 @@ export function webhookIncident(webhook: FailingWebhook): WebhookIncident {
 
 export function domainIncident(domain: FailingDomain): DomainIncident {
   return { kind: 'domain', incidentId: incidentId('domain', domain.id), weight: DOMAIN_WEIGHT, domain };
+}
+
+/** Of an account that is warned, or whose live mail rests. */
+export function reputationIncident(guard: Guard): ReputationIncident {
+  const id = incidentId('reputation', `${guard.accountId} ${guard.status} ${guard.sinceMs}`);
+  return { kind: 'reputation', incidentId: id, weight: 2 * DOMAIN_WEIGHT, guard };
 }
 
 export function byWeight(a: Incident, b: Incident): number {
@@ -141,5 +153,20 @@ export function domainBody({ incidentId, domain }: DomainIncident) {
     advice: `Publish the TXT record ${record.name} again (GET /domains/${id}/dns-records has its value), then call POST /domains/${id}/verify; until then receivers cannot check the signature of its mail, and a day after the record was gone no more is accepted from it.`,
     since: iso(sinceMs),
     lastAt: iso(checkedAt),
+  };
+}
+
+export function reputationBody({ incidentId, guard }: ReputationIncident) {
+  const { status, sinceMs, reason } = guard;
+  const at = iso(sinceMs ?? 0);
+  const advice =
+    status === 'resting'
+      ? 'Once the cause is gone, an owner lets the mail leave with POST /account/resume-sending; until then live mail is accepted and waits.'
+      : 'Live mail still leaves; where the rate becomes too high, it rests until an owner or the operator decides.';
+  return {
+    ...{ incidentId, kind: 'reputation', state: status, rate: reason?.rate ?? null, owner: 'sender-domain' },
+    reason: reason === null ? null : reasonText(reason),
+    advice: reason === null ? advice : `${ADVICE[reason.rate]} ${advice}`,
+    ...{ since: at, lastAt: at },
   };
 }

@@ -3,6 +3,7 @@
  * endpoints and domains. The work is bounded, done in parts between which the storage serves others, and shared by those who ask for
  * the same at the same moment.
  */
+import { guardOperation } from '../accounts/accounts.ts';
 import { adviceWhileDelayed, causeOf, destinationOf, type FailureFacts, readCause } from '../delivery/delivery.ts';
 import type { EventPlace } from '../events/events.ts';
 import type { Database } from '../storage/database.ts';
@@ -18,6 +19,8 @@ import {
   domainIncident,
   type Incident,
   incidentId,
+  reputationBody,
+  reputationIncident,
   webhookBody,
   webhookIncident,
 } from './incident.ts';
@@ -142,14 +145,16 @@ export function createIncidents({ database, clockOffsetMs, nowMs }: IncidentDeps
   };
 }
 
-/** Endpoints, and domains: those are of live mail, which alone is signed. */
+/** Endpoints; of live mail also domains, for it alone is signed, and what the reputation guard says. */
 async function settings(database: Database, owner: Owner): Promise<Incident[]> {
   const { accountId, mode } = owner;
-  const [webhooks, domains] = await Promise.all([
+  const [webhooks, domains, guard] = await Promise.all([
     database.execute(failingWebhooksOperation, { ...owner, looked: DELIVERIES_LOOKED_AT }),
     mode === 'live' ? database.execute(failingDomainsOperation, { accountId, limit: MOST_DOMAINS }) : [],
+    mode === 'live' ? database.execute(guardOperation, accountId) : null,
   ]);
-  return [...webhooks.map(webhookIncident), ...domains.map(domainIncident)];
+  const guarded = guard && guard.status !== 'good' ? [reputationIncident(guard)] : [];
+  return [...guarded, ...webhooks.map(webhookIncident), ...domains.map(domainIncident)];
 }
 
 interface Range {
@@ -210,6 +215,7 @@ function addBounce(found: Map<string, BouncedIncident>, row: BouncedRow, bounce:
 function bodyOf(one: Incident, samples: ReadonlyMap<string, Sample>, clockOffsetMs: number) {
   if (one.kind === 'webhook') return webhookBody(one);
   if (one.kind === 'domain') return domainBody(one);
+  if (one.kind === 'reputation') return reputationBody(one);
   if (one.kind === 'bounced') return bouncedBody(one);
   const sample = samples.get(one.cause);
   return sample && delayedBodyOf(one, sample, clockOffsetMs);

@@ -36,12 +36,15 @@ export function retryIncident(options: RetryOptions, incident: Incident): Promis
   return refuse(notRetried(incident.kind));
 }
 
-function notRetried(kind: 'bounced' | 'domain'): Failure {
-  const message =
-    kind === 'bounced'
-      ? 'These messages have bounced and are not tried any more; send each again with POST /messages/{id}/resend once the cause is gone.'
-      : 'A domain is not retried; publish its record and call POST /domains/{id}/verify.';
-  return failure('CONFLICT', { message });
+const NOT_RETRIED = {
+  bounced:
+    'These messages have bounced and are not tried any more; send each again with POST /messages/{id}/resend once the cause is gone.',
+  domain: 'A domain is not retried; publish its record and call POST /domains/{id}/verify.',
+  reputation: 'Mail that rests is not retried; once the cause is gone, let it leave with POST /account/resume-sending.',
+} as const;
+
+function notRetried(kind: keyof typeof NOT_RETRIED): Failure {
+  return failure('CONFLICT', { message: NOT_RETRIED[kind] });
 }
 
 async function retryMessages(options: RetryOptions, incident: DelayedIncident): Promise<Result<Retried>> {

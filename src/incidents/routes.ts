@@ -86,11 +86,29 @@ const domainSchema = named('DomainIncident', {
   advice: Type.String(),
   ...times,
 });
-const incidentSchema = Type.Union([named('DeliveryIncident', deliveryShape), webhookSchema, domainSchema]);
+const reputationSchema = named('ReputationIncident', {
+  incidentId: incidentIdField,
+  kind: oneOf(['reputation']),
+  state: oneOf(['warned', 'resting'], {
+    description: 'resting: live mail waits until an owner or the operator lets it leave.',
+  }),
+  rate: orNull(Type.String({ description: 'bounceRate or complaintRate.' })),
+  owner,
+  reason: orNull(Type.String({ description: 'The rate and its thresholds, as they were then.' })),
+  advice: Type.String(),
+  ...times,
+});
+const incidentSchema = Type.Union([
+  named('DeliveryIncident', deliveryShape),
+  webhookSchema,
+  domainSchema,
+  reputationSchema,
+]);
 const detailSchema = Type.Union([
   named('DeliveryIncidentDetail', { ...deliveryShape, affectedMessages: Type.Array(affectedSchema) }),
   webhookSchema,
   domainSchema,
+  reputationSchema,
 ]);
 const retriedSchema = named('IncidentRetried', { retried: Type.Integer(), message: Type.String() });
 
@@ -115,7 +133,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       operationId: 'listIncidents',
       summary: 'List what fails now, the heaviest first',
       description:
-        'Delayed and bounced messages by destination and reply, webhooks and domains that fail; each with what to do about it.',
+        'Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.',
       query: listQuery,
       response: { status: 200, schema: Type.Array(incidentSchema) },
       async handle(request: Request<Static<typeof listQuery>>) {

@@ -1,7 +1,7 @@
 /** Accounts, approvals, the queue, destinations and nodes as operators see them, with the schemas that describe it. */
 import { Type } from 'typebox';
-import type { Account, Usage } from '../accounts/accounts.ts';
-import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import type { Account, Guard, Usage } from '../accounts/accounts.ts';
+import { guardBody, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES, thresholdsOf } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { CAP_NAMES, type CapName, type Caps, capsOf, HIGHEST_CAP } from '../caps/caps.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
@@ -40,6 +40,8 @@ export function accountBody(account: Account) {
   return { accountId, name, plan, status, approvedEmailBytes, limits, createdAt: iso(createdAt) };
 }
 
+const threshold = closed({ warning: Type.Number(), critical: Type.Number(), minimumMessages: Type.Integer() });
+
 export const accountDetailSchema = named('OperatorAccountDetail', {
   ...accountFields,
   usage: closed({
@@ -53,6 +55,16 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
     bounceRate: Type.Number({ description: 'Share of the live messages delivered, bounced or complained about.' }),
     complaintRate: Type.Number(),
   }),
+  guard: closed(
+    {
+      status: oneOf(['good', 'warned', 'resting']),
+      since: nullableTime('Null while it is good.'),
+      reason: nullable('The rate and its thresholds, as they were then.'),
+      countedSince: nullableTime('When resting mail was let leave last: what came before counts no more.'),
+      thresholds: closed({ bounceRate: threshold, complaintRate: threshold }),
+    },
+    { description: 'What the reputation guard has decided of its live mail.' },
+  ),
   lastActivityAt: nullableTime('When its newest message was made, live or sandbox; null without any.'),
 });
 
@@ -65,13 +77,14 @@ interface Health {
 
 export function accountDetailBody(
   account: Account,
-  { usage, health, lastAt }: { usage: Usage; health: Health; lastAt: number | null },
+  { usage, health, guard, lastAt }: { usage: Usage; health: Health; guard: Guard; lastAt: number | null },
 ) {
   const { status, periodDays, bounceRate, complaintRate } = health;
   return {
     ...accountBody(account),
     usage,
     health: { status, periodDays, bounceRate, complaintRate },
+    guard: { ...guardBody(guard), thresholds: thresholdsOf(guard.set) },
     lastActivityAt: isoOrNull(lastAt),
   };
 }
@@ -99,12 +112,29 @@ const capChange = Type.Optional(
   }),
 );
 const changedCaps = Object.fromEntries(CAP_NAMES.map((cap) => [cap, capChange])) as Record<CapName, typeof capChange>;
+const share = Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0 switches this level off.' }));
+const setThreshold = Type.Optional(
+  closed({
+    warning: share,
+    critical: share,
+    minimumMessages: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  }),
+);
 export const accountChangeRequest = closed(
   {
     plan: Type.Optional(plan),
     status: Type.Optional(status),
     approvedEmailBytes: Type.Optional(Type.Integer({ minimum: STANDARD_EMAIL_BYTES, maximum: MAXIMUM_EMAIL_BYTES })),
     limits: Type.Optional(closed(changedCaps)),
+    guard: Type.Optional(
+      closed(
+        { bounceRate: setThreshold, complaintRate: setThreshold },
+        {
+          description:
+            'Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard.',
+        },
+      ),
+    ),
   },
   { title: 'AccountChangeRequest', minProperties: 1 },
 );
@@ -157,7 +187,7 @@ export const approvalSchema = named('OperatorApproval', {
   }),
 });
 
-const share = (part: number, { delivered, bounced }: SentMail): number =>
+const shareOf = (part: number, { delivered, bounced }: SentMail): number =>
   delivered + bounced === 0 ? 0 : Math.round((part / (delivered + bounced)) * 10_000) / 10_000;
 
 /** A complaint comes after a delivery, and counts among those already. */
@@ -178,8 +208,8 @@ export function approvalBody({ account, mail, ...approval }: AskedApproval) {
       approvedEmailBytes: account.approvedEmailBytes,
       createdAt: iso(account.createdAt),
       messagesLast30Days: mail.accepted,
-      bounceRate: share(mail.bounced, mail),
-      complaintRate: share(mail.complained, mail),
+      bounceRate: shareOf(mail.bounced, mail),
+      complaintRate: shareOf(mail.complained, mail),
       approvedBefore: approval.approvedBefore,
       rejectedBefore: approval.rejectedBefore,
     },

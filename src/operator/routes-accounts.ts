@@ -6,14 +6,17 @@ import {
   type Caller,
   createAccount,
   createUsageReader,
+  guardOperation,
   messageCountsOperation,
   setAccountOperation,
+  thresholdsOf,
 } from '../accounts/accounts.ts';
 import { failure, ok, type Result, refuse } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
-import { closed, oneOf } from '../http/validate.ts';
+import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
+import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';
 import * as bodies from './bodies.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from './operator-route.ts';
@@ -73,9 +76,12 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
         const account = await found(database, params.id);
         if (!account.ok) return account;
         const { id } = account.value;
-        const [usage, health] = [await reader.usage(id, 'live'), await reader.health(id, 'live')];
+        const guard = await database.execute(guardOperation, id);
+        if (guard === null) return UNKNOWN;
+        const usage = await reader.usage(id, 'live');
+        const health = await reader.health(id, 'live', thresholdsOf(guard.set));
         const lastAt = await database.execute(lastMessageOperation, id);
-        return answer(bodies.accountDetailBody(account.value, { usage, health, lastAt }));
+        return answer(bodies.accountDetailBody(account.value, { usage, health, guard, lastAt }));
       },
     }),
     operatorRoute({
@@ -126,7 +132,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       ...{ method: 'PATCH', path: '/operator/accounts/:id' },
       operationId: 'setAccount',
-      summary: 'Change plan, status, approved size or limits of an account',
+      summary: 'Change plan, status, approved size, limits or thresholds of an account',
       description:
         'Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.',
       body: bodies.accountChangeRequest,
@@ -139,14 +145,35 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
           status = null,
           approvedEmailBytes = null,
           limits,
+          guard,
         } = request.body as Static<typeof bodies.accountChangeRequest>;
-        const change = { id, plan, status, approvedEmailBytes, ...(limits && { limits }), nowMs: clock.now() };
+        const asked = { ...(limits && { limits }), ...(guard && { guard }) };
+        const change = { id, plan, status, approvedEmailBytes, ...asked, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);
         if (account === null) return UNKNOWN;
         callers.evictAccount(id);
         logins.evictAccount(id);
         if (status === 'active') nudge();
         return answer(bodies.accountBody(account));
+      },
+    }),
+    operatorRoute({
+      ...{ method: 'POST', path: '/operator/accounts/:id/resume-sending' },
+      operationId: 'resumeSendingOfAccount',
+      summary: 'Let live mail of an account leave that rests for the reputation guard',
+      description: 'Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.',
+      ...{ body: closed({}), bodyOptional: true },
+      response: { status: 200, schema: confirmationSchema },
+      refusals: ['NOT_FOUND', 'CONFLICT'],
+      handle: async (request) => {
+        const account = await found(deps.database, request.params.id);
+        if (!account.ok) return account;
+        const accountId = account.value.id;
+        const changes = operatorChanges(deps, request, accountId);
+        const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });
+        if (!resumed.ok) return resumed;
+        nudge();
+        return answer(resumed.value);
       },
     }),
   ];

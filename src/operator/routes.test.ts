@@ -5,6 +5,7 @@ import type { Answer } from '../../test/kit/api.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type Browser, type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { decideGuardOperation } from '../accounts/accounts.ts';
 import type { Actor } from '../base/actor.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { createUser } from '../users/users.ts';
@@ -41,6 +42,7 @@ const latestOf = async (resourceId: string): Promise<Row & { actor: Actor }> =>
 const CHANGING: Record<string, string> = {
   'POST /operator/accounts': 'account.create',
   'PATCH /operator/accounts/:id': 'account.set',
+  'POST /operator/accounts/:id/resume-sending': 'account.resume-sending',
   'POST /operator/accounts/:id/look': 'account.look',
   'DELETE /operator/accounts/:id/look': 'account.end-look',
   'POST /operator/approvals/:id/approve': 'approval.decide',
@@ -213,6 +215,26 @@ test('an operator looks at an account: reads it for an hour, changes nothing, an
   assert.equal((await read()).status, 404);
   assert.equal((await operator.call({ method: 'DELETE', path })).status, 404);
   assert.equal((await latestOf(accountId!)).action, 'account.end-look');
+});
+
+test('an operator sets thresholds of the guard, and lets resting mail leave', async () => {
+  const { accountId } = rig;
+  const path = `/operator/accounts/${accountId}`;
+  const guard = { bounceRate: { critical: 0 } };
+  assert.equal((await operator.call({ method: 'PATCH', path, body: { guard } })).status, 200);
+  assert.equal((await operator.post(`${path}/resume-sending`, {})).status, 409);
+  const resting = { id: accountId, from: 'good', to: 'resting', reason: null, nowMs: 1 } as const;
+  await rig.parts.database.execute(decideGuardOperation, resting);
+  const shown = (await operator.get(path)).body.guard as { status: string; thresholds: typeof guard };
+  assert.deepEqual([shown.status, shown.thresholds.bounceRate.critical], ['resting', 0]);
+  const health = (await rig.live.get('/account/health')).body as typeof shown & { guard: typeof shown };
+  assert.deepEqual([health.guard.status, health.thresholds.bounceRate.critical], ['resting', 0]);
+  const [incident] = (await rig.live.get('/incidents')).body as unknown as Row[];
+  assert.deepEqual([incident!.kind, incident!.state], ['reputation', 'resting']);
+  assert.equal((await rig.live.post('/account/resume-sending', {})).status, 400, 'without a confirmation');
+  assert.equal((await operator.post(`${path}/resume-sending`, {})).status, 200);
+  assert.equal((await latestOf(accountId)).action, 'account.resume-sending');
+  assert.deepEqual((await rig.live.get('/incidents')).body, []);
 });
 
 test('the log of all accounts is exported too', async () => {

@@ -30,14 +30,14 @@ const TABLE: Record<Who, string> = {
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
-    PATCH /account · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
+    PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
     DELETE /smtp-credentials/:id · POST /users · PATCH /users/:id · DELETE /users/:id`,
   user: `
     GET /session · DELETE /session · GET /sessions · DELETE /sessions/:id · POST /user/totp · PUT /user/totp · DELETE /user/totp
     GET /user/passkeys · POST /user/passkeys/options · POST /user/passkeys · DELETE /user/passkeys/:id`,
   operator: `
     GET /operator/accounts · POST /operator/accounts · GET /operator/accounts/:id · PATCH /operator/accounts/:id
-    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
+    GET /operator/accounts/:id/suspension · POST /operator/accounts/:id/resume-sending · POST /operator/accounts/:id/look · DELETE /operator/accounts/:id/look · GET /operator/approvals · POST /operator/approvals/:id/approve
     POST /operator/approvals/:id/reject · GET /operator/queue · GET /operator/destinations
     GET /operator/destinations/:id · POST /operator/destinations/:id/resume · GET /operator/nodes · GET /operator/doctor
     GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,

@@ -246,7 +246,7 @@ function settingRoutes({ parts, options, callers, searches, nudge }: RouteContex
     ...incidentRoutes({ database, clock, nudge }),
     ...refusedRequestRoutes({ database, clock, refusedRequests: options.refusedRequests }),
     ...accountRoutes({
-      ...{ database, clock, callers, logins: options.logins },
+      ...{ database, clock, callers, logins: options.logins, nudge },
       submissionPorts: options.submissionPorts,
     }),
     ...approvalRoutes({ database, clock }),

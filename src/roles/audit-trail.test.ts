@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Answer, Api } from '../../test/kit/api.ts';
 import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
+import { decideGuardOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
 
 let rig: WholeApi;
@@ -156,6 +157,14 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
   'PATCH /account': [
     'account.update',
     () => live.call({ method: 'PATCH', path: '/account', body: { missingVariables: 'keep' } }),
+  ],
+  'POST /account/resume-sending': [
+    'account.resume-sending',
+    async () => {
+      const { accountId: id, parts } = rig;
+      await parts.database.execute(decideGuardOperation, { id, from: 'good', to: 'resting', reason: null, nowMs: 1 });
+      return live.post('/account/resume-sending', { confirm: true });
+    },
   ],
   'POST /approvals': [
     'approval.request',

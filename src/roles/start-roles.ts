@@ -17,6 +17,7 @@ import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
+import { startGuard } from '../reputation/reputation.ts';
 import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
@@ -239,7 +240,7 @@ interface DeliveryRoleOptions {
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
   connectionShare(): number;
-  /** Whether this is the first of the nodes that deliver: it makes the statistics, and checks domains. */
+  /** Whether this is the first of the nodes that deliver: it makes the statistics, checks domains, and guards reputation. */
   isFirstNode(): boolean;
   /** Mail of the service itself to the owners of an account. */
   notify: DomainChecksOptions['notify'];
@@ -299,11 +300,12 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain },
     freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
   });
+  const guard = startGuard({ database, clock, log, notify: options.notify, isChosen: options.isFirstNode });
   return {
     delivery,
     running: {
       stop: async () => {
-        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop()]);
+        await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop(), guard.stop()]);
         await policies?.stop();
       },
     },

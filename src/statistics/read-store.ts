@@ -92,6 +92,54 @@ export const tookMailOperation = operation(
   },
 );
 
+export interface FailingLately {
+  accountIds: string[];
+  /** The account to go on after; null where all have been looked at. */
+  next: string | null;
+}
+
+/** Of the next accounts those whose live mail has bounced for good, or was complained about, in hours from this one on. */
+export const failingLatelyOperation = operation(
+  'statistics.failingLately',
+  'read',
+  async (tx, asked: { after: string; accounts: number; fromMs: number }): Promise<FailingLately> => {
+    const ids = await tx.all<{ id: string; failed: number }>(
+      `SELECT a.id, CASE WHEN EXISTS (SELECT 1 FROM statistics s WHERE s.account_id = a.id AND s.mode = 'live'
+         AND s.dimension = 'none' AND s.period = 'hour' AND s.start >= ? AND s.bounced_hard + s.complained > 0)
+         THEN 1 ELSE 0 END AS failed
+       FROM account a WHERE a.id > ? ORDER BY a.id LIMIT ?`,
+      ...[asked.fromMs, asked.after, asked.accounts],
+    );
+    const accountIds = ids.flatMap(({ id, failed }) => (failed === 1 ? [id] : []));
+    return { accountIds, next: ids.length < asked.accounts ? null : ids.at(-1)!.id };
+  },
+);
+
+export interface AnsweredCounts {
+  answered: number;
+  bouncedHard: number;
+  complained: number;
+}
+
+/** Live mail of an account that was answered for, in the hours from each of these times on, as far as it is counted by now. */
+export const answeredOperation = operation(
+  'statistics.answered',
+  'read',
+  (tx, { accountId, fromMs }: { accountId: string; fromMs: number[] }): Promise<AnsweredCounts[]> =>
+    Promise.all(
+      fromMs.map(async (from) => {
+        const counts = await tx.get<AnsweredCounts>(
+          `SELECT CAST(coalesce(sum(delivered + bounced_hard + bounced_soft), 0) AS BIGINT) AS answered,
+             CAST(coalesce(sum(bounced_hard), 0) AS BIGINT) AS "bouncedHard",
+             CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained
+           FROM statistics WHERE account_id = ? AND mode = 'live' AND dimension = 'none' AND period = 'hour' AND start >= ?`,
+          ...[accountId, Math.floor(from / PERIODS.hour) * PERIODS.hour],
+        );
+        return counts!;
+      }),
+    ),
+);
+
 async function bucketsBehind(
   tx: Transaction,
   query: StatisticsQuery,

@@ -1,10 +1,21 @@
 /** Scenarios of mail that may not leave while its account is suspended, and of bounces of addresses that are on the list already. */
 
 import assert from 'node:assert/strict';
+import {
+  decideGuardOperation,
+  type GuardStatus,
+  guardNoticeGivenOperation,
+  guardNoticesOperation,
+  guardOperation,
+  restsOperation,
+  resumeSendingOperation,
+  warnedOperation,
+} from '../../src/accounts/guard-store.ts';
 import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { claimOperation } from '../../src/delivery/claim.ts';
 import { settleOperation } from '../../src/delivery/settle.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
+import { answeredOperation, failingLatelyOperation } from '../../src/statistics/read-store.ts';
 import { suppressionsByEmailOperation, suppressOperation } from '../../src/suppressions/store.ts';
 import { newAccount } from './accounts.ts';
 import { acceptance, claimRequest, settlement } from './mail.ts';
@@ -48,6 +59,36 @@ export const heldBack: Scenario = async (stage) => {
     ],
     'neither an attempt nor a crash was counted, and what has a time waits for it',
   );
+};
+
+/** The reputation guard warns, stops live mail and lets it leave; a decision from a state that is gone changes nothing. */
+export const guarded: Scenario = async (stage) => {
+  const account = newAccount(stage, 'paid');
+  const { id } = account;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  await stage.act(acceptOperation, acceptance(stage, { accountId: id, to: ['a@x.example'] }));
+  const threshold = { warning: 0.05, critical: 0.1, minimumMessages: 100 };
+  const reason = { rate: 'bounceRate', share: 0.2, answered: 500, periodDays: 1, threshold } as const;
+  const decide = (from: GuardStatus, to: GuardStatus) =>
+    stage.act(decideGuardOperation, { id, from, to, reason: to === 'good' ? null : reason, nowMs: stage.nowMs });
+  assert.equal(await decide('good', 'warned'), true);
+  assert.equal(await decide('good', 'warned'), false);
+  await stage.act(warnedOperation, null);
+  await stage.act(guardNoticesOperation, 10);
+  await stage.act(guardNoticeGivenOperation, { accountId: id, status: 'warned' });
+  assert.equal(await stage.act(restsOperation, id), false);
+  assert.equal(await decide('warned', 'resting'), true);
+  assert.equal(await stage.act(restsOperation, id), true);
+  assert.equal(await stage.act(restsOperation, 'acc_none'), false);
+  assert.deepEqual((await stage.act(claimOperation, claimRequest(stage))).jobs, []);
+  await stage.act(failingLatelyOperation, { after: '', accounts: 1, fromMs: stage.nowMs - HOUR });
+  const [before] = await stage.act(answeredOperation, { accountId: id, fromMs: [stage.nowMs] });
+  const countedFrom = { atMs: stage.nowMs, hourMs: stage.nowMs - (stage.nowMs % HOUR), ...before! };
+  assert.equal(await stage.act(resumeSendingOperation, { id, countedFrom, nowMs: stage.nowMs }), true);
+  assert.equal(await stage.act(resumeSendingOperation, { id, countedFrom, nowMs: stage.nowMs }), false);
+  await stage.act(guardOperation, id);
+  await stage.act(guardOperation, 'acc_none');
+  assert.equal((await stage.act(claimOperation, claimRequest(stage))).jobs.length, 1);
 };
 
 export const bouncedAgain: Scenario = async (stage) => {

@@ -42,6 +42,7 @@ export const scenarios: Record<string, Scenario> = {
   delivering: mail.delivering,
   'mail for a paused destination': mail.puttingOff,
   'mail of a suspended account': heldBack.heldBack,
+  'mail that rests for its reputation': heldBack.guarded,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,
   'content that is not kept': mail.contentOf,

@@ -25,7 +25,7 @@ const LEVELS: string[][] = [
     'tls-policy',
     'acme',
   ],
-  ['engagement', 'idempotency', 'users'],
+  ['engagement', 'idempotency', 'users', 'reputation'],
   ['send', 'delivery', 'webhooks'],
   ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
   ['config-values'],

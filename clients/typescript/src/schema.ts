@@ -18,9 +18,16 @@ export interface paths {
   "/account/health": {
     /**
      * How mail of the last seven days fared
-     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.
+     * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
      */
     get: operations["getAccountHealth"];
+  };
+  "/account/resume-sending": {
+    /**
+     * Let live mail leave that rests for the reputation guard
+     * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     */
+    post: operations["resumeSending"];
   };
   "/api-keys": {
     /**
@@ -162,7 +169,7 @@ export interface paths {
   "/incidents": {
     /**
      * List what fails now, the heaviest first
-     * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail; each with what to do about it.
+     * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
      */
     get: operations["listIncidents"];
   };
@@ -253,7 +260,7 @@ export interface paths {
      */
     get: operations["getOperatorAccount"];
     /**
-     * Change plan, status, approved size or limits of an account
+     * Change plan, status, approved size, limits or thresholds of an account
      * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
      */
     patch: operations["setAccount"];
@@ -269,6 +276,13 @@ export interface paths {
      * @description In force at once, on other nodes within a second.
      */
     delete: operations["endLook"];
+  };
+  "/operator/accounts/{id}/resume-sending": {
+    /**
+     * Let live mail of an account leave that rests for the reputation guard
+     * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+     */
+    post: operations["resumeSendingOfAccount"];
   };
   "/operator/accounts/{id}/suspension": {
     /**
@@ -849,6 +863,23 @@ export interface components {
         /** @description Null returns to the standard one. */
         inboxWaits?: number | null;
       };
+      /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. */
+      guard?: {
+        bounceRate?: {
+          /** @description 0 switches this level off. */
+          warning?: number;
+          /** @description 0 switches this level off. */
+          critical?: number;
+          minimumMessages?: number;
+        };
+        complaintRate?: {
+          /** @description 0 switches this level off. */
+          warning?: number;
+          /** @description 0 switches this level off. */
+          critical?: number;
+          minimumMessages?: number;
+        };
+      };
     };
     /** AccountHealth */
     AccountHealth: {
@@ -866,26 +897,46 @@ export interface components {
       /** @description Share of the messages delivered, bounced or complained about. */
       bounceRate: number;
       complaintRate: number;
-      /** @description What large mailbox providers publish or act on. */
+      /** @description What large mailbox providers publish or act on, unless the operator has set others. */
       thresholds: {
         bounceRate: {
-          /** @description High from this share on. */
+          /** @description High from this share on; 0: never. */
           warning: number;
-          /** @description Too high from this share on. */
+          /** @description Too high from this share on; 0: never. */
           critical: number;
           /** @description The rate counts once this many messages were delivered, bounced or complained about. */
           minimumMessages: number;
         };
         complaintRate: {
-          /** @description High from this share on. */
+          /** @description High from this share on; 0: never. */
           warning: number;
-          /** @description Too high from this share on. */
+          /** @description Too high from this share on; 0: never. */
           critical: number;
           /** @description The rate counts once this many messages were delivered, bounced or complained about. */
           minimumMessages: number;
         };
       };
       advice: string[];
+      /** @description Looks at hard bounces and complaints of live mail, over one day and over seven. */
+      guard?: {
+        /**
+         * @description resting: live mail is accepted and waits until an owner or the operator lets it leave.
+         * @enum {string}
+         */
+        status: "good" | "warned" | "resting";
+        /**
+         * Format: date-time
+         * @description Null while it is good.
+         */
+        since: string | null;
+        /** @description The rate and its thresholds, as they were then. */
+        reason: string | null;
+        /**
+         * Format: date-time
+         * @description When resting mail was let leave last: what came before counts no more.
+         */
+        countedSince: string | null;
+      };
     };
     /** AccountSettingsRequest */
     AccountSettingsRequest: {
@@ -1685,6 +1736,35 @@ export interface components {
         bounceRate: number;
         complaintRate: number;
       };
+      /** @description What the reputation guard has decided of its live mail. */
+      guard: {
+        /** @enum {string} */
+        status: "good" | "warned" | "resting";
+        /**
+         * Format: date-time
+         * @description Null while it is good.
+         */
+        since: string | null;
+        /** @description The rate and its thresholds, as they were then. */
+        reason: string | null;
+        /**
+         * Format: date-time
+         * @description When resting mail was let leave last: what came before counts no more.
+         */
+        countedSince: string | null;
+        thresholds: {
+          bounceRate: {
+            warning: number;
+            critical: number;
+            minimumMessages: number;
+          };
+          complaintRate: {
+            warning: number;
+            critical: number;
+            minimumMessages: number;
+          };
+        };
+      };
       /**
        * Format: date-time
        * @description When its newest message was made, live or sandbox; null without any.
@@ -1941,6 +2021,41 @@ export interface components {
     ReplayResult: {
       message: string;
       events: number;
+    };
+    /** ReputationIncident */
+    ReputationIncident: {
+      /** @description The same as long as it lasts. */
+      incidentId: string;
+      /** @enum {string} */
+      kind: "reputation";
+      /**
+       * @description resting: live mail waits until an owner or the operator lets it leave.
+       * @enum {string}
+       */
+      state: "warned" | "resting";
+      rate: string | null;
+      /**
+       * @description Who can fix it.
+       * @enum {string}
+       */
+      owner: "recipient" | "sender-domain" | "our-side" | "remote";
+      reason: string | null;
+      advice: string;
+      /** Format: date-time */
+      since: string;
+      /**
+       * Format: date-time
+       * @description When it failed last.
+       */
+      lastAt: string;
+    };
+    /** ResumeSendingRequest */
+    ResumeSendingRequest: {
+      /**
+       * @description The cause is gone: mail that rests is to leave.
+       * @constant
+       */
+      confirm: true;
     };
     /** RoleRequest */
     RoleRequest: {
@@ -2666,7 +2781,7 @@ export interface operations {
   };
   /**
    * How mail of the last seven days fared
-   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key. Nothing is said of a rate before it has its least number of messages.
+   * @description Rates of bounces and complaints over the last seven days against the thresholds of the large mailbox providers, for the mode of the key, and what the reputation guard has decided of live mail. Nothing is said of a rate before it has its least number of messages.
    */
   getAccountHealth: {
     responses: {
@@ -2674,6 +2789,30 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["AccountHealth"];
+        };
+      };
+    };
+  };
+  /**
+   * Let live mail leave that rests for the reputation guard
+   * @description For when the cause is gone: mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   */
+  resumeSending: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "confirm": true
+         * }
+         */
+        "application/json": components["schemas"]["ResumeSendingRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
         };
       };
     };
@@ -3226,7 +3365,7 @@ export interface operations {
   };
   /**
    * List what fails now, the heaviest first
-   * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail; each with what to do about it.
+   * @description Delayed and bounced messages by destination and reply, webhooks and domains that fail, and live mail that rests for its reputation; each with what to do about it.
    */
   listIncidents: {
     parameters: {
@@ -3241,7 +3380,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "application/json": (components["schemas"]["DeliveryIncident"] | components["schemas"]["WebhookIncident"] | components["schemas"]["DomainIncident"])[];
+          "application/json": (components["schemas"]["DeliveryIncident"] | components["schemas"]["WebhookIncident"] | components["schemas"]["DomainIncident"] | components["schemas"]["ReputationIncident"])[];
         };
       };
     };
@@ -3270,7 +3409,7 @@ export interface operations {
       /** @description Success. */
       200: {
         content: {
-          "application/json": components["schemas"]["DeliveryIncidentDetail"] | components["schemas"]["WebhookIncident"] | components["schemas"]["DomainIncident"];
+          "application/json": components["schemas"]["DeliveryIncidentDetail"] | components["schemas"]["WebhookIncident"] | components["schemas"]["DomainIncident"] | components["schemas"]["ReputationIncident"];
         };
       };
     };
@@ -3599,7 +3738,7 @@ export interface operations {
     };
   };
   /**
-   * Change plan, status, approved size or limits of an account
+   * Change plan, status, approved size, limits or thresholds of an account
    * @description Only what is given changes. A suspended account is refused everywhere within a second, and its mail waits; active again, its mail leaves.
    */
   setAccount: {
@@ -3659,6 +3798,29 @@ export interface operations {
    * @description In force at once, on other nodes within a second.
    */
   endLook: {
+    parameters: {
+      path: {
+        /**
+         * @description The accountId.
+         * @example acc_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Let live mail of an account leave that rests for the reputation guard
+   * @description Mail that waits leaves, and bounces and complaints are counted from zero. 409 where no mail rests.
+   */
+  resumeSendingOfAccount: {
     parameters: {
       path: {
         /**
@@ -5580,6 +5742,8 @@ export type RenderSourcesRequest = components['schemas']['RenderSourcesRequest']
 export type RenderedTemplate = components['schemas']['RenderedTemplate'];
 export type ReplayRequest = components['schemas']['ReplayRequest'];
 export type ReplayResult = components['schemas']['ReplayResult'];
+export type ReputationIncident = components['schemas']['ReputationIncident'];
+export type ResumeSendingRequest = components['schemas']['ResumeSendingRequest'];
 export type RoleRequest = components['schemas']['RoleRequest'];
 export type SandboxMessage = components['schemas']['SandboxMessage'];
 export type SandboxMessageDetail = components['schemas']['SandboxMessageDetail'];
@@ -5625,6 +5789,7 @@ export const routes = {
   getAccount: ['GET', '/account'],
   updateAccount: ['PATCH', '/account'],
   getAccountHealth: ['GET', '/account/health'],
+  resumeSending: ['POST', '/account/resume-sending'],
   listApiKeys: ['GET', '/api-keys'],
   createApiKey: ['POST', '/api-keys'],
   revokeApiKey: ['DELETE', '/api-keys/{keyId}'],
@@ -5663,6 +5828,7 @@ export const routes = {
   setAccount: ['PATCH', '/operator/accounts/{id}'],
   lookAtAccount: ['POST', '/operator/accounts/{id}/look'],
   endLook: ['DELETE', '/operator/accounts/{id}/look'],
+  resumeSendingOfAccount: ['POST', '/operator/accounts/{id}/resume-sending'],
   previewSuspension: ['GET', '/operator/accounts/{id}/suspension'],
   listApprovalRequests: ['GET', '/operator/approvals'],
   approveRequest: ['POST', '/operator/approvals/{id}/approve'],

@@ -21,6 +21,8 @@ const TONES: Record<string, Tone> = {
     good: 'good',
     warning: 'wait',
     critical: 'bad',
+    warned: 'wait',
+    resting: 'bad',
   },
 };
 

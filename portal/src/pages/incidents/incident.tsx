@@ -80,6 +80,7 @@ function factsOf(one: Incident): FactList {
     ];
   if (one.kind === 'domain')
     return [...common, [texts.record, <Copyable key="record" value={`${one.record.type} ${one.record.name}`} />]];
+  if (one.kind === 'reputation') return [...common, [texts.reason, one.reason ?? undefined]];
   const codes = [one.smtpCode, one.enhancedCode].filter((code) => code !== null).join(' ');
   return [
     ...common,

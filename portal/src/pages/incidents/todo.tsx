@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { useChange } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';
 import { Panel } from '../../parts/page.tsx';
-import { failed } from '../../parts/undo.tsx';
+import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { incident as texts } from '../../texts/incidents.ts';
 import classes from './incidents.module.css';
@@ -37,10 +37,33 @@ export function Todo({ incident }: { incident: Incident }) {
           <PageButton to={`${base}/webhooks/${incident.webhookId}`}>{texts.toWebhook}</PageButton>
         </>
       )}
+      {incident.kind === 'reputation' && incident.state === 'resting' && <Resume />}
       {incident.kind === 'domain' && (
         <PageButton to={`${base}/domains/${incident.domainId}`}>{texts.toDomain}</PageButton>
       )}
     </Panel>
+  );
+}
+
+/** The button names what its owner confirms. */
+function Resume() {
+  const { mayOwn } = useScope();
+  const resume = useChange('resumeSending', ['getIncident', 'listIncidents', 'getAccountHealth']);
+  if (!mayOwn)
+    return (
+      <Text c="dimmed" size="sm">
+        {texts.ownerOnly}
+      </Text>
+    );
+  const letLeave = (): void =>
+    resume.mutate({ body: { confirm: true } }, { onSuccess: () => done(texts.resumed), onError: failed });
+  return (
+    <div className={classes.todo}>
+      <div>{texts.resumeHint}</div>
+      <Button loading={resume.isPending} onClick={letLeave}>
+        {texts.resume}
+      </Button>
+    </div>
   );
 }
 

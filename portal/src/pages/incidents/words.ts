@@ -7,6 +7,7 @@ export type Incident = Answer<'listIncidents'>[number];
 export function whatFails(one: Incident): string {
   if (one.kind === 'delivery') return incidents.what[one.state](one.destination);
   if (one.kind === 'webhook') return incidents.what[one.state](one.host);
+  if (one.kind === 'reputation') return incidents.what[one.state];
   return incidents.what.domain(one.domain);
 }
 
@@ -17,5 +18,6 @@ export function howMany(one: Incident): string {
 }
 
 export function whoseTurn(one: Incident): string {
+  if (one.kind === 'reputation') return incidents.turns.reputation;
   return incidents.turns[one.kind === 'webhook' ? 'webhook' : one.owner];
 }

@@ -1,0 +1,125 @@
+/** The guard over real databases, and its effect at the peer: who is warned, whose mail rests, and how it leaves again. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deliveryRig } from '../../test/kit/delivery-rig.ts';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { smtpSink } from '../../test/kit/smtp-sink.ts';
+import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { createAccount, guardOperation, setAccountOperation } from '../accounts/accounts.ts';
+import type { Clock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { addStepOperation, type Step } from '../statistics/roll-up-store.ts';
+import type { Database } from '../storage/database.ts';
+import { startGuard } from './guard.ts';
+import type { Notice } from './notice.ts';
+import { resumeSending } from './resume.ts';
+
+const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const DAY = 24 * HOUR;
+
+/** Counters of live mail in the present hour, as statistics write them. */
+function counter(database: Database, clock: Clock, accountId: string, mode: 'live' | 'sandbox' = 'live') {
+  let seq = 0;
+  return async (counts: { delivered?: number; bouncedHard?: number; bouncedSoft?: number; complained?: number }) => {
+    const start = Math.floor(clock.now() / HOUR) * HOUR;
+    const none = { accepted: 0, delayed: 0, suppressed: 0, opened: 0, clicked: 0, unsubscribed: 0 };
+    const zeros = { delivered: 0, bouncedHard: 0, bouncedSoft: 0, complained: 0 };
+    const counted = { dimension: 'none', period: 'hour', start, groupValue: '', ...none, ...zeros, ...counts } as const;
+    const step: Step = {
+      ...{ owner: { accountId, mode }, from: { position: 0, seq }, to: { position: 0, seq: seq + 1 } },
+      ...{ events: 1, lastAtMs: clock.now(), isLast: true, counted: [{ ...counted, deliveryMs: new Map() }] },
+    };
+    assert.equal(await database.execute(addStepOperation, step), true);
+    seq += 1;
+  };
+}
+
+async function guarded(database: Database, clock: ReturnType<typeof fakeClock>) {
+  const { account } = await createAccount({ database, clock }, { name: 'One', plan: 'paid' });
+  const mails: Notice[] = [];
+  const guards = [1, 2].map(() =>
+    startGuard({
+      ...{ database, clock, log: silentLog, roundMs: 1e9 },
+      notify: async (notice) => {
+        if (!mails.some(({ key }) => key === notice.key)) mails.push(notice);
+      },
+    }),
+  );
+  const status = async () => (await database.execute(guardOperation, account.id))!.status;
+  return {
+    ...{ accountId: account.id, mails, status, count: counter(database, clock, account.id) },
+    stop: async () => Promise.all(guards.map((guard) => guard.stop())),
+    /** A round of two nodes at once, after this time. */
+    after: async (ms: number) => {
+      clock.advance(ms);
+      await Promise.all(guards.map((guard) => guard.run()));
+      return status();
+    },
+  };
+}
+
+for (const dialect of DIALECTS) {
+  test(`${dialect}: a warning first, then a rest that lasts until somebody decides, and counting from zero`, async (t) => {
+    const { database, close } = await tempDatabase(dialect);
+    t.after(close);
+    const clock = fakeClock();
+    const { accountId, mails, status, count, after, stop } = await guarded(database, clock);
+    t.after(stop);
+    await counter(database, clock, accountId, 'sandbox')({ delivered: 10, bouncedHard: 990 });
+    await count({ bouncedHard: 99 });
+    assert.equal(await after(0), 'good', 'one short of the least number; the sandbox does not count');
+    await count({ delivered: 901 });
+    assert.equal(await after(0), 'warned', '99 of 1,000');
+    assert.equal(mails.length, 1);
+    await count({ bouncedHard: 20 });
+    assert.equal(await after(14 * MINUTE), 'warned', 'a quarter of an hour has not passed');
+    assert.equal(await after(MINUTE), 'resting');
+    assert.equal(mails.length, 2, 'one mail for each decision, whatever the nodes');
+    assert.match(mails[1]!.text, /11\.666 % of 1020 live messages bounced for good: high from 5 %, too high from 10 %/);
+    assert.equal(await after(30 * DAY), 'resting');
+    const changes = database;
+    const resumed = await resumeSending({ changes, accountId, nowMs: clock.now() });
+    assert.ok(resumed.ok);
+    assert.equal((await resumeSending({ changes, accountId, nowMs: clock.now() })).ok, false, 'it rests no more');
+    assert.equal(await after(0), 'good');
+    await count({ delivered: 100, bouncedHard: 5 });
+    await resumeSending({ changes, accountId, nowMs: clock.now() });
+    assert.equal(await after(0), 'good');
+    await count({ bouncedHard: 1 });
+    assert.equal(await after(MINUTE), 'warned');
+    assert.equal(await after(DAY), 'warned', 'the last seven days still say so');
+    assert.equal(await after(8 * DAY), 'good');
+    const guard = { bounceRate: { warning: 0, critical: 0 } };
+    await database.execute(setAccountOperation, {
+      ...{ id: accountId, plan: null, status: null, approvedEmailBytes: null, guard },
+    });
+    await count({ bouncedHard: 1_000 });
+    assert.equal(await after(MINUTE), 'good', 'switched off');
+    await count({ bouncedSoft: 2_000, complained: 3 });
+    assert.equal(await after(0), 'warned', '3 of 3,000 complained');
+    assert.equal(await status(), 'warned');
+  });
+}
+
+test('resting mail is accepted, reaches nobody, and leaves untried once somebody lets it', async (t) => {
+  const sink = await smtpSink();
+  t.after(sink.close);
+  const rig = await deliveryRig({ relayPort: sink.port, idle: true });
+  t.after(rig.close);
+  const { database } = rig.storage;
+  const { account } = await createAccount({ database, clock: rig.clock }, { name: 'One', plan: 'paid' });
+  rig.tamper(`UPDATE account SET guard_status = 'resting', guard_since = 1 WHERE id = '${account.id}'`);
+  const ids = await rig.store({ accountId: account.id, to: ['a@x.example', 'b@x.example'] });
+  const [other] = await rig.store({ accountId: 'acc_other', to: ['c@x.example'] });
+  const [played] = await rig.store({ accountId: account.id, to: ['d@x.example'], mode: 'sandbox' });
+  await rig.restart();
+  await waitUntil('the others', () => rig.status(other!) === 'delivered' && rig.status(played!) === 'delivered');
+  assert.deepEqual([sink.accepted, ...ids.map(rig.status)], [1, 'queued', 'queued']);
+  assert.deepEqual(rig.attempts(ids[0]!), []);
+  const resumed = await resumeSending({ changes: database, accountId: account.id, nowMs: rig.clock.now() });
+  assert.ok(resumed.ok);
+  await waitUntil('its mail', () => ids.every((id) => rig.status(id) === 'delivered'));
+  assert.equal(sink.accepted, 2, 'both in one transaction');
+});
