@@ -305,7 +305,7 @@ export const sealedKeysOperation = operation(
   async (tx, domainId: string): Promise<SealedKey[]> =>
     tx.all<SealedKey>(
       `SELECT algorithm, selector, private_key_sealed AS "privateKeySealed" FROM dkim_key
-       WHERE domain_id = ? AND state <> 'next' ORDER BY algorithm DESC`,
+       WHERE domain_id = ? AND state <> 'next' ORDER BY algorithm DESC, selector`,
       domainId,
     ),
 );

@@ -182,7 +182,7 @@ export function accountOf(caller: Caller) {
     get: (options?: Given): Promise<Answer<'getAccount'>> => caller.call('getAccount', {}, options),
     update: (body: Body<'updateAccount'>, options?: Given) => caller.call('updateAccount', { body }, options),
     health: (options?: Given) => caller.call('getAccountHealth', {}, options),
-    resumeSending: (options?: Given) => caller.call('resumeSending', {}, options),
+    resumeSending: (options?: Given) => caller.call('resumeSending', { body: { confirm: true } }, options),
     approvals: {
       list: (query: Query<'listApprovals'> = {}, options?: Given) =>
         pagesOf(caller, 'listApprovals', { query }, options),
