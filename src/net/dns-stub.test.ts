@@ -65,7 +65,9 @@ const withBytes = (bytes: Buffer, change: (copy: Buffer) => void): Buffer => {
 
 test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', async (t) => {
   const { server, asked } = await silentServer(t);
-  await Promise.all(Array.from({ length: 60 }, () => ask(server, { timeoutMs: 1_000 })));
+  // The same server under an address that does not say that it is on this host.
+  const elsewhere = { ...server, address: `::ffff:${server.address}` };
+  await Promise.all(Array.from({ length: 60 }, () => ask(elsewhere, { timeoutMs: 1_000 })));
   assert.equal(asked.length, 60);
   const [{ bytes }] = asked as [Asked];
   assert.equal(bytes.readUInt16BE(2), 0x0120, 'RD and AD');
@@ -82,6 +84,14 @@ test('a query has EDNS 1232, DO, AD and RD, and nothing in it can be guessed', a
   assert.ok(ports.size > 55, `${ports.size} ports`);
   assert.ok(names.size > 55, `${names.size} spellings`);
   assert.equal(new Set([...names].map((one) => one.toLowerCase())).size, 1);
+});
+
+test('a server on this host gets the name as it is: many a test server knows no other case', async (t) => {
+  const { server, asked } = await silentServer(t);
+  await Promise.all(Array.from({ length: 20 }, () => ask(server, { timeoutMs: 500 })));
+  const [label] = NAME.split('.');
+  for (const { bytes } of asked) assert.equal(bytes.toString('latin1', 13, 13 + label!.length), label);
+  assert.equal(asked.length, 20);
 });
 
 test('nobody answers: ETIMEOUT in its time; nobody listens: at once', async (t) => {

@@ -1,8 +1,9 @@
 /**
  * One question to one DNS server (RFC 1035, 6891, 7766): over UDP from a port of its own, with an unguessable id and the letters
- * of the name in random case, so that nobody beside the way can forge an answer. What does not repeat all of this is passed over, and
- * the right answer waited for. An answer that was cut is asked for again over TCP; so is one from a server that changes the case,
- * when the right one does not follow at once. A server that does not understand EDNS is asked without.
+ * of the name in random case, so that nobody beside the way can forge an answer; a server on this host, whose answers pass through
+ * no network, gets the name as it is. What does not repeat all of this is passed over, and the right answer waited for. An answer
+ * that was cut is asked for again over TCP; so is one from a server that changes the case, when the right one does not follow
+ * at once. A server that does not understand EDNS is asked without.
  *
  * Nothing throws because of a server: `cause` is ETIMEOUT, EBADRESP (what came was no answer to the question), ECANCELLED, or the
  * socket's code, such as ECONNREFUSED.
@@ -19,7 +20,7 @@ import {
   RECURSION_DESIRED,
   type RecordType,
 } from 'dns-packet';
-import type { DnsServer } from './dns-servers.ts';
+import { type DnsServer, isOnThisHost } from './dns-servers.ts';
 
 export interface DnsQuestion {
   /** In A-labels. */
@@ -65,8 +66,8 @@ interface Query {
   end: number;
 }
 
-function buildQuery({ name, type, recursion }: DnsQuestion, edns: boolean): Query {
-  const asked = inRandomCase(name);
+function buildQuery({ name, type, recursion }: DnsQuestion, server: DnsServer, edns: boolean): Query {
+  const asked = isOnThisHost(server) ? name : inRandomCase(name);
   const opt = {
     ...{ type: 'OPT' as const, name: '.', udpPayloadSize: UDP_BYTES, flags: DNSSEC_OK },
     ...{ extendedRcode: 0, ednsVersion: 0, flag_do: true, options: [] },
@@ -196,11 +197,11 @@ function overTcp(query: Query, server: DnsServer, asking: Asking): Promise<Heard
 export async function askServer(question: DnsQuestion, server: DnsServer, options: Asking): Promise<Heard> {
   const endMs = performance.now() + options.timeoutMs;
   const asking = (): Asking => ({ ...options, timeoutMs: Math.max(1, endMs - performance.now()) });
-  let query = buildQuery(question, true);
+  let query = buildQuery(question, server, true);
   let heard = await overUdp(query, server, asking());
   if ('packet' in heard && [FORMAT_ERROR, NOT_IMPLEMENTED].includes(rcodeOf(heard.packet))) {
     // RFC 6891 §7: from before EDNS.
-    query = buildQuery(question, false);
+    query = buildQuery(question, server, false);
     heard = await overUdp(query, server, asking());
   }
   return 'isCut' in heard ? overTcp(query, server, asking()) : heard;
