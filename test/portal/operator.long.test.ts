@@ -1,8 +1,10 @@
 /** Operators in the portal: the queue, accounts, looking at one, requests for larger mail, nodes, the doctor and the log. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { dataDirectory } from '../../src/storage/data-directory.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { noBrowser, setFirstPassword, signedIn, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
@@ -126,6 +128,33 @@ test('an account is made with keys shown once, found, changed, and suspended aft
   await page.getByRole('button', { name: 'Make it active again' }).click();
   await page.getByText('Its mail leaves now').waitFor();
   assert.equal((await client.get('/account')).status, 200);
+  visit.assertClean();
+});
+
+/** As the reputation guard leaves it after a day with too many bounces (src/reputation/guard.test.ts proves the guard itself). */
+function rest(accountId: string): void {
+  const database = new DatabaseSync(dataDirectory(service.dataDir).databaseFile, { timeout: 10_000 });
+  const threshold = { warning: 0.05, critical: 0.1 };
+  const reason = { rate: 'bounceRate', share: 0.1167, answered: 1_200, periodDays: 1, threshold };
+  const set = database.prepare("UPDATE account SET guard_status = 'resting', guard_since = ?, guard = ? WHERE id = ?");
+  set.run(Date.now(), JSON.stringify({ reason }), accountId);
+  database.close();
+}
+
+test('live mail that rests for its reputation is let leave', { skip }, async (t) => {
+  const visit = await signedIn(t, visitors, service);
+  const { page } = visit;
+  const { accountId } = await newAccount(visit, 'Bouncy');
+  rest(accountId);
+  await page.goto(`/app/operator/accounts/${accountId}`);
+  await page.getByText('Its live mail rests.').waitFor();
+  await page.getByText('11.67 % of 1200 live messages bounced for good').waitFor();
+  await page.getByRole('button', { name: 'Let mail leave' }).click();
+  await page.getByText('Live mail leaves again').waitFor();
+  await page.getByText('Its live mail rests.').waitFor({ state: 'detached' });
+  assert.equal((await asked(visit, `/operator/accounts/${accountId}`)).body.guard.status, 'good');
+  const { body } = await asked(visit, `/operator/audit?action=account.resume-sending`);
+  assert.equal(body.length, 1);
   visit.assertClean();
 });
 

@@ -245,3 +245,13 @@ export const looking = {
   strip: (name: string, until: string) => `You look at ${name} as an operator, read-only until ${until}.`,
   stop: 'Stop',
 };
+
+export const guard = {
+  warned: 'Warned for its reputation.',
+  warnedHint: 'Where it is too high 15 minutes after the warning, live mail rests.',
+  resting: 'Its live mail rests.',
+  restingHint:
+    'Mail is accepted and waits. Once the cause is gone, let it leave: bounces and complaints are counted from zero.',
+  resume: 'Let mail leave',
+  resumed: 'Live mail leaves again.',
+};
