@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Notify, OperatorNotice } from '../base/notice.ts';
 import type { Database } from '../storage/database.ts';
 import type { Outcome } from './outcome.ts';
 import { type BlockedDestination, blockedToNotifyOperation, blockNotifiedOperation } from './pause-store.ts';
@@ -13,20 +14,12 @@ const DAY_MS = 86_400_000;
 const EVERY_MS = 60_000;
 const KEY_CHARACTERS = 32;
 
-export interface OperatorNotice {
-  /** The same whenever it is sent again. */
-  key: string;
-  subject: string;
-  text: string;
-}
-
 export interface BlockedNoticeDeps {
   database: Database;
   clock: Clock;
   log: Log;
   hasFallback: boolean;
-  /** Resolves when the notice is on its way, or when there is nobody to get it. */
-  notifyOperators(notice: OperatorNotice): Promise<void>;
+  notifyOperators: Notify<OperatorNotice>;
 }
 
 export function blockedNoticeOf(

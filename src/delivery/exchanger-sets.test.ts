@@ -47,7 +47,7 @@ test('the best exchangers, sorted, with the name of a provider in place of its h
   assert.equal(await known('none.example'), 'none.example', 'no MX: the domain is its own exchanger');
 });
 
-test('pending until the first answer, and told then; while the DNS fails the last answer holds', async () => {
+test('pending until the first answer, and reported then; while the DNS fails the last answer holds', async () => {
   const { clock, zone, asked, changed, sets, mx, known } = setUp();
   mx('a.example', { 'mx.example.net': 10 });
   assert.equal(sets.destinationOf('a.example'), 'a.example');

@@ -19,6 +19,6 @@ test('a host that fails goes last for 1, 2, 5, then 10 minutes; failures of the 
   hosts.worked('mx.example');
   hosts.failed('mx.example');
   clock.advance(MINUTE_MS);
-  assert.equal(hosts.goesLast('mx.example'), false, 'once it worked, it begins anew');
+  assert.equal(hosts.goesLast('mx.example'), false, 'once it worked, it begins again');
   assert.equal(hosts.goesLast('other.example'), false);
 });

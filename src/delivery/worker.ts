@@ -12,6 +12,7 @@ import { deliveryDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Running, within } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import type { Notify, OperatorNotice } from '../base/notice.ts';
 import { DELIVERY_WORK, type DeliveryJob, type DirectDispatch } from '../messages/messages.ts';
 import type { OpenSmtpOptions } from '../net/smtp-client.ts';
 import type { PublishedDestination } from '../nodes/nodes.ts';
@@ -21,7 +22,7 @@ import type { Database } from '../storage/database.ts';
 import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
 import { type Held, heldOf, type KeysFor } from './attempt.ts';
 import { AttemptRunner } from './attempt-runner.ts';
-import { createBlockedNotices, type OperatorNotice } from './blocked-notice.ts';
+import { createBlockedNotices } from './blocked-notice.ts';
 import { claimOperation, clampDueOperation } from './claim.ts';
 import { type Connections, openConnections } from './connections.ts';
 import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
@@ -79,7 +80,7 @@ export interface DeliveryDeps extends EngineOptions {
   /** Whether a domain took mail of an account in the last 30 days: none did unless this says so. */
   tookMailLately?: (accountId: string, domain: string) => Promise<boolean>;
   /** Tells the operators something by mail; resolves when it is on its way, or there is nobody to get it. */
-  notifyOperators?: (notice: OperatorNotice) => Promise<void>;
+  notifyOperators?: Notify<OperatorNotice>;
   /** The part of a limit on connections that is this process's, above 0 and at most 1. */
   connectionShare?: () => number;
   /** Narrower bounds, for machines and tests that want them. */

@@ -28,7 +28,7 @@ before(async () => {
   for (const host of ['ns1.shop.example', 'ns2.shop.example']) {
     const authority = await fakeDns();
     authorities.push(authority);
-    // Asked anew each time, as a zone's own servers are.
+    // Asked again each time, as a zone's own servers are.
     servers.push({ host, dns: freshly(authority) });
   }
   const generated = await generateDkimKeys();
@@ -206,7 +206,7 @@ test('a record that is gone at its servers is gone, whatever resolvers remember'
   assert.match(gone.record.note!, /Resolvers still show the record that was there before\.$/);
 });
 
-test('servers that differ are told apart by name', async () => {
+test('servers that differ are named', async () => {
   const half = await keyAt([[rsa], []], [rsa]);
   assert.deepEqual([half.record.status, half.isEverywhere, half.isSomewhere], ['different', false, true]);
   assert.match(half.record.note!, /Not every server of the zone has .*: ns2\.shop\.example does not show it yet/);

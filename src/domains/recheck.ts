@@ -5,8 +5,9 @@
  */
 import { type Clock, iso } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
-import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import type { Notice, Notify } from '../base/notice.ts';
+import { type Rounds, startRounds } from '../base/rounds.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -29,14 +30,6 @@ const BATCH = 100;
 /** Domains that are looked at side by side. */
 const AT_ONCE = 10;
 
-/** What an account is notified of, and a key that is the same when it is sent again. */
-interface Notice {
-  accountId: string;
-  key: string;
-  subject: string;
-  text: string;
-}
-
 export interface DomainChecksOptions extends RecordSettings {
   database: Database;
   clock: Clock;
@@ -44,48 +37,23 @@ export interface DomainChecksOptions extends RecordSettings {
   secretKey: Uint8Array;
   /** A resolver without memory of what it found before. Closed after use. */
   freshDns(): Dns;
-  /** Resolves when the notice is on its way, or when there is nobody to get it. */
-  notify(notice: Notice): Promise<void>;
+  notify: Notify;
   /** Whether this process is the one that does it. */
   isChosen?: () => boolean;
   roundMs?: number;
 }
 
-interface DomainChecks extends Running {
-  /** One round now; rounds do not overlap. */
-  run(): Promise<void>;
-}
-
-export function startDomainChecks(options: DomainChecksOptions): DomainChecks {
+export function startDomainChecks(options: DomainChecksOptions): Rounds {
   const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
-  let stopping = false;
-  let running: Promise<void> | undefined;
-  const round = async (): Promise<void> => {
-    if (!isChosen()) return;
-    await checkDue(options, () => stopping);
-    await rotateDue(options, () => stopping);
-    await giveNotices(options);
-  };
-  const run = (): Promise<void> => {
-    running ??= round()
-      .catch((error: Error) => {
-        const level = error instanceof Unavailable ? 'warn' : 'error';
-        log[level]({ error: error.message }, 'the checks of domains were interrupted; they go on at their next round');
-      })
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
-  };
-  const timer = setInterval(() => void run(), roundMs);
-  return {
-    run,
-    stop: async () => {
-      stopping = true;
-      clearInterval(timer);
-      await running;
+  return startRounds({
+    ...{ name: 'checks of domains', everyMs: roundMs, log },
+    round: async (isStopping) => {
+      if (!isChosen()) return;
+      await checkDue(options, isStopping);
+      await rotateDue(options, isStopping);
+      await giveNotices(options);
     },
-  };
+  });
 }
 
 async function checkDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {

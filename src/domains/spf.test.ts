@@ -139,7 +139,7 @@ test('advice never names a host that others cannot look up', async () => {
   }
 });
 
-test('a record that a form has spoilt, and a term that does not exist, are told by name', async () => {
+test('a record that a form has spoilt, and a term that does not exist, are named', async () => {
   const rows: [string, RegExp][] = [
     ['"v=spf1 a:mail.sender.example ~all"', /quotation marks/],
     ['v=spf1 ipv4:203.0.113.7 -all', /the term ipv4:203\.0\.113\.7, which receivers take for an error/],

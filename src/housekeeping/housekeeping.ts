@@ -3,9 +3,8 @@
  * refused requests, the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
-import { Unavailable } from '../base/failure.ts';
-import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import { type Rounds, startRounds } from '../base/rounds.ts';
 import { forgetSegmentsOperation, noteSegmentOperation } from '../events/events.ts';
 import { PARTITION_MS } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -45,45 +44,20 @@ export interface HousekeepingDeps {
   orphanMs?: number;
 }
 
-export interface Housekeeping extends Running {
-  /** One round now; rounds do not overlap. */
-  run(): Promise<void>;
-}
-
-export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
+export function startHousekeeping(deps: HousekeepingDeps): Rounds {
   const { database, blobs, clock, log, alsoNamed, orphanMs = HOUR_MS } = deps;
-  let stopping = false;
-  let running: Promise<void> | undefined;
-  const round: Round = { database, blobs, clock, log, isStopping: () => stopping };
-  const work = createRound(round, {
+  const parts: RoundParts = {
     keepMs: (deps.eventDays ?? 90) * DAY_MS,
     contentMs: (deps.contentDays ?? 30) * DAY_MS,
     removeOverdue: createOverdueRemoval(orphanMs),
     sweepOrphans: createOrphanSweep({ looksApartMs: orphanMs, alsoNamed }),
+  };
+  const rounds = startRounds({
+    ...{ name: 'housekeeping', everyMs: deps.intervalMs ?? HOUR_MS, log },
+    round: (isStopping) => createRound({ database, blobs, clock, log, isStopping }, parts)(),
   });
-
-  const run = (): Promise<void> => {
-    running ??= work()
-      .catch((error: Error) => {
-        const level = error instanceof Unavailable ? 'warn' : 'error';
-        log[level]({ error: error.message }, 'housekeeping was interrupted; it goes on at its next round');
-      })
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
-  };
-
-  const timer = setInterval(() => void run(), deps.intervalMs ?? HOUR_MS);
-  void run();
-  return {
-    run,
-    stop: async () => {
-      stopping = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
+  void rounds.run();
+  return rounds;
 }
 
 interface RoundParts {

@@ -199,7 +199,7 @@ test('AD: of every answer on the way, and of denials', async (t) => {
   const none = await dns.resolveTlsa('good.example');
   assert.deepEqual(none, { status: 'no-data', secure: true });
 
-  // The same server by an address that is not known to be on this host: whoever sits between could set the bit.
+  // The same server by an address that is not known to be on this host: somebody between could set the bit.
   const mapped = `[::ffff:127.0.0.1]:${server.port}`;
   assert.equal(await secureOf('good.example', open(t, [mapped])), false);
   assert.equal(await secureOf('good.example', open(t, [mapped], { dnssec: 'trust' })), true);

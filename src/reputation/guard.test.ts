@@ -9,10 +9,10 @@ import { waitUntil } from '../../test/kit/wait-until.ts';
 import { createAccount, guardOperation, setAccountOperation } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
+import type { Notice } from '../base/notice.ts';
 import { addStepOperation, type Step } from '../statistics/roll-up-store.ts';
 import type { Database } from '../storage/database.ts';
 import { startGuard } from './guard.ts';
-import type { Notice } from './notice.ts';
 import { resumeSending } from './resume.ts';
 
 const HOUR = 3_600_000;

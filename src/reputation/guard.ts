@@ -18,11 +18,12 @@ import {
 import { changedBy, systemOrigin } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
-import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import type { Notify } from '../base/notice.ts';
+import { type Rounds, startRounds } from '../base/rounds.ts';
 import { answeredOperation, failingLatelyOperation } from '../statistics/statistics.ts';
 import type { Database } from '../storage/database.ts';
-import { type Notice, noticeOf } from './notice.ts';
+import { noticeOf } from './notice.ts';
 import { beginnings, findings } from './rates.ts';
 
 const ROUND_MS = 60_000;
@@ -38,47 +39,22 @@ export interface GuardOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  /** Resolves when the notice is on its way, or when there is nobody to get it. */
-  notify(notice: Notice): Promise<void>;
+  notify: Notify;
   /** Whether this process is the one that does it. */
   isChosen?: () => boolean;
   roundMs?: number;
 }
 
-interface ReputationGuard extends Running {
-  /** One round now; rounds do not overlap. */
-  run(): Promise<void>;
-}
-
-export function startGuard(options: GuardOptions): ReputationGuard {
+export function startGuard(options: GuardOptions): Rounds {
   const { log, isChosen = () => true, roundMs = ROUND_MS } = options;
-  let stopping = false;
-  let running: Promise<void> | undefined;
-  const round = async (): Promise<void> => {
-    if (!isChosen()) return;
-    await lookAtAll(options, () => stopping);
-    if (!stopping) await giveNotices(options);
-  };
-  const run = (): Promise<void> => {
-    running ??= round()
-      .catch((error: Error) => {
-        const level = error instanceof Unavailable ? 'warn' : 'error';
-        log[level]({ error: error.message }, 'the reputation guard was interrupted; it goes on at its next round');
-      })
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
-  };
-  const timer = setInterval(() => void run(), roundMs);
-  return {
-    run,
-    stop: async () => {
-      stopping = true;
-      clearInterval(timer);
-      await running;
+  return startRounds({
+    ...{ name: 'reputation guard', everyMs: roundMs, log },
+    round: async (isStopping) => {
+      if (!isChosen()) return;
+      await lookAtAll(options, isStopping);
+      if (!isStopping()) await giveNotices(options);
     },
-  };
+  });
 }
 
 async function lookAtAll(options: GuardOptions, isStopping: () => boolean): Promise<void> {

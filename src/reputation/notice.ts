@@ -1,13 +1,7 @@
 /** The mails that tell the owners of an account what the guard has found. */
 import { ADVICE, type Guard, reasonText } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
-
-export interface Notice {
-  accountId: string;
-  key: string;
-  subject: string;
-  text: string;
-}
+import type { Notice } from '../base/notice.ts';
 
 export function noticeOf({ accountId, status, sinceMs, reason }: Guard): Notice {
   const rests = status === 'resting';

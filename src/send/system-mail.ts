@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { newId, randomText } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import type { Notice, Notify } from '../base/notice.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
@@ -20,15 +21,7 @@ export const SYSTEM_ACCOUNT = 'acc_postrider';
 const ENDPOINT = '/notices';
 const LIFETIME_SECONDS = 259_200;
 
-/** What an account has to know, and a key that is the same when it is sent again. */
-interface SystemMail {
-  accountId: string;
-  key: string;
-  subject: string;
-  text: string;
-}
-
-type Letter = Omit<SystemMail, 'accountId'>;
+type Letter = Omit<Notice, 'accountId'>;
 
 interface SystemMailOptions {
   database: Database;
@@ -92,8 +85,7 @@ export interface PersonalMail {
 export interface SystemMailer {
   /** Whether this service has a name to write from. */
   readonly canSend: boolean;
-  /** Resolves when the mail is accepted, or when there is nobody to get it. */
-  notify(notice: SystemMail): Promise<void>;
+  notify: Notify;
   /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
   sendTo(mail: PersonalMail): Promise<boolean>;
 }
@@ -126,7 +118,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     });
   };
 
-  const notify = async (notice: SystemMail): Promise<void> => {
+  const notify = async (notice: Notice): Promise<void> => {
     const { accountId, subject } = notice;
     const { users, operators } = await database.execute(contactsOperation, accountId);
     const own = reachable(users);

@@ -5,7 +5,8 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { webhookWorld } from '../../test/kit/webhook-world.ts';
 import { silentLog } from '../base/log.ts';
-import { giveNotices, type Notice } from './notices.ts';
+import type { Notice } from '../base/notice.ts';
+import { giveNotices } from './notices.ts';
 import { findEndpointOperation, replaceEndpointOperation } from './store.ts';
 
 const closers: (() => Promise<void>)[] = [];

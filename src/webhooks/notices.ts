@@ -4,6 +4,7 @@
  */
 import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Notice, Notify } from '../base/notice.ts';
 import type { Database } from '../storage/database.ts';
 import { isFreeOnly } from '../work/work.ts';
 import { claimNoticesOperation, type DueNotice, settleNoticeOperation } from './notice-store.ts';
@@ -11,17 +12,6 @@ import { claimNoticesOperation, type DueNotice, settleNoticeOperation } from './
 const LEASE_MS = 60_000;
 const RETRY_MS = 60_000;
 const BATCH = 20;
-
-/** What an account is notified of, and a key that is the same whenever it is sent again. */
-export interface Notice {
-  accountId: string;
-  key: string;
-  subject: string;
-  text: string;
-}
-
-/** Resolves when the notice is on its way, or when there is nobody to be notified. */
-export type Notify = (notice: Notice) => Promise<void>;
 
 /** The address without what may be secret in it. */
 function shownUrl(url: string): string {

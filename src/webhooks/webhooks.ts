@@ -5,6 +5,5 @@
 
 export { createSandboxWebhooks } from './attempt.ts';
 export { removeWebhookDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
-export type { Notice, Notify } from './notices.ts';
 export { newSecret, secretKeyOf, signedHeaders } from './sign.ts';
 export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

@@ -9,6 +9,7 @@ import { webhookDelayMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Notify } from '../base/notice.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import {
@@ -24,7 +25,7 @@ import {
 import { AttemptRunner, type AttemptRunnerDeps, NOT_STARTED, type WebhookItem } from './attempt.ts';
 import { clampDueOperation } from './claim.ts';
 import { createLanes, createPace, LANE_LIMITS, type Lane, type LaneLimits } from './lanes.ts';
-import { giveNotices, type Notify } from './notices.ts';
+import { giveNotices } from './notices.ts';
 import type { Settled } from './settle.ts';
 
 const CLAIM_BATCH = 256;

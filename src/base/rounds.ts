@@ -1,0 +1,43 @@
+/** Work that is done again and again: in rounds that never overlap. What a round could not finish is left to the next one. */
+import { Unavailable } from './failure.ts';
+import type { Running } from './lifecycle.ts';
+import type { Log } from './log.ts';
+
+export interface Rounds extends Running {
+  /** One round now, or the one that is under way; never rejects. */
+  run(): Promise<void>;
+}
+
+interface RoundOptions {
+  /** What is done, as the log names it. */
+  name: string;
+  everyMs: number;
+  log: Log;
+  /** Gives up between two steps once it is to stop. */
+  round(isStopping: () => boolean): Promise<void>;
+}
+
+export function startRounds({ name, everyMs, log, round }: RoundOptions): Rounds {
+  let stopping = false;
+  let running: Promise<void> | undefined;
+  const run = (): Promise<void> => {
+    running ??= round(() => stopping)
+      .catch((error: Error) => {
+        const level = error instanceof Unavailable ? 'warn' : 'error';
+        log[level]({ error: error.message }, `${name}: interrupted, and goes on at the next round`);
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+  const timer = setInterval(() => void run(), everyMs);
+  return {
+    run,
+    stop: async () => {
+      stopping = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
