@@ -21,7 +21,9 @@ export type IdPrefix =
   | 'usr'
   | 'ses'
   | 'req'
-  | 'aud';
+  | 'aud'
+  | 'inb'
+  | 'inr';
 
 /** Characters behind the prefix. */
 const ID_LENGTH = 21;

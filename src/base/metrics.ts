@@ -22,6 +22,16 @@ export interface QueueState {
   oldestAgeSeconds: number;
 }
 
+/** What the mail was that came to our own addresses; those behind `unsubscribe` changed nothing. */
+export const INBOUND_RESULTS = [
+  ...['bounce', 'delay', 'complaint', 'unsubscribe'],
+  // Reports: known already; of a message in another state; of no mail of ours; of another recipient; without proof; of success.
+  ...['repeated', 'unfit', 'unknown-mail', 'other-recipient', 'unproven', 'no-failure'],
+  // No reports.
+  ...['auto-reply', 'challenge', 'list', 'not-a-report', 'unreadable'],
+] as const;
+export type InboundResult = (typeof INBOUND_RESULTS)[number];
+
 export interface Metrics {
   accepted: Record<Mode, Counter>;
   delivered: Record<Mode, Counter>;
@@ -36,6 +46,8 @@ export interface Metrics {
   /** Connections to the submission port. */
   smtpSessions: { opened(): void; closed(): void };
   smtpAuthFailures: Counter;
+  /** Mail to return paths, abuse@, postmaster@ and the addresses in List-Unsubscribe, by what it was. */
+  inbound: Record<InboundResult, Counter>;
   /** What was refused and found no room to be recorded. */
   refusedRequestsDropped: Counter;
   /** From the request's arrival to its answer after the commit. */
@@ -200,6 +212,11 @@ export function createMetrics(): Metrics {
     { name: 'postrider_messages_accepted_by_source_total', help: 'Messages accepted, by protocol.', label: 'source' },
     ['http', 'smtp'] as const,
   );
+  const inbound = counters(
+    registry,
+    { name: 'postrider_inbound_reports_total', help: 'Reports and unsubscribe mails that came in.', label: 'result' },
+    INBOUND_RESULTS,
+  );
   const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
@@ -212,7 +229,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
-    ...{ acceptedBySource, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
+    ...{ acceptedBySource, inbound, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
       const byStatus = http.get(route) ?? new Map<number, number>();
