@@ -29,7 +29,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-export type HintTopic = 'delivery' | 'webhooks';
+export type HintTopic = 'delivery' | 'webhooks' | 'inbound';
 
 export interface Hints extends Running {
   /** Notifies the other nodes. */

@@ -30,10 +30,11 @@ export interface CopiedBlobs {
  */
 const NAMED = `SELECT blob_key AS key FROM email WHERE blob_key IS NOT NULL
   UNION SELECT f.blob_key FROM attachment_file f JOIN attachment_submission s ON s.id = f.submission_id
-    WHERE f.blob_key IS NOT NULL AND (f.direct = 0 OR s.used_at IS NOT NULL)`;
+    WHERE f.blob_key IS NOT NULL AND (f.direct = 0 OR s.used_at IS NOT NULL)
+  UNION SELECT blob_key FROM inbound_mail WHERE blob_key IS NOT NULL`;
 
 /** Whether one of the statements finds a row that names the blob; for CopyBlobs.isNamed, with the key as parameter. */
-export const NAMED_BY = ['email', 'attachment_file'].map(
+export const NAMED_BY = ['email', 'attachment_file', 'inbound_mail'].map(
   (table) => (parameter: string) => `SELECT 1 AS found FROM ${table} WHERE blob_key = ${parameter} LIMIT 1`,
 );
 

@@ -11,7 +11,8 @@ import type { Database, DatabaseState } from '../database.ts';
 import { type Operation, PackedBytes } from '../operation.ts';
 
 import { startCheckpointer } from './checkpoint.ts';
-import type { OperationAnswer, ThreadAnswer, ThreadRequest, ThreadSetup } from './thread.ts';
+import type { OperationAnswer, ThreadAnswer, ThreadRequest } from './groups.ts';
+import type { ThreadSetup } from './thread.ts';
 
 /**
  * Operations in one commit group: half of what waits, so that the serving thread prepares the next group while this one
