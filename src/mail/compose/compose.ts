@@ -40,6 +40,8 @@ interface MailWithoutFiles {
   subject: string;
   text?: string | undefined;
   html?: string | undefined;
+  /** Of a report for machines (RFC 6522): the text is for people, the files are the report. */
+  reportType?: string | undefined;
   /** Extra fields in their order; structural fields are the caller's to refuse. */
   headers: readonly (readonly [name: string, value: string])[];
   /** With or without angle brackets. */
@@ -214,7 +216,8 @@ function bodyEntity(mail: MailWithoutFiles, attachments: readonly FileBySize[]):
   const calendar = calendarEntity(attachments);
   const alternatives = [plain, top, calendar].filter((one) => one !== undefined);
   top = alternatives.length === 1 ? alternatives[0] : multipart('alternative', `=_a.${token}`, alternatives);
-  return behind.length === 0 ? top! : multipart('mixed', `=_m.${token}`, [top!, ...behind]);
+  const outer = mail.reportType === undefined ? 'mixed' : `report; report-type="${mail.reportType}"`;
+  return behind.length === 0 ? top! : multipart(outer, `=_m.${token}`, [top!, ...behind]);
 }
 
 function headerBlock(mail: MailWithoutFiles): string {

@@ -189,6 +189,9 @@ const SIGNED_IF_PRESENT = [
   'list-owner',
   'list-archive',
   'feedback-id',
+  // RFC 9477 §3.1.4.
+  'cfbl-address',
+  'cfbl-feedback-id',
   'auto-submitted',
   'content-id',
   'content-description',
@@ -242,6 +245,18 @@ export function prepareDkimHeader(header: Buffer, bodyHash: string): PreparedDki
     }
   }
   return { signedFields: [...names, ...OVERSIGNED].join(':'), canonicalHeader, bodyHash };
+}
+
+/** With more fields (each with its CRLF), which are put on top of the header: the last in h= of their name (RFC 6376 §5.4.2). */
+export function withFieldsOnTop(prepared: PreparedDkim, fields: string): PreparedDkim {
+  let { signedFields, canonicalHeader } = prepared;
+  for (const [name, lines] of canonicalFields(fields)) {
+    for (const line of lines.toReversed()) {
+      signedFields += `:${name}`;
+      canonicalHeader += line;
+    }
+  }
+  return { ...prepared, signedFields, canonicalHeader };
 }
 
 /**

@@ -189,6 +189,7 @@ test('hostile html takes time in proportion to its length', () => {
   ].map((unit) => unit.repeat(n / unit.length));
   hostile.push(
     `<a href="https://a.test/?${'&amp;a=1'.repeat(n / 8)}">`,
+    `<a href="https://a.test/${' '.repeat(n)}b">`,
     `<a ${'b '.repeat(n / 2)}>`,
     `<a ${'='.repeat(n)}>`,
   );

@@ -16,6 +16,7 @@
  */
 
 import { isUtf8 } from 'node:buffer';
+import { trimmed } from '../../base/trim.ts';
 import { decodeAttribute, escapeAttribute, type HtmlTag, readTags } from './html-tags.ts';
 
 export interface HtmlTracking {
@@ -130,7 +131,7 @@ function linkOf(tag: HtmlTag, written: NonNullable<HtmlReading['written']>): Htm
  * http or https one; undefined for anything else, and for one that still holds a variable.
  */
 function httpAddress(written: string): string | undefined {
-  const url = written.replace(/^[\0-\x20]+|[\0-\x20]+$/g, '').replace(/[\t\n\r]/g, '');
+  const url = trimmed(written, (code) => code <= 0x20).replace(/[\t\n\r]/g, '');
   if (!/^https?:\/\//i.test(url) || /\{[{%]/.test(url) || !URL.canParse(url)) return undefined;
   return url;
 }

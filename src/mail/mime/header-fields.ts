@@ -8,6 +8,8 @@
  * two between neighbours. A word of an unknown charset stays as it is written. Time is linear in the text.
  */
 
+import { trimmed } from '../../base/trim.ts';
+
 export interface HeaderField {
   /** In lower case; empty for lines that are no field. */
   name: string;
@@ -64,10 +66,11 @@ export function writtenName(text: string, field: HeaderField): string {
 /** The value without its folds (RFC 5322 §2.2.3) and without the white space around it. */
 export function fieldValue(text: string, field: HeaderField): string {
   const raw = text.slice(field.colon + 1, field.end);
-  return (raw.indexOf('\r\n') < raw.length - 2 ? raw.replaceAll('\r\n', '') : raw).replace(
-    /^[ \t\r\n]+|[ \t\r\n]+$/g,
-    '',
-  );
+  return trimmed(raw.indexOf('\r\n') < raw.length - 2 ? raw.replaceAll('\r\n', '') : raw, isBlank);
+}
+
+function isBlank(code: number): boolean {
+  return isSpace(code) || code === 13 || code === 10;
 }
 
 const WORD = /=\?([^?\s]{1,80})\?([BbQq])\?([^?]*)\?=/g;

@@ -357,7 +357,8 @@ test('hostile bodies take time in proportion to their length', () => {
   ];
   for (const [encoding, unit] of bodies) {
     const started = runningMs();
-    tracked(mailOf('text/html; charset=utf-8', unit.repeat(n / unit.length), encoding));
+    // Spaces at the very end of a line are found at once; those in its middle are not.
+    tracked(mailOf('text/html; charset=utf-8', `${unit.repeat(n / unit.length)}x`, encoding));
     const tookMs = runningMs() - started;
     assert.ok(tookMs < 1_500, `${encoding} of ${JSON.stringify(unit)} took ${tookMs} ms`);
   }

@@ -125,10 +125,12 @@ function behindSpaces(raw: Buffer, at: number): number {
 }
 
 /** RFC 2045 §6.7: soft breaks and the white space at the end of a line are nothing; an `=` that means nothing is itself. */
-function decodeQuotedPrintable(raw: Buffer): Decoded {
+export function decodeQuotedPrintable(raw: Buffer): Decoded {
   const bytes = Buffer.allocUnsafeSlow(raw.length);
   const places = new Uint32Array(raw.length);
   let length = 0;
+  // Looked for once in a run of spaces: a search from each of them would take quadratic time.
+  let blankEnd = 0;
   for (let at = 0; at < raw.length; ) {
     const code = raw[at]!;
     let value = code;
@@ -145,9 +147,9 @@ function decodeQuotedPrintable(raw: Buffer): Decoded {
         continue;
       }
     } else if (code === 32 || code === 9) {
-      const end = behindSpaces(raw, at);
-      if (end === raw.length || raw[end] === CR) {
-        at = end;
+      if (at >= blankEnd) blankEnd = behindSpaces(raw, at);
+      if (blankEnd === raw.length || raw[blankEnd] === CR) {
+        at = blankEnd;
         continue;
       }
     }

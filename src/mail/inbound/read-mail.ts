@@ -1,0 +1,246 @@
+/**
+ * Reads mail that came in: its headers, what was written in it, and where its files lie. Bounded whatever comes: depth, number of parts, bytes of
+ * headers and of texts; the time is linear in the size, and the event loop is yielded to in between. What is
+ * beyond a limit, or cannot be decoded, is said in a sentence, and the rest is read all the same. Nothing is unpacked: mail in
+ * mail and archives are files.
+ */
+import { timeSlice } from '../../base/time-slice.ts';
+import { htmlToText } from '../html/html-text.ts';
+import {
+  decodeWords,
+  fieldValue,
+  type HeaderField,
+  headerFields,
+  headerText,
+  writtenName,
+} from '../mime/header-fields.ts';
+import { type Entity, MimeWalk, parameterisedValue, parameterValue } from '../mime/mime-walk.ts';
+import {
+  decodedSize,
+  decodeTransfer,
+  encodedLength,
+  type TransferEncoding,
+  transferEncodingOf,
+} from './transfer-decoding.ts';
+
+export interface MailHeader {
+  name: string;
+  /** Decoded, in one line. */
+  value: string;
+}
+
+/** A file, by where it lies in the mail. */
+export interface MailFile {
+  name: string;
+  /** As the mail says, without parameters; not to be believed. */
+  contentType: string;
+  /** Decoded. */
+  sizeBytes: number;
+  /** Without angle brackets; null for one that the html does not show. */
+  contentId: string | null;
+  encoding: TransferEncoding;
+  /** Offsets of its encoded bytes in the mail. */
+  from: number;
+  to: number;
+}
+
+export interface ReadMail {
+  headers: MailHeader[];
+  text: string | null;
+  html: string | null;
+  textTruncated: boolean;
+  htmlTruncated: boolean;
+  files: MailFile[];
+  /** Received fields: servers that it has passed. */
+  hops: number;
+  /** Sentences on what could not be read. */
+  unreadable: string[];
+}
+
+const LIMITS = { depth: 30, parts: 500 };
+/** Of one header, in the mail and as it is shown. */
+const HEADER_BYTES = 256 * 1024;
+const SHOWN_HEADER_CHARACTERS = 64 * 1024;
+const SHOWN_VALUE_CHARACTERS = 8 * 1024;
+const PART_HEADER_BYTES = 16 * 1024;
+/** Of text and of html, decoded. */
+const TEXT_CHARACTERS = 64 * 1024;
+const HTML_CHARACTERS = 128 * 1024;
+const LINES_AT_ONCE = 2_000;
+
+export async function readMail(content: Buffer): Promise<ReadMail> {
+  const unreadable: string[] = [];
+  const walk = await walkThroughBytes(content);
+  if (walk.exceeded === 'depth')
+    unreadable.push(`Its parts are nested deeper than ${LIMITS.depth} levels; what is inside of them is not read.`);
+  if (walk.exceeded === 'parts') unreadable.push(`It has more than ${LIMITS.parts} parts; those behind are not read.`);
+  const { headers, hops } = readHeaders(content, walk.entities[0]!, unreadable);
+  const texts = new Texts(unreadable);
+  const files: MailFile[] = [];
+  for (const entity of walk.entities) {
+    if (entity.kind !== 'leaf') continue;
+    await timeSlice();
+    const part = partOf(content, entity, unreadable);
+    if (part.isText) texts.add(content, part);
+    else if (part.to > part.from || part.name !== '') files.push(await fileOf(content, part, files.length));
+  }
+  return { headers, hops, files, unreadable, ...texts.result() };
+}
+
+/** Lines end in CRLF; those that end in a bare LF are read too. */
+async function walkThroughBytes(content: Buffer): Promise<MimeWalk> {
+  const walk = new MimeWalk({ ...LIMITS, nests: () => false });
+  walk.begin(0);
+  let at = 0;
+  for (let lines = 0; at < content.length && walk.exceeded === undefined; lines += 1) {
+    if (lines % LINES_AT_ONCE === 0) await timeSlice();
+    const lf = content.indexOf(10, at);
+    const next = lf === -1 ? content.length : lf + 1;
+    if (walk.wants(content.toString('latin1', at, Math.min(at + 2, next)), 0)) {
+      const end = lf === -1 ? next : content[lf - 1] === 13 && lf > at ? lf - 1 : lf;
+      walk.line(content.toString('latin1', at, end), at, next);
+    }
+    at = next;
+  }
+  walk.end(at);
+  return walk;
+}
+
+const withLineEnds = (text: string): string => text.replace(/(?<!\r)\n/g, '\r\n');
+
+const NO_VALUE = /[^\t\x20-\uffff]/g;
+
+function readHeaders(content: Buffer, { bodyStart }: Entity, unreadable: string[]): Pick<ReadMail, 'headers' | 'hops'> {
+  const end = Math.min(bodyStart, content.length);
+  const text = withLineEnds(content.toString('latin1', 0, Math.min(end, HEADER_BYTES)));
+  const fields = headerFields(text).filter(({ name }) => name !== '');
+  const headers: MailHeader[] = [];
+  let room = SHOWN_HEADER_CHARACTERS;
+  for (const field of fields) {
+    const value = decodeWords(headerText(fieldValue(text, field)))
+      .replace(NO_VALUE, ' ')
+      .slice(0, SHOWN_VALUE_CHARACTERS)
+      .toWellFormed();
+    room -= field.name.length + value.length;
+    if (room < 0) break;
+    headers.push({ name: writtenName(text, field), value });
+  }
+  if (headers.length < fields.length || end > HEADER_BYTES)
+    unreadable.push(`Its header has ${end} bytes; ${headers.length} fields of it are shown.`);
+  return { headers, hops: fields.filter(({ name }) => name === 'received').length };
+}
+
+interface Part {
+  isText: boolean;
+  type: string;
+  charset: string | undefined;
+  name: string;
+  contentId: string | null;
+  encoding: TransferEncoding;
+  from: number;
+  to: number;
+}
+
+/** What the header of a part says. */
+function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
+  const from = Math.min(entity.bodyStart, content.length);
+  // The walk takes the line end in front of a delimiter for CRLF.
+  const { bodyEnd } = entity;
+  const isBareLf = content[bodyEnd] !== 13 && content[bodyEnd + 1] === 10;
+  const to = Math.max(from, Math.min(isBareLf ? bodyEnd + 1 : bodyEnd, content.length));
+  const text = withLineEnds(
+    content.toString('latin1', entity.headerStart, Math.min(from, entity.headerStart + PART_HEADER_BYTES)),
+  );
+  const fields = headerFields(text);
+  const fieldOf = (name: string): string | undefined => {
+    const field = fields.find((one: HeaderField) => one.name === name);
+    return field && fieldValue(text, field);
+  };
+  const type = parameterisedValue(fieldOf('content-type') ?? '');
+  const disposition = parameterisedValue(fieldOf('content-disposition') ?? '');
+  const written = parameterValue(disposition.parameters, 'filename') ?? parameterValue(type.parameters, 'name');
+  const encoding = transferEncodingOf(entity.encoding);
+  if (encoding === undefined)
+    unreadable.push(`The transfer encoding ${quoted(entity.encoding)} of a part is not known; it is kept as it came.`);
+  const contentId = fieldOf('content-id')?.replace(/^<|>$/g, '').slice(0, 200) ?? null;
+  const isText = /^text\/(plain|html)$/.test(entity.type) && disposition.main !== 'attachment' && written === undefined;
+  return {
+    ...{ isText, type: entity.type, charset: parameterValue(type.parameters, 'charset') },
+    ...{ name: safeName(written), contentId, encoding: encoding ?? 'identity', from, to },
+  };
+}
+
+/** As a file may be called anywhere: without folders, controls and marks that turn the direction of text. */
+function safeName(written: string | undefined): string {
+  if (written === undefined) return '';
+  const name = decodeWords(headerText(written)).replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '');
+  return (name.split(/[\\/]/).at(-1) ?? '').slice(0, 200).toWellFormed();
+}
+
+async function fileOf(content: Buffer, part: Part, index: number): Promise<MailFile> {
+  const { encoding, from, to, contentId } = part;
+  const sizeBytes = await decodedSize(content.subarray(from, to), encoding);
+  const contentType = /^[\w.+-]+\/[\w.+-]+$/.test(part.type) ? part.type.slice(0, 100) : 'application/octet-stream';
+  return { name: part.name || `attachment-${index + 1}`, contentType, sizeBytes, contentId, encoding, from, to };
+}
+
+/** The texts of a mail, each put together from its parts in their order. */
+class Texts {
+  readonly #unreadable: string[];
+  #plain = { text: '', found: false, truncated: false };
+  #html = { text: '', found: false, truncated: false };
+
+  constructor(unreadable: string[]) {
+    this.#unreadable = unreadable;
+  }
+
+  add(content: Buffer, part: Part): void {
+    const [kept, most] = part.type === 'text/html' ? [this.#html, HTML_CHARACTERS] : [this.#plain, TEXT_CHARACTERS];
+    // A character has four bytes at most.
+    const wanted = (most - kept.text.length) * 4;
+    const end = Math.min(part.to, part.from + encodedLength(wanted, part.encoding));
+    const bytes = decodeTransfer(content.subarray(part.from, end), part.encoding);
+    const text = this.#decode(bytes, part.charset).replaceAll('\0', '\ufffd');
+    const between = kept.text === '' || kept.text.endsWith('\n') ? '' : '\n';
+    const all = kept.text + between + text;
+    kept.found = true;
+    kept.truncated ||= end < part.to || all.length > most;
+    kept.text = all.slice(0, most).toWellFormed();
+  }
+
+  #decode(bytes: Buffer, charset: string | undefined): string {
+    const label = charset?.trim() || 'utf-8';
+    try {
+      return new TextDecoder(label === 'us-ascii' ? 'utf-8' : label, { fatal: true }).decode(bytes);
+    } catch (error) {
+      const isUnknown = error instanceof RangeError;
+      if (isUnknown)
+        this.#unreadable.push(
+          `The charset ${quoted(label)} of a text is not known; it is read as UTF-8 or Windows-1252.`,
+        );
+      return isUnknown ? headerText(bytes.toString('latin1')) : lenient(bytes, label);
+    }
+  }
+
+  result(): Pick<ReadMail, 'text' | 'html' | 'textTruncated' | 'htmlTruncated'> {
+    const [plain, html] = [this.#plain, this.#html];
+    const derived = !plain.found && html.found ? htmlToText(html.text).slice(0, TEXT_CHARACTERS).toWellFormed() : null;
+    return {
+      text: plain.found ? plain.text : derived,
+      html: html.found ? html.text : null,
+      textTruncated: plain.found ? plain.truncated : html.truncated,
+      htmlTruncated: html.truncated,
+    };
+  }
+}
+
+/** What is not as the charset says: UTF-8 that is none is taken for Windows-1252, unless it was only cut at its end. */
+function lenient(bytes: Buffer, label: string): string {
+  const text = new TextDecoder(label === 'us-ascii' ? 'utf-8' : label).decode(bytes);
+  const wrong = text.split('\ufffd').length - 1;
+  return wrong > 1 && /^(utf-?8|us-ascii)$/i.test(label) ? headerText(bytes.toString('latin1')) : text;
+}
+
+function quoted(text: string): string {
+  return `“${text.replace(/[^\x20-\x7e]/g, '?').slice(0, 40)}”`;
+}

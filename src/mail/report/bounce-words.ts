@@ -1,0 +1,113 @@
+/**
+ * The words by which bounces for people are known among other mail: who sends them, what their subjects and texts say, and which
+ * program wrote them. The dialect is a name for counting; nothing depends on it.
+ */
+
+/** Senders of bounces; people do not have such addresses, but some automatic replies do. */
+const DAEMON =
+  /mailer-?(?:daemon|demon)|mail[ ._-]?deliver|deliver[a-z]* (?:sub)?system|mail (?:system|administrator|transport|router)|post[._-]?master|system administrator|\bdaemon\b|bounces?@|returned mail|mdaemon|no-?reply|donotreply|scanmail|interscan|microsoft exchange|systemadministrator|mmdf|x\.?400|\bndr\b|<>/i;
+
+const FAILURE_SUBJECT =
+  /undeliver|not delivered|non[- ]?deliver|non remis|deliver(?:y|able|ing)?\W{0,3}(?:has )?(?:fail|notif|status|problem|error|report|delay|unsuccess)|fail(?:ed|ure)?\W{0,3}(?:to |of )?(?:deliver|notice|mail|report)|delivery (?:failure|status|problem|report)|mail(?: system| delivery)? (?:error|fail)|return(?:ed|ing)\W{1,3}(?:mail|message|to sender)|(?:could|can)(?: ?not|n't) (?:be )?(?:deliver|send|sent)|unzustellbar|nicht (?:zugestellt|zustellbar|zustellen)|zustell(?:ung|fehler)|unable to deliver|onbestelbaar|mancato recapito|no se (?:puede|pudo|ha podido) entregar|non consegnat|impossible de (?:remettre|distribuer)|échec de|недоставлен|не доставлен|не может быть доставлен|送信.{0,4}(?:エラー|失敗)|メールエラー|メッセージを配送できません|配信(?:不能|できません)|退信|无法投递|投递失败|반송|エラーメール|bounce|error sending your mail|message you sent|warning: could not send|still being retried|mail status report|notice: mail delivery|delivery failed|rejected mail|kunde inte levereras|ikke leveres|niet (?:be|af)geleverd|teslim edilemedi|nie został[ao] dostarczon|nedoručiteln|kézbesíthetetlen|yahoo! .*delivery|メッセージ.{0,10}配信されませんでした/i;
+
+const FAILURE_TEXT =
+  /(?:could|can|was|were)(?: ?not|n't) (?:be )?(?:deliver|sent|reach|process)|(?:un)?able to deliver|undeliver|fail(?:ed|ure)? (?:to deliver|permanently|delivering|recipient|reasons)|delivery (?:to the following|has failed|failed|attempt|error|problem)|did not reach|(?:permanent|fatal|delivery) (?:fatal )?errors?|returned to (?:the )?sender|rejected (?:by|and)|message (?:was |has been )?(?:rejected|undeliver|not delivered|returned)|had delivery (?:errors|problems)|not delivered to|trouble delivering|error delivering|error (?:has )?occurred while|unknown (?:user|address|recipient|local)|user unknown|mailbox (?:is )?full|no such user|invalid (?:user|recipient|address)|addresses had|transcript of session|rejected by a remote|nicht zugestellt|送信できませんでした|送信に失敗|配送できません|配信できません|недоставлен|не может быть (?:доставлен|отправлен)|no mailbox|not (?:yet )?been delivered|delayed|unsent message|failure reasons|ERR-\d/i;
+
+export function isFromDaemon(from: string): boolean {
+  return from.trim() === '' || DAEMON.test(from);
+}
+
+export function speaksOfFailure(subject: string, text: string): { subject: boolean; text: boolean } {
+  return { subject: FAILURE_SUBJECT.test(subject), text: FAILURE_TEXT.test(text) };
+}
+
+const DELAY_SUBJECT =
+  /delay|still being retried|warning: (?:could not send|message)|will be retried|delivery status.*\(delay|retard|verz(?:ö|oe)ger|demorad|waiting/i;
+const DELAY_TEXT =
+  /(?:has|have) not yet been delivered|will (?:continue|keep|be) (?:to (?:be )?(?:try|retr)|try|retri)|no action is required on your part|delivery attempts will continue|this is a warning message only|has been delayed|you do not need to resend|still trying|message is delayed/i;
+const FINAL_TEXT =
+  /permanent(?:ly)? (?:fatal |error|fail)|giv(?:en|ing) up|will not (?:be )?(?:retr|try)|not going to try|failed permanently|retry time(?:out)? exceeded/i;
+
+/** Whether a bounce says that the mail still waits. */
+export function isDelayNotice(subject: string, text: string): boolean {
+  if (FINAL_TEXT.test(text)) return false;
+  return DELAY_TEXT.test(text) || (DELAY_SUBJECT.test(subject) && !/fail|undeliver|returned/i.test(subject));
+}
+
+interface Dialect {
+  name: string;
+  /** Of From, Subject, X-Mailer, Message-ID and what else the header says of the program. */
+  header?: RegExp;
+  /** Of the text for people, and of the reporting server's name. */
+  text?: RegExp;
+}
+
+const DIALECTS: readonly Dialect[] = [
+  { name: 'mimecast', header: /mimecast/i, text: /mimecast/i },
+  { name: 'amazon-ses', header: /amazonses\.com|amazonaws/i, text: /amazonses\.com|\.amazonaws\.com/i },
+  { name: 'sendgrid', text: /sendgrid/i },
+  { name: 'zoho', header: /\bzoho/i },
+  { name: 'yandex', header: /\byandex/i, text: /\byandex\.(?:ru|net)/i },
+  { name: 'mail.ru', header: /mail\.ru\b/i },
+  {
+    name: 'gmx',
+    header: /\b(?:gmx\.|mail\.gmx|web\.de|1and1|kundenserver|ui-dsn)/i,
+    text: /\b(?:gmx\.(?:net|de|com)|web\.de)\b|1and1|kundenserver/i,
+  },
+  { name: 't-online', header: /t-online\.de/i, text: /t-online\.de|t-ipconnect/i },
+  { name: 'orange', header: /@(?:orange|wanadoo)\.fr/i, text: /\b(?:orange|wanadoo)\.fr\b/i },
+  { name: 'docomo', header: /docomo\.ne\.jp/i },
+  { name: 'au', header: /ezweb\.ne\.jp|\bau\.com|dion\.ne\.jp|auone/i },
+  {
+    name: 'yahoo',
+    header: /@[\w.]*yahoo\.|\.yahoo\.com>|x-yahoofiltered|ymailisg/i,
+    text: /--- Below this line is a copy[\s\S]*X-YMail|yahoo! /i,
+  },
+  {
+    name: 'gmail',
+    header: /mailer-daemon@(?:googlemail|google|gmail)|mx\.google\.com/i,
+    text: /^google tried to deliver|googlemail/im,
+  },
+  {
+    name: 'office-365',
+    header: /outlook\.com|x-ms-exchange-organization|protection\.outlook/i,
+    text: /protection\.outlook\.com|prod\.outlook\.com/i,
+  },
+  {
+    name: 'exchange',
+    header: /internet mail service|microsoft ?exchange|microsoft smtpsvc/i,
+    text: /MSEXCH|microsoft exchange|generating server:|did not reach the following recipient/i,
+  },
+  { name: 'domino', header: /lotus|domino|delivery failure:/i, text: /lotus|domino|failure reasons\s+-/i },
+  { name: 'groupwise', header: /groupwise|novell|message status - undeliverable/i, text: /groupwise/i },
+  { name: 'qmail', text: /qmail-send|this is the qmail|i've given up|i'm afraid i wasn't able|\(#\d\.\d\.\d\)/i },
+  { name: 'courier', header: /<courier\./i, text: /running the courier|courier mail server/i },
+  {
+    name: 'exim',
+    header: /x-failed-recipients|exim/i,
+    text: /created automatically by mail delivery software|eximdsn/i,
+  },
+  { name: 'opensmtpd', text: /this is the MAILER-DAEMON, please DO NOT REPLY/i },
+  { name: 'dragonfly', text: /dragonfly mail agent/i },
+  {
+    name: 'postfix',
+    header: /\(postfix\)|undelivered mail returned to sender|delayed mail \(still/i,
+    text: /\bx-postfix|this is the (?:postfix|mail system at)|this is the \S+ (?:postfix|mail) program/i,
+  },
+  {
+    name: 'sendmail',
+    header: /mail delivery subsystem|returned mail: /i,
+    text: /transcript of session follows|addresses had (?:permanent|transient|delivery)/i,
+  },
+  { name: 'mdaemon', header: /mdaemon/i, text: /mdaemon/i },
+  { name: 'imail', header: /<smtp32|imail/i, text: /smtpd32/i },
+  { name: 'messaging-server', text: /messaging server|this report relates to a message you sent/i },
+  { name: 'x.400', header: /x\.?400/i, text: /\bx\.?400|\/pn=|\/c=[a-z]{2}\//i },
+];
+
+/** The name of the program or provider that seems to have written the report. */
+export function dialectOf(header: string, text: string, fallback: string): string {
+  const [inHeader, inText] = [header.slice(0, 8000), text.slice(0, 16_000)];
+  const found = DIALECTS.find((one) => one.header?.test(inHeader) === true || one.text?.test(inText) === true);
+  return found?.name ?? fallback;
+}

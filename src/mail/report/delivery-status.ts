@@ -1,0 +1,108 @@
+/**
+ * Machine-readable delivery reports: message/delivery-status (RFC 3464) and message/global-delivery-status (RFC 6533), as
+ * servers write them: fields out of place, groups that are not parted, addresses with brackets or in other systems than mail,
+ * actions with words of their own. What an `x.0.0` leaves open is taken from the reply that the diagnostic quotes.
+ */
+
+import { type Fields, fieldsOf } from './received.ts';
+import type { ReportedRecipient } from './report-types.ts';
+import { addressIn, isVague, type SaidReply, saidReply, tidied } from './said-reply.ts';
+
+const MAX_RECIPIENTS = 500;
+const OF_RECIPIENT = ['final-recipient', 'original-recipient', 'x-actual-recipient', 'action', 'status'];
+
+export interface DeliveryStatus {
+  reportingMta: string;
+  envelopeId: string;
+  recipients: ReportedRecipient[];
+}
+
+/** Without the type in front: `rfc822; a@b.example`, `dns; mx.b.example`. */
+function typedValue(value: string): { type: string; value: string } {
+  const found = /^\s*([\w-]+)\s*;/.exec(value);
+  return found
+    ? { type: found[1]!.toLowerCase(), value: value.slice(found[0].length).trim() }
+    : { type: '', value: value.trim() };
+}
+
+/** RFC 6533 §3: `\x{FC}` stands for a character that the form of the address cannot hold. */
+function withoutEscapes(text: string): string {
+  return text.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (all, hex: string) => {
+    const code = Number.parseInt(hex, 16);
+    return code > 0x20 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : all;
+  });
+}
+
+function addressOf(field: string): string | null {
+  const { type, value } = typedValue(field);
+  return addressIn(type === 'utf-8' || value.includes('\\x{') ? withoutEscapes(value) : value);
+}
+
+function actionOf(said: string, status: string | null): ReportedRecipient['action'] {
+  const word = /[a-z]+/.exec(said.toLowerCase())?.[0] ?? '';
+  if (word.startsWith('fail') || word === 'expired' || word === 'undeliverable') return 'failed';
+  if (word.startsWith('delay')) return 'delayed';
+  if (word === 'delivered' || word === 'deliverable') return 'delivered';
+  if (word === 'relayed' || word === 'expanded') return word;
+  if (status?.startsWith('2') === true) return 'delivered';
+  return status?.startsWith('4') === true ? 'delayed' : 'failed';
+}
+
+/** The code in the quoted reply is nearer to the truth than the one that the reporting server made of it. */
+function bestStatus(stated: string | null, said: SaidReply): string | null {
+  const direct = /^[45]\d\d[ -]#?([45]\.\d{1,3}\.\d{1,3})\b/.exec(said.text)?.[1];
+  if (direct !== undefined && !isVague(direct)) return direct;
+  if (stated === null) return said.status;
+  return isVague(stated) && said.status !== null && !isVague(said.status) ? said.status : stated;
+}
+
+function recipientOf(fields: Fields): ReportedRecipient {
+  const stated = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.first('status'))?.[0] ?? null;
+  // Exchange of old writes the reply into a field of its own.
+  const written = fields.first('diagnostic-code') || fields.first('x-supplementary-info');
+  const { type, value } = typedValue(written);
+  // The exit code of a local program says nothing to anybody.
+  const diagnostic = type === 'x-unix' && /^\d{1,3}$/.test(value) ? '' : value;
+  const said = saidReply(diagnostic);
+  const status = bestStatus(stated, said);
+  const remote = typedValue(fields.first('remote-mta')).value;
+  const final = addressOf(fields.first('final-recipient'));
+  const original = addressOf(fields.first('original-recipient'));
+  const actual = addressOf(fields.first('x-actual-recipient'));
+  return {
+    finalRecipient: final ?? actual ?? original,
+    originalRecipient: original,
+    action: actionOf(fields.first('action'), status),
+    status,
+    smtpCode: said.smtpCode,
+    diagnostic: diagnostic === '' ? null : tidied(diagnostic),
+    remoteHost: /^[^\s([]+/.exec(remote)?.[0].replace(/\.$/, '') ?? null,
+  };
+}
+
+/** The groups of fields: parted by empty lines, and where those are missing by the field that begins a recipient again. */
+function groupsOf(text: string): string[] {
+  return text
+    .replace(/^(?:[ \t]*\r\n)+/, '')
+    .split(/\r\n(?:[ \t]*\r\n)+/)
+    .flatMap((block) => {
+      const starts = [...block.matchAll(/^(?:final|original)-recipient[ \t]*:/gim)];
+      const first = starts[0]?.[0].toLowerCase();
+      const again = starts.filter((one) => one[0].toLowerCase() === first).map((one) => one.index);
+      if (again.length < 2) return [block];
+      return again.map((start, i) => block.slice(i === 0 ? 0 : start, again[i + 1]));
+    });
+}
+
+/** Reads the fields from Latin-1 text with CRLF. */
+export function readDeliveryStatus(text: string): DeliveryStatus {
+  const status: DeliveryStatus = { reportingMta: '', envelopeId: '', recipients: [] };
+  for (const group of groupsOf(text)) {
+    if (status.recipients.length >= MAX_RECIPIENTS) break;
+    const fields = fieldsOf(group);
+    status.reportingMta ||= typedValue(fields.first('reporting-mta')).value;
+    status.envelopeId ||= fields.first('original-envelope-id');
+    if (OF_RECIPIENT.some((name) => fields.first(name) !== '')) status.recipients.push(recipientOf(fields));
+  }
+  return status;
+}

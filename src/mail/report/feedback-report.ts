@@ -1,0 +1,63 @@
+/**
+ * Complaints: feedback reports (RFC 5965, with the addition of RFC 9477), and those of Microsoft's JMRP, which send the mail
+ * back with the recipient in a field of its own. Many feedback loops hide the recipient: such an address is none. Reports of
+ * failed authentication (RFC 6591) and of mail that is no spam are not complaints.
+ */
+import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
+import { addressIn } from './said-reply.ts';
+
+export interface Complaint {
+  feedbackType: string;
+  recipients: string[];
+  dialect: string;
+}
+
+/** RFC 5965 §3.1, RFC 6430 and older drafts; `other` is a complaint that fits nowhere else. */
+const COMPLAINTS = new Set(['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list', 'miscategorized', 'other']);
+const MAX_RECIPIENTS = 100;
+const HIDDEN =
+  /redact|remov|hidden|anonym|undisclosed|x{4,}|\*{2,}|^[^@]*hashed[^@]*@|^[0-9a-f]{32,64}@|\[|\]|@(?:invalid|localhost)?$|\.invalid$/i;
+const BY_RECIPIENT = ['original-rcpt-to', 'removal-recipient', 'original-recipient'];
+const JMRP_RECIPIENT = 'x-hmxmroriginalrecipient';
+
+const DIALECTS: readonly [name: string, pattern: RegExp][] = [
+  ['yahoo', /yahoo|@[\w.]*aol\.|aol\.com/i],
+  ['amazon-ses', /amazonses/i],
+  ['return-path', /returnpath|senderscore|validity/i],
+  ['jmrp', /hotmail|outlook|microsoft|live\.com/i],
+];
+
+function shownAddress(value: string): string | null {
+  const text = value.replace(/^\s*rfc822\s*;/i, '');
+  const address = addressIn(text);
+  return address === null || HIDDEN.test(text) ? null : address;
+}
+
+function unique(values: readonly string[]): string[] {
+  const found = new Map<string, string>();
+  for (const one of values) {
+    const address = shownAddress(one);
+    if (address !== null && !found.has(address.toLowerCase())) found.set(address.toLowerCase(), address);
+  }
+  return [...found.values()].slice(0, MAX_RECIPIENTS);
+}
+
+function dialectOf(mail: ReceivedMail, userAgent: string): string {
+  const said = `${userAgent} ${mail.header.first('from')}`;
+  return DIALECTS.find(([, pattern]) => pattern.test(said))?.[0] ?? 'arf';
+}
+
+/** A complaint, `none` where a feedback report is about something else, undefined where the mail is no feedback report. */
+export function readComplaint(mail: ReceivedMail, original: Fields | undefined): Complaint | 'none' | undefined {
+  const jmrp = [original?.first(JMRP_RECIPIENT) ?? '', mail.header.first(JMRP_RECIPIENT)];
+  const part = mail.parts.find((one) => one.type === 'message/feedback-report');
+  if (part === undefined) {
+    const isJmrp = jmrp.some((one) => one !== '') && original !== undefined;
+    return isJmrp ? { feedbackType: 'abuse', recipients: unique(jmrp), dialect: 'jmrp' } : undefined;
+  }
+  const fields = fieldsOf(part.latin1().replace(/^(?:[ \t]*\r\n)+/, ''));
+  const feedbackType = /^[\w-]+/.exec(fields.first('feedback-type'))?.[0].toLowerCase() ?? '';
+  if (!COMPLAINTS.has(feedbackType)) return 'none';
+  const said = BY_RECIPIENT.flatMap((name) => fields.all(name));
+  return { feedbackType, recipients: unique([...said, ...jmrp]), dialect: dialectOf(mail, fields.first('user-agent')) };
+}

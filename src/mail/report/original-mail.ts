@@ -1,0 +1,83 @@
+/**
+ * The mail that a report is about, as far as the report brings it along: as a part (message/rfc822, text/rfc822-headers and the
+ * kinds of RFC 6533), or as a header block that stands in the text, quoted or not.
+ */
+
+import { type Fields, fieldsOf, type ReceivedMail } from './received.ts';
+import type { ReportedMail } from './report-types.ts';
+import { addressesIn } from './said-reply.ts';
+
+const ORIGINAL_PARTS =
+  /^(?:message\/(?:rfc822|global|global-headers|rfc822-headers|partial)|text\/rfc822(?:-headers?)?)$/;
+const MAX_TO = 100;
+const FIELD_LINE = /^([A-Za-z][A-Za-z0-9-]{1,60})[ \t]?:(?=[ \t<]|$)/;
+const QUOTED = /^[ \t]{0,8}(?:[>|][ \t]?)+|^[ \t]{1,8}(?=[A-Za-z][A-Za-z0-9-]{1,60}:)/;
+const OF_MAILS = new Set(
+  ['return-path', 'received', 'message-id', 'from', 'to', 'subject', 'date', 'mime-version', 'content-type'].concat(
+    ...['dkim-signature', 'reply-to', 'x-mailer', 'feedback-id', 'list-unsubscribe', 'cc', 'sender', 'delivered-to'],
+  ),
+);
+
+/** Where a header block stands in lines of text: at least three fields of mails, one of which only mails have. */
+export interface QuotedHeader {
+  firstLine: number;
+  fields: Fields;
+}
+
+/** The header of the mail that a report has as a part. */
+export function attachedOriginal(mail: ReceivedMail): Fields | undefined {
+  for (const part of mail.parts) {
+    if (!ORIGINAL_PARTS.test(part.type)) continue;
+    const fields = fieldsOf(part.latin1().replace(/^(?:[ \t]*\r\n)+/, ''));
+    if (fields.size > 0) return fields;
+  }
+  return undefined;
+}
+
+/** The first header block in the text. */
+export function quotedHeader(lines: readonly string[]): QuotedHeader | undefined {
+  for (let at = 0; at < lines.length; at += 1) {
+    if (fieldName(lines[at]!) === undefined) continue;
+    const names = new Set<string>();
+    let end = at;
+    for (; end < lines.length; end += 1) {
+      const name = fieldName(lines[end]!);
+      if (name !== undefined && OF_MAILS.has(name)) names.add(name);
+      if (name === undefined && !/^[ \t>|]+\S/.test(lines[end]!)) break;
+    }
+    const isMail = names.has('message-id') || names.has('received') || names.has('from');
+    if (isMail && names.size >= (names.has('message-id') ? 2 : 3)) {
+      const block = lines.slice(at, end).map((line) => line.replace(QUOTED, (found) => (/[>|]/.test(found) ? '' : '')));
+      return { firstLine: at, fields: fieldsOf(Buffer.from(`${block.join('\r\n')}\r\n`).toString('latin1')) };
+    }
+    at = end;
+  }
+  return undefined;
+}
+
+function fieldName(line: string): string | undefined {
+  return FIELD_LINE.exec(line.replace(QUOTED, ''))?.[1]?.toLowerCase();
+}
+
+function messageIdIn(text: string): string | null {
+  const found = /<[!-;=?-~\u00a1-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\uffff]{1,400}>/.exec(text)?.[0];
+  if (found !== undefined) return found;
+  const bare = /^\s*([!-;=?-~]{1,400}@[!-;=?-~]{1,400})/.exec(text)?.[1];
+  return bare === undefined ? null : `<${bare}>`;
+}
+
+/** What is known of the original; what its header does not say may stand in the text, or in the fields of the report. */
+export function reportedMail(mail: ReceivedMail, original: Fields | undefined, text: string): ReportedMail {
+  const quoted =
+    /^[ \t>|]*(?:X-)?(?:original-)?message-id[ \t]*:[ \t]*(<[!-;=?-~\u00a1-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\uffff]{1,400}>)/im.exec(
+      text,
+    )?.[1] ?? null;
+  const ids = [original?.first('message-id'), mail.header.first('x-original-message-id')];
+  const answered = [mail.header.first('in-reply-to'), mail.header.first('references').split(/\s+/).at(-1) ?? ''];
+  const messageId = ids.map((one) => messageIdIn(one ?? '')).find((one) => one !== null) ?? quoted;
+  return {
+    messageId: messageId ?? answered.map(messageIdIn).find((one) => one !== null) ?? null,
+    feedbackId: original?.first('feedback-id') || original?.first('cfbl-feedback-id') || null,
+    to: addressesIn(original?.all('to').join(', ') ?? '', MAX_TO),
+  };
+}

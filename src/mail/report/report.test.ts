@@ -1,0 +1,237 @@
+/** What the corpus of reports cannot say: limits, bombs, and phrases without the fields that say the same. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { deflateRawSync } from 'node:zlib';
+import { runningMs } from '../../../test/kit/running-time.ts';
+import { type Report, readReport } from './report.ts';
+
+const folder = new URL('../../../test/corpus/reports/', import.meta.url);
+const read = (name: string): string => readFileSync(new URL(name, folder), 'latin1');
+const reportOf = (text: string): Report => readReport(Buffer.from(text, 'latin1'));
+
+const DSN = read('postfix-delayed.eml');
+const AWAY = readdirSync(folder).filter((name) => name.startsWith('away-'));
+const NONE = { kind: 'none', why: 'auto-reply' };
+
+test('an automatic reply is known in at least 20 languages by its subject alone', () => {
+  assert.ok(AWAY.length >= 20);
+  for (const name of AWAY) {
+    const bare = read(name).replace(/^(?:auto-submitted|x-auto[\w-]*|precedence):.*\r\n/gim, '');
+    assert.deepEqual(reportOf(bare), NONE, name);
+    const control = bare
+      .replace(/^Subject:.*\r\n/m, 'Subject: Your receipt\r\n')
+      .replace(/\r\n\r\n[\s\S]*$/, '\r\n\r\nhello');
+    assert.deepEqual(reportOf(control), { kind: 'none', why: 'not-a-report' }, name);
+  }
+});
+
+test('the words of a bounce from somebody who is no mailer say nothing', () => {
+  const bounce = read('qmail-16.eml');
+  assert.equal(reportOf(bounce).kind, 'bounce');
+  const person = bounce.replace(/^From: .*$/m, 'From: Ann <ann@example.com>');
+  assert.deepEqual(reportOf(person), { kind: 'none', why: 'not-a-report' });
+});
+
+test('a report inside a mail inside a report is not taken for the report', () => {
+  const outer = read('bounce-in-a-mail.eml');
+  assert.deepEqual(reportOf(outer), { kind: 'none', why: 'not-a-report' });
+  const inner = outer.slice(outer.indexOf('From: MAILER-DAEMON'), outer.indexOf('--o--'));
+  assert.equal(reportOf(inner).kind, 'bounce', 'by itself it is one');
+});
+
+test('line ends of every kind are read alike, and a mail may begin with empty lines', () => {
+  for (const name of ['exim-01.eml', 'postfix-13.eml', 'gmail-01.eml', 'arf-16.eml']) {
+    const report = reportOf(read(name));
+    assert.deepEqual(reportOf(read(name).replaceAll('\r\n', '\n')), report, name);
+    assert.deepEqual(reportOf(`\n\r\n${read(name)}`), report, name);
+  }
+});
+
+test('reports name the program that wrote them', () => {
+  const rows: [file: string, dialect: string][] = [
+    ...([
+      ['exim-01', 'exim'],
+      ['qmail-01', 'qmail'],
+      ['gmail-01', 'gmail'],
+      ['yahoo-01', 'yahoo'],
+    ] as const),
+    ...([
+      ['t-online', 't-online'],
+      ['webde-dsn', 'gmx'],
+      ['exchange-german', 'exchange'],
+    ] as const),
+    ...([
+      ['office365-01', 'office-365'],
+      ['domino-01', 'domino'],
+      ['groupwise-user', 'groupwise'],
+    ] as const),
+    ...([
+      ['mdaemon', 'mdaemon'],
+      ['x400', 'x.400'],
+      ['zoho-01', 'zoho'],
+      ['yandex-01', 'yandex'],
+    ] as const),
+    ...([
+      ['mailru-01', 'mail.ru'],
+      ['kddi-01', 'au'],
+      ['franceptt-01', 'orange'],
+    ] as const),
+    ...([
+      ['courier-01', 'courier'],
+      ['imailserver-01', 'imail'],
+      ['mimecast-01', 'mimecast'],
+    ] as const),
+    ...([
+      ['postfix-13', 'postfix'],
+      ['sendmail-01', 'sendmail'],
+      ['amazonses-05', 'amazon-ses'],
+    ] as const),
+    ...([
+      ['jmrp-arf', 'jmrp'],
+      ['yahoo-cfl', 'yahoo'],
+      ['cfbl', 'arf'],
+    ] as const),
+  ].map(([file, dialect]) => [file, dialect]);
+  for (const [file, dialect] of rows) {
+    const report = reportOf(read(`${file}.eml`));
+    assert.equal(report.kind === 'none' ? report.why : report.dialect, dialect, file);
+  }
+});
+
+test('what a mail says of itself and of its sender comes along', () => {
+  const bounce = reportOf(DSN);
+  assert.ok(bounce.kind === 'bounce');
+  assert.deepEqual(bounce.mail, {
+    ...{ messageId: '<01JD0000000000000000000001@shop.example>', feedbackId: 'receipt:4f2a:mail:POSTRIDER' },
+    to: ['ann@example.com'],
+  });
+  const cfbl = reportOf(read('cfbl.eml'));
+  assert.ok(cfbl.kind === 'complaint');
+  assert.equal(cfbl.mail.feedbackId, '111:222:333:4444');
+});
+
+test('no control and no half of a character is in what is shown', () => {
+  const odd = DSN.replaceAll('Connection timed out', 'a\x00b\x1b[31m\x07 c \xff\xfe');
+  const bounce = reportOf(odd);
+  assert.ok(bounce.kind === 'bounce');
+  const remote = reportOf(read('postfix-13.eml').replaceAll('dns; mx', 'dns; m\0x\x07'));
+  assert.ok(remote.kind === 'bounce' && remote.recipients.every((one) => !/\p{Cc}/u.test(one.remoteHost!)));
+  for (const { diagnostic } of bounce.recipients) {
+    assert.doesNotMatch(diagnostic!, /\p{Cc}/u);
+    assert.ok(diagnostic!.isWellFormed());
+  }
+});
+
+function nested(depth: number): string {
+  const open = Array.from(
+    { length: depth },
+    (_, i) => `Content-Type: multipart/mixed; boundary="b${i}"\r\n\r\n--b${i}\r\n`,
+  );
+  return `From: MAILER-DAEMON@a.example\r\nSubject: Undelivered Mail\r\n${open.join('')}Content-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n`;
+}
+
+test('nested deeper than ten, or with more than 200 parts, a mail is read up to there', () => {
+  assert.equal(reportOf(nested(9)).kind, 'bounce');
+  assert.equal(reportOf(nested(5000)).kind, 'none');
+  const part = '--b\r\nContent-Type: text/plain\r\n\r\nx\r\n';
+  const head = 'From: MAILER-DAEMON@a.example\r\nSubject: x\r\nContent-Type: multipart/report; boundary=b\r\n\r\n';
+  const status =
+    '--b\r\nContent-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\n';
+  assert.equal(reportOf(head + part.repeat(100) + status).kind, 'bounce');
+  assert.equal(reportOf(head + part.repeat(5000) + status).kind, 'none');
+});
+
+/** Mail that is made to cost much, by what it is made of. */
+const BOMBS: [name: string, mail: () => string | Buffer][] = [
+  ['100 MB of header', () => Buffer.alloc(100_000_000, 'X-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n')],
+  ['100 MB of one field', () => Buffer.concat([Buffer.from('Subject: '), Buffer.alloc(100_000_000, 'a ')])],
+  ['continuation lines', () => `Subject: a${'\r\n x'.repeat(300_000)}\r\n\r\nx`],
+  ['encoded words', () => `Subject: ${'=?utf-8?B?YQ==?= '.repeat(60_000)}\r\n\r\nx`],
+  ['5,000 nested parts', () => nested(5000)],
+  ['nested mails', () => 'From: a@b.example\r\nContent-Type: message/rfc822\r\n\r\n'.repeat(20_000)],
+  [
+    'Base64 of a megabyte',
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nContent-Type: message/delivery-status\r\nContent-Transfer-Encoding: base64\r\n\r\n${'RmluYWwtUmVjaXBpZW50OiByZmM4MjI7IGFAYgo='.repeat(24_000)}`,
+  ],
+  [
+    'a zip named .eml',
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\nContent-Type: message/rfc822; name="a.eml"\r\nContent-Transfer-Encoding: base64\r\n\r\n${deflateRawSync(Buffer.alloc(50_000_000)).toString('base64')}`,
+  ],
+  [
+    'a charset that does not exist',
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\nContent-Type: text/plain; charset=x-no-such\r\n\r\n<a@b.example>:\r\n550 5.1.1 no\r\n${'\xff'.repeat(500_000)}`,
+  ],
+  [
+    'addresses',
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n\r\n${'<a@b.example>:\r\n550 no\r\n'.repeat(40_000)}`,
+  ],
+  [
+    'recipients',
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nContent-Type: message/delivery-status\r\n\r\n${'Final-Recipient: rfc822; a@b.example\r\nAction: failed\r\n\r\n'.repeat(15_000)}`,
+  ],
+  ...(
+    [
+      'a',
+      '@',
+      '.',
+      'a@',
+      '<',
+      ' ',
+      '5.1.1 ',
+      '550 ',
+      '-',
+      '>',
+      ':',
+      '(',
+      '"',
+      '\\x{41}',
+      '=',
+      '?',
+      'to: ',
+      'x;',
+      '\r\n ',
+      '<a@b>',
+    ] as const
+  ).map((piece): [string, () => string] => [
+    `${JSON.stringify(piece)} without end`,
+    () =>
+      `From: MAILER-DAEMON@a.example\r\nSubject: failure notice ${piece.repeat(500)}\r\nX-Failed-Recipients: ${piece.repeat(3000)}\r\n\r\n${`${piece.repeat(1500)}\r\n`.repeat(200)}${piece.repeat(100_000)}`,
+  ]),
+];
+
+// Not at the end, where they are found at once.
+const BLANK = ' '.repeat(120_000);
+BOMBS.push(
+  ['spaces in the middle of a field', () => `From: a\r\nSubject: a${BLANK}b\r\n\r\nx`],
+  ['the same in folds', () => `From: a\r\nSubject: a${`\r\n${' '.repeat(900)}`.repeat(130)}b\r\n\r\nx`],
+  ['spaces in the middle of a type', () => `From: a\r\nContent-Type: multipart/mixed; a${BLANK}=b\r\n\r\nx`],
+  [
+    'spaces in the middle of a quoted-printable line',
+    () => `From: a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n${BLANK}b`,
+  ],
+);
+
+for (const [name, mail] of BOMBS) {
+  test(`${name}: read within a second, and bounded`, () => {
+    const content = mail();
+    const bytes = typeof content === 'string' ? Buffer.from(content, 'latin1') : content;
+    const began = runningMs();
+    const report = readReport(bytes);
+    const ms = runningMs() - began;
+    assert.ok(ms < 1000, `${ms} ms`);
+    assert.ok(JSON.stringify(report).length < 1_000_000);
+    if (report.kind === 'bounce') assert.ok(report.recipients.length <= 500);
+  });
+}
+
+test('what is beyond the limit of bytes is not read', () => {
+  const far = `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n\r\n${'x\r\n'.repeat(10)}<a@b.example>:\r\n550 5.1.1 no such user\r\n`;
+  assert.equal(reportOf(far).kind, 'bounce');
+  assert.equal(readReport(Buffer.from(far), { bytes: 70 }).kind, 'none');
+});

@@ -1,0 +1,159 @@
+/**
+ * Bounces that are written for people: of qmail, Exim, Gmail, Exchange, Notes, web mailers and many others. No dialect has a
+ * parser of its own, for they all say the same: who is the recipient (a field, a line with the address alone or in front, or
+ * behind a label), and below it, or else beside it, what the server said. The mail that is quoted behind is not read for that.
+ */
+
+import { isDelayNotice } from './bounce-words.ts';
+import type { ReportedRecipient } from './report-types.ts';
+import { addressesIn, addressIn, saidReply, tidied } from './said-reply.ts';
+
+const MAX_LINES = 1500;
+const MAX_RECIPIENTS = 100;
+/** Lines below an address that may speak of it. */
+const MAX_BLOCK = 25;
+const MAX_REASON = 400;
+
+/** An address alone on its line, or in front of what is said of it. */
+const ADDRESS_FIRST =
+  /^[ \t*•-]{0,12}(?:[<"'([]|&lt;|\S{1,60}:\d{1,12}:<){0,3}(?:mailto:|smtp:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})(?:[>"')\]]|&gt;){0,3}\s{0,5}(?:$|[:;,(.[<-]|\s)/iu;
+/** Of the transcript of a session: `550 5.1.1 <a@b.example>... User unknown`. */
+const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
+/** A label in front of an address. */
+const LABELLED =
+  /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[a-z]+|empf[^ :]{1,3}nger|an|errors)\s{0,3}(?:address(?:es)?)?\s{0,3}[:<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
+const NOT_A_RECIPIENT =
+  /^\s*(?:>+\s*)?(?:from|sender|reply-?to|mail from|return-path|cc|contact|by|id|for help)\b|mail from:|\bfrom\s?[:<]/i;
+const NOBODY = /^(?:mailer-daemon|postmaster|abuse|support|helpdesk|noreply|no-reply|admin(?:istrator)?)@/i;
+
+interface Found {
+  address: string;
+  line: number;
+  /** Where on the line the address ends. */
+  behind: number;
+}
+
+export interface HumanText {
+  lines: readonly string[];
+  subject: string;
+  /** X-Failed-Recipients. */
+  failed: readonly string[];
+  /** Addresses of the sender, who is no recipient. */
+  own: ReadonlySet<string>;
+  /** To of the mail that came back. */
+  to: readonly string[];
+}
+
+const sameAddress = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
+
+function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
+  const found: Found[] = [];
+  for (let line = 0; line < lines.length && found.length < MAX_RECIPIENTS; line += 1) {
+    const text = lines[line]!;
+    const match = NOT_A_RECIPIENT.test(text) ? null : pattern.exec(text);
+    const address = match && addressIn(match[1]!);
+    if (!match || !address) continue;
+    found.push({ address, line, behind: match.index + match[0].length });
+  }
+  return found;
+}
+
+/** The recipients, each with the first line that names it. */
+function recipientsIn({ lines, failed, own, to }: HumanText): Found[] {
+  const foreign = (one: Found): boolean => !own.has(one.address.toLowerCase()) && !NOBODY.test(one.address);
+  const once = (all: readonly Found[]): Found[] =>
+    all.filter((one, i) => all.findIndex((other) => sameAddress(other.address, one.address)) === i);
+  if (failed.length > 0) return failed.map((address) => firstMention(lines, address));
+  for (const pattern of [ADDRESS_FIRST, REPLY_FIRST, LABELLED]) {
+    const all = addressLines(lines, pattern);
+    const others = once(all.filter(foreign));
+    if (others.length > 0) return others;
+    const toThem = once(all.filter((one) => to.some((other) => sameAddress(other, one.address))));
+    if (toThem.length > 0) return toThem;
+  }
+  const anywhere = addressesIn(lines.filter((line) => !NOT_A_RECIPIENT.test(line)).join('\n'), MAX_RECIPIENTS)
+    .map((address) => firstMention(lines, address))
+    .filter(foreign);
+  const known = anywhere.filter((one) => to.some((other) => sameAddress(other, one.address)));
+  if (anywhere.length > 0) return known.length > 0 ? known : anywhere.slice(0, 1);
+  return once(addressLines(lines, ADDRESS_FIRST)).slice(0, 1);
+}
+
+function firstMention(lines: readonly string[], address: string): Found {
+  const wanted = address.toLowerCase();
+  const line = lines.findIndex((one) => one.toLowerCase().includes(wanted) && !NOT_A_RECIPIENT.test(one));
+  if (line < 0) return { address, line: -1, behind: 0 };
+  return { address, line, behind: lines[line]!.toLowerCase().indexOf(wanted) + wanted.length };
+}
+
+const MAIL_FOLLOWS = /^\W*(?:bounced|original|returned|unsent) (?:message|mail|e-mail)/i;
+
+/** What is said of a recipient: the rest of its line and the lines below, up to the next recipient. */
+function blockOf(lines: readonly string[], found: Found, all: readonly Found[]): string[] {
+  if (found.line < 0) return [];
+  const next = Math.min(...all.filter((one) => one.line > found.line).map((one) => one.line), found.line + MAX_BLOCK);
+  const below = lines.slice(found.line + 1, next);
+  const end = below.findIndex((line) => MAIL_FOLLOWS.test(line));
+  return [lines[found.line]!.slice(found.behind), ...(end < 0 ? below : below.slice(0, end))];
+}
+
+/** From the line with a reply on: that line and those that go on with it. */
+function paragraphOfReply(lines: readonly string[]): string {
+  const start = lines.findIndex((line) => saidReply(line).smtpCode !== null);
+  if (start < 0) return lines.find((line) => saidReply(line).status !== null && !/^\s*status:/i.test(line)) ?? '';
+  const rest = lines.slice(start);
+  const end = rest.findIndex(
+    (line, i) => i > 0 && (line.trim() === '' || /^\s*(?:-{3,}|={3,}|<<<|>>>|Final-|\*{3,})/i.test(line)),
+  );
+  return rest.slice(0, end < 0 ? 8 : Math.min(end, 8)).join(' ');
+}
+
+/** Greetings and what every bounce says; of the rest people learn the reason. */
+const FILLER =
+  /^\W{0,8}(?:hi[.!]?|your message|this (?:message|is an?|is the)|i'm (?:sorry|afraid)|a message that you|the following|recipients? of|this is a permanent|delivery to the following|reporting-mta|to:|subject:|sent:|date:|please (?:note|do not)|you do not need|message headers follow|and try (?:re)?send|action:|status:|original message|unable to deliver|message (?:from|will be retried)|technical details of|failure reasons|transcript of|google tried to)/i;
+
+const NAMED_REASON = /^\W{0,8}(?:\w+ )?(?:reason|error|cause|grund|motivo|raison)\s*:\s*\S/i;
+
+function reasonWithoutReply(block: readonly string[], lines: readonly string[], found: Found): string {
+  const telling = (of: readonly string[]): string =>
+    tidied(of.filter((line) => /[\p{L}\p{N}]/u.test(line) && !FILLER.test(line.trim())).join(' ')).slice(0, MAX_REASON);
+  // Paragraph by paragraph: what stands further down is about something else.
+  for (let from = 0; from < block.length; ) {
+    const blank = block.findIndex((line, i) => i > from && line.trim() === '');
+    const end = blank < 0 ? block.length : blank;
+    const said = telling(block.slice(from, end));
+    if (said.length > 3 && !said.endsWith(':')) return said;
+    from = end;
+  }
+  const inFront = found.line < 0 ? '' : tidied(lines[found.line]!.slice(0, found.behind));
+  const isLabel = /(?:address|recipient|to)\s{0,3}[:<]{0,2}\s*\S+$/i.test(inFront);
+  const named = lines.find((line) => NAMED_REASON.test(line));
+  if (named !== undefined) return tidied(named).slice(0, MAX_REASON);
+  return !isLabel && /\p{L}{3,} \p{L}{3,}.*[: ]/u.test(inFront) ? inFront : telling(lines);
+}
+
+const REMOTE = /\bhost:? ([\p{L}\p{N}][\p{L}\p{N}.-]{0,250}\.[\p{L}\p{N}-]{2,63})|remote host ([\d.:a-f]{7,45})\b/iu;
+
+/** Reads what is known of each recipient; none when nobody is named. */
+export function readTextBounce(text: HumanText): ReportedRecipient[] {
+  const lines = text.lines.slice(0, MAX_LINES);
+  const input = { ...text, lines };
+  const found = recipientsIn(input).slice(0, MAX_RECIPIENTS);
+  const isDelay = isDelayNotice(text.subject, lines.join('\n'));
+  return found.map((one) => {
+    const block = blockOf(lines, one, found);
+    const reply = paragraphOfReply(block) || (found.length === 1 ? paragraphOfReply(lines) : '');
+    const reason = reply === '' ? reasonWithoutReply(block, lines, one) : reply;
+    const said = saidReply(reason);
+    const host = REMOTE.exec(block.join(' ').slice(0, 2000)) ?? REMOTE.exec(lines.join(' ').slice(0, 4000));
+    return {
+      finalRecipient: one.address,
+      originalRecipient: null,
+      action: isDelay ? 'delayed' : 'failed',
+      status: said.status,
+      smtpCode: said.smtpCode,
+      diagnostic: said.text === '' ? null : said.text,
+      remoteHost: host?.[1] ?? host?.[2] ?? null,
+    };
+  });
+}
