@@ -40,10 +40,11 @@ function makeSession(
     extensions: Map<string, string>;
     tlsFallback: string | undefined;
     source: string | undefined;
+    localAddress: string | undefined;
     timeouts: SmtpTimeouts;
   },
 ): SmtpSession {
-  const { host, extensions, tlsFallback, source, timeouts } = options;
+  const { host, extensions, tlsFallback, source, localAddress, timeouts } = options;
   const opening = [...(options.earlier ?? []), ...connection.dialogue.lines];
   const tls = connection.tls;
   const { cipher, name, verified = false } = connection.peer ?? {};
@@ -91,6 +92,7 @@ function makeSession(
     remoteHost: host,
     remoteAddress: connection.remoteAddress,
     sourceAddress: source,
+    localAddress,
     tls,
     tlsCipher: cipher,
     tlsPeerName: name,
@@ -126,10 +128,12 @@ function makeSession(
   };
 }
 
-function dialledOf({ address, source }: ConnectResult): Pick<SmtpError, 'remoteAddress' | 'sourceAddress'> {
+function dialledOf(reached: ConnectResult): Pick<SmtpError, 'remoteAddress' | 'sourceAddress' | 'localAddress'> {
+  const { address, source } = reached;
   return {
     ...(address === undefined ? {} : { remoteAddress: address }),
     ...(source === undefined ? {} : { sourceAddress: source }),
+    ...(reached.ok && reached.localAddress !== undefined && { localAddress: reached.localAddress }),
   };
 }
 
@@ -166,8 +170,9 @@ export async function openSmtpSession(options: OpenSmtpOptions): Promise<OpenSmt
   options.signal?.removeEventListener('abort', onAbort);
   if (greeting.ok) {
     const { extensions, tlsFallback } = greeting;
-    const { source } = reached;
-    return { ok: true, session: makeSession(connection, { ...options, extensions, tlsFallback, source, timeouts }) };
+    const { source, localAddress } = reached;
+    const session = { ...options, extensions, tlsFallback, source, localAddress, timeouts };
+    return { ok: true, session: makeSession(connection, session) };
   }
   connection.breakOff('ECANCELLED', 'the session could not be opened');
   const error = { ...greeting.error, ...tlsOf(connection), ...dialledOf(reached), dialogue: spoken() };

@@ -17,7 +17,7 @@ export interface ConnectOptions {
 }
 
 export type ConnectResult =
-  | { ok: true; socket: Socket; address: string; source?: string }
+  | { ok: true; socket: Socket; address: string; source?: string; localAddress?: string | undefined }
   | { ok: false; stage: 'dns' | 'connect'; cause: string; message: string; address?: string; source?: string };
 
 /** RFC 8305 §5, "Connection Attempt Delay". */
@@ -57,7 +57,7 @@ function connectOnce(options: ConnectOptions, address: string, over: AbortSignal
       clearTimeout(timer);
       over.removeEventListener('abort', onOver);
       socket.removeAllListeners('error');
-      resolve({ ok: true, socket, ...dialled });
+      resolve({ ok: true, socket, ...dialled, localAddress: socket.localAddress });
     });
   });
 }

@@ -69,6 +69,8 @@ export interface SmtpError {
   remoteAddress?: string;
   /** Our address, where one was chosen for it. */
   sourceAddress?: string;
+  /** Our address on the connection, where there was one. */
+  localAddress?: string;
   /** `TLSv1.3` and the like, when the failure came after a handshake. */
   tlsVersion?: string;
   tlsCipher?: string;
@@ -176,6 +178,8 @@ export interface SmtpSession {
   readonly remoteAddress: string;
   /** Our address, where one was chosen. */
   readonly sourceAddress: string | undefined;
+  /** Our address on the connection. */
+  readonly localAddress: string | undefined;
   /** `TLSv1.2`, `TLSv1.3`, or undefined in the clear. */
   readonly tls: string | undefined;
   /** As OpenSSL calls it, such as `TLS_AES_256_GCM_SHA384`. */

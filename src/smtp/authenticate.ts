@@ -6,10 +6,23 @@
  * Refused are responses that are no Base64 of the mechanism (RFC 4616), controls in names, and names that are no UTF-8.
  */
 import { isUtf8 } from 'node:buffer';
+import type { SmtpAuthenticator } from '../accounts/accounts.ts';
 import { Unavailable } from '../base/failure.ts';
-import { AUTH_BYTES, type Dialogue, LOGIN_FAILED, type Login, NEEDS_TLS, type Pending } from './dialogue.ts';
+import {
+  AUTH_BYTES,
+  type CommandHandler,
+  type Dialogue,
+  LOGIN_FAILED,
+  type Login,
+  NEEDS_TLS,
+  type Pending,
+} from './dialogue.ts';
+import type { LoginAttempt, LoginGuard } from './login-guard.ts';
 
-import type { LoginAttempt } from './login-guard.ts';
+export interface Logins {
+  authenticator: SmtpAuthenticator;
+  guard: LoginGuard;
+}
 
 interface Credentials {
   username: string;
@@ -50,7 +63,11 @@ const TOO_MANY = '421 4.7.0 too many failed log-ins; try again later';
 const NOT_NOW = '454 4.7.0 log-ins cannot be checked right now; try again later';
 const OUR_NAMES = /^smtp_[0-9A-Za-z]{1,40}$/;
 
-export function authenticate(dialogue: Dialogue, argument: string): Pending {
+export function authenticate(logins: Logins): CommandHandler {
+  return (dialogue, argument) => begin(logins, dialogue, argument);
+}
+
+function begin(logins: Logins, dialogue: Dialogue, argument: string): Pending {
   if (!dialogue.isSecure) return dialogue.clientError(NEEDS_TLS);
   if (!dialogue.isExtended) return dialogue.clientError('503 5.5.1 EHLO first');
   if (dialogue.login !== undefined) return dialogue.clientError('503 5.5.1 you are logged in already');
@@ -59,11 +76,13 @@ export function authenticate(dialogue: Dialogue, argument: string): Pending {
     return dialogue.clientError('501 5.5.4 the syntax is AUTH PLAIN or AUTH LOGIN');
   switch (mechanism.toUpperCase()) {
     case 'PLAIN':
-      return initial === undefined ? ask(dialogue, '', (text) => plain(dialogue, text)) : plain(dialogue, initial);
+      return initial === undefined
+        ? ask(dialogue, '', (text) => plain(logins, dialogue, text))
+        : plain(logins, dialogue, initial);
     case 'LOGIN':
       return initial === undefined
-        ? ask(dialogue, 'Username:', (text) => askPassword(dialogue, text))
-        : askPassword(dialogue, initial);
+        ? ask(dialogue, 'Username:', (text) => askPassword(logins, dialogue, text))
+        : askPassword(logins, dialogue, initial);
     default:
       return dialogue.clientError('504 5.5.4 the mechanism is not offered; use PLAIN or LOGIN');
   }
@@ -87,26 +106,26 @@ function ask(dialogue: Dialogue, challenge: string, next: (text: string) => Pend
   };
 }
 
-function plain(dialogue: Dialogue, text: string): Pending {
+function plain(logins: Logins, dialogue: Dialogue, text: string): Pending {
   const response = readPlain(text);
-  if (response.ok) return logIn(dialogue, response.value);
+  if (response.ok) return logIn(logins, dialogue, response.value);
   if (response.why === 'malformed') return malformedLogin(dialogue, MALFORMED);
   // Checked like a wrong password, whose reply it shares.
-  return logIn(dialogue, { username: '', password: '' });
+  return logIn(logins, dialogue, { username: '', password: '' });
 }
 
-function askPassword(dialogue: Dialogue, encodedName: string): undefined {
+function askPassword(logins: Logins, dialogue: Dialogue, encodedName: string): undefined {
   const username = decodeText(encodedName);
   if (username === undefined || /[\x00-\x1f\x7f]/.test(username)) return malformedLogin(dialogue, MALFORMED);
   ask(dialogue, 'Password:', (text) => {
     const password = decodeText(text);
     if (password === undefined) return malformedLogin(dialogue, MALFORMED);
-    return logIn(dialogue, { username, password });
+    return logIn(logins, dialogue, { username, password });
   });
 }
 
-async function logIn(dialogue: Dialogue, { username, password }: Credentials): Promise<void> {
-  const { authenticator, guard } = dialogue.services;
+async function logIn(logins: Logins, dialogue: Dialogue, { username, password }: Credentials): Promise<void> {
+  const { authenticator, guard } = logins;
   const address = dialogue.countedAddress;
   let attempt: LoginAttempt | undefined;
   try {

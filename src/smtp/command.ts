@@ -106,7 +106,10 @@ export interface MailCommand {
 /** RFC 3461 §4 xtext, or the mailbox in it, as AUTH= carries it (RFC 4954 §5). It is checked and not believed. */
 const XTEXT = /^(?:[!-*,-<>-~]|\+[0-9A-F]{2})+$/;
 
-function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>> {
+const INBOUND: ReadonlySet<string> = new Set(['SIZE', 'BODY', 'SMTPUTF8']);
+const SUBMISSION: ReadonlySet<string> = new Set([...INBOUND, 'AUTH', 'HOLDFOR', 'HOLDUNTIL']);
+
+function readParameters(parameters: string[], known = SUBMISSION): Parsed<Omit<MailCommand, 'from'>> {
   let sizeBytes: number | undefined;
   let smtpUtf8 = false;
   let hold: Hold | undefined;
@@ -117,7 +120,11 @@ function readParameters(parameters: string[]): Parsed<Omit<MailCommand, 'from'>>
     const value = equals === -1 ? undefined : parameter.slice(equals + 1);
     const isRepeated = seen.has(name);
     seen.add(name);
-    const issue = isRepeated ? `${shown(name)} is given twice` : parameterIssue(name, value);
+    const issue = isRepeated
+      ? `${shown(name)} is given twice`
+      : known.has(name)
+        ? parameterIssue(name, value)
+        : 'unknown';
     if (issue === 'unknown') return refused(`555 5.5.4 the parameter ${shown(name)} is not known here`);
     if (issue !== undefined) return refused(`501 5.5.4 ${issue}`);
     if (name === 'SIZE') sizeBytes = Number(value);
@@ -162,6 +169,27 @@ export function parseMail(argument: string): Parsed<MailCommand> {
   if (path.inside === '') return { ok: true, value: { from: undefined, ...parameters.value } };
   const from = parseMailbox(path.inside, '501 5.1.7', parameters.value.smtpUtf8);
   return from.ok ? { ok: true, value: { from: from.value, ...parameters.value } } : from;
+}
+
+const MAX_PATH_BYTES = 320;
+
+/**
+ * The same of mail that comes in: who it says it is from is kept as it was given, since bounces and mail of the world come from
+ * addresses that nobody would be let send from (`root@localhost`, names with underscores). Empty for the null sender.
+ */
+export function parseForeignMail(
+  argument: string,
+): Parsed<{ from: string; sizeBytes: number | undefined; smtpUtf8: boolean }> {
+  const path = cutPath(argument, 'FROM');
+  if (path === undefined) return refused('501 5.5.4 the syntax is MAIL FROM:<user@example.com>');
+  const parameters = readParameters(path.parameters, INBOUND);
+  if (!parameters.ok) return parameters;
+  const { sizeBytes, smtpUtf8 } = parameters.value;
+  if (!smtpUtf8 && NON_ASCII.test(path.inside)) {
+    return refused('553 5.6.7 the address is not ASCII; give SMTPUTF8 with MAIL');
+  }
+  if (Buffer.byteLength(path.inside) > MAX_PATH_BYTES) return refused('501 5.1.7 the address is too long');
+  return { ok: true, value: { from: path.inside, sizeBytes, smtpUtf8 } };
 }
 
 const NO_PARAMETERS: Parsed<Omit<MailCommand, 'from'>> = {

@@ -25,6 +25,8 @@ export interface FinishedContent {
   digest(): Buffer;
 }
 
+type Digest = ReturnType<typeof createSubmissionDigest>;
+
 export interface ContentSink {
   /** The memory of the chunk may not be used again. */
   write(chunk: Buffer): void;
@@ -36,7 +38,8 @@ export interface ContentSink {
   discard(): void;
 }
 
-export function createContentSink(blobs: Blobs): ContentSink {
+/** `startDigest` for content whose digest nobody asks for. */
+export function createContentSink(blobs: Blobs, startDigest: () => Digest = createSubmissionDigest): ContentSink {
   const inline = new ByteQueue();
   let stream: BlobStream | undefined;
 
@@ -47,7 +50,7 @@ export function createContentSink(blobs: Blobs): ContentSink {
         return;
       }
       if (stream === undefined) {
-        stream = streamToBlob(blobs);
+        stream = streamToBlob(blobs, startDigest());
         stream.push(inline.bytes);
         inline.clear();
       }
@@ -88,8 +91,7 @@ class Discarded extends Error {
 }
 
 /** A queue between the connection, which pushes, and the blob storage, which pulls. */
-function streamToBlob(blobs: Blobs): BlobStream {
-  const digest = createSubmissionDigest();
+function streamToBlob(blobs: Blobs, digest: Digest): BlobStream {
   let queue: Buffer[] = [];
   /** Small pieces that are not in the queue yet; memory that once was is not written again. */
   let gathering = NOTHING;

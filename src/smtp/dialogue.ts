@@ -14,16 +14,15 @@
  * out is one line of printable ASCII, whatever went in.
  */
 
-import type { Caller, SmtpAuthenticator } from '../accounts/accounts.ts';
+import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { catalogue, type Failure } from '../base/failure.ts';
+import { catalogue, type Failure, Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import type { Taken } from '../inbound/inbound.ts';
 import type { Address } from '../mail/address.ts';
-import type { Submit } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Hold } from './command.ts';
-import type { LoginGuard } from './login-guard.ts';
 import type { TlsIdentity } from './tls-identity.ts';
 
 export interface SmtpLimits {
@@ -38,7 +37,7 @@ export interface SmtpLimits {
   maxClientErrors: number;
   /** Commands that brought no mail nearer (NOOP, RSET, refused senders…) since the last accepted one. */
   maxFruitless: number;
-  /** Addresses refused in one transaction, beside those beyond the number of recipients. */
+  /** Addresses refused in one transaction, beside those beyond the number of recipients; of mail that comes in, in one session. */
   maxRefusedRecipients: number;
   /** From one command to the next, RFC 5321 §4.5.3.2.7. */
   idleMs: number;
@@ -104,15 +103,14 @@ export const STOPPING = '421 4.3.2 the service is stopping; connect again';
 export const NEEDS_TLS = '530 5.7.0 STARTTLS first';
 export const NEEDS_LOGIN = '530 5.7.0 authentication required';
 export const LOGIN_FAILED = '535 5.7.8 authentication failed; check user name and password';
+export const NO_MAIL = '503 5.5.1 MAIL first';
 export const TOO_LARGE = (maxBytes: number): string => `552 5.3.4 the message is larger than ${maxBytes} bytes`;
 
 /** What all sessions share. */
 export interface SmtpServices {
   /** Name in the greeting. */
   hostname: string;
-  authenticator: SmtpAuthenticator;
-  guard: LoginGuard;
-  submit: Submit;
+  profile: Profile;
   blobs: Blobs;
   tls: TlsIdentity;
   clock: Clock;
@@ -123,10 +121,20 @@ export interface SmtpServices {
   closedToMail(): string | undefined;
   /** Why a mail that has come in whole may not be kept; undefined when it may. Draining is no reason. */
   closedToContent(): string | undefined;
-  /** A 4xx or 5xx reply to somebody who is logged in; `verb` is the command, where one of those known was given. */
+}
+
+export type CommandHandler = (dialogue: Dialogue, argument: string) => Pending;
+
+/** What a port is for. */
+export interface Profile {
+  /** The commands that it has of its own: MAIL, RCPT and DATA at least. */
+  verbs: ReadonlyMap<string, CommandHandler>;
+  /** What it offers at EHLO beside what every port does. */
+  offered(dialogue: Dialogue): readonly string[];
+  /** Whether somebody is known from there: who waits for the greeting a shorter time. */
+  knows(countedAddress: string): boolean;
+  /** A 4xx or 5xx reply to somebody who is logged in. */
   onRefused?(refused: RefusedCommand): void;
-  /** Takes one mail from this credential's share of the rate limit; false when there is none left. */
-  takeRate(keyId: string): boolean;
 }
 
 export interface RefusedCommand {
@@ -142,18 +150,36 @@ export interface Login {
   caller: Caller;
 }
 
-/** A mail between MAIL and its end. */
-export interface Envelope {
-  from: Address;
+interface EnvelopeParts {
   smtpUtf8: boolean;
+  /** RCPT commands that were refused. */
+  refused: number;
+}
+
+/** A submitted mail between MAIL and its end. */
+export interface SubmissionEnvelope extends EnvelopeParts {
+  kind: 'submission';
+  from: Address;
   /** When the mail is to be released; undefined at once. */
   hold: Hold | undefined;
   /** By the form in which spellings are compared. */
   recipients: Map<string, Address>;
-  /** RCPT commands that were refused. */
-  refused: number;
   /** What the clock of the sender's mode is ahead of the real time. */
   clockOffsetMs: number;
+}
+
+/** A mail that comes in, between MAIL and its end. */
+export interface InboundEnvelope extends EnvelopeParts {
+  kind: 'inbound';
+  /** Empty for the null sender. */
+  from: string;
+  sizeBytes: number;
+  /** By the form in which spellings are compared. */
+  recipients: Map<string, TakenRecipient>;
+}
+
+export interface TakenRecipient extends Taken {
+  address: string;
 }
 
 /** Undefined when everything is done; else a promise of when. */
@@ -164,6 +190,26 @@ export function noteRefused({ log, login, address }: Pick<Dialogue, 'log' | 'log
   if (login === undefined) return;
   const { account, keyId, mode } = login.caller;
   log.info({ accountId: account.id, credentialId: keyId, mode, address, reply }, 'mail refused');
+}
+
+export function refuse(dialogue: Dialogue, line: string): undefined {
+  dialogue.fruitless += 1;
+  noteRefused(dialogue, line);
+  dialogue.reply(line);
+}
+
+/** Of a command that is malformed itself, as opposed to the address in it. */
+export function isSyntaxError(reply: string): boolean {
+  return /^\d{3} 5\.5\.4 /.test(reply);
+}
+
+/** Storage that does not answer is back-pressure. */
+export function orBusy(dialogue: Dialogue, check: () => Pending): Pending {
+  return check()?.catch((error: unknown) => {
+    if (!(error instanceof Unavailable)) throw error;
+    dialogue.log.warn({ err: error }, 'a sender or recipient could not be checked');
+    refuse(dialogue, BUSY);
+  });
 }
 
 /** A mail from 354 to the reply to its dot. */
@@ -194,7 +240,11 @@ export interface Dialogue {
   isExtended: boolean;
   isSecure: boolean;
   login: Login | undefined;
-  envelope: Envelope | undefined;
+  envelope: SubmissionEnvelope | InboundEnvelope | undefined;
+  /** Recipients that were refused in this session, of all its mails. */
+  refusedRecipients: number;
+  /** Such as `TLSv1.3`; null in the clear. */
+  readonly tlsProtocol: string | null;
   /** Takes the next line in place of the command parser (AUTH); undefined: its text is not to be had. */
   takeLine: ((line: string | undefined) => Pending) | undefined;
   /** The command that is worked on, of those that are known. */

@@ -9,8 +9,17 @@
  */
 import { Unavailable } from '../base/failure.ts';
 import { createSubmissionReader, type SubmissionReader } from '../mail/mime/submitted.ts';
+import type { Submit } from '../send/send.ts';
 import { type ContentSink, createContentSink } from './content-sink.ts';
-import { BROKEN, BUSY, type Envelope, type Login, type MailTransfer, replyFor, type SmtpServices } from './dialogue.ts';
+import {
+  BROKEN,
+  BUSY,
+  type Login,
+  type MailTransfer,
+  replyFor,
+  type SmtpServices,
+  type SubmissionEnvelope,
+} from './dialogue.ts';
 import { addressLiteral } from './session-wire.ts';
 
 const CR = 13;
@@ -103,8 +112,9 @@ const LONGEST_NAME = 240;
 
 interface TransferOptions {
   services: SmtpServices;
+  submit: Submit;
   login: Login;
-  envelope: Envelope;
+  envelope: SubmissionEnvelope;
   helo: string;
   address: string;
 }
@@ -140,7 +150,7 @@ export function beginTransfer(options: TransferOptions): MailTransfer {
 }
 
 async function submit(
-  { services, login, envelope, helo, address }: TransferOptions,
+  { services, submit: door, login, envelope, helo, address }: TransferOptions,
   reader: SubmissionReader,
   sink: ContentSink,
 ): Promise<{ line: string; accepted: boolean }> {
@@ -153,7 +163,7 @@ async function submit(
   }
   const finishing = sink.finish();
   const { content, digest } = finishing instanceof Promise ? await finishing : finishing;
-  const result = await services.submit.submit({
+  const result = await door.submit({
     caller: login.caller,
     nowMs,
     envelopeFrom: envelope.from,
@@ -173,7 +183,7 @@ function lineOf({ code, enhanced, text }: { code: number; enhanced: string; text
   return `${code} ${enhanced} ${text}`;
 }
 
-function refusalOf(services: SmtpServices, envelope: Envelope, smtpUtf8: boolean): string | undefined {
+function refusalOf(services: SmtpServices, envelope: SubmissionEnvelope, smtpUtf8: boolean): string | undefined {
   // RFC 6531 §3.4: a mail with an internationalised header needs the parameter.
   if (smtpUtf8 && !envelope.smtpUtf8) {
     return '550 5.6.7 the header is not ASCII; encode it (RFC 2047), or give SMTPUTF8 with MAIL';

@@ -1,5 +1,5 @@
 /**
- * The submission listener: accepts connections, bounds them by address and in all, looks after their deadlines, and stops
+ * The listener of a port: accepts connections, bounds them by address and in all, looks after their deadlines, and stops
  * without cutting a mail off: while it drains it turns new connections away and refuses new mails on open ones, and only
  * then it closes. An error of accept() (no file descriptors left) costs the connection that met it and not
  * the listener.
@@ -60,7 +60,7 @@ class Sessions {
 }
 
 /** listening ─drain─▶ refuses what is new, mails under way end ─stop─▶ listeners closed, sessions end ─▶ stopped */
-class SubmissionServer implements SmtpServer {
+class ListeningServer implements SmtpServer {
   readonly #services: SmtpServices;
   readonly #sessions = new Sessions();
   readonly #listeners: Server[] = [];
@@ -194,7 +194,7 @@ class SubmissionServer implements SmtpServer {
 }
 
 export function createSmtpServer(services: SmtpServices): SmtpServer {
-  return new SubmissionServer(services);
+  return new ListeningServer(services);
 }
 
 /** Logs what a listener meets, now and then. */

@@ -109,6 +109,10 @@ export class SessionWire {
     this.#socket.destroy();
   }
 
+  get tlsProtocol(): string | null {
+    return this.#socket instanceof TLSSocket ? this.#socket.getProtocol() : null;
+  }
+
   isFull(): boolean {
     return this.#socket.writableLength >= UNREAD_BYTES;
   }

@@ -26,13 +26,14 @@ import {
   cleanReply,
   commandLimit,
   type Dialogue,
-  type Envelope,
+  type InboundEnvelope,
   type Login,
   type MailTransfer,
   noteRefused,
   type Pending,
   type SmtpServices,
   STOPPING,
+  type SubmissionEnvelope,
   TOO_LARGE,
 } from './dialogue.ts';
 
@@ -66,7 +67,8 @@ export class Session implements Dialogue {
   isExtended = false;
   isSecure = false;
   login: Login | undefined;
-  envelope: Envelope | undefined;
+  envelope: SubmissionEnvelope | InboundEnvelope | undefined;
+  refusedRecipients = 0;
   takeLine: ((line: string | undefined) => Pending) | undefined;
   transfer: MailTransfer | undefined;
   verb: string | undefined;
@@ -118,9 +120,9 @@ export class Session implements Dialogue {
   /** Who speaks before the greeting is seen only while it is held back; from where log-ins came that is a moment. */
   #holdGreeting(): void {
     this.#phase = 'greeting';
-    const { guard, limits } = this.services;
+    const { profile, limits } = this.services;
     const { greetingMs, knownGreetingMs } = limits;
-    const waitMs = guard.knows(this.countedAddress) ? Math.min(greetingMs, knownGreetingMs) : greetingMs;
+    const waitMs = profile.knows(this.countedAddress) ? Math.min(greetingMs, knownGreetingMs) : greetingMs;
     setTimeout(() => this.#greet(), waitMs).unref();
   }
 
@@ -229,7 +231,8 @@ export class Session implements Dialogue {
 
   #refuseLong(limit: number): void {
     if (this.takeLine !== undefined) void this.takeLine(undefined);
-    else if (limit === AUTH_BYTES) malformedLogin(this, '501 5.5.6 the command is too long');
+    else if (limit === AUTH_BYTES && this.services.profile.verbs.has('AUTH'))
+      malformedLogin(this, '501 5.5.6 the command is too long');
     else this.clientError(`500 5.5.2 the line is longer than ${limit} bytes`);
   }
 
@@ -296,7 +299,7 @@ export class Session implements Dialogue {
   reply(line: string): undefined {
     if (this.login !== undefined && (line[0] === '4' || line[0] === '5')) {
       const { address, verb } = this;
-      this.services.onRefused?.({ caller: this.login.caller, address, verb, reply: cleanReply(line) });
+      this.services.profile.onRefused?.({ caller: this.login.caller, address, verb, reply: cleanReply(line) });
     }
     this.#wire.add(line);
   }
@@ -319,6 +322,10 @@ export class Session implements Dialogue {
   #hangUpIdle(line: string): undefined {
     if (!this.hasMail()) this.verb = undefined;
     this.hangUp(line);
+  }
+
+  get tlsProtocol(): string | null {
+    return this.#wire.tlsProtocol;
   }
 
   startTls(): undefined {

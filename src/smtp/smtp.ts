@@ -1,28 +1,50 @@
 /**
- * SMTP submission (RFC 6409): the listener, the sessions on it, and what becomes of the mail that they bring.
+ * SMTP: the listeners, the sessions on them, and what becomes of the mail that they bring: by submission (RFC 6409), and in from
+ * outside.
  */
 import { defaultLimits, type SmtpLimits, type SmtpServices } from './dialogue.ts';
+import { createInboundProfile, type InboundPort, inboundLimits } from './inbound.ts';
 import { createLoginGuard } from './login-guard.ts';
 import { createSmtpServer, type SmtpServer } from './server.ts';
+import { createSubmissionProfile, type Submission } from './submission.ts';
 
 export type { RefusedCommand, SmtpLimits } from './dialogue.ts';
 export type { SmtpServer } from './server.ts';
 export { openTlsIdentity, type TlsFiles, type TlsIdentity } from './tls-identity.ts';
 
-type Optional = 'guard' | 'closedToMail' | 'closedToContent' | 'takeRate';
+type Closed = 'closedToMail' | 'closedToContent';
+type Shared = Omit<SmtpServices, Closed | 'limits' | 'profile'> &
+  Partial<Pick<SmtpServices, Closed>> & { limits?: Partial<SmtpLimits> };
 
-export type SubmissionOptions = Omit<SmtpServices, Optional | 'limits'> &
-  Partial<Pick<SmtpServices, Optional>> & { limits?: Partial<SmtpLimits> };
+export type SubmissionOptions = Shared &
+  Omit<Submission, 'guard' | 'takeRate'> &
+  Partial<Pick<Submission, 'guard' | 'takeRate'>>;
+
+const OPEN = { closedToMail: () => undefined, closedToContent: () => undefined };
 
 /** A listener that is not listening yet. */
 export function createSubmissionServer(options: SubmissionOptions): SmtpServer {
-  const { guard = createLoginGuard(), limits, ...services } = options;
+  const {
+    guard = createLoginGuard(),
+    takeRate = () => true,
+    authenticator,
+    submit,
+    onRefused,
+    limits,
+    ...rest
+  } = options;
   return createSmtpServer({
-    closedToMail: () => undefined,
-    closedToContent: () => undefined,
-    takeRate: () => true,
-    ...services,
-    guard,
+    ...{ ...OPEN, ...rest },
+    profile: createSubmissionProfile({ authenticator, guard, submit, takeRate, ...(onRefused && { onRefused }) }),
     limits: { ...defaultLimits, ...limits },
+  });
+}
+
+/** The same for mail that comes in from outside. */
+export function createInboundServer({ limits, recipients, store, ...rest }: Shared & InboundPort): SmtpServer {
+  return createSmtpServer({
+    ...{ ...OPEN, ...rest },
+    profile: createInboundProfile({ recipients, store }),
+    limits: { ...inboundLimits, ...limits },
   });
 }

@@ -8,29 +8,7 @@ import net, { type AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { SENDER, type SmtpRig, smtpRig } from '../../test/kit/smtp-rig.ts';
 import { connectTalker } from '../../test/kit/smtp-talker.ts';
-
-const SEQUENCES = [
-  '\n.\n',
-  '\n.\r\n',
-  '\n.\r',
-  '\r.\r',
-  '\r.\r\n',
-  '\r.\n',
-  '\r\n.\n',
-  '\r\n.\r',
-  '\r\n\0.\r\n',
-  '\r\n.\0\r\n',
-  '\r\0\n.\r\n',
-  '\r\n.\r\0\n',
-  '\n\n.\r\n',
-  '\n\n.\n',
-  '\r\r.\r\r',
-  '\r\r\n.\r\r\n',
-  '\r\n\r.\r\n',
-  '\r\n.\r\r\n',
-  '\n\r\n.\n\r\n',
-  '\0\n.\n\0',
-];
+import { SMUGGLING } from '../../test/kit/smuggling.ts';
 
 const FORGED = 'From: <boss@verified.example>\r\nSubject: smuggled\r\n\r\nsmuggled\r\n';
 
@@ -45,7 +23,7 @@ before(async () => {
 });
 after(() => rig.close());
 
-for (const sequence of SEQUENCES) {
+for (const sequence of SMUGGLING) {
   test(`${JSON.stringify(sequence)} ends no mail here, and does elsewhere`, async (t) => {
     const { port, server } = await rig.listen();
     const talker = await connectTalker(port);

@@ -51,12 +51,14 @@ export interface ShownCertificate {
 }
 
 export interface TlsIdentity extends Running {
-  /** For the next handshake. */
-  context(): SecureContext;
+  /** For the next handshake, with a client that asks for this host. */
+  context(servername?: string): SecureContext;
   /** Looks at the files now; answers whether others were taken. */
   reload(): boolean;
   /** Shows this certificate from the next handshake on. Throws when key and certificate do not fit. */
   use(certificate: Certificate): void;
+  /** Shows this one to clients that ask for this host. Throws likewise. */
+  useFor(servername: string, certificate: Certificate): void;
   shown(): ShownCertificate;
 }
 
@@ -86,8 +88,13 @@ export function openTlsIdentity(options: IdentityOptions): TlsIdentity {
     const context = contextOf(certificate, ticketKeys);
     current = { context, shown: { source, expiresAtMs: Date.parse(new X509Certificate(certificate.cert).validTo) } };
   };
+  /** Of further hosts, by name. */
+  const further = new Map<string, SecureContext>();
   const rest = {
-    context: () => current.context,
+    context: (servername = '') => further.get(servername.toLowerCase()) ?? current.context,
+    useFor: (servername: string, certificate: Certificate) => {
+      further.set(servername, contextOf(certificate, ticketKeys));
+    },
     shown: () => current.shown,
     use: (certificate: Certificate) => show(certificate, 'authority'),
   };

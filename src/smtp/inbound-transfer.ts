@@ -1,0 +1,132 @@
+/**
+ * One mail that comes in, from 354 to the reply to its dot: 250 is said once it is on stable storage. It is kept as it came, byte for
+ * byte; nothing is added. What is refused is read to its dot and thrown away, so that the session goes on.
+ *
+ * Refused are what a later reader could take for the end of a mail (a CR or LF that is not part of CRLF) and NUL, as at submission;
+ * mail that has gone through more than 30 servers, which goes round in a loop (RFC 5321 §6.3); and what is too large. Lines of any
+ * length and bytes above 0x7F are taken: bounces quote what others have sent, and nothing of it is sent on.
+ */
+import { Unavailable } from '../base/failure.ts';
+import type { SubmittedContent } from '../send/send.ts';
+import { createContentSink } from './content-sink.ts';
+import { BROKEN, BUSY, type MailTransfer, type SmtpServices, TOO_LARGE } from './dialogue.ts';
+import { createDotReader } from './mail-transfer.ts';
+
+const MAX_RECEIVED = 30;
+/** Of a header, in which Received fields are counted. */
+const COUNTED_BYTES = 262_144;
+const CR = 13;
+const LF = 10;
+
+const LOOP = `554 5.4.6 more than ${MAX_RECEIVED} Received fields: the mail goes round in a loop`;
+const BARE = '550 5.6.0 a line ends with something else than CR LF, or the mail holds a NUL';
+const STRAY = /\0|\r(?!\n)|(?<!\r)\n/;
+
+/** No sender is known by his key here; and the digest of submissions holds a header, however long, until it ends. */
+const NO_DIGEST = { update: () => undefined, digest: () => Buffer.alloc(0) };
+
+export interface InboundReader {
+  /** Bytes between DATA and the dot, dots unstuffed, split anywhere. */
+  write(chunk: Buffer): void;
+  /** The reply that refuses the mail; undefined when it is fit to be kept. */
+  refusal(): string | undefined;
+  readonly sizeBytes: number;
+}
+
+export function createInboundReader({
+  sink,
+  maxBytes,
+}: {
+  sink(chunk: Buffer): void;
+  maxBytes: number;
+}): InboundReader {
+  let sizeBytes = 0;
+  let isStray = false;
+  let lastByte = LF;
+  // Joined once: a header may come byte by byte.
+  let header: string[] | undefined = [];
+  let headerBytes = 0;
+  let tail = '\r\n';
+  let received = 0;
+
+  const countReceived = (text: string): void => {
+    if (header === undefined) return;
+    const seen = tail + text;
+    const end = seen.indexOf('\r\n\r\n');
+    header.push(end === -1 ? text : text.slice(0, Math.max(0, end - tail.length)));
+    headerBytes += text.length;
+    tail = seen.slice(-3);
+    if (end === -1 && headerBytes < COUNTED_BYTES) return;
+    received = fieldsOf(header);
+    header = undefined;
+  };
+
+  return {
+    get sizeBytes() {
+      return sizeBytes;
+    },
+    write: (chunk) => {
+      sizeBytes += chunk.length;
+      if (isStray || sizeBytes > maxBytes || chunk.length === 0) return;
+      const text = chunk.toString('latin1');
+      // What a piece begins or ends with is checked with its neighbour.
+      const from = lastByte === CR && chunk[0] === LF ? 1 : 0;
+      const isEndOpen = chunk.at(-1) === CR;
+      isStray =
+        (lastByte === CR && chunk[0] !== LF) || STRAY.test(text.slice(from, isEndOpen ? text.length - 1 : text.length));
+      lastByte = chunk.at(-1)!;
+      if (isStray) return;
+      countReceived(text);
+      sink(chunk);
+    },
+    refusal: () => {
+      if (sizeBytes > maxBytes) return TOO_LARGE(maxBytes);
+      if (isStray || lastByte === CR) return BARE;
+      if (header !== undefined) received = fieldsOf(header);
+      return received > MAX_RECEIVED ? LOOP : undefined;
+    },
+  };
+}
+
+function fieldsOf(header: readonly string[]): number {
+  return header.join('').match(/^received[ \t]*:/gim)?.length ?? 0;
+}
+
+interface InboundTransferOptions {
+  services: SmtpServices;
+  maxBytes: number;
+  /** Answers the id of the mail. */
+  store(mail: { content: SubmittedContent; sizeBytes: number }): Promise<string>;
+}
+
+export function beginInboundTransfer({ services, maxBytes, store }: InboundTransferOptions): MailTransfer {
+  const sink = createContentSink(services.blobs, () => NO_DIGEST);
+  const reader = createInboundReader({ sink: sink.write, maxBytes });
+  const dots = createDotReader((content) => reader.write(content));
+  const keep = async (): Promise<{ line: string; accepted: boolean }> => {
+    const refusal = reader.refusal() ?? (services.closedToContent() === undefined ? undefined : BUSY);
+    if (refusal !== undefined) {
+      sink.discard();
+      return { line: refusal, accepted: false };
+    }
+    const { content } = await sink.finish();
+    const id = await store({ content, sizeBytes: reader.sizeBytes });
+    return { line: `250 2.0.0 queued as ${id}`, accepted: true };
+  };
+  return {
+    push: dots.push,
+    untilReady: sink.untilReady,
+    isEndless: () => reader.sizeBytes > services.limits.maxDiscardBytes,
+    abort: sink.discard,
+    finish: async () => {
+      try {
+        return await keep();
+      } catch (error) {
+        sink.discard();
+        const isExpected = error instanceof Unavailable;
+        services.log[isExpected ? 'warn' : 'error']({ err: error }, 'a mail that came in could not be stored');
+        return { line: isExpected ? BUSY : BROKEN, accepted: false };
+      }
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/**
+ * What is said on the port that mail comes in by: from anybody, without a log-in, to the recipients that are somebody here (src/inbound)
+ * and to nobody else. Nothing is relayed. A recipient that is nobody is refused with the one text after the same work; who names
+ * too many of them is sent away. How large a mail may be depends on its recipients: what tells of another mail is small.
+ */
+import { newId } from '../base/ids.ts';
+import type { InboundFacts, NewInbound, Recipients, Taken } from '../inbound/inbound.ts';
+import { type Address, sameAddressKey } from '../mail/address.ts';
+import { parseForeignMail, parseRecipient } from './command.ts';
+import { withoutArgument } from './commands.ts';
+import {
+  BUSY,
+  type Dialogue,
+  defaultLimits,
+  type InboundEnvelope,
+  isSyntaxError,
+  NO_MAIL,
+  orBusy,
+  type Pending,
+  type Profile,
+  refuse,
+  type SmtpLimits,
+  TOO_LARGE,
+} from './dialogue.ts';
+import { beginInboundTransfer } from './inbound-transfer.ts';
+
+export interface InboundPort {
+  recipients: Recipients;
+  /** Stores the copies of a mail with their work; resolves once they are on stable storage. */
+  store(mails: NewInbound[]): Promise<void>;
+}
+
+/** Mail of the world is larger than what is submitted here, and a server of the world has less to say than a program of a customer. */
+export const inboundLimits: SmtpLimits = {
+  ...defaultLimits,
+  maxMessageBytes: 25_000_000,
+  maxDiscardBytes: 50_000_000,
+  maxRecipients: 100,
+  maxRefusedRecipients: 20,
+  maxConnectionsPerAddress: 10,
+  maxConnections: 1_000,
+};
+
+const NOBODY = '550 5.1.1 there is no such recipient here';
+
+function beginMail(dialogue: Dialogue, argument: string): undefined {
+  if (dialogue.helo === undefined) return dialogue.clientError('503 5.5.1 EHLO first');
+  if (dialogue.envelope !== undefined)
+    return dialogue.clientError('503 5.5.1 a mail has begun already; RSET gives it up');
+  const parsed = parseForeignMail(argument);
+  if (!parsed.ok) {
+    return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuse(dialogue, parsed.reply);
+  }
+  const { from, sizeBytes = 0, smtpUtf8 } = parsed.value;
+  const { limits, closedToMail } = dialogue.services;
+  if (sizeBytes > limits.maxMessageBytes) return refuse(dialogue, TOO_LARGE(limits.maxMessageBytes));
+  if (closedToMail() !== undefined) return refuse(dialogue, BUSY);
+  dialogue.envelope = { kind: 'inbound', from, sizeBytes, smtpUtf8, refused: 0, recipients: new Map() };
+  dialogue.reply('250 2.1.0 OK');
+}
+
+/** `postmaster` may stand without a domain (RFC 5321 §4.5.1). */
+const BARE_POSTMASTER = /^TO:\s*<postmaster>\s*$/i;
+const POSTMASTER: Address = { name: '', local: 'postmaster', domain: '', address: 'postmaster' };
+
+function addRecipient(port: InboundPort, dialogue: Dialogue, argument: string): Pending {
+  const { envelope } = dialogue;
+  if (envelope?.kind !== 'inbound') return refuse(dialogue, NO_MAIL);
+  if (dialogue.refusedRecipients >= dialogue.services.limits.maxRefusedRecipients)
+    return dialogue.hangUp('421 4.7.0 too many refused recipients');
+  const parsed = BARE_POSTMASTER.test(argument)
+    ? ({ ok: true, value: POSTMASTER } as const)
+    : parseRecipient(argument, envelope.smtpUtf8);
+  if (!parsed.ok) {
+    return isSyntaxError(parsed.reply) ? dialogue.clientError(parsed.reply) : refuseRecipient(dialogue, parsed.reply);
+  }
+  const { value } = parsed;
+  return orBusy(dialogue, () => port.recipients.find(value).then((taken) => take(dialogue, envelope, value, taken)));
+}
+
+function take(dialogue: Dialogue, envelope: InboundEnvelope, address: Address, taken: Taken | undefined): undefined {
+  const { maxRecipients } = dialogue.services.limits;
+  const { recipients, sizeBytes } = envelope;
+  if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
+  if (sizeBytes > taken.maxBytes) return refuseRecipient(dialogue, TOO_LARGE(taken.maxBytes));
+  const key = sameAddressKey(address);
+  if (recipients.size >= maxRecipients && !recipients.has(key)) {
+    return refuse(dialogue, `452 4.5.3 a mail may have ${maxRecipients} recipients`);
+  }
+  recipients.set(key, { ...taken, address: address.address });
+  dialogue.reply('250 2.1.5 OK');
+}
+
+function refuseRecipient(dialogue: Dialogue, line: string): undefined {
+  dialogue.refusedRecipients += 1;
+  refuse(dialogue, line);
+}
+
+function beginData(port: InboundPort, dialogue: Dialogue): undefined {
+  const { services, envelope, helo, address, tlsProtocol } = dialogue;
+  if (envelope?.kind !== 'inbound') return refuse(dialogue, NO_MAIL);
+  if (envelope.recipients.size === 0) return refuse(dialogue, '554 5.5.1 no valid recipients');
+  if (services.closedToMail() !== undefined) return refuse(dialogue, BUSY);
+  const recipients = [...envelope.recipients.values()];
+  dialogue.transfer = beginInboundTransfer({
+    services,
+    maxBytes: Math.min(...recipients.map(({ maxBytes }) => maxBytes)),
+    store: async ({ content, sizeBytes }) => {
+      const nowMs = services.clock.now();
+      const facts: Omit<InboundFacts, 'id' | 'recipient' | 'use'> = {
+        ...{ receivedAtMs: nowMs, envelopeFrom: envelope.from, sizeBytes },
+        client: { address, helo: helo ?? '', tls: tlsProtocol },
+      };
+      const stored = Buffer.isBuffer(content)
+        ? { content, blobKey: null }
+        : { content: null, blobKey: content.blobKey };
+      const mails = recipients.map(({ address: recipient, use }) => ({
+        ...{ ...facts, ...stored, id: newId('inb', nowMs), recipient, use, nowMs },
+      }));
+      await port.store(mails);
+      const inboundIds = mails.map(({ id }) => id);
+      const uses = mails.map(({ use }) => use.kind);
+      services.log.info({ inboundIds, uses, sizeBytes, address }, 'a mail came in');
+      return inboundIds[0]!;
+    },
+  });
+  dialogue.envelope = undefined;
+  dialogue.reply('354 end the mail with <CRLF>.<CRLF>');
+}
+
+export function createInboundProfile(port: InboundPort): Profile {
+  return {
+    verbs: new Map([
+      ['MAIL', beginMail],
+      ['RCPT', (dialogue, argument) => addRecipient(port, dialogue, argument)],
+      ['DATA', withoutArgument((dialogue) => beginData(port, dialogue))],
+    ]),
+    offered: () => [],
+    knows: () => false,
+  };
+}
