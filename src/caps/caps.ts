@@ -14,6 +14,7 @@ const CAPS = {
   templates: { standard: 5_000, noun: 'templates' },
   apiKeys: { standard: 200, noun: 'API keys' },
   smtpCredentials: { standard: 200, noun: 'SMTP credentials' },
+  inboundRoutes: { standard: 100, noun: 'inbound routes' },
   openSubmissions: { standard: 1_000, noun: 'open submissions' },
   eventStreams: { standard: 20, noun: 'open event streams' },
   inboxWaits: { standard: 50, noun: 'open waits for the inbox' },

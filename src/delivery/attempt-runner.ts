@@ -20,10 +20,12 @@ import type { RecipientOutcome } from './pass.ts';
 import { pauseByRule } from './pause.ts';
 import type { PauseRule } from './providers.ts';
 import type { Results } from './results.ts';
+import type { ReturnPaths } from './return-path.ts';
 import { isRelay } from './route.ts';
 import type { Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 import { playSandbox } from './to-sandbox.ts';
+import type { DayShares } from './warm-up.ts';
 
 /** For how many waiting messages one failed dial speaks. */
 const MAX_SIBLINGS = 2_000;
@@ -42,6 +44,7 @@ export interface AttemptRunnerDeps {
   /** Our name in EHLO and Received. */
   hostname: string;
   keysFor: KeysFor;
+  returnPaths: ReturnPaths;
   isSuspended(accountId: string): boolean | Promise<boolean>;
   random(): number;
   /** The rules by which replies pause a destination. */
@@ -50,6 +53,8 @@ export interface AttemptRunnerDeps {
   areAlike(one: string, other: string): boolean;
   /** More slots may be opened. */
   onCapacity(): void;
+  /** What is left of the shares of today for this destination, while our addresses warm up. */
+  sharesOf(key: string): DayShares | undefined;
   /** For one whole attempt. */
   deadlineMs: number;
 }
@@ -165,7 +170,8 @@ export class AttemptRunner {
     attempt: Cuttable,
     onSession: () => void,
   ): Promise<Transmission> {
-    const { engine, schedule, destinations, connections, hosts, missingDomains, hostname, clock } = this.#deps;
+    const { engine, schedule, destinations, connections, hosts, missingDomains, hostname, returnPaths, clock } =
+      this.#deps;
     const prepared = await this.#prepare(group[0]!);
     const { accountId, recipient } = group[0]!.job;
     const { key } = destination;
@@ -174,8 +180,9 @@ export class AttemptRunner {
     const startedMs = clock.now();
     const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));
     return transmit({
-      ...{ group, destination: key, prepared, connections, hosts, hostname, holds },
+      ...{ group, destination: key, prepared, connections, hosts, hostname, returnPaths, holds },
       pooled: attempt.pooled,
+      shares: this.#deps.sharesOf(key),
       now: () => clock.now(),
       onDone: (done) => {
         for (const one of done) if (one.kind === 'classified') this.#settle(destination, one);

@@ -1,7 +1,8 @@
 /**
  * What goes over the wire for one email: its content as it was accepted, a Received field of our own, and the DKIM signatures.
  * Received stands first, the signatures below it, so that they cover exactly the content and nothing that is added on the
- * way. The content is read once and signed once for all recipients that wait in the window.
+ * way. The content is read once for all recipients that wait in the window, and signed once for all that have no field of their own
+ * (feedback-address.ts).
  *
  * Mail whose sender's domain the account may no longer send from does not leave: it bounces by our own refusal, and never goes
  * out unsigned in the name of a domain that was removed since it was accepted.
@@ -18,14 +19,16 @@
 import { isAscii } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
-import { parseAddress } from '../mail/address.ts';
+import { domainToAscii, parseAddress } from '../mail/address.ts';
 import {
   type DkimKey,
+  type DkimSigners,
   type PreparedDkim,
   prepareDkim,
   prepareDkimHeader,
   RelaxedBodyHash,
   signPrepared,
+  withFieldsOnTop,
 } from '../mail/compose/dkim-sign.ts';
 import { formatDate } from '../mail/compose/header.ts';
 import type { Base64Lines } from '../mail/compose/transfer-encoding.ts';
@@ -42,6 +45,8 @@ export interface SigningKeys {
   /** The domain that signs, in A-labels. */
   domain: string;
   keys: readonly DkimKey[];
+  /** A name of the sender's that leads to us, for the return path. */
+  returnPath?: string | undefined;
 }
 
 /**
@@ -57,15 +62,20 @@ export interface Preparing {
   bodyHashes: BodyHashes;
 }
 
+/** The signatures over the content and `fields` on top of it, and those fields: what stands above the content. */
+type Sign = (fields: string) => Promise<string>;
+
 export type Prepared =
   | {
       ok: true;
       content: Buffer | StreamedContent;
-      signatures: string;
-      /**
-       * Signatures over other bytes of the same mail, where a peer makes it necessary to re-encode it; of streamed content over another header.
-       */
-      signAgain(content: Buffer): Promise<string>;
+      sign: Sign;
+      /** A name of the sender's that leads to us. */
+      ownReturnPath?: string | undefined;
+      /** That name, where the mail may ask for complaints to be sent there: see feedback-address.ts. */
+      feedbackDomain?: string | undefined;
+      /** For other bytes of the same mail, where a peer makes it necessary to re-encode it; of streamed content for another header. */
+      signerOf(content: Buffer): Sign;
     }
   | { ok: false; evidence: Omit<Evidence, 'relay'> };
 
@@ -159,7 +169,13 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   }
   if (signing === 'unverified') return unverified(job);
   if (!signing || signing.keys.length === 0) {
-    return { ok: true, content: sendable, signatures: '', signAgain: () => Promise.resolve('') };
+    return {
+      ok: true,
+      content: sendable,
+      sign: UNSIGNED,
+      signerOf: () => UNSIGNED,
+      ownReturnPath: signing?.returnPath,
+    };
   }
   // The age of a signature counts from the acceptance: receivers refuse signatures from the future, none from the past.
   let prepared: PreparedDkim | string;
@@ -167,13 +183,32 @@ export async function prepare(job: DeliveryJob, inline: Uint8Array | null, deps:
   else prepared = content.length <= SLICE_BYTES ? prepareDkim(content) : await prepareInSlices(content);
   if (typeof prepared === 'string') return unsendable(prepared);
   const signers = { ...signing, nowMs: job.createdAt };
-  const signatures = await signPrepared(prepared, signers);
   const { bodyHash } = prepared;
-  const signAgain = (other: Buffer): Promise<string> => {
+  const signerOf = (other: Buffer): Sign => {
     const header = other.subarray(0, endOfHeader(other).headerEnd);
-    return signPrepared(large ? prepareDkimHeader(header, bodyHash) : prepareDkim(other), signers);
+    return createSign(large ? prepareDkimHeader(header, bodyHash) : prepareDkim(other), signers);
   };
-  return { ok: true, content: sendable, signatures, signAgain };
+  const { returnPath: ownReturnPath } = signing;
+  const feedbackDomain = mayAskForComplaints(job, prepared, signing.domain) ? ownReturnPath : undefined;
+  return { ok: true, content: sendable, sign: createSign(prepared, signers), signerOf, ownReturnPath, feedbackDomain };
+}
+
+const UNSIGNED: Sign = async (fields) => fields;
+
+/** Without fields the signatures are made once for all. */
+function createSign(prepared: PreparedDkim, signers: DkimSigners): Sign {
+  let made: Promise<string> | undefined;
+  return async (fields) => {
+    if (fields !== '') return (await signPrepared(withFieldsOnTop(prepared, fields), signers)) + fields;
+    made ??= signPrepared(prepared, signers);
+    return made;
+  };
+}
+
+/** Mail that we composed, which has no such address of its own; and the domain that signs is that of From itself (RFC 9477 §3.1.2). */
+function mayAskForComplaints(job: DeliveryJob, { signedFields }: PreparedDkim, domain: string): boolean {
+  const asks = signedFields.split(':').includes('cfbl-address');
+  return job.source === 'http' && !asks && domainToAscii(fromDomain(job)) === domain;
 }
 
 /** Our Received field with its CRLF (RFC 5321 §4.4; protocols of RFC 3848 and RFC 6531 §3.7.3). */
@@ -224,13 +259,17 @@ export function heldOf(
 
 type Sendable = Prepared & { ok: true };
 
-type Reencoded = { ok: true; content: Buffer; signatures: string } | { ok: false; enhanced: string; text: string };
+type Reencoded = { ok: true; content: Buffer; sign: Sign } | { ok: false; enhanced: string; text: string };
 
 export interface Sending {
   message: SmtpMessage;
   prepared: Sendable;
   /** Our Received field, which stands above the signatures. */
   received: string;
+  /** What is put on top of the content for these recipients, under the signatures. */
+  fields: string;
+  /** How much of `message` is above the content. */
+  headBytes: number;
 }
 
 /** By the email, so that it goes with it. */
@@ -242,7 +281,7 @@ async function reencode(
 ): Promise<Reencoded> {
   const result = toSevenBit(content, needs);
   if (!result.ok) return { ok: false, enhanced: result.code, text: result.text };
-  return { ok: true, content: result.content, signatures: await prepared.signAgain(result.content) };
+  return { ok: true, content: result.content, sign: prepared.signerOf(result.content) };
 }
 
 function reencodedOnce(email: { prepared: Sendable; content: Buffer }, needs: SevenBitNeeds): Promise<Reencoded> {
@@ -292,7 +331,7 @@ async function* under(
 
 /** Sends the message over the session in the form that its peer takes. Never rejects because of the peer. */
 export async function sendFitting(session: SmtpSession, sending: Sending): Promise<SendResult> {
-  const { message, prepared, received } = sending;
+  const { message, prepared, received, fields, headBytes } = sending;
   const { content } = prepared;
   const lacksEightBit = !session.extensions.has('8BITMIME');
   const lacksUtf8 = !session.extensions.has('SMTPUTF8');
@@ -305,9 +344,9 @@ export async function sendFitting(session: SmtpSession, sending: Sending): Promi
   if (!needs.eightBit && !needs.utf8Headers) return session.send(message);
   const fitting = await reencodedOnce({ prepared, content: isWhole ? content : content.header }, needs);
   if (!fitting.ok) return refusedAll(message, refusalOf(session, fitting));
-  const head = Buffer.from(`${received}${fitting.signatures}`, 'latin1');
+  const head = Buffer.from(`${received}${await fitting.sign(fields)}`, 'latin1');
   if (!isWhole) {
-    const before = received.length + prepared.signatures.length + content.header.length;
+    const before = headBytes + content.header.length;
     const start = Buffer.concat([head, fitting.content]);
     const sizeBytes = message.sizeBytes - before + start.length;
     const streamed = message.content as AsyncIterable<Buffer | Base64Lines>;

@@ -22,6 +22,7 @@ import {
   type SessionNeed,
 } from './connections.ts';
 import type { Signal } from './destinations.ts';
+import { feedbackFields } from './feedback-address.ts';
 import type { HostMemory } from './hosts.ts';
 import type { StreamedContent } from './large.ts';
 import { classify, type Evidence } from './outcome.ts';
@@ -41,7 +42,9 @@ import {
   weigh,
 } from './pass.ts';
 import type { AttemptFacts } from './results.ts';
+import type { ReturnPaths } from './return-path.ts';
 import { isRelay } from './route.ts';
+import type { DayShares } from './warm-up.ts';
 
 /** Exchangers that are given the mail in one attempt. */
 const MAX_SESSIONS = 3;
@@ -64,6 +67,7 @@ export interface TransmitOptions {
   connections: Connections;
   hosts: HostMemory;
   hostname: string;
+  returnPaths: ReturnPaths;
   now(): number;
   /** Whether the leases of all recipients hold: no transaction begins without them, and no final dot is written. */
   holds(): boolean;
@@ -77,6 +81,8 @@ export interface TransmitOptions {
   weighMissing(evidence: Evidence): Promise<Evidence>;
   /** The peer has taken an envelope: it is not one of those that fall silent. */
   onEnvelope(): void;
+  /** What is left of the shares of today, while our addresses warm up. */
+  shares?: DayShares | undefined;
 }
 
 function stopwatch(now: () => number): () => Clocked {
@@ -121,6 +127,31 @@ function notOpened(options: TransmitOptions, opened: Opened & { ok: false }, clo
   return { pooled: undefined, results: putBackRefused(signal, results), signal };
 }
 
+/** Nothing more leaves today: all of them are put back, and wait as they do for any destination that is paused. */
+function shareSpent({ group }: TransmitOptions, shares: DayShares): Transmission {
+  const { ms, outcome } = shares.untilTomorrow();
+  const signal: Signal = { kind: 'wait', request: { ms }, refusal: { outcome, host: null } };
+  return { ...nothingSent({ group }, undefined), signal };
+}
+
+/** Those for whom something is left of the address that this session leaves from; the others stay in the queue. */
+async function takeShare(shares: DayShares | undefined, pooled: PooledSession, pending: Held[]): Promise<Held[]> {
+  const leaving = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
+  return leaving === pending.length ? pending : pending.slice(0, leaving);
+}
+
+/** Of those that were put off, or not even tried, before the final dot. */
+function returnShare(
+  shares: DayShares | undefined,
+  { pooled, sent }: Pass,
+  results: readonly RecipientOutcome[],
+): void {
+  if (!shares) return;
+  const isUnsent = (one: RecipientOutcome, index: number): boolean =>
+    (one.kind === 'again' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
+  shares.giveBack(pooled.session.sourceAddress, results.filter(isUnsent).length);
+}
+
 /** Streamed content with its head; read from the beginning each time it is sent. */
 function behind(head: Buffer, content: StreamedContent, onRead: () => void): SmtpContent {
   return {
@@ -132,16 +163,19 @@ function behind(head: Buffer, content: StreamedContent, onRead: () => void): Smt
   };
 }
 
-function sendingOf(
-  { group, hostname, holds, onEnvelope }: TransmitOptions,
+async function sendingOf(
+  { group, hostname, returnPaths, holds, onEnvelope }: TransmitOptions,
   prepared: Prepared & { ok: true },
-): Sending {
+): Promise<Sending> {
   const { job } = group[0]!;
   const received = receivedField(job, hostname);
-  const head = Buffer.from(`${received}${prepared.signatures}`, 'latin1');
+  const mailFrom = returnPaths.of(job, { isShared: group.length > 1, ownDomain: prepared.ownReturnPath });
+  const fields = feedbackFields(mailFrom, prepared.feedbackDomain);
+  const signed = await prepared.sign(fields);
+  const head = Buffer.from(`${received}${signed}`, 'latin1');
   const { content } = prepared;
   const message: SmtpMessage = {
-    mailFrom: job.envelopeFrom,
+    mailFrom,
     recipients: group.map((held) => held.job.recipient),
     content: Buffer.isBuffer(content) ? [head, content] : behind(head, content, onEnvelope),
     sizeBytes: head.length + (Buffer.isBuffer(content) ? content.length : content.sizeBytes),
@@ -153,7 +187,7 @@ function sendingOf(
       return holds();
     },
   };
-  return { message, prepared, received };
+  return { message, prepared, received, fields, headBytes: head.length };
 }
 
 function sendingTo(group: readonly Held[], sending: Sending): Sending {
@@ -174,6 +208,17 @@ function avoidedBy({ group, hosts }: TransmitOptions): ReadonlySet<string> {
   const retried = group.filter((held) => held.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
   return new Set(retried.flatMap((held) => hosts.dotFailedAt(held.job.messageId) ?? []));
+}
+
+async function needOf(options: TransmitOptions, { message }: Sending): Promise<SessionNeed> {
+  const { group, connections, shares } = options;
+  const { domain, job } = group[0]!;
+  return {
+    ...{ domain, tls: message.requireTls ?? false, avoid: avoidedBy(options) },
+    asks: await connections.asksOf(domain, job.options.tlsOptional === true),
+    attempts: Math.max(...group.map((held) => held.job.attempts)),
+    ...(shares && { mayLeaveFrom: shares.hasRoom }),
+  };
 }
 
 interface Next {
@@ -204,12 +249,10 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
   const { group, destination, prepared, connections } = options;
   const elapsed = stopwatch(options.now);
   if (!prepared.ok) return unprepared(options, prepared.evidence, elapsed());
-  const sending = sendingOf(options, prepared);
-  const attempts = Math.max(...group.map((held) => held.job.attempts));
-  const { domain, job } = group[0]!;
-  const asks = await connections.asksOf(domain, job.options.tlsOptional === true);
-  const tls = sending.message.requireTls ?? false;
-  const need: SessionNeed = { domain, tls, asks, avoid: avoidedBy(options), attempts };
+  const sending = await sendingOf(options, prepared);
+  const { shares } = options;
+  await shares?.prepare(group.length);
+  const need = await needOf(options, sending);
 
   const outcomes = new Map<Held, RecipientOutcome>();
   let pending = group;
@@ -220,6 +263,7 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     if (!pooled) {
       const opened = await connections.open(destination, need);
       if (!opened.ok) {
+        if (opened.noSource && shares) return shareSpent(options, shares);
         const evidence = await options.weighMissing(opened.evidence);
         return notOpened(options, { ...opened, evidence }, elapsed());
       }
@@ -228,6 +272,12 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     // Later passes are held back at the dot: what an exchanger took is recorded in any case.
     if (sessions === 1 && !options.mayBegin()) return nothingSent(options, pooled);
     options.onSession(pooled);
+    pending = await takeShare(shares, pooled, pending);
+    if (pending.length === 0) {
+      if (sessions === 1) return nothingSent(options, pooled);
+      void connections.release(pooled);
+      return { pooled: undefined, results: [...outcomes.values()], signal };
+    }
     const reused = pooled.used > 0;
     pooled.used += 1;
     const sent = await sendFitting(pooled.session, pending === group ? sending : sendingTo(pending, sending));
@@ -237,6 +287,7 @@ export async function transmit(options: TransmitOptions): Promise<Transmission> 
     const said = asConnectionLimit(signalOfPass(pass, classified), pass, connections);
     signal = later(signal, said);
     const results = putBackRefused(said, classified);
+    returnShare(shares, pass, results);
     for (const result of results) outcomes.set(result.held, weigh(outcomes.get(result.held), result));
     const going = pending.filter((_, index) => goesOn(results[index]!, sent.recipients[index]!));
     if (going.length > 0) options.onDone(results.filter((one) => !going.includes(one.held)));

@@ -49,6 +49,8 @@ export interface SessionNeed {
   avoid: ReadonlySet<string>;
   /** Attempts that were made before. */
   attempts: number;
+  /** Whether mail may leave from this address now (undefined: from the system's choice): all may unless this says otherwise. */
+  mayLeaveFrom?: (source: string | undefined) => boolean;
 }
 
 export type Opened =
@@ -59,6 +61,8 @@ export type Opened =
       facts: Omit<AttemptFacts, 'startedAtMs' | 'durationMs'>;
       /** Mail that asks for less of its connection may well get one. */
       forNeed: boolean;
+      /** No address may be used that mail could leave from: nothing was dialled. */
+      noSource?: boolean;
     };
 
 export interface Connections {
@@ -198,11 +202,12 @@ export function openConnections(options: ConnectionOptions): Connections {
     return pooled;
   };
 
-  const openOne = async (candidate: Candidate, destination: string, need: TlsNeed): ReturnType<typeof dial> => {
+  const openOne = async (candidate: Candidate, destination: string, need: SessionNeed): ReturnType<typeof dial> => {
     const timeouts = timeoutsFor(destination, options);
     const { helo, routing } = options;
-    const sourceFor = routing.sources.nextFor;
-    const opened = await dial(candidate, { hosts, need, helo, signal: opening.signal, timeouts, sourceFor });
+    const sourceFor = (address: string): string | undefined => routing.sources.nextFor(address, need.mayLeaveFrom);
+    const dialling = { hosts, need: need.tls, helo, signal: opening.signal, timeouts, sourceFor };
+    const opened = await dial(candidate, dialling);
     if (!opened.ok && isAboutHost(opened.error)) hosts.failed(candidate.host);
     return opened;
   };
@@ -236,12 +241,13 @@ export function openConnections(options: ConnectionOptions): Connections {
       if (!after) await closeOneIdle(destination);
       const resolved = await resolve(need, after);
       if (!resolved.ok) return notResolved(resolved.evidence);
-      const { candidates } = resolved;
+      const candidates = reachable(resolved.candidates, need, options.routing);
+      if (candidates.length === 0 && resolved.candidates.length > 0) return { ok: false, ...NO_SOURCE };
       let failure: Pick<Opened & { ok: false }, 'evidence' | 'facts'> | undefined;
       let forNeed = false;
       for (const [index, candidate] of candidates.entries()) {
         if (opening.signal.aborted) break;
-        const opened = await openOne(candidate, destination, need.tls);
+        const opened = await openOne(candidate, destination, need);
         if (opened.ok) {
           const rest = candidates.slice(index + 1);
           const asked = { asks: need.asks ?? ANY, tlsPolicy: tlsPolicyName(candidate.policy, need.tls) };
@@ -295,6 +301,19 @@ async function asksOf({ policies }: Routing, domain: string): Promise<string> {
   return policy?.isAsking ? `${domain} ${policy.version}` : '';
 }
 
+const NO_SOURCE = {
+  evidence: { stage: 'connect' as const, cause: 'EADDRNOTAVAIL', relay: false },
+  ...{ facts: NO_FACTS, forNeed: false, noSource: true },
+};
+
+/** Those with an address that one of ours may be used for, with these addresses alone. */
+function reachable(candidates: Candidate[], { mayLeaveFrom }: SessionNeed, { sources }: Routing): Candidate[] {
+  if (!mayLeaveFrom) return candidates;
+  return candidates
+    .map((one) => ({ ...one, addresses: one.addresses.filter((address) => sources.hasOneFor(address, mayLeaveFrom)) }))
+    .filter(({ addresses }) => addresses.length > 0);
+}
+
 function cancelled(relay: boolean) {
   const message = 'the attempt was cancelled';
   return { evidence: { stage: 'connect' as const, cause: 'ECANCELLED', message, relay }, facts: NO_FACTS };
@@ -326,7 +345,8 @@ function factsOf({ host, policy }: Candidate, error: SmtpError, need: TlsNeed) {
 /** Whether a message may go over this session. */
 export function isFit(pooled: PooledSession, need: SessionNeed): boolean {
   const isUnderPolicy = need.asks === undefined || need.asks === ANY || need.asks === pooled.asks;
-  return isUnderPolicy && satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
+  const mayLeave = need.mayLeaveFrom?.(pooled.session.sourceAddress) ?? true;
+  return isUnderPolicy && mayLeave && satisfies(pooled.session, need.tls) && !need.avoid.has(pooled.session.remoteHost);
 }
 
 /** Whether a failed opening says something about the host, and not about what was asked of it. */

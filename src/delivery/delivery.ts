@@ -13,6 +13,8 @@ export {
 } from './cause.ts';
 export { resumeDestinationOperation } from './pause-store.ts';
 export { PROVIDERS, type Providers, readProviders } from './providers.ts';
+export { lateComplaint, lateFailure } from './reported.ts';
+export { createReturnPaths, type ReturnPaths } from './return-path.ts';
 export type { Routing } from './route.ts';
 export { createPlayByHand, createSandboxDeliveries, type PlayByHand } from './sandbox-deliveries.ts';
 export { type Delivery, type DeliveryDeps, type DeliveryState, startDelivery } from './worker.ts';

@@ -162,6 +162,20 @@ test('the connections that a peer keeps are the limit for a minute; then one mor
   assert.ok(allowed() > 4);
 });
 
+test('a connection that is refused while a pause begins does not lift the half that is left after it', () => {
+  const { clock, one, hear, allowed } = setUp();
+  for (let i = 0; i < 2_000; i += 1) hear(answer);
+  hear({ kind: 'connection-limit', observed: 8 });
+  assert.equal(allowed(), 8);
+  hear(wait());
+  hear({ kind: 'connection-limit', observed: 7 });
+  assert.equal(one.limit, 4);
+  clock.advance(MINUTE);
+  assert.equal(allowed(), 1, 'the probe');
+  hear(answer);
+  assert.equal(allowed(), 4);
+});
+
 test('a peer that falls silent is paused, and has a shorter deadline until it answers', () => {
   const { clock, destinations, hear, pausedMs } = setUp();
   const startedMs = clock.now();

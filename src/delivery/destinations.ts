@@ -149,7 +149,8 @@ function lower(destination: Destination, observed: number, now: number): void {
   const level = learned ? learned.level + (isNew ? 1 : 0) : 0;
   const limit = Math.max(1, observed);
   destination.learned = { limit, level, untilMs: isNew ? now + pauseStepMs(level) : learned.untilMs };
-  destination.limit = limit;
+  // A connection in the making may be refused when a pause has halved the limit already.
+  destination.limit = destination.pause ? Math.min(destination.limit, limit) : limit;
 }
 
 function takeOver(

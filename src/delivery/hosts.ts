@@ -32,6 +32,7 @@ import {
 import { allowsClear } from '../net/tls.ts';
 import { type HostPolicy, underPolicy } from '../tls-policy/tls-policy.ts';
 import { errorSentence } from './error-words.ts';
+import { replyText } from './outcome.ts';
 import type { Candidate } from './route.ts';
 
 const LAST_MS = [60_000, 120_000, 300_000, 600_000] as const;
@@ -120,9 +121,10 @@ export function satisfies(session: SmtpSession, need: TlsNeed): boolean {
   return !need || session.tls !== undefined;
 }
 
-/** Whether TLS itself failed: at the handshake, or at the first words inside it. */
+/** Whether TLS itself failed: at the reply to STARTTLS, where that is neither a yes nor a refusal, at the handshake, or at the first words inside it. */
 function isBrokenTls({ stage, cause, reply, tlsVersion }: SmtpError): boolean {
-  if (reply || cause === 'EINJECTED' || cause === 'ECANCELLED') return false;
+  if (cause === 'EINJECTED' || cause === 'ECANCELLED') return false;
+  if (reply) return stage === 'starttls' && reply.code < 400;
   if (stage === 'ehlo') return tlsVersion !== undefined && cause !== 'ETIMEDOUT';
   return stage === 'tls' || stage === 'starttls';
 }
@@ -152,7 +154,8 @@ export async function dial(candidate: Candidate, dialling: Dialling): Promise<Op
   }
   const { error } = opened;
   if (!allowsClear(options) || !isBrokenTls(error) || error.remoteAddress === undefined) return opened;
-  const words = errorSentence(error);
+  const { reply } = error;
+  const words = reply ? `the server answered STARTTLS with ${replyText(reply)}` : errorSentence(error);
   const addresses = [error.remoteAddress];
   const clear = await openSmtpSession({ ...options, addresses, earlier: error.dialogue, clearBecause: () => words });
   if (clear.ok) hosts.tlsFailed(host, clear.session.remoteAddress, words);

@@ -13,7 +13,8 @@ const REPLY_CHARACTERS = 200;
 
 /** The newest reply of each wording, all those that took a message as one: their words differ by a queue's ids. */
 function withReply(kept: readonly LastReply[], { outcome, host }: Refusal, at: number): readonly LastReply[] {
-  if (outcome.reply === null) return kept;
+  // What our own warm-up says is no word of the destination.
+  if (outcome.reply === null || outcome.category === 'warm-up') return kept;
   const accepted = outcome.kind === 'delivered';
   const reply = outcome.reply.slice(0, REPLY_CHARACTERS).toWellFormed();
   const others = kept.filter((one) => (accepted ? !one.accepted : one.reply !== reply));

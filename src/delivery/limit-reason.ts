@@ -10,10 +10,17 @@ export interface LimitState {
   proven: boolean;
   /** Whose limits these are: a provider of providers.json, or the relay. */
   owner: string;
+  /** How far the share of today is used, while addresses warm up. */
+  warmUp?: string | undefined;
 }
 
 /** Completes the sentence "It may have so many connections: …". */
-export function limitReason({ pause, learned }: Destination, { limits, limit, proven, owner }: LimitState): string {
+export function limitReason(destination: Destination, state: LimitState): string {
+  const reason = reasonOfConnections(destination, state);
+  return state.warmUp === undefined ? reason : `${reason}; ${state.warmUp}`;
+}
+
+function reasonOfConnections({ pause, learned }: Destination, { limits, limit, proven, owner }: LimitState): string {
   if (!proven) {
     return pause ? 'one probe ends its pause' : 'one at first, since it answered nothing in the last 10 minutes';
   }

@@ -128,6 +128,14 @@ export const explanations = {
       permanent: 'Something is wrong on the sending side; the operator should look at the log before it is sent again.',
     },
   },
+  'warm-up': {
+    owner: 'our-side',
+    advice: {
+      temporary:
+        'The addresses that mail leaves from are new, and send so many mails a day to this provider and no more; it leaves by itself when the next day begins.',
+      permanent: '',
+    },
+  },
   expired: {
     owner: 'remote',
     advice: {
@@ -148,6 +156,10 @@ export const SENDER_SMTPUTF8_ADVICE =
 /** Of our own refusal to connect to exchangers whose addresses are not public. */
 export const PRIVATE_EXCHANGER_ADVICE =
   'The mail exchangers of this domain have addresses that are not public, to which this service does not connect; where that is meant, the operator permits them with POSTRIDER_MX_ALLOW.';
+
+/** Of a bounce by a server that had taken the mail, and whose own host is blocked where it passed it on. */
+export const REPORTED_BLOCK_ADVICE =
+  'A server that took this mail could not pass it on, for its own host is blocked there; reach the recipient in another way, or tell its postmaster.';
 
 /** Of our own refusal to send mail to ourselves. */
 export const LOOP_ADVICE =

@@ -199,6 +199,11 @@ export function expiredWhileSuspended(): Outcome {
   );
 }
 
+/** The outcome of a message for which the share of the day is used up (warm-up.ts). */
+export function warmingUp(reply: string): Outcome {
+  return outcome('temporary', { category: 'warm-up' }, { smtpCode: null, enhancedCode: null, reply });
+}
+
 /** The outcome of a message that crashed its worker too often, and of one that no attempt can be made for. */
 export function deadLettered(): Outcome {
   const text = 'handling this message failed three times in our own code; it is not tried again';

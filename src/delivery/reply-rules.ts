@@ -29,7 +29,7 @@ export interface ReplyRule {
 
 /** Words by which a server says that there is no such mailbox. */
 const NO_SUCH_MAILBOX =
-  /(user|recipients?|mailbox|account|address(ee)?|alias|destinataire|utilisateur)('s)?( (is|was|name|id|tenant|unrecogni[sz]ed))?:? ?(unknown|un?recogni[sz]ed|not ?found|does(n't| not) exist|doesn't exist|not exist|isn't known|not (known|recogni[sz]ed|present)|invalide?|inconnu|non-?existent|undeliverable|could not be found)|(unknown|invalid|invalide|no such|non-?existent|nonexistent|bad|bad destination|undeliverable|illegal) (or (illegal|inactive) )?(local |virtual |mail ?)?(user|recipients?|mailbox|account|address|person|e-?mail|alias|local part|id\b)|no (such )?(mail-?box|account)( here)? (by|with) that name|(does not|doesn't) have an? [\w.]+ account|not a (valid|registered|known) (user|recipient|mailbox|gateway user|address)|not our (customer|user)|unrouteable address|no (one|person) (here )?(by|at) th(at|is)|is not a known user|(wrong|recipient) or no longer valid|no (mailbox|mail box|recipient) (found|available)|(address|recipient) (rejected|denied)\W*$|no existe|nessun utente|existiert nicht|unbekannt|no longer on server|recipient ?not ?found|mailbox unavailable|address unknown|badr(cptto|ecipientto)|validrcptto/i;
+  /(user|recipients?|mailbox|account|address(ee)?|alias|destinataire|utilisateur)('s)?( (is|was|name|id|tenant|unrecogni[sz]ed))?:? ?(unknown|un?recogni[sz]ed|not ?found|does(n't| not) exist|doesn't exist|not exist|isn't known|not (known|recogni[sz]ed|present)|invalide?|inconnu|non-?existent|undeliverable|could not be found)|(unknown|invalid|invalide|no such|non-?existent|nonexistent|bad|bad destination|undeliverable|illegal) (or (illegal|inactive) )?(local |virtual |mail ?)?(user|recipients?|mailbox|account|address|person|e-?mail|alias|local part|id\b)|no (such )?(mail-?box|account)( here)? (by|with) that name|(does not|doesn't) have an? [\w.]+ account|not a (valid|registered|known) (user|recipient|mailbox|gateway user|address)|not our (customer|user)|unrouteable address|no (one|person) (here )?(by|at) th(at|is)|is not a known user|(wrong|recipient) or no longer valid|no (mailbox|mail box|recipient) (found|available)|(address|recipient) (rejected|denied)\W*$|no existe|nessun utente|existiert nicht|unbekannt|no longer on server|recipient ?not ?found|mailbox unavailable|address unknown|badr(cptto|ecipientto)|validrcptto|not listed in|you tried to reach does(n't| not) exist|address (couldn't|could not) be found|no valid recipients|invalid final delivery userid|見つかりません|リストにありません/i;
 
 const POLICY_WORDS =
   /\bpolic(y|ies)\b|not authori[sz]ed|access denied|permission|not permitted|refused by|refused to accept|prohibited|administrative|restrict|\bdenied\b/i;
@@ -43,13 +43,13 @@ export const replyRules: readonly ReplyRule[] = [
   },
   { enhanced: ['6.7'], category: 'smtputf8' },
   {
-    text: /starttls|tls (is )?(required|needed)|requires? (tls|encryption)|encryption (is )?(required|needed)|over a tls|must be encrypted/i,
+    text: /starttls|tls (is )?(required|needed)|requires? (tls|encryption)|not support (tls|encryption)|encryption (is )?(required|needed)|over a tls|must be encrypted/i,
     category: 'tls',
   },
 
   // The mailbox.
   {
-    text: /over ?quota|quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ )*quota|\w*quota exceeded|(mailbox|inbox|mailfolder|maildir|account|user) (is )?(almost )?full|full mailbox|out of storage|exceeded storage|storage (limit|allocation|space)|mailbox (size|limit|has exceeded|exceeded|would exceed)|boite .*pleine|not enough (storage )?space|disk ?quota|postfach .*voll|too many messages on the server/i,
+    text: /over ?quota|quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ )*quota|\w*quota exceeded|(mailbox|inbox|mailfolder|maildir|account|user) (is )?(almost )?full|full mailbox|out of storage|exceeded storage|storage (limit|allocation|space)|mailbox (size|limit|exceeds|has exceeded|exceeded|would exceed)|boite .*pleine|not enough (storage )?space|disk ?quota|postfach .*voll|too many messages on the server/i,
     unless: /for sending|daily|hourly|(message|sending) quota|throttl|out of memory/i,
     category: 'mailbox-full',
   },
@@ -66,7 +66,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   // Our own host: its name and its address.
   {
-    text: /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name|ip name lookup failed|may not be mail exchanger|(helo|ehlo).{0,60}(reject|invalid|denied|not |need|fully|match)|invalid (helo|ehlo)|dynamic (ip|address|host|dialup)|generic (ptr|dns)/i,
+    text: /\bptr\b|reverse[- ]?(dns|hostname|host name|lookup|mapping)|\br-?dns\b|cannot find your (reverse )?host ?name|ip name lookup failed|may not be mail exchanger|\b(helo|ehlo)\b.{0,60}(reject|invalid|denied|not |need|fully|match)|invalid (helo|ehlo)|dynamic (ip|address|host|dialup)|generic (ptr|dns)/i,
     unless: /\bspf\b|dmarc|dkim/i,
     category: 'blocked',
   },
@@ -127,7 +127,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
   {
     text: /unsolicited|\bspam\b|junk ?mail|\bube\b|\bvirus|malware|malicious|phish|infected|content (reject|denied|block|filter|polic|violat|presents|filter)|(its|mail|message|banned|unacceptable|prohibited|similar|bad) content|suspicious|attachment|executable|bulk (e-?mail|mail|advert)|security issue|mime|malformed|(duplicate|multiple|invalid|missing|header) .*header|header (error|syntax)|header are not|not rfc|rfc ?(2|5)?[38]22 compliant|message-id|message[- ]filter|MCSpam|anti-?spam|spamassassin/i,
-    unless: /user rules/i,
+    unless: /user rules|name (server|service)/i,
     category: 'content-rejected',
   },
   // Refusals of a rate that the server calls final.
@@ -155,11 +155,13 @@ export const replyRules: readonly ReplyRule[] = [
     owner: 'remote',
   },
 
+  { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender-domain' },
+
   // The domain of the recipient.
   { codes: [556], category: 'domain-not-found', suppress: '7 days' },
-  { text: /null ?mx/i, category: 'domain-not-found', suppress: '7 days' },
+  { text: /null ?mx|indicated no smtp service/i, category: 'domain-not-found', suppress: '7 days' },
   {
-    text: /no such domain|unknown (mail )?domain|domain (name )?(is )?(not (found|reachable|known|local)|unknown|does(n't| not) exist|not exist)|host unknown|unknown host|host or domain name not found|(host|domain)(\/domain)? does not accept mail|unrouteable mail domain|invalid domain|recipient domain must exist|no mx record|no longer hosted|not hosted/i,
+    text: /no such domain|unknown (mail )?domain|domain (name )?(is )?(not (found|reachable|known|local)|unknown|does(n't| not) exist|not exist)|host unknown|unknown host|host or domain name not found|(host|domain)(\/domain)? does not accept mail|unrouteable mail domain|invalid domain|recipient domain must exist|no mx record|no mx found|no longer hosted|not hosted|\bnxdomain\b|find a gateway|non-existent hosts|dns type '?mx'? lookup|doesn't receive email|find a mail exchanger|dns lookup failure|host not found/i,
     category: 'domain-not-found',
   },
 
@@ -178,7 +180,6 @@ export const replyRules: readonly ReplyRule[] = [
   // The enhanced codes, where the words said nothing else.
   { enhanced: ['1.1', '1.3', '1.6', '1.10'], category: 'mailbox-not-found', suppress: 'for good' },
   { enhanced: ['1.2'], category: 'domain-not-found' },
-  { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender-domain' },
   { codes: [525], category: 'mailbox-disabled' },
   { enhanced: ['2.1', '7.13', '7.17', '7.18'], category: 'mailbox-disabled' },
   { enhanced: ['2.2'], category: 'mailbox-full' },

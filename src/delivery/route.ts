@@ -184,6 +184,11 @@ async function underPolicies({ policies }: Routing, domain: string, hosts: reado
   const decided = await Promise.all(
     hosts.map(async (candidate) => ({ candidate, of: await domainPolicy.ofHost(candidate.host, candidate.port) })),
   );
+  // Those that would have been dialled before the first that may be.
+  for (const { of } of decided) {
+    if (of.ok) break;
+    of.note?.();
+  }
   const candidates = decided.flatMap(({ candidate, of }) =>
     of.ok ? [{ ...candidate, ...(of.policy && { policy: of.policy }) }] : [],
   );

@@ -139,6 +139,7 @@ function lateOutcome(play: SandboxPlay, nowMs: number) {
   const reply = replyOfPlay(play);
   const outcome = { ...classify({ stage: 'rcpt', reply, relay: false }), suppress: false };
   if (outcome.kind !== 'permanent' || (play.kind === 'word' && play.word !== 'bounced')) return undefined;
-  const event = { id, type: 'Bounce' as const, detail: { bounce: failureDetail(outcome, { host: HOST }) } };
+  const bounce = { ...failureDetail(outcome, { host: HOST }), late: true };
+  const event = { id, type: 'Bounce' as const, detail: { bounce } };
   return { to: 'bounced' as const, event, sandboxOutcome: SHOWN.bounced };
 }

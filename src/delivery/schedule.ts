@@ -66,6 +66,8 @@ export interface ScheduleOptions {
   destinations: Destinations;
   /** Slots of the whole process. */
   slots: number;
+  /** Whether the recipients of this email share a transaction; they do unless it says no. */
+  mayShare?(job: Held['job']): boolean;
   /** Whether it is not known yet what the destination is: it gets no slot. */
   isPending?(key: string): boolean;
 }
@@ -95,6 +97,7 @@ export class Schedule {
   readonly #destinations: Destinations;
   readonly #slots: number;
   readonly #isPending: (key: string) => boolean;
+  readonly #mayShare: (job: Held['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** By class and owner, in the order in which they are asked. */
   readonly #rows = new Map<string, Row>();
@@ -103,10 +106,11 @@ export class Schedule {
   readonly #resting = new Set<Queue>();
   #active = 0;
 
-  constructor({ destinations, slots, isPending = () => false }: ScheduleOptions) {
+  constructor({ destinations, slots, isPending = () => false, mayShare = () => true }: ScheduleOptions) {
     this.#destinations = destinations;
     this.#slots = slots;
     this.#isPending = isPending;
+    this.#mayShare = mayShare;
   }
 
   /** Slots that run. */
@@ -210,7 +214,7 @@ export class Schedule {
     slot.keptTo = kept ? slot.keptTo + 1 : 0;
     const first = kept ?? queue.waiting.next({ mayStart });
     if (!first) return undefined;
-    const group = sameTransaction(first, mayStart);
+    const group = this.#mayShare(first.job) ? sameTransaction(first, mayStart) : [first];
     queue.waiting.size -= group.length;
     this.#destinations.sending(queue.destination, group.length);
     return group;

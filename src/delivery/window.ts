@@ -119,18 +119,30 @@ export class Window implements FairQueue<Held> {
     return moved;
   }
 
+  /** A row for each lane first, since most have no more; what is left of the room goes to the lanes in their order. */
   resumable(lanes: readonly string[], size: number): LaneGrant[] {
     const { limits, destinationOfLane } = this.#options;
     let room = Math.floor(limits.jobs * FED_PART) - size;
-    const grants: LaneGrant[] = [];
-    for (const lane of lanes) {
-      const [inLane, inAccount, inDestination] = this.#free(lane, destinationOfLane(lane));
-      const limit = Math.floor(Math.min(inLane, inAccount, inDestination, room));
-      if (limit <= 0 || inLane < limits.lane / 2) continue;
-      grants.push({ lane, limit });
-      room -= limit;
-    }
-    return grants;
+    const taken = new Map<string, number>();
+    const granted = new Map<string, number>();
+    const grant = (lane: string, most: number): void => {
+      const destination = destinationOfLane(lane);
+      const account = `account ${accountOfLane(lane)}`;
+      const [inLane, inAccount, inDestination] = this.#free(lane, destination);
+      if (inLane < limits.lane / 2) return;
+      const before = granted.get(lane) ?? 0;
+      const leftInAccount = inAccount - (taken.get(account) ?? 0);
+      const leftInDestination = inDestination - (taken.get(destination) ?? 0);
+      const more = Math.floor(Math.min(inLane - before, leftInAccount, leftInDestination, room, most));
+      if (more <= 0) return;
+      granted.set(lane, before + more);
+      room -= more;
+      count(taken, account, more);
+      count(taken, destination, more);
+    };
+    for (const lane of lanes) grant(lane, 1);
+    for (const lane of granted.keys()) grant(lane, limits.lane);
+    return [...granted].map(([lane, limit]) => ({ lane, limit }));
   }
 
   #shareEmail(held: Held): void {

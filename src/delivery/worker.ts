@@ -28,17 +28,19 @@ import { type Connections, openConnections } from './connections.ts';
 import { type Destination, type Destinations, openDestinations, SANDBOX, SHARED_DESTINATIONS } from './destinations.ts';
 import { type ExchangerSets, ONE_WAY, openExchangerSets } from './exchanger-sets.ts';
 import { openHostMemory } from './hosts.ts';
-import { limitReason } from './limit-reason.ts';
 import { type ConnectionLimits, limitsOfProvider, RELAY_CONNECTIONS, sharedLimits } from './limits.ts';
 import { openMissingDomains } from './missing-domain.ts';
 import { PROVIDERS, type Provider, type Providers } from './providers.ts';
+import { publishedOf } from './published.ts';
 import { type ResultMetrics, Results } from './results.ts';
 import { openResumes, type Resumes } from './resume.ts';
+import { type ReturnPaths, SENDER_ITSELF } from './return-path.ts';
 import { FALLBACK, isRelay, type Routing, routedDomainOf } from './route.ts';
 import { type DestinationLoad, Schedule } from './schedule.ts';
 import type { Settlement } from './settle.ts';
 import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
 import { Slots } from './slots.ts';
+import { openWarmUp, type WarmUp, type WarmUpSettings } from './warm-up.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './window.ts';
 
 const SLOTS = 500;
@@ -72,6 +74,8 @@ export interface DeliveryDeps extends EngineOptions {
   /** Our name in EHLO and Received. */
   hostname: string;
   keysFor: KeysFor;
+  /** The sender itself unless this says otherwise. */
+  returnPaths?: ReturnPaths;
   /** Whether an account is suspended: none is unless this says so. */
   isSuspended?: (accountId: string) => boolean | Promise<boolean>;
   metrics?: ResultMetrics;
@@ -87,19 +91,14 @@ export interface DeliveryDeps extends EngineOptions {
   limits?: Partial<WindowLimits>;
   /** Limits of the large providers; those built in unless this says others. */
   providers?: Providers;
+  /** Since when addresses that mail leaves from are in use, where they are new; all of them are old unless this says otherwise. */
+  warmUp?: WarmUpSettings;
   timeouts?: OpenSmtpOptions['timeouts'];
   attemptDeadlineMs?: number;
   stopGraceMs?: number;
   /** Uniform in [0, 1); the jitter of retries. */
   random?: () => number;
 }
-
-/** What a node publishes with its sign of life stays small, whatever it does. */
-const PUBLISHED_PAUSED = 60;
-const PUBLISHED_BUSIEST = 40;
-/** Domains of one destination, and of all together. */
-const PUBLISHED_DOMAINS = 100;
-const PUBLISHED_DOMAINS_IN_ALL = 1_000;
 
 export interface DeliveryState {
   /** Jobs in memory. */
@@ -146,9 +145,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
   readonly #resumes: Resumes;
   readonly #pauses: SharedPauses;
   readonly #notices: ReturnType<typeof createBlockedNotices>;
+  readonly warmUp: WarmUp;
 
   constructor(deps: DeliveryDeps) {
     const { database, blobs, clock, log, metrics, routing, hostname, keysFor, random = Math.random } = deps;
+    const { returnPaths = SENDER_ITSELF } = deps;
     const share = (): number => deps.connectionShare?.() ?? 1;
     const { providers = PROVIDERS } = deps;
     const providerOf = (key: string): Provider => providers.byName(key) ?? providers.default;
@@ -165,7 +166,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const onChanged = (domain: string, before: string): void => this.#exchangersChanged(domain, before);
     const sets =
       routing.route.kind === 'relay' ? ONE_WAY : openExchangerSets({ dns: routing.dns, clock, providers, onChanged });
-    const schedule = new Schedule({ destinations, slots: SLOTS, isPending: sets.isPending });
+    const schedule = new Schedule({
+      ...{ destinations, slots: SLOTS, isPending: sets.isPending, mayShare: returnPaths.mayShare },
+    });
     this.queue = new Window({
       limits: { ...WINDOW_LIMITS, ...deps.limits },
       schedule,
@@ -175,6 +178,9 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       destinationOfLane: (lane) => sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`)),
       destinationOf: (domain) => (SHARED_DESTINATIONS.has(domain) ? domain : sets.destinationOf(domain)),
     });
+    const { starts, sources } = deps.warmUp ?? { starts: [], sources: [] };
+    const warmUp = openWarmUp({ database, clock, log, starts, sources, providerOf: providers.byName });
+    this.warmUp = warmUp;
     const hosts = openHostMemory(() => clock.now());
     const timeouts = deps.timeouts ? { timeouts: deps.timeouts } : {};
     const { isStalled } = destinations;
@@ -190,6 +196,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     const engine = new Engine<Held, Settlement>(deps, this);
     const runner = new AttemptRunner({
       ...{ engine, schedule, destinations, connections, hosts, results, blobs, clock, log, hostname, keysFor, random },
+      returnPaths,
       isSuspended: deps.isSuspended ?? (() => false),
       missingDomains: openMissingDomains({
         now: () => clock.now(),
@@ -199,6 +206,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
       deadlineMs: deps.attemptDeadlineMs ?? ATTEMPT_DEADLINE_MS,
       pauseRules: (key) => (isRelay(key) ? [] : providerOf(key).pauses),
       areAlike: sets.areAlike,
+      sharesOf: warmUp.of,
       onCapacity: () => this.#slots.fill(),
     });
     this.#deps = deps;
@@ -297,6 +305,7 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     this.#slots.wake();
     await this.#pauses.sync();
     await this.#resumes.bringForward();
+    await this.warmUp.giveBack();
     if (this.destinations.blocked().length > 0) await this.#notices({ hurry: false });
   }
 
@@ -313,45 +322,11 @@ class DeliveryWorker implements WorkKind<Held, Settlement> {
     clearTimeout(early);
     clearTimeout(late);
     if (unrecorded > 0) log.error({ unrecorded }, 'stopped with results that are not recorded');
-    await within(Promise.all([connections.quitAll(), remover.idle()]), performance.now() + STOP_REMOVING_MS);
+    const last = [connections.quitAll(), remover.idle(), this.warmUp.giveBack({ all: true })];
+    await within(Promise.all(last), performance.now() + STOP_REMOVING_MS);
     remover.abandon();
     log.info({}, 'delivery stopped');
   }
-}
-
-function publishedOf(worker: DeliveryWorker): PublishedDestination[] {
-  const { destinations, schedule, connections, sets } = worker;
-  const waiting = new Map(schedule.busiest(PUBLISHED_BUSIEST).map((one) => [one.key, one.waiting]));
-  const paused = destinations.paused().slice(0, PUBLISHED_PAUSED);
-  const blocked = destinations.blocked().slice(0, PUBLISHED_PAUSED);
-  const keys = new Set([...blocked.map((one) => one.key), ...paused.map((one) => one.key), ...waiting.keys()]);
-  keys.delete(SANDBOX);
-  let domainsLeft = PUBLISHED_DOMAINS_IN_ALL;
-  const domainsOf = (key: string): Pick<PublishedDestination, 'domains'> => {
-    if (isRelay(key)) return {};
-    // One at least, and the latest of many.
-    const domains = sets.domainsOf(key).slice(-Math.max(1, Math.min(PUBLISHED_DOMAINS, domainsLeft)));
-    domainsLeft -= domains.length;
-    return { domains };
-  };
-  return [...keys].map((key) => {
-    const destination = destinations.of(key);
-    const proven = destinations.isProven(key);
-    const limits = worker.limitsOf(key);
-    const limit = Math.min(destinations.limitOf(destination), proven ? Number.POSITIVE_INFINITY : 1);
-    return {
-      ...{ key, waiting: waiting.get(key) ?? 0, connections: connections.count(key) },
-      ...domainsOf(key),
-      limit,
-      limitReason: limitReason(destination, { limits, limit, proven, owner: worker.ownerOf(key) }),
-      messageMs: destination.messageMs ?? null,
-      messagesPerMinute: limits.messagesPerMinute,
-      pausedUntil: destinations.pauseOf(key)?.untilMs ?? null,
-      blockedSince: destination.pause?.blockedMs ?? null,
-      fallback: destinations.isDiverted(key),
-      replies: destination.replies,
-    };
-  });
 }
 
 export function startDelivery(deps: DeliveryDeps): Delivery {

@@ -32,6 +32,28 @@ export interface TlsResult {
   failure?: TlsFailure;
   /** The address that was dialled. */
   address?: string;
+  /** Our address on the connection. */
+  localAddress?: string;
+}
+
+/** A policy as reports name it (RFC 8460 §4.2). */
+export interface AppliedPolicy {
+  type: 'sts' | 'tlsa' | 'no-policy-found';
+  /** Whose it is: the recipient's domain, or where the TLSA records stand. */
+  domain: string;
+  /** What was published, line by line or record by record; empty where it could not be had. */
+  lines: readonly string[];
+  /** The exchangers that an MTA-STS policy names. */
+  mx: readonly string[];
+}
+
+/** A session that was opened, or failed for TLS, or that a policy did not let begin: as reports count it. */
+export interface TlsSession extends TlsResult {
+  /** Of the recipient, in A-labels. */
+  domain: string;
+  /** The exchanger. */
+  host: string;
+  policy: AppliedPolicy;
 }
 
 export interface HostPolicy {
@@ -70,7 +92,14 @@ export function underPolicy(policy: HostPolicy, sentence: (error: SmtpError) => 
   const conclude = (opened: OpenSmtpResult): OpenSmtpResult => {
     const failure = unfit ?? failureOf(opened, sentence);
     const address = opened.ok ? opened.session.remoteAddress : opened.error.remoteAddress;
-    if (failure || opened.ok) policy.note?.({ ...(failure && { failure }), ...(address && { address }) });
+    const { localAddress } = opened.ok ? opened.session : opened.error;
+    if (failure || opened.ok) {
+      policy.note?.({
+        ...(failure && { failure }),
+        ...(address && { address }),
+        ...(localAddress && { localAddress }),
+      });
+    }
     if (opened.ok || !mandatory || !isAboutTls(opened.error)) return opened;
     const { reply: _, ...error } = opened.error;
     const message = unfit?.message ?? `${policy.words} asks for TLS; ${sentence(opened.error)}`;
@@ -95,15 +124,23 @@ function failureOf(opened: OpenSmtpResult, sentence: (error: SmtpError) => strin
     return { type: refused ? 'starttls-not-supported' : 'validation-failure', message: tlsFallback };
   }
   const { error } = opened;
-  if (!isAboutTls(error)) return undefined;
-  return {
-    type: error.stage === 'starttls' ? 'starttls-not-supported' : 'validation-failure',
-    message: sentence(error),
-  };
+  // Bytes injected behind the reply to STARTTLS say nothing of the policy, but a great deal of the way.
+  if (!isAboutTls(error) && error.cause !== 'EINJECTED') return undefined;
+  return { type: typeOf(error), message: sentence(error) };
 }
 
 const EXPIRED = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 const SELF_SIGNED = new Set(['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN']);
+const NOT_TRUSTED = /^(?:UNABLE_TO_|CERT_|INVALID_CA|DEPTH_ZERO|SELF_SIGNED)/;
+
+/** Of a session that did not come to be; the certificate is looked at where the mail asked for that. */
+function typeOf({ stage, cause = '' }: SmtpError): TlsFailureType {
+  if (cause === 'EINJECTED') return 'validation-failure';
+  if (EXPIRED.has(cause)) return 'certificate-expired';
+  if (cause === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'certificate-host-mismatch';
+  if (NOT_TRUSTED.test(cause)) return 'certificate-not-trusted';
+  return stage === 'starttls' ? 'starttls-not-supported' : 'validation-failure';
+}
 
 /**
  * Why the certificate is not valid for the host by the authorities that this machine trusts (RFC 8461 §4.1, RFC 6125); `wanted` begins the

@@ -10,13 +10,12 @@ import type { Cidr } from '../net/address-guard.ts';
 import type { Dns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
+import { counted, type DecidedBy, daneApplied, type HostDecision, nothingApplied, stsApplied } from './applied.ts';
 import { daneFailure, lookUpDane } from './dane.ts';
-import { type HostPolicy, webPkiFailure } from './host-policy.ts';
+import { type HostPolicy, type TlsFailure, type TlsSession, webPkiFailure } from './host-policy.ts';
 import { type StsPolicy, stsNames } from './mta-sts.ts';
-import { openStsPolicies } from './mta-sts-cache.ts';
+import { openStsPolicies, type StsAnswer } from './mta-sts-cache.ts';
 import { createStsFetch } from './mta-sts-fetch.ts';
-
-export type HostDecision = { ok: true; policy?: HostPolicy } | { ok: false; reason: string };
 
 /** What one domain asks. */
 export interface DomainPolicy {
@@ -44,12 +43,14 @@ export interface TlsPoliciesOptions {
   allow: readonly Cidr[];
   /** Whether this process is the one that refreshes. */
   isChosen?: () => boolean;
+  /** Counts every session, for the reports. */
+  count?: ((session: TlsSession) => void) | undefined;
   /** Of policy hosts, and whom their certificates must come from: for tests. */
   https?: { port: number; ca: string };
 }
 
 export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
-  const { database, dns, clock, log, allow, isChosen, https } = options;
+  const { database, dns, clock, log, allow, isChosen, count, https } = options;
   const http = openHttpClient({ lookup: dns.resolveAddresses, allow, ...(https && { ca: https.ca }) });
   const fetchPolicy = createStsFetch({ http, ...(https && { port: https.port }) });
   const sts = openStsPolicies({ database, dns, fetchPolicy, clock, log, ...(isChosen && { isChosen }) });
@@ -57,16 +58,17 @@ export function openTlsPolicies(options: TlsPoliciesOptions): TlsPolicies {
   return {
     ofDomain: async (domain) => {
       try {
-        const [{ policy }, isSecure] = await Promise.all([sts.policyOf(domain), hasSecureMx(dns, domain)]);
-        const ofSts = (host: string): HostDecision => (policy ? stsDecision(policy, { domain, host }) : { ok: true });
+        const [answer, isSecure] = await Promise.all([sts.policyOf(domain), hasSecureMx(dns, domain)]);
+        const { policy } = answer;
         return {
           isAsking: policy !== undefined || isSecure,
           version: `${isSecure ? 'dane ' : ''}${policy ? `${policy.mode} ${policy.mx.join()}` : ''}`,
           ofHost: async (host, port) => {
             const dane = isSecure ? await daneDecision({ dns, clock }, { domain, host, port }) : undefined;
             // Records of which none is usable ask for TLS alone; a policy that asks for more comes first then.
-            const isMore = dane?.ok && dane.policy?.check === undefined && policy?.mode === 'enforce';
-            return dane && !isMore ? dane : ofSts(host);
+            const isMore = dane?.decision.ok && !dane.decision.policy?.check && policy?.mode === 'enforce';
+            const { decision, by } = dane && !isMore ? dane : stsDecision(answer, { domain, host });
+            return count ? counted(decision, by, { domain, host, count }) : decision;
           },
         };
       } catch (error) {
@@ -90,39 +92,55 @@ async function hasSecureMx(dns: Dns, domain: string): Promise<boolean> {
   return (mx.status === 'found' || mx.status === 'no-data') && mx.secure;
 }
 
+interface Decided {
+  decision: HostDecision;
+  by: DecidedBy;
+}
+
 /** Undefined where there is no DANE for this host. */
 async function daneDecision(
   { dns, clock }: Pick<TlsPoliciesOptions, 'dns' | 'clock'>,
   { domain, host, port }: { domain: string; host: string; port: number },
-): Promise<HostDecision | undefined> {
+): Promise<Decided | undefined> {
   const answer = await lookUpDane(dns, host, port);
   if (answer.kind === 'none') return undefined;
   if (answer.kind === 'failed') {
     const reason = `whether ${host} asks for TLS by DANE cannot be found out: no answer for ${answer.name} (${answer.cause})`;
-    return { ok: false, reason };
+    const failure: TlsFailure = { type: 'dnssec-invalid', message: reason };
+    return { decision: { ok: false, reason }, by: { policy: daneApplied(host, []), failure } };
   }
-  const { base, usable } = answer;
+  const { base, records, usable } = answer;
   const words = `the TLSA records of ${base} (DANE)`;
   const names = [...new Set([base, host, domain])];
   const check: HostPolicy['check'] = (peer) => daneFailure(peer, { usable, names, words, nowMs: clock.now() });
   const mandatory = { name: 'dane' as const, mandatory: true, words: `the DANE policy of ${base}` };
-  return { ok: true, policy: usable.length === 0 ? mandatory : { ...mandatory, serverName: base, check } };
+  const policy = daneApplied(base, records);
+  if (usable.length > 0)
+    return { decision: { ok: true, policy: { ...mandatory, serverName: base, check } }, by: { policy } };
+  const failure: TlsFailure = { type: 'tlsa-invalid', message: `none of ${words} can be used` };
+  return { decision: { ok: true, policy: mandatory }, by: { policy, failure } };
 }
 
-function stsDecision(policy: StsPolicy, { domain, host }: { domain: string; host: string }): HostDecision {
-  const mandatory = policy.mode === 'enforce';
-  const words = `the MTA-STS policy of ${domain}`;
-  if (mandatory && !stsNames(policy, host)) {
-    return { ok: false, reason: `${words} does not name ${host}, which the DNS gives as its mail exchanger` };
+/** A policy that is kept holds although a newer one could not be fetched; reports tell of that too. */
+function stsDecision({ policy, failure }: StsAnswer, { domain, host }: { domain: string; host: string }): Decided {
+  if (!policy) {
+    const applied = failure ? stsApplied(domain, undefined) : nothingApplied(domain);
+    return { decision: { ok: true }, by: { policy: applied, failure } };
   }
+  const words = `the MTA-STS policy of ${domain}`;
+  const unnamed = stsNames(policy, host)
+    ? undefined
+    : `${words} does not name ${host}, which the DNS gives as its mail exchanger`;
+  const unmet: TlsFailure | undefined =
+    unnamed === undefined ? failure : { type: 'validation-failure', message: unnamed };
+  const by = { policy: stsApplied(domain, policy), failure: unmet };
+  if (unnamed !== undefined && policy.mode === 'enforce') return { decision: { ok: false, reason: unnamed }, by };
+  return { decision: { ok: true, policy: stsPolicy(policy, { host, words }) }, by };
+}
+
+function stsPolicy({ mode }: StsPolicy, { host, words }: { host: string; words: string }): HostPolicy {
+  const mandatory = mode === 'enforce';
   const wanted = `${words} asks for TLS with a certificate for ${host}`;
-  return {
-    ok: true,
-    policy: {
-      name: mandatory ? 'mta-sts' : 'mta-sts-testing',
-      mandatory,
-      words,
-      check: (peer) => webPkiFailure(peer, host, wanted),
-    },
-  };
+  const check: HostPolicy['check'] = (peer) => webPkiFailure(peer, host, wanted);
+  return { name: mandatory ? 'mta-sts' : 'mta-sts-testing', mandatory, words, check };
 }
