@@ -1,0 +1,74 @@
+/** What is counted in memory, and what becomes of it where the database does not take it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { OutcomeUnknown, Unavailable } from '../base/failure.ts';
+import { silentLog } from '../base/log.ts';
+import type { Database } from '../storage/database.ts';
+import type { TlsSession } from '../tls-policy/tls-policy.ts';
+import { openTlsCounters } from './counters.ts';
+import type { CountRow } from './store.ts';
+
+const session = (host: string, failure?: TlsSession['failure']): TlsSession => ({
+  ...{ domain: 'a.example', host, ...(failure && { failure }) },
+  policy: { type: 'no-policy-found', domain: 'a.example', lines: [], mx: [] },
+});
+const stalled = { type: 'validation-failure', message: 'it stalled' } as const;
+
+function counting(error?: () => Error | undefined) {
+  const writes: CountRow[][] = [];
+  const execute = async (_: unknown, rows: CountRow[]): Promise<void> => {
+    const failed = error?.();
+    if (failed) throw failed;
+    writes.push(rows);
+  };
+  const database = { execute } as unknown as Database;
+  const counters = openTlsCounters({ database, clock: fakeClock(), log: silentLog, flushMs: 1e9 });
+  const sessions = (): number => writes.flat().reduce((sum, row) => sum + row.sessions, 0);
+  return { counters, writes, sessions };
+}
+
+test('good sessions are one counter, whatever the host; failures one for each host; rows have an order and different ids', async () => {
+  const { counters, writes, sessions } = counting();
+  for (let host = 0; host < 100; host += 1) {
+    counters.count(session(`mx${host}.a.example`));
+    counters.count(session(`mx${host}.a.example`, stalled));
+  }
+  await counters.stop();
+  const ids = writes.flat().map(({ id }) => id);
+  assert.deepEqual([ids.length, sessions()], [101, 200]);
+  assert.deepEqual(ids, [...new Set(ids)].sort());
+  assert.deepEqual(
+    writes
+      .flat()
+      .map(({ sessions: count }) => count)
+      .sort((a, b) => b - a)[0],
+    100,
+  );
+});
+
+test('a database that is away for a while costs no count; an answer that was lost costs those it was for, and none twice', async () => {
+  let error: Error | undefined = new Unavailable('away');
+  const { counters, sessions } = counting(() => error);
+  counters.count(session('mx.a.example'));
+  await counters.run();
+  counters.count(session('mx.a.example'));
+  error = undefined;
+  await counters.run();
+  assert.equal(sessions(), 2);
+  counters.count(session('mx.a.example'));
+  error = new OutcomeUnknown('lost');
+  await counters.run();
+  error = undefined;
+  await counters.stop();
+  assert.equal(sessions(), 2);
+});
+
+test('memory is bounded, however many kinds of failures there are; those that are known go on counting', async () => {
+  const { counters, writes, sessions } = counting();
+  for (let host = 0; host < 30_000; host += 1) counters.count(session(`mx${host}.a.example`, stalled));
+  counters.count(session('mx0.a.example', stalled));
+  await counters.stop();
+  assert.deepEqual([writes.flat().length, sessions()], [10_000, 10_001]);
+  assert.ok(writes.every((rows) => rows.length <= 500));
+});
