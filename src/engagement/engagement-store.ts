@@ -4,11 +4,18 @@
  * anybody who has the mail can repeat them without end.
  */
 
-import { appendEngagement } from '../messages/messages.ts';
+import type { Mode } from '../base/mode.ts';
+import { appendToTimeline } from '../messages/messages.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import { clockOffsetOf } from '../work/work.ts';
-import type { Copy } from './engagement.ts';
+
+/** One recipient's copy of a mail. */
+export interface Copy {
+  accountId: string;
+  mode: Mode;
+  messageId: string;
+}
 
 /** Within this time the same open or click again is the same one. */
 const COLLAPSE_MS = 60_000;
@@ -37,7 +44,7 @@ export const senderOfOperation = operation(
 export interface Unsubscribing extends Copy {
   /** In the form in which addresses are compared. */
   email: string;
-  method: 'page' | 'one-click';
+  method: 'page' | 'one-click' | 'mail';
   eventId: string;
   nowMs: number;
 }
@@ -46,26 +53,24 @@ export interface Unsubscribing extends Copy {
  * Suppresses the address for good, also where it is suppressed for a reason that is weaker than the recipient's own word; answers
  * whether that, or the event, is new.
  */
-export const unsubscribeOperation = operation(
-  'engagement.unsubscribe',
-  'write',
-  async (tx, one: Unsubscribing): Promise<boolean> => {
-    const { accountId, mode, messageId } = one;
-    await lockMessage(tx, one);
-    const known = await findSuppression(tx, one);
-    const isWished = known?.expiresAt === null && (known.reason === 'unsubscribe' || known.reason === 'complaint');
-    if (isWished && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
-    if (!isWished) {
-      const { email, nowMs: createdAt } = one;
-      const entry = { email, reason: 'unsubscribe' as const, sourceMessageId: messageId, expiresAt: null, createdAt };
-      await suppress(tx, [{ accountId, mode, ...entry }]);
-    }
-    return appendEngagement(tx, {
-      ...{ accountId, mode, messageId, atMs: one.nowMs + (await clockOffsetOf(tx, one)) },
-      event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
-    });
-  },
-);
+export async function unsubscribe(tx: Transaction, one: Unsubscribing): Promise<boolean> {
+  const { accountId, mode, messageId } = one;
+  await lockMessage(tx, one);
+  const known = await findSuppression(tx, one);
+  const isWished = known?.expiresAt === null && (known.reason === 'unsubscribe' || known.reason === 'complaint');
+  if (isWished && (await hasEvent(tx, one, 'Unsubscribe'))) return false;
+  if (!isWished) {
+    const { email, nowMs: createdAt } = one;
+    const entry = { email, reason: 'unsubscribe' as const, sourceMessageId: messageId, expiresAt: null, createdAt };
+    await suppress(tx, [{ accountId, mode, ...entry }]);
+  }
+  return appendToTimeline(tx, {
+    ...{ accountId, mode, messageId, atMs: one.nowMs + (await clockOffsetOf(tx, one)) },
+    event: { id: one.eventId, type: 'Unsubscribe', detail: { unsubscribe: { method: one.method } } },
+  });
+}
+
+export const unsubscribeOperation = operation('engagement.unsubscribe', 'write', unsubscribe);
 
 async function hasEvent(tx: Transaction, { accountId, mode, messageId }: Copy, type: string): Promise<boolean> {
   const row = await tx.get(
@@ -127,7 +132,7 @@ export const trackOperation = operation('engagement.track', 'write', async (tx, 
     other.url === (one.url ?? undefined) && nowMs - other.at < COLLAPSE_MS;
   if (alike.some(isSame)) return false;
   const detail = { ...(one.url !== null && { url: one.url }), machine, userAgent: one.userAgent };
-  return appendEngagement(tx, {
+  return appendToTimeline(tx, {
     ...{ accountId, mode, messageId, atMs: nowMs },
     event: { id: one.eventId, type, detail: { [kind]: detail } },
   });

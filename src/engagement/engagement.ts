@@ -9,15 +9,12 @@
 import { createCipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Mode } from '../base/mode.ts';
 import type { HtmlTracking } from '../mail/html/track-html.ts';
+import { createTokenAddresses } from '../mail/token-address.ts';
+import type { Copy } from './engagement-store.ts';
+
+export { type Copy, type Unsubscribing, unsubscribe } from './engagement-store.ts';
 
 export const UNSUBSCRIBE_PATH = '/unsubscribe/';
-
-/** One recipient's copy of a mail. */
-export interface Copy {
-  accountId: string;
-  mode: Mode;
-  messageId: string;
-}
 
 interface UnsubscribeClaim extends Copy {
   /** Bare address. */
@@ -27,8 +24,10 @@ interface UnsubscribeClaim extends Copy {
 export interface UnsubscribeLinks {
   /** Whether the links are https: mail programs follow no others of List-Unsubscribe (RFC 8058 §3.1). */
   readonly isHttps: boolean;
-  /** Absolute address of the recipient's own unsubscribe page. */
-  url(claim: UnsubscribeClaim): string;
+  /** Absolute address of the recipient's own unsubscribe page, for mail from this domain. */
+  url(claim: UnsubscribeClaim, fromDomain?: string): string;
+  /** The same as a mail to write (RFC 6068), whatever it says; undefined where no mail comes in. `leavesMs`: when the copy leaves. */
+  mailto(copy: Copy, leavesMs: number): string | undefined;
   /** What a token says, or undefined when it was not made here. */
   open(token: string): UnsubscribeClaim | undefined;
 }
@@ -37,15 +36,35 @@ export function isHttps(baseUrl: string): boolean {
   return /^https:/i.test(baseUrl);
 }
 
-/** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
-export function createUnsubscribeLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): UnsubscribeLinks {
+export interface LinkOptions {
+  /** The service's own (32 bytes). */
+  secretKey: Uint8Array;
+  /** Without a slash at its end; may become known later. */
+  readonly baseUrl: string;
+  /** Where links of mail from a domain lead, where that is not `baseUrl`; of the same scheme. A token opens wherever it is shown. */
+  urlOf?: ((accountId: string, fromDomain: string) => string | undefined) | undefined;
+}
+
+function baseOf({ baseUrl, urlOf }: LinkOptions, accountId: string, fromDomain: string | undefined): string {
+  return (fromDomain === undefined ? undefined : urlOf?.(accountId, fromDomain)) ?? baseUrl;
+}
+
+/** Mail to `bounceDomain` comes in here. */
+export function createUnsubscribeLinks(options: LinkOptions, bounceDomain?: string): UnsubscribeLinks {
   const sealed = createSealedText(options.secretKey, 'unsubscribe links');
+  const addresses = createTokenAddresses(options.secretKey);
   return {
     get isHttps() {
       return isHttps(options.baseUrl);
     },
-    url: ({ accountId, mode, messageId, recipient }) =>
-      `${options.baseUrl}${UNSUBSCRIBE_PATH}${sealed.seal(`${accountId} ${mode} ${messageId} ${recipient}`)}`,
+    url: ({ accountId, mode, messageId, recipient }, fromDomain) => {
+      const token = sealed.seal(`${accountId} ${mode} ${messageId} ${recipient}`);
+      return `${baseOf(options, accountId, fromDomain)}${UNSUBSCRIBE_PATH}${token}`;
+    },
+    mailto: ({ messageId }, leavesMs) =>
+      bounceDomain === undefined
+        ? undefined
+        : `mailto:${addresses.make('unsubscribe', { messageId }, leavesMs)}@${bounceDomain}?subject=unsubscribe`,
     open: (token) => {
       const text = sealed.open(token);
       if (text === undefined) return undefined;
@@ -62,22 +81,23 @@ const MAX_URL_LENGTH = 4_000;
 type TrackedAction = Copy & ({ kind: 'open' } | { kind: 'click'; url: string });
 
 export interface TrackingLinks {
-  /** For `trackHtml`: what to do with the html of this copy. */
-  trackingOf(copy: Copy, wanted: { opens: boolean; clicks: boolean }): HtmlTracking;
+  /** For `trackHtml`: what to do with the html of this copy of a mail from this domain. */
+  trackingOf(copy: Copy, wanted: { opens: boolean; clicks: boolean }, fromDomain?: string): HtmlTracking;
   /** What a token stands for, or undefined when it was not made here. */
   open(token: string): TrackedAction | undefined;
 }
 
-/** `secretKey` is the service's own (32 bytes); `baseUrl` has no slash at its end and may become known later. */
-export function createTrackingLinks(options: { secretKey: Uint8Array; readonly baseUrl: string }): TrackingLinks {
+export function createTrackingLinks(options: LinkOptions): TrackingLinks {
   const sealed = createSealedText(options.secretKey, 'tracking links');
   return {
-    trackingOf: ({ accountId, mode, messageId }, wanted) => {
-      const { baseUrl } = options;
+    trackingOf: ({ accountId, mode, messageId }, wanted, fromDomain) => {
+      const base = baseOf(options, accountId, fromDomain);
       const copy = `${accountId} ${mode} ${messageId}`;
-      const address = (text: string): string => `${baseUrl}${TRACKING_PATH}${sealed.seal(text)}`;
+      const address = (text: string): string => `${base}${TRACKING_PATH}${sealed.seal(text)}`;
       const isOurs = (url: string): boolean =>
-        url.startsWith(baseUrl + UNSUBSCRIBE_PATH) || url.startsWith(baseUrl + TRACKING_PATH);
+        [base, options.baseUrl].some(
+          (own) => url.startsWith(own + UNSUBSCRIBE_PATH) || url.startsWith(own + TRACKING_PATH),
+        );
       return {
         ...(wanted.clicks && {
           rewriteLink: (url) => (url.length > MAX_URL_LENGTH || isOurs(url) ? undefined : address(`c ${copy} ${url}`)),

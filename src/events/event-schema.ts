@@ -26,6 +26,10 @@ const failureFields = {
   ...whose,
 };
 
+const late = Type.Optional(
+  Type.Boolean({ description: 'true: reported by mail after the delivery, by a server behind the one that took it.' }),
+);
+
 const engagement = { machine: Type.Boolean({ description: 'A program, not a person.' }), userAgent: Type.String() };
 
 const deliveryFields = {
@@ -40,13 +44,52 @@ const deliveryFields = {
 /** What became of the delivery. */
 const outcomes = {
   delivery: Type.Optional(closed(deliveryFields)),
-  deliveryDelay: Type.Optional(closed({ ...failureFields, nextAttemptAt: time })),
-  bounce: Type.Optional(closed(failureFields)),
+  deliveryDelay: Type.Optional(
+    closed({
+      ...failureFields,
+      nextAttemptAt: Type.Optional(Type.String({ format: 'date-time', description: 'Not of a late one.' })),
+      late,
+    }),
+  ),
+  bounce: Type.Optional(closed({ ...failureFields, late })),
   complaint: Type.Optional(
     closed({ feedbackType: Type.String(), remoteHost: nullable('string', 'Who reported it.'), ...whose }),
   ),
   reject: Type.Optional(closed({ reason: oneOf(['suppressed', 'cancelled']), ...whose })),
 };
+
+const link = (description: string) => Type.String({ description });
+
+/** What an event says of mail that came in for an inbound route. */
+export const inboundContentSchema = named('InboundContent', {
+  inboundId: Type.String(),
+  inboundRouteId: Type.String(),
+  envelope: closed({ from: Type.String({ description: 'Empty for bounces and the like.' }), to: Type.String() }),
+  headers: Type.Array(closed({ name: Type.String(), value: Type.String() }), {
+    description: 'All of them, in their order.',
+  }),
+  headerMessageId: nullable('string', 'The Message-ID that the mail came with.'),
+  text: nullable('string', 'Its text, or what its html says where it has none.'),
+  html: nullable('string', 'As it came. Never show it without a sandbox around it.'),
+  replyText: nullable('string', 'The text without the quoted mail below it and without a signature.'),
+  textTruncated: Type.Boolean({ description: 'There is more of it; rawUrl has all.' }),
+  htmlTruncated: Type.Boolean(),
+  attachments: Type.Array(
+    closed({
+      name: Type.String(),
+      contentType: Type.String(),
+      sizeBytes: Type.Integer(),
+      contentId: nullable('string', 'Of an inline file: what cid: in the html names.'),
+      url: link('Answers its bytes without a key, until linksExpireAt.'),
+    }),
+  ),
+  rawUrl: link('The mail byte for byte, until linksExpireAt.'),
+  linksExpireAt: time,
+  sizeBytes: Type.Integer(),
+  inReplyTo: nullable('string', 'The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@.'),
+  autoReply: Type.Boolean({ description: 'Written by a program, such as an out-of-office reply.' }),
+  unreadable: Type.Array(Type.String(), { description: 'What could not be read, in sentences; rawUrl has it all.' }),
+});
 
 /** An event as it is shown to somebody who has a link to its message. */
 export const sharedEventSchema = named('SharedEvent', {
@@ -72,5 +115,6 @@ export const eventSchema = named('Event', {
   ...outcomes,
   open: Type.Optional(closed(engagement)),
   click: Type.Optional(closed({ url: Type.String(), ...engagement })),
-  unsubscribe: Type.Optional(closed({ method: Type.String() })),
+  unsubscribe: Type.Optional(closed({ method: Type.String({ description: 'page, one-click or mail.' }) })),
+  inbound: Type.Optional(inboundContentSchema),
 });

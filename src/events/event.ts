@@ -23,6 +23,7 @@ export const EVENT_TYPES = [
   'Open',
   'Click',
   'Unsubscribe',
+  'Inbound',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
@@ -38,13 +39,14 @@ export interface EventRow {
   at: number;
   /** JSON of the fields that belong to this type of event, such as `{"delivery":{…}}`. */
   detail: string;
-  recipient: string;
-  header_from: string;
-  subject: string;
+  /** These of the message that it tells of; null for mail that came in, whose detail has them. */
+  recipient: string | null;
+  header_from: string | null;
+  subject: string | null;
   /** JSON array. */
-  tags: string;
+  tags: string | null;
   /** JSON object. */
-  metadata: string;
+  metadata: string | null;
 }
 
 /** The JSON body, as `GET /events` lists it and webhooks carry it. */
@@ -58,8 +60,8 @@ export function eventBody(row: EventRow): Record<string, unknown> {
     recipient: row.recipient,
     from: row.header_from,
     subject: row.subject,
-    tags: JSON.parse(row.tags),
-    metadata: JSON.parse(row.metadata),
+    tags: JSON.parse(row.tags ?? '[]'),
+    metadata: JSON.parse(row.metadata ?? '{}'),
     ...JSON.parse(row.detail),
   };
 }
@@ -89,6 +91,13 @@ export interface NewEvent {
   /** Unix ms; in the sandbox by the account's clock. */
   at: number;
   detail: Record<string, unknown>;
+  /** What endpoints have subscribed to where it is not the type. */
+  topics?: readonly string[];
+}
+
+/** What the endpoint of one inbound route subscribes to. */
+export function inboundTopic(routeId: string): string {
+  return `Inbound:${routeId}`;
 }
 
 /** The kind of work rows that carry an event to an endpoint: subject is the endpoint's id, ref the event's number. */
@@ -112,7 +121,10 @@ export async function appendEvents(
     at: event.at,
     detail: JSON.stringify(event.detail),
   }));
-  const made = rowset(tx, 'made', { seq: 'int', accountId: 'text', mode: 'text', type: 'text', at: 'int' }, rows);
+  const wanted = rows.flatMap((row, index) =>
+    (events[index]!.topics ?? [row.type]).map((topic) => ({ ...row, topic })),
+  );
+  const made = rowset(tx, 'made', { seq: 'int', accountId: 'text', mode: 'text', topic: 'text', at: 'int' }, wanted);
   await Promise.all([
     insertMany(tx, EVENT, rows),
     // An endpoint's work lies in the order of its events.
@@ -121,7 +133,7 @@ export async function appendEvents(
        SELECT '${WEBHOOK_WORK}', made.account_id, made.mode, wanted.webhook_id, made.seq, wanted.webhook_id,
          made.at - ${clockOffsetSql('made')}, 0, 0, 0, 0, 0
        FROM ${made.sql} JOIN webhook_subscription wanted ON wanted.account_id = made.account_id
-         AND wanted.mode = made.mode AND wanted.event_type = made.type
+         AND wanted.mode = made.mode AND wanted.event_type = made.topic
        ORDER BY made.seq`,
       ...made.params,
     ),

@@ -10,6 +10,7 @@ export {
   type EventRow,
   type EventType,
   eventBody,
+  inboundTopic,
   type NewEvent,
   WEBHOOK_WORK,
 } from './event.ts';

@@ -79,10 +79,11 @@ export function logOrder({ dialect }: Transaction): LogOrder {
 
 /** The columns of EventRow from these rows of `event`. */
 const joined = (log: LogOrder, events: string): string =>
-  `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject,
+  `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, coalesce(i.detail, v.detail) AS detail, m.recipient, e.header_from, e.subject,
      e.tags, e.metadata
-   FROM ${events} v JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
-     JOIN email e ON e.seq = m.email_seq`;
+   FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+     LEFT JOIN email e ON e.seq = m.email_seq
+     LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
 
 /** Below the oldest transaction that is still under way, whose events may lie before others that are there already. */
 const SETTLED =
@@ -119,21 +120,22 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
     params.push(...values);
   }
   const place = log.order(page.order === 'asc' ? 'ASC' : 'DESC');
-  // The page is chosen before anything is joined: every event has its message and email.
+  // The page is chosen before anything is joined: every event has its message and email, or its inbound mail.
   const ranges = await rangesOf(tx, page);
   const chosen = choose(ranges, conditionsOfTypes(page.eventTypes), { conditions, params, place, limit: page.limit });
   return tx.all<EventRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
 }
 
-/** What is asked of the message and the email of an event `v`. */
+/** What is asked of the message and the email of an event `v`, or of the mail that came in. */
 function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
   const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
   const asked: Fragment[] = [];
   if (recipient) {
     const spellings = addressSpellings(recipient).map(asciiLower);
     const oneOf = spellings.map(() => '?').join(', ');
-    const sql = `EXISTS (SELECT 1 FROM message m WHERE ${message} AND lower(m.recipient) IN (${oneOf}))`;
-    asked.push({ sql, params: spellings });
+    const sql = `(EXISTS (SELECT 1 FROM message m WHERE ${message} AND lower(m.recipient) IN (${oneOf}))
+      OR v.type = 'Inbound' AND EXISTS (SELECT 1 FROM inbound_message i WHERE i.id = v.message_id AND lower(i.recipient) IN (${oneOf})))`;
+    asked.push({ sql, params: [...spellings, ...spellings] });
   }
   if (tags.length > 0) {
     const contains = dialect === 'postgres' ? 'strpos' : 'instr';

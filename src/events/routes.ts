@@ -32,7 +32,10 @@ const BEHIND_END = 'lies behind the end of the log, which was restored from an e
 const query = closed({
   messageId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Events of one message.' })),
   recipient: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 320, description: 'The whole address, in any of its spellings.' }),
+    Type.String({
+      ...{ minLength: 1, maxLength: 320 },
+      description: 'The whole address, in any of its spellings; of mail that came in, the one that it came to.',
+    }),
   ),
   eventType: Type.Optional(
     Type.Array(oneOf([...EVENT_TYPES]), {

@@ -1,6 +1,6 @@
 /**
  * Removes what is kept no longer: content past its time, uploads, messages and events past theirs, idempotency records,
- * refused requests, the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
+ * refused requests, mail that came in, the sandbox's old inbox, the log of webhooks, and blobs that no row names. Runs at the start and every hour.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -16,10 +16,13 @@ import {
   removeContent,
   removeEmails,
   removeIdempotency,
+  removeInbound,
+  removeInboundMessages,
   removeRefusedRequests,
   removeSandboxItems,
   removeSignIns,
   removeStatistics,
+  removeTlsReports,
   removeUsedFiles,
   removeWebhookDeliveries,
 } from './retention.ts';
@@ -76,13 +79,16 @@ function createRound(round: Round, parts: RoundParts): () => Promise<void> {
       weeks: await dropWeeks(round, beforeMs),
       // What of a week that was not dropped whole is left a week later goes row by row.
       emails: await removeEmails(round, beforeMs - (round.database.dialect === 'postgres' ? PARTITION_MS : 0)),
+      inboundMessages: await removeInboundMessages(round, { contentBeforeMs: nowMs - parts.contentMs, beforeMs }),
       submissions: await parts.removeOverdue(round, nowMs),
       usedFiles: await removeUsedFiles(round, nowMs),
       idempotencyRecords: await removeIdempotency(round, nowMs),
       refusedRequests: await removeRefusedRequests(round, nowMs),
+      inboundMails: await removeInbound(round, nowMs - parts.contentMs),
       sandboxItems: await removeSandboxItems(round, nowMs),
       webhookDeliveries: await removeWebhookDeliveries(round, beforeMs),
       statistics: await removeStatistics(round, nowMs),
+      tlsReports: await removeTlsReports(round, nowMs),
       auditEntries: await removeAudit(round, nowMs),
       signIns: await removeSignIns(round, nowMs),
       orphans: await parts.sweepOrphans(round),

@@ -15,6 +15,8 @@ import {
 } from '../attachments/attachments.ts';
 import { removeAuditOperation } from '../audit/audit.ts';
 import { type ExpiredRecord, removeExpiredOperation } from '../idempotency/idempotency.ts';
+import { removeInboundOperation } from '../inbound/inbound.ts';
+import { forgetInboundOperation, removeInboundMessagesOperation } from '../inbound-routes/inbound-routes.ts';
 import {
   dropOldestWeekOperation,
   makePartitionsOperation,
@@ -26,6 +28,7 @@ import {
 import { KEPT_MS, type Owner, removeRefusedOperation } from '../refused-requests/refused-requests.ts';
 import { removeSandboxItemsOperation } from '../sandbox/sandbox.ts';
 import { removeStatisticsOperation, STATISTICS_DAYS } from '../statistics/statistics.ts';
+import { dayOf, removeTlsReportsOperation } from '../tls-reports/tls-reports.ts';
 import { IDLE_MS, removeOldOperation } from '../users/users.ts';
 import { removeWebhookDeliveriesOperation } from '../webhooks/webhooks.ts';
 import { BATCH, createTwoLooks, type Round, removeInBatches, removeUntilShort } from './round.ts';
@@ -41,6 +44,20 @@ export function removeContent(round: Round, nowMs: number, contentMs: number): P
   const beforeOf = (retain: Retain): number => nowMs + Math.max(0, RETAIN_MS[retain] - contentMs);
   const batch = { beforeMs: beforeOf('30d'), beforeOf7DaysMs: beforeOf('7d'), limit: BATCH };
   return removeUntilShort(round, () => round.database.execute(removeContentOperation, batch));
+}
+
+/** What was written in mail that came in goes with its bytes, the rest with the events. */
+export async function removeInboundMessages(
+  round: Round,
+  { contentBeforeMs, beforeMs }: { contentBeforeMs: number; beforeMs: number },
+): Promise<number> {
+  const { database } = round;
+  await removeUntilShort(round, async () => ({
+    count: await database.execute(forgetInboundOperation, { beforeMs: contentBeforeMs, limit: BATCH }),
+  }));
+  return removeUntilShort(round, async () => ({
+    count: await database.execute(removeInboundMessagesOperation, { beforeMs, limit: BATCH }),
+  }));
 }
 
 /** Partitions of a shared database: made ahead, and dropped once all of a week is past its time. */
@@ -71,6 +88,11 @@ export function removeIdempotency(round: Round, beforeMs: number): Promise<numbe
     const { count, next } = await round.database.execute(removeExpiredOperation, batch);
     return { count, next: next ?? undefined };
   });
+}
+
+/** Mail that came in and that nobody waits for any more. */
+export function removeInbound(round: Round, beforeMs: number): Promise<number> {
+  return removeUntilShort(round, () => round.database.execute(removeInboundOperation, { beforeMs, limit: BATCH }));
 }
 
 /** The database itself refuses to remove what is younger. */
@@ -104,6 +126,16 @@ export function removeStatistics(round: Round, nowMs: number): Promise<number> {
   const batch = { beforeMs: nowMs - (STATISTICS_DAYS + 1) * DAY_MS, limit: BATCH };
   return removeUntilShort(round, async () => ({
     count: await round.database.execute(removeStatisticsOperation, batch),
+  }));
+}
+
+const TLS_REPORTS_KEEP_MS = 8 * DAY_MS;
+
+/** Counters of TLS sessions, and which reports were made of them. */
+export function removeTlsReports(round: Round, nowMs: number): Promise<number> {
+  const batch = { beforeDay: dayOf(nowMs - TLS_REPORTS_KEEP_MS), limit: BATCH };
+  return removeUntilShort(round, async () => ({
+    count: await round.database.execute(removeTlsReportsOperation, batch),
   }));
 }
 

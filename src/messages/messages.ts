@@ -7,6 +7,7 @@ export {
   type Change,
   cancelMessageOperation,
   findMailOperation,
+  findMessageOperation,
   type MessageKey,
   type StoredMail,
 } from './api-store.ts';
@@ -24,6 +25,14 @@ export {
   findMissingFile,
   readLargeContent,
 } from './large-content.ts';
+export {
+  findSentOperation,
+  type LateAnswer,
+  type LateResult,
+  type SentCopy,
+  type SentQuery,
+  settleLate,
+} from './late-store.ts';
 export {
   ATTEMPT,
   DELIVERY_WORK,
@@ -60,4 +69,4 @@ export {
   removeEmailsOperation,
   stillNamedBlobsOperation,
 } from './retention-store.ts';
-export { appendEngagement, type Transition, transition, transitionMany } from './state-machine.ts';
+export { appendToTimeline, type Transition, transition, transitionMany } from './state-machine.ts';

@@ -102,19 +102,23 @@ export async function transitionMany(tx: Transaction, changes: readonly Transiti
   return new Set(changedAtMs.keys());
 }
 
-/** What a recipient did with a message, which changes no state. */
-interface Engagement {
+/** What is learned of a message and changes no state: what its recipient did with it, or what is reported late. */
+interface TimelineEntry {
   accountId: string;
   mode: Mode;
   messageId: string;
   /** Unix ms, by the clock of the mode; as for a transition, the event carries a later time than the one before it. */
   atMs: number;
-  event: { id: string; type: 'Open' | 'Click' | 'Unsubscribe'; detail: Record<string, unknown> };
+  event: {
+    id: string;
+    type: EventType;
+    detail: Record<string, unknown>;
+  };
 }
 
-/** Appends the event of an engagement; false when the message is not there any more. */
-export async function appendEngagement(tx: Transaction, engagement: Engagement): Promise<boolean> {
-  const { accountId, mode, messageId, atMs } = engagement;
+/** Appends an event alone; false when the message is not there any more. */
+export async function appendToTimeline(tx: Transaction, entry: TimelineEntry): Promise<boolean> {
+  const { accountId, mode, messageId, atMs } = entry;
   const row = await tx.get<{ updated_at: number }>(
     `UPDATE message SET updated_at = CASE WHEN updated_at >= ? THEN updated_at + 1 ELSE ? END
      WHERE account_id = ? AND mode = ? AND id = ? RETURNING updated_at`,
@@ -125,6 +129,6 @@ export async function appendEngagement(tx: Transaction, engagement: Engagement):
     messageId,
   );
   if (!row) return false;
-  await appendEvents(tx, [{ ...engagement.event, accountId, mode, messageId, at: row.updated_at }]);
+  await appendEvents(tx, [{ ...entry.event, accountId, mode, messageId, at: row.updated_at }]);
   return true;
 }

@@ -141,11 +141,12 @@ export async function readEventTexts(tx: Transaction, seqs: number[]): Promise<M
     seqs.map((seq) => ({ seq })),
   );
   const rows = await tx.all<EventRow>(
-    `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, m.recipient, e.header_from, e.subject, e.tags,
+    `SELECT v.seq, v.id, v.type, v.message_id, v.mode, v.at, coalesce(i.detail, v.detail) AS detail, m.recipient, e.header_from, e.subject, e.tags,
        e.metadata
      FROM ${asked.sql} JOIN event v ON v.seq = asked.seq
-       JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
-       JOIN email e ON e.seq = m.email_seq
+       LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
+       LEFT JOIN email e ON e.seq = m.email_seq
+       LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id
      ORDER BY v.seq`,
     ...asked.params,
   );

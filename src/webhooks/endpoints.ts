@@ -24,6 +24,7 @@ export interface EndpointRow {
   description: string | null;
   enabled: number;
   disabled_reason: string | null;
+  inbound_route_id: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -39,6 +40,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     updatedAt: iso(row.updated_at),
   };
   if (row.enabled === 0 && row.disabled_reason !== null) body.disabledReason = row.disabled_reason;
+  if (row.inbound_route_id !== null) body.inboundRouteId = row.inbound_route_id;
   return body;
 }
 

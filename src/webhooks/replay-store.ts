@@ -25,6 +25,7 @@ export const replayRangesOperation = operation(
 export interface ReplaySegment {
   accountId: string;
   mode: Mode;
+  webhookId: string;
   /** Unix ms, both inclusive. */
   sinceMs: number;
   untilMs: number;
@@ -42,22 +43,44 @@ export interface ReplayChoice {
   last: EventPlace | null;
 }
 
-/** The events of a part of the log that fall into the time and are of the types asked for. */
+interface LoggedEvent extends EventPlace {
+  type: EventType;
+  at: number;
+  /** Of mail that a route took, else null: the route, and whether webhooks that subscribe to Inbound got the event. */
+  routeId: string | null;
+  toEvents: number | null;
+}
+
+/** Whether the event may go to the endpoint: to that of a route nothing but its own mail, to others none that a route kept from them. */
+function mayHave(ownRouteId: string | null, { type, routeId, toEvents }: LoggedEvent): boolean {
+  if (ownRouteId !== null) return routeId === ownRouteId;
+  return type !== 'Inbound' || toEvents === 1;
+}
+
+/** The events of a part of the log that fall into the time, are of the types asked for and may go to the endpoint. */
 export const chooseForReplayOperation = operation(
   'webhooks.chooseForReplay',
   'read',
   async (tx, part: ReplaySegment): Promise<ReplayChoice> => {
+    const endpoint = await tx.get<{ routeId: string | null }>(
+      'SELECT inbound_route_id AS "routeId" FROM webhook WHERE id = ?',
+      part.webhookId,
+    );
+    const ownRouteId = endpoint?.routeId ?? null;
     const after = part.after ?? { position: -1, seq: -1 };
     const log = logOrder(tx);
     const beyond = log.beside('>', after);
-    const rows = await tx.all<EventPlace & { type: EventType; at: number }>(
-      `SELECT ${log.position} AS position, v.seq, v.type, v.at FROM event v
+    const rows = await tx.all<LoggedEvent>(
+      `SELECT ${log.position} AS position, v.seq, v.type, v.at, i.route_id AS "routeId", i.to_events AS "toEvents"
+       FROM event v LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id
        WHERE v.account_id = ? AND v.mode = ? AND v.seq >= ? AND v.seq <= ? AND ${beyond.sql}
        ORDER BY ${log.order('ASC')} LIMIT ?`,
       ...[part.accountId, part.mode, part.range.from, part.range.to, ...beyond.params, part.scan],
     );
     const wanted = new Set(part.eventTypes);
-    const chosen = rows.filter(({ at, type }) => at >= part.sinceMs && at <= part.untilMs && wanted.has(type));
+    const chosen = rows.filter(
+      (one) => one.at >= part.sinceMs && one.at <= part.untilMs && wanted.has(one.type) && mayHave(ownRouteId, one),
+    );
     const last = rows.length < part.scan ? undefined : rows.at(-1);
     return {
       chosen: chosen.map(({ seq }) => ({ seq })),

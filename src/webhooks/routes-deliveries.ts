@@ -103,7 +103,7 @@ export function webhookDeliveryRoutes(deps: WebhookRouteDeps): RouteDefinition<C
       operationId: 'replayWebhookEvents',
       summary: 'Send the events of a time again',
       description:
-        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.',
+        'since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.',
       query: replayQuery,
       body: replayFields,
       refusals: ['CONFLICT'],

@@ -34,6 +34,7 @@ import {
 import { sendTestEvent } from './test-event.ts';
 import {
   eventName,
+  isOfRoute,
   keyOf,
   noSuchEndpoint,
   nullable,
@@ -61,6 +62,9 @@ const endpointShape = {
   createdAt: Type.String(),
   updatedAt: Type.String(),
   disabledReason: Type.Optional(Type.String()),
+  inboundRouteId: Type.Optional(
+    Type.String({ description: 'Of a webhook that takes the mail of one inbound route, and nothing else.' }),
+  ),
 };
 const endpointSchema = named('Webhook', endpointShape);
 const endpointWithSecret = named('WebhookWithSecret', { ...endpointShape, secret: Type.String() });
@@ -172,10 +176,13 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
         'secret and enabled stay as they are when omitted. Another secret is a rotation: the one before it signs too for 24 h.',
       body: endpointFields,
       furtherIssues,
+      refusals: ['CONFLICT'],
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request<Static<typeof endpointFields>>) {
         const key = keyOf(request);
-        if (!(await database.execute(findEndpointOperation, key))) return noSuchEndpoint;
+        const present = await database.execute(findEndpointOperation, key);
+        if (!present) return noSuchEndpoint;
+        if (present.inbound_route_id !== null && request.body.events.join() !== 'Inbound') return isOfRoute;
         const valid = await validateFields(deps, request.body);
         if (!valid.ok) return valid;
         const { secret } = request.body;
@@ -190,10 +197,14 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       ...{ method: 'DELETE', path: '/webhooks/:id', tag: 'webhooks', auth: 'key' },
       operationId: 'deleteWebhook',
       summary: 'Delete a webhook and the record of its deliveries',
-      description: 'Nothing more is sent to it, retries included.',
+      description:
+        'Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.',
+      refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       async handle(request: Request) {
         const key = keyOf(request);
+        const present = await database.execute(findEndpointOperation, key);
+        if (present && present.inbound_route_id !== null) return isOfRoute;
         if (!(await requestedChanges(database, request, clock.now()).execute(removeEndpointOperation, key)))
           return noSuchEndpoint;
         const drop = { webhookId: key.id, limit: DROP_AT_ONCE };

@@ -3,7 +3,7 @@
  * bytes. What is signed is `id.timestamp.body`, so that neither can be exchanged or replayed later. Pure.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { open } from '../base/seal.ts';
+import { open, seal } from '../base/seal.ts';
 import { sealContext } from './endpoints.ts';
 import type { EndpointTarget } from './store.ts';
 
@@ -15,6 +15,15 @@ const NEW_BYTES = 32;
 /** A fresh secret as it is shown to the account. */
 export function newSecret(): string {
   return PREFIX + randomBytes(NEW_BYTES).toString('base64');
+}
+
+/** A fresh secret and how it is kept with its endpoint. */
+export function newSealedSecret(
+  secretKey: Uint8Array,
+  webhookId: string,
+): { secret: string; secretSealed: Uint8Array } {
+  const secret = newSecret();
+  return { secret, secretSealed: seal(secretKey, secret, sealContext(webhookId)) };
 }
 
 /** The key inside a secret, or undefined when the text is none. */

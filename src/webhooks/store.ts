@@ -5,6 +5,7 @@
 import { change } from '../audit/audit.ts';
 import type { Mode } from '../base/mode.ts';
 import { type CapReached, capReached } from '../caps/caps.ts';
+import { inboundTopic } from '../events/events.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 
@@ -13,7 +14,7 @@ export interface Owner {
   mode: Mode;
 }
 
-const SHOWN = 'id, mode, url, events, description, enabled, disabled_reason, created_at, updated_at';
+const SHOWN = 'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at';
 
 export interface EndpointFields {
   url: string;
@@ -24,7 +25,14 @@ export interface EndpointFields {
   enabled: boolean | null;
 }
 
-export type NewEndpoint = Owner & EndpointFields & { id: string; secretSealed: Uint8Array; nowMs: number };
+export type NewEndpoint = Owner &
+  EndpointFields & {
+    id: string;
+    secretSealed: Uint8Array;
+    nowMs: number;
+    /** Of an endpoint that takes the mail of one inbound route and nothing else. */
+    inboundRouteId?: string;
+  };
 
 const ENDPOINT = { table: 'webhook', shows: ['url', 'events', 'description', 'enabled', 'previous_secret_until'] };
 
@@ -36,8 +44,8 @@ export const createEndpointOperation = change(
     const reached = await capReached(tx, { accountId, cap: 'webhooks', count });
     if (reached) return reached;
     const row = await tx.get<EndpointRow>(
-      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
+      `INSERT INTO webhook (id, account_id, mode, url, events, description, enabled, secret_sealed, created_at, updated_at, inbound_route_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${SHOWN}`,
       made.id,
       made.accountId,
       made.mode,
@@ -48,6 +56,7 @@ export const createEndpointOperation = change(
       made.secretSealed,
       made.nowMs,
       made.nowMs,
+      made.inboundRouteId ?? null,
     );
     await subscribe(tx, { ...made, enabled: made.enabled === false ? 0 : 1 });
     return row as EndpointRow;
@@ -129,7 +138,10 @@ export const replaceEndpointOperation = change(
       change.accountId,
       change.mode,
     );
-    if (row) await subscribe(tx, { ...change, enabled: row.enabled });
+    if (row) {
+      const inboundRouteId = row.inbound_route_id ?? undefined;
+      await subscribe(tx, { ...change, enabled: row.enabled, inboundRouteId });
+    }
     if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
     return row;
   },
@@ -195,6 +207,7 @@ export interface Subscribed {
   /** JSON array of event types. */
   events: string;
   enabled: number;
+  inboundRouteId?: string | undefined;
 }
 
 /** Nothing more is sent to the endpoint. */
@@ -206,7 +219,10 @@ export async function unsubscribe(tx: Transaction, webhookId: string): Promise<v
 export async function subscribe(tx: Transaction, endpoint: Subscribed): Promise<void> {
   await unsubscribe(tx, endpoint.id);
   if (endpoint.enabled === 0) return;
-  for (const type of new Set(JSON.parse(endpoint.events) as string[])) {
+  const { inboundRouteId } = endpoint;
+  const types =
+    inboundRouteId === undefined ? (JSON.parse(endpoint.events) as string[]) : [inboundTopic(inboundRouteId)];
+  for (const type of new Set(types)) {
     await tx.run(
       'INSERT INTO webhook_subscription (account_id, mode, event_type, webhook_id) VALUES (?, ?, ?, ?)',
       endpoint.accountId,

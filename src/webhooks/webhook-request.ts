@@ -32,6 +32,12 @@ export const isDisabled = refuse(
   failure('CONFLICT', { message: 'The webhook is disabled; enable it before deliveries are sent again.' }),
 );
 
+export const isOfRoute = refuse(
+  failure('CONFLICT', {
+    message: 'This webhook takes the mail of its inbound route and nothing else; change or delete that route.',
+  }),
+);
+
 export function ownerOf(request: Request<unknown>) {
   return { accountId: request.caller.account.id, mode: request.caller.mode };
 }

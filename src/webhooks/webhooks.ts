@@ -5,5 +5,11 @@
 
 export { createSandboxWebhooks } from './attempt.ts';
 export { removeWebhookDeliveriesOperation, retryDeliveryOperation } from './log-store.ts';
-export { newSecret, secretKeyOf, signedHeaders } from './sign.ts';
+export { newSealedSecret, newSecret, secretKeyOf, signedHeaders } from './sign.ts';
+export {
+  createEndpointOperation,
+  dropDeliveriesOperation,
+  removeEndpointOperation,
+  replaceEndpointOperation,
+} from './store.ts';
 export { startWebhooks, type WebhookDeps, type Webhooks } from './worker.ts';

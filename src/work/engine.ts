@@ -34,7 +34,7 @@ import { createWakeUp } from './wake-up.ts';
 const POLL_MS = 1_000;
 /** While enough or too much is in hand the database is still looked at so often, for what is behind somebody's backlog. */
 const LOOK_PAST_MS = 100;
-/** Between two claims that found little: lets rows of one moment come in one batch. */
+/** Between two claims that found little: lets rows of one moment come in one batch. Of kinds that name no other time. */
 const CLAIM_GAP_MS = 4;
 /** What was running when the process died is tried again when everything else has had this time to flow. */
 const QUARANTINE_AFTER_MS = 15_000;
@@ -228,7 +228,7 @@ export class Engine<I extends Item, R extends Lease> {
       ) {
         await this.#wakeUp.sleep(this.#pollMs, 'stop');
       } else if (taken < limit) {
-        await this.#wakeUp.sleep(CLAIM_GAP_MS, 'stop');
+        await this.#wakeUp.sleep(this.#kind.claimGapMs ?? CLAIM_GAP_MS, 'stop');
         await this.#wakeUp.sleep(this.#pollMs, 'nudge');
       } else if (this.#kind.queue.isFed(this.size) && this.#overQuota.length === 0) {
         await this.#wakeUp.sleep(LOOK_PAST_MS, 'capacity');

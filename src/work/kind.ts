@@ -84,6 +84,8 @@ export interface WorkKind<I extends Item, R extends Lease> extends Steps<I, R> {
   readonly queue: FairQueue<I>;
   /** How long a row waits over which our own code failed. */
   readonly crashDelayMs: number;
+  /** Between two claims that found little, where rows may wait for others to go through every step with them. */
+  readonly claimGapMs?: number;
   /** Starts what may start now: each attempt within Engine.run(). */
   start(): void;
   /** Whether a result is the last word; one that is tried again need not be remembered when its lease was lost. */

@@ -1,0 +1,77 @@
+/** The bytes of a mail and of its attachments, as they stream from where they are kept. */
+import { Readable } from 'node:stream';
+import { failure, refuse } from '../base/failure.ts';
+import type { ContentAnswer, RouteAnswer } from '../http/route.ts';
+import { findInboundOperation } from '../inbound/inbound.ts';
+import type { MailFile } from '../mail/inbound/read-mail.ts';
+import { decodeStream } from '../mail/inbound/transfer-decoding.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import type { InboundMessage } from './message-store.ts';
+
+/** Mail is a stranger's text: a browser must not run it. */
+const NOT_RUN = { 'Content-Security-Policy': "default-src 'none'; sandbox" };
+const GONE = refuse(failure('NOT_FOUND', { message: 'The content of this mail is no longer kept.' }));
+const NO_FILE = refuse(failure('NOT_FOUND', { message: 'This mail has no such attachment.' }));
+
+interface Kept {
+  database: Database;
+  blobs: Blobs;
+}
+
+async function openContent(
+  { database, blobs }: Kept,
+  { id, accountId, mode }: InboundMessage,
+): Promise<Buffer | Readable | undefined> {
+  const found = await database.execute(findInboundOperation, { id, accountId, mode });
+  if (!found) return undefined;
+  return found.blobKey === null
+    ? found.content === null
+      ? undefined
+      : Buffer.from(found.content)
+    : blobs.read(found.blobKey);
+}
+
+/** The whole mail, byte for byte. */
+export async function rawAnswer(kept: Kept, mail: InboundMessage): Promise<RouteAnswer> {
+  const content = await openContent(kept, mail);
+  if (content === undefined) return GONE;
+  return { ok: true, contentType: 'message/rfc822', content, headers: NOT_RUN };
+}
+
+/** One attachment, decoded; a browser stores it and shows nothing. */
+export async function fileAnswer(kept: Kept, mail: InboundMessage, number: number): Promise<RouteAnswer> {
+  const file = (JSON.parse(mail.files) as MailFile[])[number];
+  if (file === undefined) return NO_FILE;
+  const content = await openContent(kept, mail);
+  if (content === undefined) return GONE;
+  const bytes = Buffer.isBuffer(content) ? Readable.from([content]) : content;
+  const decoded = Readable.from(decodeStream(range(bytes, file), file.encoding), { objectMode: false });
+  decoded.once('close', () => bytes.destroy());
+  return {
+    ok: true,
+    contentType: file.contentType,
+    content: decoded,
+    headers: fileHeaders(file),
+  } satisfies ContentAnswer;
+}
+
+function fileHeaders({ name }: MailFile): Record<string, string> {
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
+  const coded = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return { ...NOT_RUN, 'Content-Disposition': `attachment; filename="${ascii}"; filename*=UTF-8''${coded}` };
+}
+
+async function* range(source: Readable, { from, to }: MailFile): AsyncGenerator<Buffer> {
+  let at = 0;
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    const begin = Math.max(0, from - at);
+    const end = Math.min(chunk.length, to - at);
+    if (begin < end) yield chunk.subarray(begin, end);
+    at += chunk.length;
+    if (at >= to) return;
+  }
+}

@@ -1,0 +1,23 @@
+/** The route that takes mail for an address, as the listener asks for it. */
+import type { Clock } from '../base/clock.ts';
+import { coveringDomains, SENDS_WHILE_FAILING_MS } from '../domains/domains.ts';
+import type { FindRoute } from '../inbound/inbound.ts';
+import { domainToAscii } from '../mail/address.ts';
+import type { Database } from '../storage/database.ts';
+import { type Covering, matchRoutesOperation } from './store.ts';
+
+/** What an account must have verified to use a domain (A-labels) now. */
+export function coveringOf(domain: string, nowMs: number): Covering {
+  return { names: coveringDomains(domain), failingAfterMs: nowMs - SENDS_WHILE_FAILING_MS };
+}
+
+export function createFindRoute({ database, clock }: { database: Database; clock: Clock }): FindRoute {
+  return async ({ local, domain }) => {
+    const ascii = domainToAscii(domain.normalize('NFC')) ?? '';
+    const covering = coveringOf(ascii, clock.now());
+    const found = await database.execute(matchRoutesOperation, { local, domain: ascii, covering });
+    if (!found) return undefined;
+    const { accountId, routeId, maxBytes } = found;
+    return { use: { kind: 'route', accountId, mode: 'live', routeId }, maxBytes };
+  };
+}

@@ -1,0 +1,8 @@
+/** Inbound routes: addresses of users that mail comes in for, what they learn of it, and what is kept. */
+export { createFindRoute } from './find-route.ts';
+export { createRouteHandler } from './handler.ts';
+export { createInboundLinks } from './links.ts';
+export { forgetInboundOperation, removeInboundMessagesOperation } from './message-store.ts';
+
+/** The largest mail that a route takes. */
+export const MAX_INBOUND_BYTES = 25_000_000;

@@ -1,0 +1,48 @@
+/**
+ * Links to the bytes of a mail and of its files, for those who got its event: each names one of them and the end of its life, and is signed under a
+ * key of its own. Nothing is stored; it cannot be guessed, altered or prolonged.
+ */
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+
+/** The path, in front of the token. */
+export const FILES_PATH = '/inbound-files/';
+/** Longer than a webhook is tried for. */
+export const LINK_MS = 7 * 86_400_000;
+
+export interface FileGrant {
+  inboundId: string;
+  /** The number of an attachment, from 0, or the whole mail. */
+  file: number | 'raw';
+  /** Unix ms. */
+  expiresAtMs: number;
+}
+
+export interface InboundLinks {
+  url(grant: FileGrant): string;
+  /** Undefined for what was not signed here, or is over. */
+  open(token: string, nowMs: number): FileGrant | undefined;
+}
+
+const TOKEN = /^(inb_[0-9A-Za-z]{21})-(raw|0|[1-9][0-9]{0,3})-([0-9a-z]{1,11})-([0-9A-Za-z_-]{43})$/;
+
+/** `secretKey` is the service's own (32 bytes); `baseUrl` is read at each use. */
+export function createInboundLinks(base: { readonly secretKey: Uint8Array; readonly baseUrl: string }): InboundLinks {
+  const key = Buffer.from(hkdfSync('sha256', base.secretKey, '', 'postrider inbound files', 32));
+  const sign = (said: string): string => createHmac('sha256', key).update(said).digest('base64url');
+  return {
+    url: ({ inboundId, file, expiresAtMs }) => {
+      const said = `${inboundId}-${file}-${expiresAtMs.toString(36)}`;
+      return `${base.baseUrl}${FILES_PATH}${said}-${sign(said)}`;
+    },
+    open: (token, nowMs) => {
+      const [, inboundId, file, expires, signature] = TOKEN.exec(token) ?? [];
+      if (inboundId === undefined || file === undefined || expires === undefined || signature === undefined)
+        return undefined;
+      const expected = sign(`${inboundId}-${file}-${expires}`);
+      if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected))) return undefined;
+      const expiresAtMs = Number.parseInt(expires, 36);
+      if (nowMs >= expiresAtMs) return undefined;
+      return { inboundId, file: file === 'raw' ? file : Number(file), expiresAtMs };
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** What a match may be, and which local parts it takes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { matchText, parseMatch, wantedLocals } from './match.ts';
+
+test('an address, a prefix and a whole domain are matches, in one spelling', () => {
+  for (const [text, expected] of [
+    ['Support@In.Shop.Example', 'support@in.shop.example'],
+    ['*@in.shop.example', '*@in.shop.example'],
+    ['Reply+*@in.shop.example', 'reply+*@in.shop.example'],
+    ['a+b@in.shop.example', 'a+b@in.shop.example'],
+    ['hilfe@büro.example', 'hilfe@xn--bro-hoa.example'],
+    ['ÄRGER@in.shop.example', 'ärger@in.shop.example'],
+  ] as const) {
+    const parsed = parseMatch(text);
+    assert.ok(parsed.ok, text);
+    assert.equal(matchText(parsed.match), expected);
+  }
+});
+
+test('anything else is none', () => {
+  for (const text of [
+    ...[
+      '',
+      '@',
+      '*',
+      '*@',
+      '@in.shop.example',
+      'a@localhost',
+      'a@[127.0.0.1]',
+      'a*@in.shop.example',
+      '**@in.shop.example',
+    ],
+    ...[
+      '+*@in.shop.example',
+      'a+b+*@in.shop.example',
+      '"a b"@in.shop.example',
+      'Ann <a@in.shop.example>',
+      'a@in.shop.example\r\n',
+    ],
+    ...[
+      '*a@in.shop.example',
+      'a@*.shop.example',
+      'a+*b@in.shop.example',
+      'reply+**@in.shop.example',
+      '*+*@in.shop.example',
+    ],
+  ])
+    assert.ok(!parseMatch(text).ok, text);
+});
+
+test('an address is looked for as itself, by its prefix, and by its domain: three ways for every address', () => {
+  assert.deepEqual(wantedLocals('Reply+AbC'), ['reply+abc', 'reply+*', '*']);
+  assert.deepEqual(wantedLocals('reply+a+b'), ['reply+a+b', 'reply+*', '*']);
+  const [exact, prefix, any] = wantedLocals('reply');
+  assert.deepEqual([exact, any], ['reply', '*']);
+  assert.ok(
+    !parseMatch(`${prefix}@in.shop.example`).ok,
+    'no route can have what stands for the prefix that is missing',
+  );
+});

@@ -1,0 +1,277 @@
+/**
+ * Mail that routes took, as it is listed and as its event says: recorded once, in one transaction with the event, its webhooks and the end
+ * of the row of work. The bytes stay in src/inbound until their content is past its time; what was written in the mail leaves the
+ * record with them, the rest of it and the event stay as long as events do.
+ */
+import type { Mode } from '../base/mode.ts';
+import { appendEvents, inboundTopic } from '../events/events.ts';
+import type {
+  InboundLease,
+  keepInboundOperation,
+  NewInbound,
+  RecordedFindings,
+  storeKeptOperation,
+} from '../inbound/inbound.ts';
+import { batch, findOperation, operation, runWithin, type Transaction } from '../storage/operation.ts';
+import { insertMany, rowset, table } from '../storage/rows.ts';
+import type { RouteOwner } from './store.ts';
+
+// By name: the door of inbound leads to more than a thread of the database has to load.
+const mails = {
+  end: () => findOperation('inbound.keep') as typeof keepInboundOperation,
+  store: () => findOperation('inbound.storeKept') as typeof storeKeptOperation,
+};
+
+/** Why a mail has no event: it would go round. */
+export type InboundOutcome = 'event' | 'auto-reply' | 'own-mail' | 'too-many-hops';
+
+const INBOUND_MESSAGE = table('inbound_message', {
+  id: 'text',
+  accountId: 'text',
+  mode: 'text',
+  routeId: 'text',
+  outcome: 'text',
+  receivedAt: 'int',
+  envelopeFrom: 'text',
+  recipient: 'text',
+  headerFrom: 'text',
+  subject: 'text',
+  sizeBytes: 'int',
+  inReplyTo: 'text?',
+  toEvents: 'int',
+  detail: 'text',
+  files: 'text',
+  hasContent: 'int',
+});
+
+/** A mail that was read, on its way to be recorded. */
+export interface ReadInbound {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  routeId: string;
+  /** Unix ms, by the clock of its mode. */
+  receivedAtMs: number;
+  envelopeFrom: string;
+  recipient: string;
+  headerFrom: string;
+  subject: string;
+  sizeBytes: number;
+  /** What the event says of it, without `inReplyTo`. */
+  content: Record<string, unknown>;
+  /** JSON of MailFile[]. */
+  files: string;
+  eventId: string;
+  /** Known before anybody is asked; null where an event is due unless the mail is ours. */
+  dropped: Exclude<InboundOutcome, 'event' | 'own-mail'> | null;
+  headerMessageId: string | null;
+  /** Message-IDs that it answers, the nearest first. */
+  references: readonly string[];
+  /** The messageId behind the + of the address. */
+  namedMessageId: string | null;
+}
+
+interface Recorded {
+  id: string;
+  outcome: InboundOutcome;
+  inReplyTo: string | null;
+  eventId: string | null;
+}
+
+/** Of these Message-IDs, the message of the account that has the first one that is known. */
+async function messageWith(tx: Transaction, mail: ReadInbound, messageIds: readonly string[]): Promise<string | null> {
+  for (const one of messageIds) {
+    const found = await tx.all<{ id: string; recipient: string }>(
+      `SELECT m.id, m.recipient FROM email e JOIN message m ON m.account_id = e.account_id AND m.mode = e.mode AND m.email_seq = e.seq
+       WHERE substr(e.header_message_id, 1, 200) = substr(CAST(? AS TEXT), 1, 200) AND e.header_message_id = ?
+         AND e.account_id = ? AND e.mode = ? ORDER BY e.seq DESC, m.id LIMIT 50`,
+      ...[one, one, mail.accountId, mail.mode],
+    );
+    // Of an email to several, that of the one who answers.
+    const sender = mail.envelopeFrom.toLowerCase();
+    const own = found.find(({ recipient }) => sender !== '' && recipient.toLowerCase() === sender) ?? found[0];
+    if (own) return own.id;
+  }
+  return null;
+}
+
+async function answeredMessage(tx: Transaction, mail: ReadInbound): Promise<string | null> {
+  const named =
+    mail.namedMessageId === null
+      ? undefined
+      : await tx.get<{ id: string }>(
+          'SELECT id FROM message WHERE account_id = ? AND mode = ? AND id = ?',
+          ...[mail.accountId, mail.mode, mail.namedMessageId],
+        );
+  return named?.id ?? messageWith(tx, mail, mail.references);
+}
+
+async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> {
+  const { id, accountId, mode, routeId, recipient, subject, headerFrom } = mail;
+  const inReplyTo = await answeredMessage(tx, mail);
+  const isOwn = mail.headerMessageId !== null && (await messageWith(tx, mail, [mail.headerMessageId])) !== null;
+  const outcome = mail.dropped ?? (isOwn ? 'own-mail' : 'event');
+  const route = await tx.get<{ events: number; webhookId: string | null }>(
+    'SELECT events, webhook_id AS "webhookId" FROM inbound_route WHERE id = ?',
+    routeId,
+  );
+  const at = mail.receivedAtMs;
+  const own = { recipient, from: headerFrom, subject, tags: [], metadata: {} };
+  await insertMany(tx, INBOUND_MESSAGE, [
+    {
+      ...{
+        id,
+        accountId,
+        mode,
+        routeId,
+        outcome,
+        receivedAt: at,
+        envelopeFrom: mail.envelopeFrom,
+        recipient,
+        headerFrom,
+        subject,
+      },
+      ...{ sizeBytes: mail.sizeBytes, inReplyTo, toEvents: route?.events ?? 0, files: mail.files, hasContent: 1 },
+      detail: JSON.stringify({ ...own, inbound: { ...mail.content, inReplyTo } }),
+    },
+  ]);
+  if (outcome !== 'event') return { id, outcome, inReplyTo, eventId: null };
+  const topics = [...(route?.events === 1 ? ['Inbound'] : []), ...(route?.webhookId ? [inboundTopic(routeId)] : [])];
+  await appendEvents(tx, [
+    { id: mail.eventId, type: 'Inbound', accountId, mode, messageId: id, at, detail: own, topics },
+  ]);
+  return { id, outcome, inReplyTo, eventId: mail.eventId };
+}
+
+export interface RecordedInbound extends RecordedFindings {
+  outcomes: InboundOutcome[];
+}
+
+/** Records mails of which the rows of work are still held. */
+export const recordInboundOperation = batch(
+  'inboundRoutes.record',
+  'write',
+  async (tx, calls: readonly { lease: InboundLease; mail: ReadInbound }[][]): Promise<RecordedInbound[]> => {
+    const answers: RecordedInbound[] = [];
+    for (const found of calls) {
+      const leases = found.map(({ lease }) => lease);
+      const lost = await runWithin(tx, mails.end(), leases);
+      const outcomes: InboundOutcome[] = [];
+      for (const { lease, mail } of found)
+        if (!lost.includes(lease.seq)) outcomes.push((await recordOne(tx, mail)).outcome);
+      answers.push({ lost, blobKeys: [], outcomes });
+    }
+    return answers;
+  },
+);
+
+/** Records a mail that was played in. */
+export const playInboundOperation = operation(
+  'inboundRoutes.play',
+  'write',
+  async (tx, { stored, mail }: { stored: NewInbound; mail: ReadInbound }): Promise<Recorded> => {
+    await runWithin(tx, mails.store(), stored);
+    return recordOne(tx, mail);
+  },
+);
+
+export interface InboundMessage {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  routeId: string;
+  outcome: InboundOutcome;
+  receivedAt: number;
+  envelopeFrom: string;
+  recipient: string;
+  headerFrom: string;
+  subject: string;
+  sizeBytes: number;
+  inReplyTo: string | null;
+  /** JSON of MailFile[]. */
+  files: string;
+  hasContent: number;
+}
+
+const COLUMNS = `i.id, i.account_id AS "accountId", i.mode, i.route_id AS "routeId", i.outcome, i.received_at AS "receivedAt",
+  i.envelope_from AS "envelopeFrom", i.recipient, i.header_from AS "headerFrom", i.subject, i.size_bytes AS "sizeBytes",
+  i.in_reply_to AS "inReplyTo", i.files, i.has_content AS "hasContent"`;
+
+export interface InboundPage extends RouteOwner {
+  before: string | null;
+  limit: number;
+  routeId: string | null;
+  outcome: InboundOutcome | null;
+}
+
+/** Newest first. */
+export const listInboundOperation = operation('inboundRoutes.listMail', 'read', (tx, page: InboundPage) => {
+  const { accountId, mode, before, routeId, outcome, limit } = page;
+  return tx.all<InboundMessage>(
+    `SELECT ${COLUMNS} FROM inbound_message i WHERE i.account_id = ? AND i.mode = ? AND i.id < ?
+       AND i.route_id = coalesce(CAST(? AS TEXT), i.route_id) AND i.outcome = coalesce(CAST(? AS TEXT), i.outcome)
+     ORDER BY i.id DESC LIMIT ?`,
+    ...[accountId, mode, before ?? 'inb_~', routeId, outcome, limit],
+  );
+});
+
+/** With what the event says, of any account: who asks has its id from a signed link, or compares the account. */
+export const findInboundMessageOperation = operation(
+  'inboundRoutes.findMail',
+  'read',
+  (tx, id: string): Promise<(InboundMessage & { detail: string; eventId: string | null }) | undefined> =>
+    Promise.resolve(
+      tx.get(
+        `SELECT ${COLUMNS}, i.detail, (SELECT v.id FROM event v WHERE v.message_id = i.id AND v.account_id = i.account_id
+           AND v.mode = i.mode AND v.type = 'Inbound') AS "eventId" FROM inbound_message i WHERE i.id = ?`,
+        id,
+      ),
+    ),
+);
+
+/** What a record keeps when the content is past its time. */
+function withoutContent(detail: string): string {
+  const { inbound, ...own } = JSON.parse(detail) as { inbound: Record<string, unknown> };
+  const gone = { headers: [], text: null, html: null, replyText: null, attachments: [] };
+  return JSON.stringify({ ...own, inbound: { ...inbound, ...gone } });
+}
+
+export interface InboundBatch {
+  beforeMs: number;
+  limit: number;
+}
+
+/** What was written in mail that came before this time leaves its record; answers of how many. */
+export const forgetInboundOperation = operation(
+  'inboundRoutes.forgetContent',
+  'write',
+  async (tx, { beforeMs, limit }: InboundBatch): Promise<number> => {
+    const rows = await tx.all<{ id: string; detail: string }>(
+      'SELECT id, detail FROM inbound_message WHERE has_content = 1 AND received_at < ? ORDER BY received_at LIMIT ?',
+      ...[beforeMs, limit],
+    );
+    const changed = rows.map(({ id, detail }) => ({ id, detail: withoutContent(detail) }));
+    const asked = rowset(tx, 'asked', { id: 'text', detail: 'text' }, changed);
+    await tx.run(
+      `UPDATE inbound_message SET detail = asked.detail, has_content = 0 FROM ${asked.sql} WHERE inbound_message.id = asked.id`,
+      ...asked.params,
+    );
+    return rows.length;
+  },
+);
+
+/** Records of mail that came before this time go, with their events; answers how many. */
+export const removeInboundMessagesOperation = operation(
+  'inboundRoutes.removeMail',
+  'write',
+  async (tx, { beforeMs, limit }: InboundBatch): Promise<number> => {
+    const rows = await tx.all<{ id: string; account_id: string; mode: Mode }>(
+      `DELETE FROM inbound_message WHERE id IN
+         (SELECT id FROM inbound_message WHERE received_at < ? ORDER BY received_at LIMIT ?) RETURNING id, account_id, mode`,
+      ...[beforeMs, limit],
+    );
+    for (const { id, account_id, mode } of rows)
+      await tx.run('DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ?', id, account_id, mode);
+    return rows.length;
+  },
+);

@@ -1,0 +1,85 @@
+/** What is recorded of a mail that a route took: what its event says, and what decides whether there is one. */
+
+import { iso } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { Mode } from '../base/mode.ts';
+import { type ReadMail, readMail } from '../mail/inbound/read-mail.ts';
+import { replyText } from '../mail/inbound/reply-text.ts';
+import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-words.ts';
+import { type InboundLinks, LINK_MS } from './links.ts';
+import type { ReadInbound } from './message-store.ts';
+
+/** What is known of a mail beside its bytes. */
+export interface InboundSource {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  routeId: string;
+  receivedAtMs: number;
+  envelopeFrom: string;
+  recipient: string;
+}
+
+/** More servers than any honest mail passes (RFC 5321 §6.3). */
+const MOST_HOPS = 30;
+const MOST_REFERENCES = 20;
+const MESSAGE_ID = /<[^<>\s]{1,900}>/g;
+
+const first = ({ headers }: ReadMail, name: string): string =>
+  headers.find((header) => header.name.toLowerCase() === name)?.value ?? '';
+const has = ({ headers }: ReadMail, ...names: string[]): boolean =>
+  headers.some((header) => names.includes(header.name.toLowerCase()));
+
+/** RFC 3834 §5: `auto-replied` answers a mail, and is not to be answered; `auto-generated` was sent by a program on its own. */
+const submittedAs = (mail: ReadMail): string =>
+  first(mail, 'auto-submitted')
+    .trim()
+    .toLowerCase()
+    .replace(/[;\s].*$/s, '');
+
+function isAutoReply(mail: ReadMail): boolean {
+  return (
+    submittedAs(mail) === 'auto-replied' ||
+    has(mail, 'x-autoreply', 'x-autorespond', 'x-autoresponder', 'x-vacation') ||
+    /auto[-_]?reply/i.test(first(mail, 'precedence')) ||
+    AUTOMATIC_SUBJECT.test(first(mail, 'subject').slice(0, 500))
+  );
+}
+
+function referencesOf(mail: ReadMail): string[] {
+  const answered = first(mail, 'in-reply-to').match(MESSAGE_ID) ?? [];
+  const thread = first(mail, 'references').match(MESSAGE_ID) ?? [];
+  return [...new Set([...answered, ...thread.toReversed()])].slice(0, MOST_REFERENCES);
+}
+
+export async function readInbound(source: InboundSource, content: Buffer, links: InboundLinks): Promise<ReadInbound> {
+  const mail = await readMail(content);
+  const expiresAtMs = source.receivedAtMs + LINK_MS;
+  const { headers, text, html, textTruncated, htmlTruncated, unreadable } = mail;
+  const headerMessageId = first(mail, 'message-id').match(MESSAGE_ID)?.[0] ?? null;
+  const isAutomatic = isAutoReply(mail);
+  const attachments = mail.files.map(({ name, contentType, sizeBytes, contentId }, index) => ({
+    ...{ name, contentType, sizeBytes, contentId },
+    url: links.url({ inboundId: source.id, file: index, expiresAtMs }),
+  }));
+  return {
+    ...source,
+    headerFrom: first(mail, 'from').slice(0, 1_000).toWellFormed(),
+    subject: first(mail, 'subject').slice(0, 998).toWellFormed(),
+    sizeBytes: content.length,
+    content: {
+      ...{ inboundId: source.id, inboundRouteId: source.routeId },
+      ...{ envelope: { from: source.envelopeFrom, to: source.recipient }, headers, headerMessageId },
+      ...{ text, html, replyText: replyText(text), textTruncated, htmlTruncated, attachments },
+      rawUrl: links.url({ inboundId: source.id, file: 'raw', expiresAtMs }),
+      linksExpireAt: iso(expiresAtMs),
+      ...{ sizeBytes: content.length, autoReply: isAutomatic, unreadable },
+    },
+    files: JSON.stringify(mail.files),
+    eventId: newId('evt', source.receivedAtMs),
+    dropped: mail.hops > MOST_HOPS ? 'too-many-hops' : submittedAs(mail) === 'auto-replied' ? 'auto-reply' : null,
+    headerMessageId,
+    references: referencesOf(mail),
+    namedMessageId: /\+(msg_[0-9A-Za-z]{21})@/.exec(source.recipient)?.[1] ?? null,
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * `/inbound`: the mail that an account's routes took, with all that its event says, and its bytes: by API key, or by the signed links that
+ * events carry. What is another's answers as if it did not exist.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { failure, refuse } from '../base/failure.ts';
+import { inboundContentSchema } from '../events/event-schema.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import { fileAnswer, rawAnswer } from './files.ts';
+import { FILES_PATH, type InboundLinks, LINK_MS } from './links.ts';
+import { findInboundMessageOperation, type InboundMessage, listInboundOperation } from './message-store.ts';
+
+export interface InboundMailDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  links: InboundLinks;
+}
+
+type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
+
+const OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops'];
+/** Of strangers with links, at once. */
+const READERS_AT_ONCE = 50;
+
+const summary = {
+  inboundId: Type.String(),
+  inboundRouteId: Type.String(),
+  outcome: oneOf(OUTCOMES, {
+    description:
+      'event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.',
+  }),
+  from: Type.String({ description: 'The From header.' }),
+  recipient: Type.String(),
+  envelopeFrom: Type.String(),
+  subject: Type.String(),
+  sizeBytes: Type.Integer(),
+  attachments: Type.Integer({ description: 'How many.' }),
+  inReplyTo: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+  receivedAt: Type.String({ format: 'date-time' }),
+};
+const summarySchema = named('InboundMail', summary);
+const wholeSchema = named('InboundMailWithContent', {
+  ...summary,
+  eventId: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+  contentKept: Type.Boolean({ description: 'false: what was written in it is past its time.' }),
+  content: inboundContentSchema,
+});
+const query = closed({
+  ...pageFields,
+  inboundRouteId: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'The route that took it.' })),
+  outcome: Type.Optional(oneOf(OUTCOMES, { description: 'What became of it.' })),
+});
+
+const noSuchMail = refuse(failure('NOT_FOUND', { message: 'There is no inbound mail with this id.' }));
+const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
+
+function body(mail: InboundMessage): Record<string, unknown> {
+  return {
+    inboundId: mail.id,
+    inboundRouteId: mail.routeId,
+    outcome: mail.outcome,
+    from: mail.headerFrom,
+    recipient: mail.recipient,
+    envelopeFrom: mail.envelopeFrom,
+    subject: mail.subject,
+    sizeBytes: mail.sizeBytes,
+    attachments: (JSON.parse(mail.files) as unknown[]).length,
+    inReplyTo: mail.inReplyTo,
+    receivedAt: iso(mail.receivedAt),
+  };
+}
+
+/** With links that live on from now. */
+function contentOf(detail: string, { links, clock }: InboundMailDeps): Record<string, unknown> {
+  const { inbound } = JSON.parse(detail) as { inbound: { inboundId: string; attachments: object[] } };
+  const expiresAtMs = clock.now() + LINK_MS;
+  const { inboundId, attachments } = inbound;
+  const url = (file: number | 'raw'): string => links.url({ inboundId, file, expiresAtMs });
+  const fresh = attachments.map((file, index) => ({ ...file, url: url(index) }));
+  return { ...inbound, attachments: fresh, rawUrl: url('raw'), linksExpireAt: iso(expiresAtMs) };
+}
+
+export function inboundMailRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
+  return [...listRoutes(deps), ...byteRoutes(deps), linkRoute(deps)];
+}
+
+const readOwn = async ({ database }: InboundMailDeps, { caller, params }: Request) => {
+  const found = await database.execute(findInboundMessageOperation, params.id ?? '');
+  return found?.accountId === caller.account.id && found.mode === caller.mode ? found : undefined;
+};
+
+function listRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
+  const { database } = deps;
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound', tag: 'inbound', auth: 'key' },
+      operationId: 'listInboundMail',
+      summary: 'Mail that came in, newest first',
+      description: 'Of the mode of the key, also what ended without an event.',
+      query,
+      response: { status: 200, schema: Type.Array(summarySchema) },
+      async handle(request: Request<Static<typeof query>>) {
+        const page = readPage(request.query, ['inb_']);
+        if (!page.ok) return page;
+        const { caller } = request;
+        const rows = await database.execute(listInboundOperation, {
+          ...{ accountId: caller.account.id, mode: caller.mode, limit: page.value.limit + 1 },
+          before: page.value.after === undefined ? null : String(page.value.after[0]),
+          routeId: request.query.inboundRouteId ?? null,
+          outcome: (request.query.outcome ?? null) as InboundMessage['outcome'] | null,
+        });
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound/:id', tag: 'inbound', auth: 'key' },
+      operationId: 'getInboundMail',
+      summary: 'One mail that came in',
+      description: 'With all that its event says, and links that are new.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: wholeSchema },
+      async handle(request: Request) {
+        const found = await readOwn(deps, request);
+        if (!found) return noSuchMail;
+        const { eventId, hasContent, detail } = found;
+        return answer({ ...body(found), eventId, contentKept: hasContent === 1, content: contentOf(detail, deps) });
+      },
+    }),
+  ];
+}
+
+function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound/:id/content', tag: 'inbound', auth: 'key' },
+      operationId: 'getInboundMailContent',
+      summary: 'The mail, byte for byte',
+      description: 'As it came. 404 once it is no longer kept.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, contentType: 'message/rfc822' },
+      async handle(request: Request) {
+        const found = await readOwn(deps, request);
+        return found ? rawAnswer(deps, found) : noSuchMail;
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound/:id/attachments/:number', tag: 'inbound', auth: 'key' },
+      operationId: 'getInboundAttachment',
+      summary: 'One attachment of a mail that came in',
+      description: 'Decoded. Numbers are those of the list of attachments, from 0.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, contentType: '*/*' },
+      async handle(request: Request) {
+        const found = await readOwn(deps, request);
+        const number = /^(?:0|[1-9]\d{0,3})$/.test(request.params.number ?? '') ? Number(request.params.number) : -1;
+        return found ? fileAnswer(deps, found, number) : noSuchMail;
+      },
+    }),
+  ];
+}
+
+function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
+  return defineRoute<Caller>({
+    ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
+    operationId: 'getInboundFile',
+    summary: 'What a link of an event leads to',
+    description: 'A mail or one of its attachments, without a key, until linksExpireAt.',
+    refusals: ['NOT_FOUND'],
+    response: { status: 200, contentType: '*/*' },
+    async handle({ params }) {
+      const grant = deps.links.open(params.token ?? '', deps.clock.now());
+      const found = grant && (await deps.database.execute(findInboundMessageOperation, grant.inboundId));
+      if (!grant || !found) return noSuchLink;
+      return grant.file === 'raw' ? rawAnswer(deps, found) : fileAnswer(deps, found, grant.file);
+    },
+  });
+}

@@ -1,0 +1,233 @@
+/**
+ * `POST /sandbox/inbound`: plays a mail in that somebody could have sent to a route of the sandbox. It is read, recorded and reported as
+ * mail from outside is.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
+import type { Clock } from '../base/clock.ts';
+import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { newId, randomText } from '../base/ids.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
+import { domainToAscii, parseAddress } from '../mail/address.ts';
+import { compose } from '../mail/compose/compose.ts';
+import { findMessageOperation, INLINE_BYTES } from '../messages/messages.ts';
+import { createSandboxClock } from '../sandbox/sandbox.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import type { Database } from '../storage/database.ts';
+import type { InboundLinks } from './links.ts';
+import { playInboundOperation } from './message-store.ts';
+import { readInbound } from './read-inbound.ts';
+import { matchSandboxRouteOperation } from './store.ts';
+
+export interface PlayInboundDeps {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  links: InboundLinks;
+  /** Tells workers and followers that there is something new. */
+  nudge(): void;
+}
+
+const MOST_BYTES = 16_000_000;
+const text = (maxLength: number, description?: string) =>
+  Type.Optional(Type.String({ maxLength, ...(description !== undefined && { description }) }));
+
+const playRequest = named('PlayInboundRequest', {
+  to: Type.String({
+    minLength: 3,
+    maxLength: 320,
+    description: 'The address that it comes to: a route of this sandbox takes it.',
+  }),
+  from: Type.String({ minLength: 0, maxLength: 320, description: 'The envelope sender; empty as that of bounces.' }),
+  raw: text(MOST_BYTES, 'The whole mail; nothing else is given then. Its lines may end in LF.'),
+  subject: text(998),
+  text: text(1_000_000),
+  html: text(1_000_000),
+  inReplyTo: text(1_000, 'A messageId of this sandbox, or a Message-ID in angle brackets.'),
+  headers: Type.Optional(
+    Type.Array(
+      closed({
+        name: Type.String({ maxLength: 76, pattern: '^[!-9;-~]+$' }),
+        value: Type.String({ maxLength: 900, pattern: '^[ -~]*$' }),
+      }),
+      {
+        maxItems: 50,
+      },
+    ),
+  ),
+  attachments: Type.Optional(
+    Type.Array(
+      closed({
+        name: Type.String({ minLength: 1, maxLength: 255 }),
+        contentType: Type.String({ maxLength: 100, pattern: '^[\\w.+-]+/[\\w.+-]+$' }),
+        content: Type.String({ maxLength: MOST_BYTES, pattern: '^[A-Za-z0-9+/]*={0,2}$', description: 'Base64.' }),
+        contentId: text(200),
+      }),
+      { maxItems: 10 },
+    ),
+  ),
+});
+type Play = Static<typeof playRequest>;
+type Request = RouteRequest<Caller, Play>;
+
+const played = named('PlayedInbound', {
+  inboundId: Type.String(),
+  inboundRouteId: Type.String(),
+  outcome: oneOf(['event', 'auto-reply', 'own-mail', 'too-many-hops']),
+  eventId: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'Null where it ended without an event.',
+  }),
+  inReplyTo: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+});
+
+const sandboxOnly = refuse(
+  failure('FORBIDDEN', { message: 'The sandbox is reached with a sandbox key (pr_test_…); this key is live.' }),
+);
+const nobody = refuse(
+  failure('NOT_FOUND', {
+    message: 'No inbound route of this sandbox takes this address; make one with POST /inbound-routes.',
+  }),
+);
+
+/** Fields that a raw mail has itself. */
+const OF_PARTS = ['subject', 'text', 'html', 'inReplyTo', 'headers', 'attachments'] as const;
+
+function issuesOf({ to, from, raw, ...parts }: Partial<Play>): Issue[] {
+  const issues: Issue[] = [];
+  for (const [field, address] of [
+    ['to', to],
+    ['from', from === '' ? undefined : from],
+  ] as const) {
+    const parsed = address === undefined ? undefined : parseAddress(address);
+    if (parsed && !parsed.ok) issues.push({ field, message: parsed.reason });
+  }
+  if (raw !== undefined)
+    for (const field of OF_PARTS)
+      if (parts[field] !== undefined) issues.push({ field, message: 'is not given beside raw' });
+  return issues;
+}
+
+export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller> {
+  const { database, clock } = deps;
+  const sandboxClock = createSandboxClock(deps);
+
+  const play = async (request: Request): Promise<RouteAnswer> => {
+    const { caller, body } = request;
+    if (caller.mode !== 'sandbox') return sandboxOnly;
+    const issues = issuesOf(body);
+    const [to, from] = [parseAddress(body.to), parseAddress(body.from)];
+    if (issues.length > 0 || !to.ok) return refuse(invalid(issues));
+    const accountId = caller.account.id;
+    const domain = domainToAscii(to.value.domain) ?? '';
+    const route = await database.execute(matchSandboxRouteOperation, { accountId, domain, local: to.value.local });
+    if (!route) return nobody;
+    const nowMs = await sandboxClock.now(accountId);
+    const content = await contentOf(database, { caller, body, nowMs });
+    if (!content.ok) return content;
+    if (content.value.length > route.maxBytes) return refuse(tooLarge(content.value.length, route.maxBytes));
+    const source = {
+      ...{ id: newId('inb', nowMs), accountId, mode: 'sandbox' as const, routeId: route.routeId, receivedAtMs: nowMs },
+      ...{ envelopeFrom: from.ok ? from.value.address : '', recipient: to.value.address },
+    };
+    const mail = await readInbound(source, content.value, deps.links);
+    const isInline = content.value.length <= INLINE_BYTES;
+    const stored = {
+      ...{
+        id: source.id,
+        receivedAtMs: nowMs,
+        nowMs: clock.now(),
+        envelopeFrom: source.envelopeFrom,
+        recipient: source.recipient,
+      },
+      use: { kind: 'route' as const, accountId, mode: source.mode, routeId: route.routeId },
+      client: { address: request.remoteAddress, helo: 'sandbox', tls: null },
+      ...{ sizeBytes: content.value.length, content: isInline ? content.value : null },
+      blobKey: isInline ? null : await deps.blobs.put(content.value),
+    };
+    const recorded = await database.execute(playInboundOperation, { stored, mail });
+    await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
+      ...{ action: 'inbound.play', resourceId: source.id, asked: { to: source.recipient, from: source.envelopeFrom } },
+    });
+    deps.nudge();
+    const { outcome, eventId, inReplyTo } = recorded;
+    return answer({ inboundId: source.id, inboundRouteId: route.routeId, outcome, eventId, inReplyTo });
+  };
+
+  return defineRoute({
+    ...{ method: 'POST', path: '/sandbox/inbound', tag: 'sandbox', auth: 'key', acceptsMail: true },
+    operationId: 'playInboundMail',
+    summary: 'Play a mail in, as if somebody had sent it to an inbound route',
+    description:
+      'Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.',
+    body: playRequest,
+    furtherIssues: issuesOf,
+    maxBodyBytes: MOST_BYTES,
+    refusals: ['FORBIDDEN', 'NOT_FOUND', 'PAYLOAD_TOO_LARGE'],
+    response: { status: 201, schema: played },
+    handle: play,
+  });
+}
+
+function tooLarge(size: number, most: number) {
+  return failure('PAYLOAD_TOO_LARGE', {
+    message: `The mail has ${size} bytes; its route takes ${most} at most (maxBytes).`,
+  });
+}
+
+interface Composing {
+  caller: Caller;
+  body: Play;
+  nowMs: number;
+}
+
+/** The mail as SMTP would bring it. */
+async function contentOf(database: Database, { caller, body, nowMs }: Composing): Promise<Result<Buffer>> {
+  if (body.raw !== undefined) return ok(Buffer.from(body.raw.replace(/\r?\n/g, '\r\n')));
+  // Bounces show an address of the server in From.
+  const [from, to] = [parseAddress(body.from || 'mailer-daemon@example.com'), parseAddress(body.to)];
+  if (!from.ok || !to.ok) return refuse(invalid(issuesOf(body)));
+  const answered = await answeredId(database, caller, body.inReplyTo);
+  if (answered === undefined)
+    return refuse(
+      invalid([
+        { field: 'inReplyTo', message: 'is no messageId of this sandbox, and no Message-ID in angle brackets' },
+      ]),
+    );
+  const headers = (body.headers ?? []).map(({ name, value }) => [name, value] as const);
+  const composed = compose({
+    ...{ from: from.value, to: [to.value] },
+    ...{
+      cc: [],
+      replyTo: [],
+      subject: body.subject ?? '',
+      text: body.text ?? (body.html === undefined ? '' : undefined),
+      html: body.html,
+    },
+    headers: answered === '' ? headers : [...headers, ['In-Reply-To', answered], ['References', answered]],
+    attachments: (body.attachments ?? []).map(({ name, contentType, content, contentId }) => ({
+      ...{ name, contentType, content: Buffer.from(content, 'base64') },
+      ...(contentId !== undefined && { contentId }),
+    })),
+    messageId: `<${randomText(20)}@sandbox.example>`,
+    dateMs: nowMs,
+  });
+  return ok(Buffer.from(composed.content));
+}
+
+/** Empty for none; undefined for what names no mail. */
+async function answeredId(
+  database: Database,
+  { account }: Caller,
+  given: string | undefined,
+): Promise<string | undefined> {
+  if (given === undefined || /^<[^<>\s]+>$/.test(given)) return given ?? '';
+  const found = await database.execute(findMessageOperation, {
+    accountId: account.id,
+    mode: 'sandbox',
+    messageId: given,
+  });
+  return found?.row.header_message_id;
+}

@@ -1,0 +1,329 @@
+/**
+ * `/inbound-routes`: addresses of an account that mail comes in for, and where it goes: to a webhook of the route's own, to the webhooks
+ * that subscribe to Inbound, or both. A live route asks for a domain that the account has verified, or one below it; whether
+ * its MX leads here is looked up and shown, and is no condition: mail that arrives has found its way.
+ */
+import { type Static, Type } from 'typebox';
+import type { Caller } from '../accounts/accounts.ts';
+import { requestedChanges } from '../audit/audit.ts';
+import { type Clock, iso } from '../base/clock.ts';
+import { type Failure, failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { limitReached } from '../caps/caps.ts';
+import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
+import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
+import type { Dns } from '../net/dns.ts';
+import { urlIssue } from '../net/guarded-connector.ts';
+import type { Database } from '../storage/database.ts';
+import { dropDeliveriesOperation, newSealedSecret } from '../webhooks/webhooks.ts';
+import { coveringOf } from './find-route.ts';
+import { MAX_INBOUND_BYTES } from './inbound-routes.ts';
+import { type Match, matchText, parseMatch } from './match.ts';
+import { lookUpMx, MX_PREFERENCE, type MxSettings, mxNote } from './mx.ts';
+import {
+  createRouteOperation,
+  findRouteOperation,
+  type InboundRoute,
+  listRoutesOperation,
+  type MxCheck,
+  type RouteFields,
+  type RouteKey,
+  type RouteRefusal,
+  recordMxOperation,
+  removeRouteOperation,
+  replaceRouteOperation,
+} from './store.ts';
+
+export interface InboundRouteDeps {
+  database: Database;
+  clock: Clock;
+  /** The service's key that seals secrets. */
+  secretKey: Uint8Array;
+  mx: MxSettings;
+  /** A resolver without memory of what it found before. Closed after use. */
+  freshDns(): Dns;
+  /** Why an address may not be saved, as the end of a sentence that starts with `url`. */
+  checkUrl(url: string): Promise<string | undefined>;
+}
+
+type Request<B = undefined, Q = unknown> = RouteRequest<Caller, B, Q>;
+
+const DROP_AT_ONCE = 5_000;
+const nullableText = (description: string) =>
+  Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 2_048, description });
+
+const routeRequest = named('InboundRouteRequest', {
+  match: Type.String({
+    minLength: 3,
+    maxLength: 320,
+    description: 'support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example.',
+  }),
+  url: Type.Optional(nullableText('Posts the mail of this route there: http or https, without credentials.')),
+  events: Type.Optional(
+    Type.Boolean({
+      description: 'Whether webhooks that subscribe to Inbound get it; by default where no url is given.',
+    }),
+  ),
+  maxBytes: Type.Optional(
+    Type.Integer({ minimum: 1_000, maximum: MAX_INBOUND_BYTES, description: 'Larger mail is refused to its sender.' }),
+  ),
+});
+type Fields = Static<typeof routeRequest>;
+
+const time = Type.String({ format: 'date-time' });
+const routeShape = {
+  inboundRouteId: Type.String(),
+  match: Type.String(),
+  url: nullableText('Where mail of this route is posted.'),
+  webhookId: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'The webhook behind url: its deliveries, its secret, sending again.',
+  }),
+  events: Type.Boolean(),
+  maxBytes: Type.Integer(),
+  mode: oneOf(['live', 'sandbox']),
+  status: oneOf(['pending', 'active'], {
+    description: 'active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.',
+  }),
+  dnsRecord: named('InboundDnsRecord', {
+    type: oneOf(['MX']),
+    name: Type.String(),
+    value: Type.String(),
+    priority: Type.Integer(),
+    status: oneOf(['verified', 'missing', 'different', 'unknown', 'pending']),
+    found: Type.Unsafe<string[] | null>({ type: ['array', 'null'], items: { type: 'string' } }),
+    note: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'One sentence on what to do.' }),
+  }),
+  checkedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),
+  createdAt: time,
+  updatedAt: time,
+};
+const routeSchema = named('InboundRoute', routeShape);
+const writtenSchema = named('InboundRouteWritten', {
+  ...routeShape,
+  secret: Type.Optional(
+    Type.String({ description: 'Signs what is posted to url; shown when its webhook is made, and never again.' }),
+  ),
+});
+
+const noSuchRoute = refuse(failure('NOT_FOUND', { message: 'There is no inbound route with this id.' }));
+
+const REFUSALS: Record<RouteRefusal, Failure> = {
+  'domain-not-verified': failure('SENDER_NOT_VERIFIED', {
+    message:
+      'This account has not verified the domain of match, or one above it; add it with POST /domains and verify it.',
+    details: [{ field: 'match', message: 'must be in a domain that this account has verified' }],
+  }),
+  taken: failure('CONFLICT', { message: 'Another inbound route of this account has this match.' }),
+  'taken-elsewhere': failure('CONFLICT', {
+    message: 'An inbound route of another account, which has verified the domain too, has this match.',
+  }),
+};
+
+export function inboundRouteRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
+  return [...readRoutes(deps), ...writeRoutes(deps), removeRoute(deps), verifyRoute(deps)];
+}
+
+function keyOf({ caller, params }: Request<unknown>): RouteKey {
+  return { accountId: caller.account.id, mode: caller.mode, id: params.id ?? '' };
+}
+
+function createBody({ mx }: InboundRouteDeps): (route: InboundRoute) => Record<string, unknown> {
+  return (route) => {
+    const found = route.mxFound === null ? null : (JSON.parse(route.mxFound) as string[] | null);
+    const record = { type: 'MX', name: route.domain, value: mx.host, priority: MX_PREFERENCE, status: route.mxStatus };
+    return {
+      inboundRouteId: route.id,
+      match: matchText(route),
+      url: route.url,
+      webhookId: route.webhookId,
+      events: route.events === 1,
+      maxBytes: route.maxBytes,
+      mode: route.mode,
+      status: route.mode === 'sandbox' || route.mxStatus === 'verified' ? 'active' : 'pending',
+      dnsRecord: { ...record, found, note: mxNote(route.domain, { status: route.mxStatus, found }, mx.host) },
+      checkedAt: route.checkedAt === null ? null : iso(route.checkedAt),
+      createdAt: iso(route.createdAt),
+      updatedAt: iso(route.updatedAt),
+    };
+  };
+}
+
+function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
+  const { database } = deps;
+  const body = createBody(deps);
+  return [
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound-routes', tag: 'inbound', auth: 'key' },
+      operationId: 'listInboundRoutes',
+      summary: 'Inbound routes, newest first',
+      description: 'Of the mode of the key, with the MX record of each and what the last look at it found.',
+      query: closed(pageFields),
+      response: { status: 200, schema: Type.Array(routeSchema) },
+      async handle(request: Request<undefined, { limit?: number; cursor?: string }>) {
+        const page = readPage(request.query, ['inr_']);
+        if (!page.ok) return page;
+        const before = page.value.after === undefined ? null : String(page.value.after[0]);
+        const { id: _, ...owner } = keyOf(request);
+        const rows = await database.execute(listRoutesOperation, { ...owner, before, limit: page.value.limit + 1 });
+        return pageAnswer(request, { page: page.value, rows, keyOf: (row) => [row.id], show: body });
+      },
+    }),
+    defineRoute({
+      ...{ method: 'GET', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
+      operationId: 'getInboundRoute',
+      summary: 'One inbound route',
+      description: 'With its MX record, and what the last look at it found.',
+      refusals: ['NOT_FOUND'],
+      response: { status: 200, schema: routeSchema },
+      async handle(request: Request) {
+        const found = await database.execute(findRouteOperation, keyOf(request));
+        return found ? answer(body(found)) : noSuchRoute;
+      },
+    }),
+  ];
+}
+
+function matchIssues({ match }: { match?: string }): Issue[] {
+  const parsed = match === undefined ? undefined : parseMatch(match);
+  return parsed === undefined || parsed.ok ? [] : [{ field: 'match', message: parsed.reason }];
+}
+
+function furtherIssues({ url, ...fields }: Partial<Fields>): Issue[] {
+  const issue = url == null ? undefined : urlIssue(url);
+  return [...matchIssues(fields), ...(issue === undefined ? [] : [{ field: 'url', message: issue }])];
+}
+
+/** Validates what a schema cannot; the match as it is kept. */
+async function validate(deps: InboundRouteDeps, { match, url }: Fields): Promise<Result<Match>> {
+  const parsed = parseMatch(match);
+  const refused = url == null ? undefined : await deps.checkUrl(url);
+  if (parsed.ok && refused === undefined) return ok(parsed.match);
+  return refuse(
+    invalid([...matchIssues({ match }), ...(refused === undefined ? [] : [{ field: 'url', message: refused }])]),
+  );
+}
+
+/** What the DNS says now; in the sandbox nobody asks it. */
+async function lookUp({ freshDns, clock, mx }: InboundRouteDeps, { mode }: RouteKey, domain: string): Promise<MxCheck> {
+  if (mode === 'sandbox') return { status: 'pending', found: null, checkedAt: null };
+  const dns = freshDns();
+  try {
+    return { ...(await lookUpMx(dns, domain, mx)), checkedAt: clock.now() };
+  } finally {
+    dns.close();
+  }
+}
+
+function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
+  const { database, clock, secretKey } = deps;
+  const body = createBody(deps);
+  const fieldsOf = async (key: RouteKey, fields: Fields, match: Match) => {
+    const { url = null, events = url === null, maxBytes = MAX_INBOUND_BYTES } = fields;
+    const nowMs = clock.now();
+    const covering = coveringOf(match.domain, nowMs);
+    const webhookId = newId('whk', nowMs);
+    const { secret, secretSealed } = newSealedSecret(secretKey, webhookId);
+    const endpoint: RouteFields['endpoint'] = url === null ? null : { id: webhookId, url, secretSealed };
+    return {
+      secret,
+      webhookId,
+      made: {
+        ...key,
+        ...match,
+        events,
+        maxBytes,
+        endpoint,
+        nowMs,
+        covering,
+        mx: await lookUp(deps, key, match.domain),
+      },
+    };
+  };
+  const write = async (
+    request: Request<Fields>,
+    wish: { key: RouteKey; operation: typeof createRouteOperation | typeof replaceRouteOperation },
+  ) => {
+    const valid = await validate(deps, request.body);
+    if (!valid.ok) return valid;
+    const { made, secret, webhookId } = await fieldsOf(wish.key, request.body, valid.value);
+    const written = await requestedChanges(database, request, clock.now()).execute(wish.operation, made);
+    if (written === undefined) return noSuchRoute;
+    if ('cap' in written) return refuse(limitReached(written));
+    if ('refused' in written) return refuse(REFUSALS[written.refused]);
+    return answer({ ...body(written), ...(written.webhookId === webhookId && { secret }) });
+  };
+  const shared = { tag: 'inbound', auth: 'key', body: routeRequest, furtherIssues } as const;
+  return [
+    defineRoute({
+      ...{ ...shared, method: 'POST', path: '/inbound-routes' },
+      operationId: 'createInboundRoute',
+      summary: 'Make an inbound route',
+      description:
+        'Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.',
+      refusals: ['SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
+      response: { status: 201, schema: writtenSchema },
+      handle: (request: Request<Fields>) =>
+        write(request, { key: { ...keyOf(request), id: newId('inr', clock.now()) }, operation: createRouteOperation }),
+    }),
+    defineRoute({
+      ...{ ...shared, method: 'PUT', path: '/inbound-routes/:id' },
+      operationId: 'replaceInboundRoute',
+      summary: 'Replace an inbound route',
+      description:
+        'Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.',
+      refusals: ['NOT_FOUND', 'SENDER_NOT_VERIFIED', 'CONFLICT', 'LIMIT_REACHED'],
+      response: { status: 200, schema: writtenSchema },
+      async handle(request: Request<Fields>) {
+        const key = keyOf(request);
+        if (!(await database.execute(findRouteOperation, key))) return noSuchRoute;
+        return write(request, { key, operation: replaceRouteOperation });
+      },
+    }),
+  ];
+}
+
+function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Caller> {
+  return defineRoute({
+    ...{ method: 'DELETE', path: '/inbound-routes/:id', tag: 'inbound', auth: 'key' },
+    operationId: 'deleteInboundRoute',
+    summary: 'Delete an inbound route, and its webhook',
+    description: 'Mail for it is refused from then on; what came stays in GET /inbound.',
+    refusals: ['NOT_FOUND'],
+    response: { status: 200, schema: confirmationSchema },
+    async handle(request: Request) {
+      const removed = await requestedChanges(database, request, clock.now()).execute(
+        removeRouteOperation,
+        keyOf(request),
+      );
+      if (removed === null) return noSuchRoute;
+      const { webhookId } = removed;
+      if (webhookId !== null)
+        while ((await database.execute(dropDeliveriesOperation, { webhookId, limit: DROP_AT_ONCE })) === DROP_AT_ONCE);
+      return answer({ message: 'The inbound route is deleted.' });
+    },
+  });
+}
+
+function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
+  const { database, clock } = deps;
+  const body = createBody(deps);
+  return defineRoute({
+    ...{ method: 'POST', path: '/inbound-routes/:id/verify', tag: 'inbound', auth: 'key', bodyOptional: true },
+    body: closed({}),
+    operationId: 'verifyInboundRoute',
+    summary: 'Look for the MX record in the DNS',
+    description: 'Answers the route with what was found. Nothing is looked up in the sandbox.',
+    refusals: ['NOT_FOUND'],
+    response: { status: 200, schema: routeSchema },
+    async handle(request: Request<object>) {
+      const key = keyOf(request);
+      const route = await database.execute(findRouteOperation, key);
+      if (!route) return noSuchRoute;
+      const mx = await lookUp(deps, key, route.domain);
+      const checked = await requestedChanges(database, request, clock.now()).execute(recordMxOperation, { ...key, mx });
+      return checked ? answer(body(checked)) : noSuchRoute;
+    },
+  });
+}

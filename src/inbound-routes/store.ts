@@ -1,0 +1,308 @@
+/**
+ * The rows of inbound routes, and the look for the one that takes an address. A route counts as long as its account has the domain, or
+ * one above it, verified: what an account gave up it no longer gets the mail of, and another that verifies it may take. In the
+ * sandbox nothing has to be verified, and nobody looks for routes from outside.
+ *
+ * A route with a url has a webhook of its own (src/webhooks), made, changed and removed in the same transaction.
+ */
+import { change } from '../audit/audit.ts';
+import type { Mode } from '../base/mode.ts';
+import { type CapReached, capReached } from '../caps/caps.ts';
+import {
+  batch,
+  type Fragment,
+  findOperation,
+  locked,
+  operation,
+  runWithin,
+  type Transaction,
+} from '../storage/operation.ts';
+import type {
+  createEndpointOperation,
+  removeEndpointOperation,
+  replaceEndpointOperation,
+} from '../webhooks/webhooks.ts';
+import { type Match, wantedLocals } from './match.ts';
+
+// By name: the door of webhooks leads to more than a thread of the database has to load.
+const endpoints = {
+  create: () => findOperation('webhooks.create') as typeof createEndpointOperation,
+  replace: () => findOperation('webhooks.replace') as typeof replaceEndpointOperation,
+  remove: () => findOperation('webhooks.remove') as typeof removeEndpointOperation,
+};
+
+export type MxStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
+
+export interface RouteOwner {
+  accountId: string;
+  mode: Mode;
+}
+export type RouteKey = RouteOwner & { id: string };
+
+export interface InboundRoute {
+  id: string;
+  accountId: string;
+  mode: Mode;
+  local: string;
+  domain: string;
+  webhookId: string | null;
+  /** Of its own webhook. */
+  url: string | null;
+  /** 1: webhooks that subscribe to Inbound get its events. */
+  events: number;
+  maxBytes: number;
+  mxStatus: MxStatus;
+  /** JSON array. */
+  mxFound: string | null;
+  checkedAt: number | null;
+  createdAt: number;
+  updatedAt: number;
+}
+
+const COLUMNS = `r.id, r.account_id AS "accountId", r.mode, r.local_part AS "local", r.domain, r.webhook_id AS "webhookId", w.url, r.events,
+  r.max_bytes AS "maxBytes", r.mx_status AS "mxStatus", r.mx_found AS "mxFound", r.checked_at AS "checkedAt", r.created_at AS "createdAt",
+  r.updated_at AS "updatedAt"`;
+const JOINED = 'FROM inbound_route r LEFT JOIN webhook w ON w.id = r.webhook_id';
+const TRAIL = {
+  table: 'inbound_route',
+  shows: ['local_part', 'domain', 'webhook_id', 'events', 'max_bytes', 'mx_status'],
+};
+
+/** What the DNS was found to say. */
+export interface MxCheck {
+  status: MxStatus;
+  found: string[] | null;
+  checkedAt: number | null;
+}
+
+/** What an account must have verified to use a domain. */
+export interface Covering {
+  /** The domain and those above it. */
+  names: readonly string[];
+  /** A record that was gone before this (Unix ms) does not count any more. */
+  failingAfterMs: number;
+}
+
+/** A condition that the account in this column has verified one of the names. */
+function covered(accountColumn: string, { names, failingAfterMs }: Covering): Fragment {
+  // A name of one label has none above it.
+  if (names.length === 0) return { sql: '1 = 0', params: [] };
+  return {
+    sql: `EXISTS (SELECT 1 FROM domain d WHERE d.account_id = ${accountColumn} AND d.domain IN (${names.map(() => '?').join(', ')})
+      AND (d.status = 'verified' OR (d.status = 'failing' AND coalesce(d.failing_since, 0) > ?)))`,
+    params: [...names, failingAfterMs],
+  };
+}
+
+export interface RouteFields extends Match {
+  covering: Covering;
+  events: boolean;
+  maxBytes: number;
+  mx: MxCheck;
+  nowMs: number;
+  /** Where the route's own webhook posts to; null for none. `id` and `secretSealed` are for one that has to be made. */
+  endpoint: { id: string; url: string; secretSealed: Uint8Array } | null;
+}
+
+export type RouteRefusal = 'domain-not-verified' | 'taken' | 'taken-elsewhere';
+type Written = InboundRoute | CapReached | { refused: RouteRefusal };
+
+async function readRoute(tx: Transaction, { id, accountId, mode }: RouteKey): Promise<InboundRoute | undefined> {
+  return tx.get<InboundRoute>(
+    `SELECT ${COLUMNS} ${JOINED} WHERE r.id = ? AND r.account_id = ? AND r.mode = ?`,
+    id,
+    accountId,
+    mode,
+  );
+}
+
+/** Why the match cannot be this account's; undefined when it can. The account is held until the transaction ends. */
+async function refusalOf(
+  tx: Transaction,
+  key: RouteKey,
+  { local, domain, covering }: RouteFields,
+): Promise<RouteRefusal | undefined> {
+  await tx.get(`SELECT 1 AS found FROM account WHERE id = ? ${locked(tx)}`, key.accountId);
+  const own = await tx.get(
+    'SELECT 1 AS found FROM inbound_route WHERE account_id = ? AND mode = ? AND domain = ? AND local_part = ? AND id <> ?',
+    ...[key.accountId, key.mode, domain, local, key.id],
+  );
+  if (own) return 'taken';
+  if (key.mode === 'sandbox') return undefined;
+  const mine = covered('a.id', covering);
+  if (!(await tx.get(`SELECT 1 AS found FROM account a WHERE a.id = ? AND ${mine.sql}`, key.accountId, ...mine.params)))
+    return 'domain-not-verified';
+  const theirs = covered('r.account_id', covering);
+  const taken = await tx.get(
+    `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.local_part = ? AND r.mode = 'live' AND r.account_id <> ?
+       AND ${theirs.sql} LIMIT 1`,
+    ...[domain, local, key.accountId, ...theirs.params],
+  );
+  return taken ? 'taken-elsewhere' : undefined;
+}
+
+export const createRouteOperation = change(
+  'inboundRoutes.create',
+  async (tx, made: RouteKey & RouteFields): Promise<Written> => {
+    const { id, accountId, mode, endpoint } = made;
+    const count = ['SELECT count(*) AS n FROM inbound_route WHERE account_id = ?', accountId] as const;
+    const reached = await capReached(tx, { accountId, cap: 'inboundRoutes', count });
+    if (reached) return reached;
+    const refused = await refusalOf(tx, made, made);
+    if (refused) return { refused };
+    const webhook = endpoint && (await makeEndpoint(tx, made, { ...made, endpoint }));
+    if (webhook && 'cap' in webhook) return webhook;
+    await tx.run(
+      `INSERT INTO inbound_route (id, account_id, mode, local_part, domain, webhook_id, events, max_bytes, mx_status, mx_found, checked_at,
+         created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[id, accountId, mode, made.local, made.domain, endpoint?.id ?? null, made.events ? 1 : 0, made.maxBytes],
+      ...[made.mx.status, JSON.stringify(made.mx.found), made.mx.checkedAt, made.nowMs, made.nowMs],
+    );
+    return (await readRoute(tx, made))!;
+  },
+  { ...TRAIL, action: 'inbound-route.create' },
+);
+
+type WithEndpoint = RouteFields & { endpoint: NonNullable<RouteFields['endpoint']> };
+
+function makeEndpoint(tx: Transaction, { id, accountId, mode }: RouteKey, { endpoint, nowMs }: WithEndpoint) {
+  return runWithin(tx, endpoints.create(), {
+    ...{ ...endpoint, accountId, mode, nowMs, inboundRouteId: id },
+    ...{ events: '["Inbound"]', description: null, enabled: null },
+  });
+}
+
+/** Changes the whole route; undefined when there is none. Its webhook stays the same as long as it has one. */
+export const replaceRouteOperation = change(
+  'inboundRoutes.replace',
+  async (tx, changed: RouteKey & RouteFields): Promise<Written | undefined> => {
+    const present = await readRoute(tx, changed);
+    if (!present) return undefined;
+    const refused = await refusalOf(tx, changed, changed);
+    if (refused) return { refused };
+    const webhookId = await endpointAfter(tx, present, changed);
+    if (typeof webhookId === 'object' && webhookId !== null) return webhookId;
+    await tx.run(
+      `UPDATE inbound_route SET local_part = ?, domain = ?, webhook_id = ?, events = ?, max_bytes = ?, mx_status = ?, mx_found = ?,
+         checked_at = ?, updated_at = ? WHERE id = ?`,
+      ...[changed.local, changed.domain, webhookId, changed.events ? 1 : 0, changed.maxBytes, changed.mx.status],
+      ...[JSON.stringify(changed.mx.found), changed.mx.checkedAt, changed.nowMs, changed.id],
+    );
+    return readRoute(tx, changed);
+  },
+  { ...TRAIL, action: 'inbound-route.replace' },
+);
+
+/** The route's own webhook as it is to be from now on. */
+async function endpointAfter(
+  tx: Transaction,
+  { webhookId, accountId, mode }: InboundRoute,
+  changed: RouteKey & RouteFields,
+): Promise<string | null | CapReached> {
+  const { endpoint, nowMs } = changed;
+  if (endpoint === null) {
+    if (webhookId !== null) await runWithin(tx, endpoints.remove(), { id: webhookId, accountId, mode });
+    return null;
+  }
+  if (webhookId === null) {
+    const made = await makeEndpoint(tx, changed, { ...changed, endpoint });
+    return 'cap' in made ? made : endpoint.id;
+  }
+  await runWithin(tx, endpoints.replace(), {
+    ...{ id: webhookId, accountId, mode, nowMs, url: endpoint.url },
+    ...{ events: '["Inbound"]', description: null, enabled: null, secretSealed: null },
+  });
+  return webhookId;
+}
+
+/** Removes the route and its webhook; null when there is none, else the id of the webhook, whose deliveries are still to be dropped. */
+export const removeRouteOperation = change(
+  'inboundRoutes.remove',
+  async (tx, key: RouteKey): Promise<{ webhookId: string | null } | null> => {
+    const present = await readRoute(tx, key);
+    if (!present) return null;
+    const { accountId, mode, webhookId } = present;
+    if (webhookId !== null) await runWithin(tx, endpoints.remove(), { id: webhookId, accountId, mode });
+    await tx.run('DELETE FROM inbound_route WHERE id = ?', key.id);
+    return { webhookId };
+  },
+  { ...TRAIL, action: 'inbound-route.delete' },
+);
+
+export const recordMxOperation = change(
+  'inboundRoutes.recordMx',
+  async (tx, { mx, ...key }: RouteKey & { mx: MxCheck }): Promise<InboundRoute | undefined> => {
+    await tx.run(
+      'UPDATE inbound_route SET mx_status = ?, mx_found = ?, checked_at = ? WHERE id = ? AND account_id = ? AND mode = ?',
+      ...[mx.status, JSON.stringify(mx.found), mx.checkedAt, key.id, key.accountId, key.mode],
+    );
+    return readRoute(tx, key);
+  },
+  { ...TRAIL, action: 'inbound-route.check' },
+);
+
+export const findRouteOperation = operation('inboundRoutes.find', 'read', (tx, key: RouteKey) => readRoute(tx, key));
+
+/** Newest first; `before` is the last id of the page in front. */
+export const listRoutesOperation = operation(
+  'inboundRoutes.list',
+  'read',
+  (tx, { accountId, mode, before, limit }: RouteOwner & { before: string | null; limit: number }) =>
+    tx.all<InboundRoute>(
+      `SELECT ${COLUMNS} ${JOINED} WHERE r.account_id = ? AND r.mode = ? AND r.id < ? ORDER BY r.id DESC LIMIT ?`,
+      ...[accountId, mode, before ?? 'inr_~', limit],
+    ),
+);
+
+export interface WantedAddress {
+  local: string;
+  /** A-labels, lower case. */
+  domain: string;
+  covering: Covering;
+}
+
+export interface TakingRoute {
+  routeId: string;
+  accountId: string;
+  maxBytes: number;
+}
+
+/**
+ * The live routes that take these addresses, null where none does: one statement for each address, and the same one whether there is
+ * such a route, none, or one whose domain is not verified any more.
+ */
+export const matchRoutesOperation = batch(
+  'inboundRoutes.match',
+  'read',
+  async (tx, wanted: readonly WantedAddress[]): Promise<(TakingRoute | null)[]> => {
+    const found: (TakingRoute | null)[] = [];
+    for (const { local, domain, covering } of wanted) {
+      const locals = wantedLocals(local);
+      const verified = covered('r.account_id', covering);
+      const route = await tx.get<TakingRoute>(
+        `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes" FROM inbound_route r
+         WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live'
+           AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql}
+         ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END, r.created_at LIMIT 1`,
+        ...[domain, ...locals, ...verified.params, ...locals.slice(0, 2)],
+      );
+      found.push(route ?? null);
+    }
+    return found;
+  },
+);
+
+/** The route of an account's sandbox that takes the address. */
+export const matchSandboxRouteOperation = operation(
+  'inboundRoutes.matchSandbox',
+  'read',
+  async (tx, { accountId, local, domain }: { accountId: string; local: string; domain: string }) => {
+    const locals = wantedLocals(local);
+    return tx.get<{ routeId: string; maxBytes: number }>(
+      `SELECT r.id AS "routeId", r.max_bytes AS "maxBytes" FROM inbound_route r
+       WHERE r.account_id = ? AND r.mode = 'sandbox' AND r.domain = ? AND r.local_part IN (?, ?, ?)
+       ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END LIMIT 1`,
+      ...[accountId, domain, ...locals, ...locals.slice(0, 2)],
+    );
+  },
+);

@@ -1,0 +1,59 @@
+/**
+ * Whom mail from outside may be addressed to: the address of a copy that was sent (bounces, unsubscribe mails), abuse and
+ * postmaster of the domains that bounces come back to, postmaster without a domain or at our host (RFC 5321 §4.5.1), and what routes of
+ * users take. Anybody else is nobody here; nothing is passed on to other servers.
+ *
+ * Every address costs the same work, whether it is somebody's or not: a token is opened (or what is none is treated like
+ * one), the domain is asked for, and the routes are. So the time of a refusal tells nothing.
+ */
+import type { Clock } from '../base/clock.ts';
+import { domainToAscii } from '../mail/address.ts';
+import type { TokenAddresses } from '../mail/token-address.ts';
+import type { FindRoute, Taken, Use } from './inbound-mail.ts';
+
+/** Of a mail that tells of another one. */
+const REPORT_BYTES = 1_000_000;
+
+export interface Recipients {
+  /** Undefined for nobody's. `domain` is empty where none was given. */
+  find(address: { local: string; domain: string }): Promise<Taken | undefined>;
+}
+
+export interface RecipientsOptions {
+  tokens: TokenAddresses;
+  clock: Clock;
+  /** Of the return path; undefined where none is set. */
+  bounceDomain: string | undefined;
+  /** Our host's name. */
+  hostname: string;
+  /** Whether a domain is the return path of a sender domain, seen to lead to the bounce domain. */
+  isReturnPath(domain: string): Promise<boolean>;
+  findRoute: FindRoute;
+}
+
+export function createRecipients(options: RecipientsOptions): Recipients {
+  const { tokens, clock, bounceDomain, hostname, isReturnPath, findRoute } = options;
+  const bounceHost = bounceDomain === undefined ? undefined : domainToAscii(bounceDomain);
+
+  const useOf = (local: string, domain: string, isOfReturnPath: boolean): Use | undefined => {
+    const claim = tokens.open(local, clock.now());
+    const name = local.toLowerCase();
+    const isBounceDomain = domain === bounceHost || isOfReturnPath;
+    if (name === 'postmaster' && (isBounceDomain || domain === '' || domain === hostname.toLowerCase()))
+      return { kind: 'postmaster' };
+    if (!isBounceDomain) return undefined;
+    if (name === 'abuse') return { kind: 'abuse' };
+    if (!claim) return undefined;
+    const { use, ...copy } = claim;
+    return { kind: use === 'bounce' ? 'return-path' : 'unsubscribe', copy };
+  };
+
+  return {
+    find: async ({ local, domain: given }) => {
+      const domain = domainToAscii(given) ?? '';
+      const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
+      const use = useOf(local, domain, isOfReturnPath);
+      return use ? { use, maxBytes: REPORT_BYTES } : route;
+    },
+  };
+}

@@ -1,0 +1,221 @@
+/** Mail that comes back becomes events: each once, by whichever node and however often it comes; forged mail changes nothing. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { afterEach, test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { deliveryReport, feedbackReport, outOfOffice } from '../../test/kit/report-mail.ts';
+import { acceptance } from '../../test/kit/seed-mail.ts';
+import { DIALECTS, type Dialect, tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { newId } from '../base/ids.ts';
+import { createLog } from '../base/log.ts';
+import { createMetrics, type InboundResult } from '../base/metrics.ts';
+import { claimOperation } from '../delivery/claim.ts';
+import { settleOperation } from '../delivery/settle.ts';
+import { readEventsOperation } from '../events/events.ts';
+import type { DeliveryJob } from '../messages/messages.ts';
+import { acceptOperation } from '../send/acceptance.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
+import { suppressionsOperation } from '../suppressions/suppressions.ts';
+import type { Use } from './inbound-mail.ts';
+import { createReportHandlers } from './report-handlers.ts';
+import { storeInboundOperation } from './store.ts';
+import { createKeeper, startInboundWorker } from './worker.ts';
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+type Detail = Record<string, Record<string, unknown>>;
+
+const accountId = 'acc_shop';
+const DAY_MS = 86_400_000;
+
+async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
+  const temp = await tempDatabase(dialect);
+  closers.push(() => temp.close());
+  const { database } = temp;
+  const clock = fakeClock(Date.now());
+  const lines: string[] = [];
+  const log = createLog('info', (line) => lines.push(line));
+  const metrics = createMetrics();
+  const blobs = openDiskBlobs(path.join(temp.folder, 'inbound-blobs'));
+  const workers = Array.from({ length: nodes }, () => {
+    const handlers = { ...createReportHandlers({ database, clock, log, metrics }), route: createKeeper(database) };
+    const deps = { database, blobs, clock, log, handlers, random: () => 0.5, onRecorded: () => undefined };
+    const worker = startInboundWorker({ ...deps, pollMs: 50 });
+    closers.push(() => worker.stop());
+    return worker;
+  });
+
+  const counted = async (): Promise<Partial<Record<InboundResult, number>>> => {
+    const found = (await metrics.text()).matchAll(
+      /^postrider_inbound_reports_total\{result="([\w-]+)"\} ([1-9]\d*)$/gm,
+    );
+    return Object.fromEntries([...found].map(([, result, count]) => [result, Number(count)]));
+  };
+  const sum = async () => Object.values(await counted()).reduce((total, count) => total + count, 0);
+
+  /** Accepts one mail; `settle` says what becomes of its copies. */
+  const mail = async (...recipients: string[]) => {
+    const accepted = acceptance({ accountId, nowMs: clock.now(), recipients });
+    await database.execute(acceptOperation, accepted);
+    const [email] = accepted.emails;
+    return { headerMessageId: email!.headerMessageId, ids: email!.recipients.map((one) => one.messageId) };
+  };
+  const claim = async (): Promise<DeliveryJob[]> => {
+    const request = { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false, overQuota: [] };
+    return (await database.execute(claimOperation, request)).jobs;
+  };
+  const deliver = async (jobs: DeliveryJob[]): Promise<void> => {
+    const settled = jobs.map(({ seq, fence, mode, messageId, emailSeq, retain }) => ({
+      ...{ seq, fence, accountId, mode, messageId, emailSeq, retain, atMs: clock.now(), attempts: 1, attempt: null },
+      ...{ to: 'delivered' as const, nextAttemptAtMs: null, suppress: null, followedBy: null, sandboxOutcome: null },
+      event: { id: newId('evt', clock.now()), type: 'Delivery' as const, detail: { delivery: { latencyMs: 1 } } },
+    }));
+    await database.execute(settleOperation, settled);
+  };
+
+  /** Stores what came in, the same to as many addresses as there are uses, and waits until all of it is counted. */
+  const receive = async (content: Buffer, uses: Use[], results = uses.length): Promise<void> => {
+    const before = await sum();
+    const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
+    const facts = { envelopeFrom: '', recipient: 'x@bounces.example', client, content, blobKey: null };
+    const times = { receivedAtMs: clock.now(), nowMs: clock.now(), sizeBytes: content.length };
+    const mails = uses.map((use) => ({ ...facts, ...times, use, id: newId('inb') }));
+    await database.execute(storeInboundOperation, mails);
+    for (const worker of workers) worker.nudge();
+    await waitUntil('it to be dealt with', async () => (await sum()) >= before + results);
+    assert.equal(await sum(), before + results);
+  };
+  const events = async (messageId: string) => {
+    const page = { accountId, mode: 'live' as const, order: 'asc' as const, after: null, limit: 100, messageId };
+    const rows = await database.execute(readEventsOperation, { ...page, sinceMs: null, untilMs: null });
+    return rows.map(({ type, detail }) => ({ type, detail: JSON.parse(detail) as Detail }));
+  };
+  const last = async (messageId: string, member: string) => (await events(messageId)).at(-1)!.detail[member]!;
+  const types = async (messageId: string) => (await events(messageId)).map((event) => event.type);
+  const suppressed = async () => {
+    const page = { accountId, mode: 'live' as const, nowMs: clock.now(), after: null, limit: 100 };
+    const rows = await database.execute(suppressionsOperation, page);
+    return rows.map((row) => `${row.email} ${row.reason}`).sort();
+  };
+  return { lines, clock, mail, claim, deliver, receive, last, types, suppressed, counted, metrics };
+}
+
+function returnPath(messageId: string, isShared = false): Use {
+  return { kind: 'return-path', copy: { messageId, isShared, day: Math.floor(Date.now() / DAY_MS) } };
+}
+const ABUSE: Use = { kind: 'abuse' };
+
+for (const dialect of DIALECTS)
+  test(`a bounce that comes twice to two nodes at once is one Bounce, and so with delays and complaints (${dialect})`, async () => {
+    const r = await rig(dialect, 2);
+    const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
+    await r.deliver(await r.claim());
+    const [ann, bob, eve] = ids as [string, string, string];
+    const twice = [returnPath(ann, true), returnPath(ann, true)];
+    await r.receive(deliveryReport({ recipient: 'ann@example.com', headerMessageId }), twice);
+    const delayed = { recipient: 'bob@example.com', action: 'delayed', status: '4.4.1' } as const;
+    await r.receive(
+      deliveryReport({ ...delayed, diagnostic: 'connect to inner.example: Connection timed out' }),
+      twice,
+    );
+    await r.receive(feedbackReport({ recipient: 'eve@example.com', headerMessageId }), [ABUSE, ABUSE]);
+    assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce']);
+    assert.deepEqual(await r.types(bob), ['Send', 'Delivery', 'DeliveryDelay']);
+    assert.deepEqual(await r.types(eve), ['Send', 'Delivery', 'Complaint']);
+    assert.deepEqual(await r.suppressed(), ['ann@example.com bounce', 'eve@example.com complaint']);
+    assert.deepEqual(await r.counted(), { bounce: 1, delay: 1, complaint: 1, repeated: 3 });
+    const bounce = await r.last(ann, 'bounce');
+    assert.deepEqual(
+      [bounce.late, bounce.kind, bounce.category, bounce.smtpCode, bounce.remoteHost, bounce.suppressed],
+      [true, 'hard', 'mailbox-not-found', 550, 'inner.example', true],
+    );
+    const deliveryDelay = await r.last(bob, 'deliveryDelay');
+    assert.deepEqual([deliveryDelay.late, deliveryDelay.kind, deliveryDelay.nextAttemptAt], [true, 'soft', undefined]);
+    assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
+  });
+
+test('what proves nothing, is about other mail, or is no report, changes nothing and is counted', async () => {
+  const r = await rig();
+  const { headerMessageId, ids } = await r.mail('ann@example.com');
+  const [ann] = ids as [string];
+  await r.deliver(await r.claim());
+  const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
+  await r.receive(bounce, [ABUSE, { kind: 'postmaster' }]);
+  assert.deepEqual(await r.counted(), { unproven: 2 });
+  await r.receive(bounce, [returnPath('msg_00000000000000000000A')]);
+  await r.receive(feedbackReport({ recipient: 'ann@example.com', headerMessageId: '<other@example.org>' }), [ABUSE]);
+  await r.receive(deliveryReport({ recipient: 'eve@example.com' }), [returnPath(ann)]);
+  await r.receive(outOfOffice('ann@example.com'), [returnPath(ann)]);
+  await r.receive(feedbackReport({ recipient: 'ann@example.com', headerMessageId, type: 'not-spam' }), [ABUSE]);
+  assert.deepEqual(await r.counted(), {
+    ...{ unproven: 2, 'unknown-mail': 2, 'other-recipient': 1, 'auto-reply': 1, 'not-a-report': 1 },
+  });
+  assert.deepEqual([await r.types(ann), await r.suppressed()], [['Send', 'Delivery'], []]);
+  await r.receive(bounce, [returnPath(ann)]);
+  assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce'], 'control: with its token it counts');
+});
+
+test('a bounce that is quicker than the record of the delivery waits for it; one of mail that waits here changes nothing', async () => {
+  const r = await rig();
+  const { headerMessageId, ids } = await r.mail('ann@example.com');
+  const [ann] = ids as [string];
+  const jobs = await r.claim();
+  const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
+  await r.receive(bounce, [returnPath(ann)], 0);
+  await waitUntil('it to be put off', () => r.lines.some((line) => line.includes('cannot be read right now')));
+  await r.deliver(jobs);
+  r.clock.advance(70_000);
+  await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
+
+  const other = await r.mail('bob@example.com');
+  const [bob] = other.ids as [string];
+  await r.receive(deliveryReport({ recipient: 'bob@example.com' }), [returnPath(bob)]);
+  await r.receive(feedbackReport({ recipient: 'bob@example.com', ...other }), [ABUSE]);
+  assert.deepEqual([await r.types(bob), (await r.counted()).unfit], [['Send'], 2]);
+});
+
+test('a complaint without its recipient is an event and suppresses nobody, but where the token names the copy', async () => {
+  const r = await rig();
+  const [one, two, three] = [
+    await r.mail('ann@example.com'),
+    await r.mail('bob@example.com', 'eve@example.com'),
+    await r.mail('zoe@example.com'),
+  ];
+  await r.deliver(await r.claim());
+  for (const { headerMessageId } of [one, two, two])
+    await r.receive(feedbackReport({ recipient: null, headerMessageId }), [ABUSE]);
+  await r.receive(feedbackReport({ recipient: null, headerMessageId: '<lost@x.example>' }), [
+    returnPath(three.ids[0]!),
+  ]);
+  assert.deepEqual(await r.suppressed(), ['zoe@example.com complaint']);
+  assert.deepEqual(await r.types(one.ids[0]!), ['Send', 'Delivery', 'Complaint']);
+  const lasts = await Promise.all(two.ids.map(async (id) => ({ id, type: (await r.types(id)).at(-1)! })));
+  assert.deepEqual(lasts.map(({ type }) => type).sort(), ['Complaint', 'Delivery'], 'one of them stands for both');
+  const complaint = await r.last(lasts.find(({ type }) => type === 'Complaint')!.id, 'complaint');
+  assert.deepEqual(
+    [complaint.feedbackType, complaint.suppressed, complaint.remoteHost],
+    ['abuse', false, 'mx.example'],
+  );
+});
+
+test('a mail to the address in List-Unsubscribe unsubscribes, once, whatever it says', async () => {
+  const r = await rig();
+  const { ids } = await r.mail('ann@example.com');
+  await r.deliver(await r.claim());
+  const use: Use = { kind: 'unsubscribe', copy: { messageId: ids[0]!, isShared: false, day: 1 } };
+  await r.receive(Buffer.from('Subject: unsubscribe\r\n\r\n'), [use, use]);
+  await r.receive(Buffer.from(''), [use]);
+  const unknown: Use = {
+    kind: 'unsubscribe',
+    copy: { messageId: 'msg_00000000000000000000A', isShared: false, day: 1 },
+  };
+  await r.receive(Buffer.from('x'), [unknown]);
+  assert.deepEqual(await r.types(ids[0]!), ['Send', 'Delivery', 'Unsubscribe']);
+  assert.deepEqual(await r.last(ids[0]!, 'unsubscribe'), { method: 'mail' });
+  assert.deepEqual(await r.suppressed(), ['ann@example.com unsubscribe']);
+  assert.deepEqual(await r.counted(), { unsubscribe: 1, repeated: 2, 'unknown-mail': 1 });
+});

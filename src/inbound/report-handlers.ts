@@ -1,0 +1,141 @@
+/**
+ * The handlers of reports on our mail, and of mail to the addresses in List-Unsubscribe. Reading says what a mail means and changes
+ * nothing; recording does it all in one transaction, and then counts it and logs it. A report about a copy that is being sent at this
+ * moment is read again when that is over: a bounce may be quicker than the record of the delivery.
+ */
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { InboundResult, Metrics } from '../base/metrics.ts';
+import { timeSlice } from '../base/time-slice.ts';
+import type { Unsubscribing } from '../engagement/engagement.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import { type Report, readReport } from '../mail/report/report.ts';
+import type { ReturnPathClaim } from '../mail/token-address.ts';
+import { findSentOperation, type LateAnswer, type LateResult, type SentCopy } from '../messages/messages.ts';
+import type { Database } from '../storage/database.ts';
+import type { Found, Handler, Handlers, InboundMail } from './inbound-mail.ts';
+import { type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
+import { type RecordedMeanings, recordReportsOperation } from './report-store.ts';
+
+export interface ReportHandlerDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  metrics: Pick<Metrics, 'inbound' | 'bounced'>;
+}
+
+interface Finding {
+  results: LateResult[];
+  unsubscribing: Unsubscribing | null;
+  ignored: InboundResult[];
+}
+
+type ReportHandlers = Pick<Handlers, 'return-path' | 'abuse' | 'postmaster' | 'unsubscribe'>;
+
+export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
+  const handlerOf = (read: (mail: InboundMail) => Promise<Finding>): Handler<Finding> => ({
+    read,
+    record: (found) => record(deps, found),
+  });
+  const report = handlerOf((mail) => readFinding(deps, mail));
+  return {
+    ...{ 'return-path': report, abuse: report, postmaster: report },
+    unsubscribe: handlerOf((mail) => readUnsubscribe(deps, mail)),
+  };
+}
+
+async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
+  const content = await mail.content();
+  // Several mails are in hand at once, and one may take 50 ms: each has a time slice of its own.
+  await timeSlice();
+  const report = readReport(content);
+  const found = await resultsOf(deps, mail, report);
+  if (found.isTooEarly) throw new Unavailable('it is about a message that is being sent at this moment');
+  return { ...found, unsubscribing: null };
+}
+
+async function resultsOf(
+  { database, clock }: ReportHandlerDeps,
+  mail: InboundMail,
+  report: Report,
+): Promise<ReportResults> {
+  const ignored = (why: InboundResult): ReportResults => ({ results: [], ignored: [why], isTooEarly: false });
+  if (report.kind === 'none') return ignored(report.why);
+  const claim = mail.use.kind === 'return-path' ? mail.use.copy : undefined;
+  if (report.kind === 'bounce') {
+    if (!claim) return ignored('unproven');
+    return resultsOfBounce(report, await copiesOf(database, claim), clock.now());
+  }
+  const copies = await complained(database, claim, report.mail.messageId);
+  const isByToken = claim !== undefined && !claim.isShared;
+  return resultsOfComplaint(report, { copies, isByToken, reporter: mail.client.helo || null, nowMs: clock.now() });
+}
+
+function copiesOf(database: Database, { messageId, isShared }: ReturnPathClaim): Promise<SentCopy[]> {
+  return database.execute(findSentOperation, { messageId, isShared });
+}
+
+async function complained(
+  database: Database,
+  claim: ReturnPathClaim | undefined,
+  headerMessageId: string | null,
+): Promise<SentCopy[]> {
+  if (claim) return copiesOf(database, claim);
+  return headerMessageId === null ? [] : database.execute(findSentOperation, { headerMessageId });
+}
+
+/** Whatever it says: the address was in that mail alone, for this. */
+async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
+  const claim = mail.use.kind === 'unsubscribe' ? mail.use.copy : undefined;
+  const [copy] = claim ? await copiesOf(database, { ...claim, isShared: false }) : [];
+  if (!copy) return { results: [], unsubscribing: null, ignored: ['unknown-mail'] };
+  const nowMs = clock.now();
+  const { accountId, messageId, recipient } = copy;
+  const unsubscribing: Unsubscribing = {
+    ...{ accountId, mode: 'live', messageId, email: sameAddressKey(recipient), method: 'mail' },
+    ...{ eventId: newId('evt', nowMs), nowMs },
+  };
+  return { results: [], unsubscribing, ignored: [] };
+}
+
+async function record(deps: ReportHandlerDeps, found: readonly Found<Finding>[]): Promise<RecordedMeanings> {
+  const meanings = found.map(({ lease, finding: { results, unsubscribing } }) => ({ lease, results, unsubscribing }));
+  const recorded = await deps.database.execute(recordReportsOperation, meanings);
+  const byId = new Map(recorded.answers.map((answer) => [answer.inboundId, answer]));
+  for (const one of found) {
+    const answer = byId.get(one.lease.inboundId);
+    if (answer) note(deps, one, answer);
+  }
+  return recorded;
+}
+
+const RESULT = { Bounce: 'bounce', DeliveryDelay: 'delay', Complaint: 'complaint' } as const;
+
+/** Counts and logs what was recorded of a mail. */
+function note(
+  { metrics, log }: ReportHandlerDeps,
+  { lease: { inboundId }, finding }: Found<Finding>,
+  answer: { results: LateAnswer[]; unsubscribed: boolean },
+): void {
+  const done: InboundResult[] = [...finding.ignored];
+  for (const [index, { accountId, messageId, eventId, type }] of finding.results.entries()) {
+    const settled = answer.results[index]!;
+    const result = settled === 'recorded' ? RESULT[type] : settled;
+    if (result === 'bounce') metrics.bounced.live.inc();
+    if (settled === 'recorded') log.info({ accountId, mode: 'live', messageId, eventId, inboundId }, LOGGED[type]);
+    done.push(result);
+  }
+  const { unsubscribing } = finding;
+  if (unsubscribing) {
+    const { accountId, messageId, eventId } = unsubscribing;
+    done.push(answer.unsubscribed ? 'unsubscribe' : 'repeated');
+    if (answer.unsubscribed)
+      log.info({ accountId, mode: 'live', messageId, eventId, inboundId }, 'recipient unsubscribed by mail');
+  }
+  for (const result of done) metrics.inbound[result].inc();
+  log.debug({ inboundId, results: done }, 'mail that came in was read');
+}
+
+const LOGGED = { Bounce: 'mail bounced late', DeliveryDelay: 'mail delayed late', Complaint: 'mail complained about' };

@@ -1,0 +1,131 @@
+/** What reports are believed of: which copy they mean, and what of them changes nothing. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { feedbackId } from '../mail/compose/header.ts';
+import type { Report, ReportedRecipient } from '../mail/report/report.ts';
+import type { SentCopy } from '../messages/messages.ts';
+import { type ComplaintContext, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
+
+const NOW = Date.UTC(2026, 10, 20);
+const OURS = '<mh1.x@shop.example>';
+
+function copy(name: string, change: Partial<SentCopy> = {}): SentCopy {
+  return {
+    ...{ accountId: 'acc_1', messageId: `msg_${name}`, recipient: `${name}@example.com`, status: 'delivered' },
+    ...{ isBeingSent: false, headerMessageId: OURS, createdAt: NOW },
+    ...change,
+  };
+}
+
+function recipient(change: Partial<ReportedRecipient>): ReportedRecipient {
+  return {
+    ...{ finalRecipient: null, originalRecipient: null, action: 'failed', status: '5.1.1', smtpCode: null },
+    ...{ diagnostic: null, remoteHost: null },
+    ...change,
+  };
+}
+
+const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipient>[]) =>
+  ({
+    ...{ kind: 'bounce', dialect: 'rfc3464', recipients: recipients.map(recipient) },
+    mail: { messageId, feedbackId: null, to: [] },
+  }) satisfies Report;
+
+/** Which messages it changes, then what is counted of the rest. */
+function shown({ results, ignored, isTooEarly }: ReturnType<typeof resultsOfBounce>): string {
+  const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
+  return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');
+}
+
+const one = [copy('ann')];
+const three = [copy('ann'), copy('bob'), copy('eve')];
+const BOUNCES: [name: string, report: ReturnType<typeof bounce>, copies: SentCopy[], expected: string][] = [
+  ['its recipient', bounce(OURS, { finalRecipient: 'ann@example.com' }), one, 'Bounce msg_ann suppressed'],
+  ['in other letters', bounce(null, { finalRecipient: 'ANN@Example.COM' }), one, 'Bounce msg_ann suppressed'],
+  ['no recipient', bounce(null, {}), one, 'Bounce msg_ann suppressed'],
+  ['a rewritten one, with our id', bounce(OURS, { finalRecipient: 'a@b.local' }), one, 'Bounce msg_ann suppressed'],
+  ['a foreign one without our id', bounce('<x@y.example>', { finalRecipient: 'a@b.local' }), one, 'other-recipient'],
+  [
+    'the original one of a forwarded mail',
+    bounce(null, { originalRecipient: 'ann@example.com', finalRecipient: 'ann@elsewhere.example' }),
+    three,
+    'Bounce msg_ann suppressed',
+  ],
+  ['nobody of several', bounce(OURS, {}), three, 'other-recipient'],
+  ['a foreign one of several', bounce(OURS, { finalRecipient: 'a@b.local' }), three, 'other-recipient'],
+  [
+    'two of several, and one of whom it is only late',
+    bounce(
+      OURS,
+      { finalRecipient: 'eve@example.com' },
+      { finalRecipient: 'bob@example.com', action: 'delayed', status: '4.4.1' },
+      { finalRecipient: 'ann@example.com', action: 'relayed', status: '2.0.0' },
+    ),
+    three,
+    'Bounce msg_eve suppressed, DeliveryDelay msg_bob, no-failure',
+  ],
+  ['no mail of ours', bounce(OURS, { finalRecipient: 'ann@example.com' }), [], 'unknown-mail'],
+  [
+    'one that is being sent',
+    bounce(OURS, { finalRecipient: 'ann@example.com' }),
+    [copy('ann', { status: 'queued', isBeingSent: true })],
+    'too early',
+  ],
+];
+
+for (const [name, report, copies, expected] of BOUNCES)
+  test(`a bounce that names ${name}`, () => assert.equal(shown(resultsOfBounce(report, copies, NOW)), expected));
+
+interface Said {
+  recipients?: string[];
+  feedbackId?: string;
+}
+
+const complaint = ({ recipients = [], feedbackId: id }: Said) =>
+  ({
+    ...{ kind: 'complaint', dialect: 'arf', feedbackType: 'abuse', recipients },
+    mail: { messageId: OURS, feedbackId: id ?? null, to: [] },
+  }) satisfies Report;
+
+const ann = ['ann@example.com'];
+const ofTwo = [copy('ann', { accountId: 'acc_2', messageId: 'msg_other' }), copy('ann')];
+const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>, expected: string][] = [
+  ['with its recipient', { recipients: ann }, { copies: three }, 'Complaint msg_ann suppressed'],
+  ['without one, of a mail to one', {}, { copies: one }, 'Complaint msg_ann'],
+  ['without one, of a mail to several', {}, { copies: three }, 'Complaint msg_ann'],
+  ['without one, by a token', {}, { copies: one, isByToken: true }, 'Complaint msg_ann suppressed'],
+  ['of somebody who is no recipient', { recipients: ['a@b.local'] }, { copies: three }, 'Complaint msg_ann'],
+  ['about no mail of ours', { recipients: ann }, { copies: [] }, 'unknown-mail'],
+  ['about an id of two accounts', { recipients: ann }, { copies: ofTwo }, 'unproven'],
+  [
+    'about an id of two accounts, with our Feedback-ID',
+    { recipients: ann, feedbackId: feedbackId('acc_1', 'welcome') },
+    { copies: ofTwo },
+    'Complaint msg_ann suppressed',
+  ],
+  [
+    'about mail that was sent again with its id',
+    { recipients: ann },
+    { copies: [copy('ann', { messageId: 'msg_new', status: 'suppressed' }), copy('ann')] },
+    'Complaint msg_ann suppressed',
+  ],
+];
+
+for (const [name, said, context, expected] of COMPLAINTS)
+  test(`a complaint ${name}`, () => {
+    const whole = { copies: [], isByToken: false, reporter: 'fbl.example', nowMs: NOW, ...context };
+    assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
+  });
+
+test('a complaint about one of several, nobody knows which, changes no state', () => {
+  const context = { copies: three, isByToken: false, reporter: null, nowMs: NOW };
+  assert.deepEqual(
+    resultsOfComplaint(complaint({}), context).results.map((result) => result.eventOnly),
+    [true],
+  );
+  const known = resultsOfComplaint(complaint({ recipients: ann }), context);
+  assert.deepEqual(
+    known.results.map((result) => result.eventOnly),
+    [undefined],
+  );
+});

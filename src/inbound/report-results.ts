@@ -1,0 +1,113 @@
+/**
+ * Which copies of our mail a report is about, and what it makes of them. Pure. A report is believed as far as it shows that its
+ * author has the mail:
+ *
+ * - A bounce comes to the return path of the copies that it may be about. Which of them, its recipients say: the original one
+ *   or the final one. Where there was one copy only, a recipient that was left out or rewritten on the way is that one's; a
+ *   rewritten one if the report also quotes our Message-ID.
+ * - A complaint comes to a return path, or quotes our Message-ID. Without a recipient it is an event and suppresses nothing, unless the
+ *   token names the copy.
+ *
+ * All else changes nothing, and is counted by what it was.
+ */
+import type { InboundResult } from '../base/metrics.ts';
+import { lateComplaint, lateFailure } from '../delivery/delivery.ts';
+import { sameAddressKey } from '../mail/address.ts';
+import { feedbackId } from '../mail/compose/header.ts';
+import type { Report, ReportedRecipient } from '../mail/report/report.ts';
+import type { LateResult, SentCopy } from '../messages/messages.ts';
+
+type Bounce = Report & { kind: 'bounce' };
+type Complaint = Report & { kind: 'complaint' };
+
+/** What is to be recorded, and of the rest what it was. */
+export interface ReportResults {
+  results: LateResult[];
+  ignored: InboundResult[];
+  /** A copy that the report is about is being sent at this moment: how that ends has to be known first. */
+  isTooEarly: boolean;
+}
+
+const NOTHING: ReportResults = { results: [], ignored: [], isTooEarly: false };
+const ignored = (...what: InboundResult[]): ReportResults => ({ ...NOTHING, ignored: what });
+
+/** `copies`: those that the token of the return path stands for. */
+export function resultsOfBounce(report: Bounce, copies: readonly SentCopy[], nowMs: number): ReportResults {
+  if (copies.length === 0) return ignored('unknown-mail');
+  const found: ReportResults = { results: [], ignored: [], isTooEarly: false };
+  const isQuoted = report.mail.messageId !== null && copies.some((copy) => isMessageId(report, copy));
+  for (const recipient of report.recipients) {
+    if (recipient.action !== 'failed' && recipient.action !== 'delayed') {
+      found.ignored.push('no-failure');
+      continue;
+    }
+    const copy = copyOf(recipient, copies, isQuoted);
+    if (!copy) found.ignored.push('other-recipient');
+    else if (copy.isBeingSent) found.isTooEarly = true;
+    else found.results.push(lateFailure(copy, recipient, nowMs));
+  }
+  return report.recipients.length === 0 ? ignored('other-recipient') : found;
+}
+
+const isMessageId = ({ mail }: Bounce | Complaint, copy: SentCopy): boolean => mail.messageId === copy.headerMessageId;
+
+/** The copy that a bounce means with a recipient. */
+function copyOf(
+  { originalRecipient, finalRecipient }: ReportedRecipient,
+  copies: readonly SentCopy[],
+  isQuoted: boolean,
+): SentCopy | undefined {
+  const named = [originalRecipient, finalRecipient].filter((one) => one !== null);
+  for (const address of named) {
+    const copy = copyTo(address, copies);
+    if (copy) return copy;
+  }
+  const isBelieved = named.length === 0 || isQuoted;
+  return copies.length === 1 && isBelieved ? copies[0] : undefined;
+}
+
+/** That of the newest email, one that left before one that did not. */
+function copyTo(address: string, copies: readonly SentCopy[]): SentCopy | undefined {
+  const key = sameAddressKey(address);
+  const all = copies.filter((copy) => sameAddressKey(copy.recipient) === key);
+  return all.find((copy) => LEFT.has(copy.status)) ?? all[0];
+}
+const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', 'complained']);
+
+export interface ComplaintContext {
+  /** Those of the token, or those with the Message-ID that the report quotes. */
+  copies: readonly SentCopy[];
+  /** The token stands for one copy and no other. */
+  isByToken: boolean;
+  /** As the reporting server names itself. */
+  reporter: string | null;
+  nowMs: number;
+}
+
+export function resultsOfComplaint(report: Complaint, context: ComplaintContext): ReportResults {
+  const { isByToken, reporter, nowMs } = context;
+  const copies = ofOneAccount(report, context.copies);
+  if (copies.length === 0) return ignored(context.copies.length > 0 ? 'unproven' : 'unknown-mail');
+  const said = { feedbackType: report.feedbackType, remoteHost: reporter };
+  const named = new Set(report.recipients.flatMap((address) => copyTo(address, copies) ?? []));
+  if (named.size === 0 && isByToken) named.add(copies[0]!);
+  const results = [...named].map(
+    (copy) => [copy, lateComplaint(copy, { ...said, recipientIs: 'named' }, nowMs)] as const,
+  );
+  if (named.size === 0) {
+    // One copy of the newest email stands for all, so that the same report again finds its event there.
+    const [copy] = copies as [SentCopy];
+    const recipientIs = copies.length === 1 ? 'the-only-one' : 'one-of-several';
+    results.push([copy, lateComplaint(copy, { ...said, recipientIs }, nowMs)]);
+  }
+  const isTooEarly = results.some(([copy]) => copy.isBeingSent);
+  return { results: results.flatMap(([copy, one]) => (copy.isBeingSent ? [] : [one])), ignored: [], isTooEarly };
+}
+
+/** Mail submitted over SMTP brings its own Message-ID, which two accounts may have used: our Feedback-ID tells whose it was. */
+function ofOneAccount({ mail }: Complaint, copies: readonly SentCopy[]): readonly SentCopy[] {
+  const accounts = new Set(copies.map((copy) => copy.accountId));
+  if (accounts.size <= 1) return copies;
+  const hash = mail.feedbackId?.split(':')[1];
+  return copies.filter(({ accountId }) => feedbackId(accountId).split(':')[1] === hash);
+}

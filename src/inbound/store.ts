@@ -1,0 +1,306 @@
+/**
+ * The table of mail that came in: stored together with its row of work, claimed, ended in the transaction that records what it
+ * means, kept or set aside, removed. A blob is handed back for removal only when no row names it any more; what two
+ * transactions leave to each other is found by the sweep of blobs.
+ */
+import type { Mode } from '../base/mode.ts';
+import { batch, operation, type Transaction } from '../storage/operation.ts';
+import { insertMany, rowset, type TableRow, table } from '../storage/rows.ts';
+import {
+  type Claim,
+  type ClampDue,
+  claim,
+  clampDue,
+  enqueue,
+  finish,
+  type Lease,
+  park,
+  settleLeases,
+  type Work,
+} from '../work/work.ts';
+import type { EndInbound, InboundMail, Use } from './inbound-mail.ts';
+
+/** The kind of work rows that deal with mail that came in: subject is the id of the mail. */
+export const INBOUND_WORK = 'inbound';
+
+const INBOUND_MAIL = table('inbound_mail', {
+  id: 'text',
+  accountId: 'text',
+  mode: 'text',
+  purpose: 'text',
+  envelopeFrom: 'text',
+  recipient: 'text',
+  client: 'text',
+  sizeBytes: 'int',
+  content: 'bytes?',
+  blobKey: 'text?',
+  receivedAt: 'int',
+  status: 'text',
+});
+
+/** What is known of a mail but its bytes. `receivedAtMs` is by the clock of its mode. */
+export type InboundFacts = Omit<InboundMail, 'content'>;
+
+export interface NewInbound extends InboundFacts {
+  /** One of the two. */
+  content: Uint8Array | null;
+  blobKey: string | null;
+  /** Real time. */
+  nowMs: number;
+}
+
+/** Whose it is: nobody's, unless a route of a user took it. */
+function ownerOf(use: Use): { accountId: string; mode: Mode } {
+  return use.kind === 'route' ? { accountId: use.accountId, mode: use.mode } : { accountId: '', mode: 'live' };
+}
+
+/** Bounces wait behind bounces, complaints behind complaints, and the mail of one account behind its own. */
+function laneOf(use: Use): string {
+  return use.kind === 'route' ? `route ${use.accountId}` : use.kind;
+}
+
+function rowOf(
+  { use, client, receivedAtMs: receivedAt, nowMs: _, ...mail }: NewInbound,
+  status: 'waiting' | 'kept',
+): TableRow<typeof INBOUND_MAIL> {
+  const owner = ownerOf(use);
+  return { ...mail, ...owner, purpose: JSON.stringify(use), client: JSON.stringify(client), receivedAt, status };
+}
+
+/** Stores a mail that waits for nobody. */
+export const storeKeptOperation = operation(
+  'inbound.storeKept',
+  'write',
+  async (tx, mail: NewInbound): Promise<void> => {
+    await insertMany(tx, INBOUND_MAIL, [rowOf(mail, 'kept')]);
+  },
+);
+
+/** Stores the copies of one mail, each with its row of work. */
+export async function storeInbound(tx: Transaction, mails: readonly NewInbound[]): Promise<void> {
+  await insertMany(
+    tx,
+    INBOUND_MAIL,
+    mails.map((mail) => rowOf(mail, 'waiting')),
+  );
+  await enqueue(
+    tx,
+    mails.map(({ id: subject, use, nowMs: dueMs }) => ({
+      ...{ kind: INBOUND_WORK, ...ownerOf(use), subject, ref: 0, lane: laneOf(use), dueMs },
+    })),
+  );
+}
+
+export const storeInboundOperation = batch(
+  'inbound.store',
+  'write',
+  async (tx, calls: readonly NewInbound[][]): Promise<null[]> => {
+    await storeInbound(tx, calls.flat());
+    return calls.map(() => null);
+  },
+);
+
+export interface InboundJob extends Lease {
+  attempts: number;
+  crashes: number;
+  lane: string;
+  mail: InboundFacts;
+  content: Uint8Array | null;
+  blobKey: string | null;
+}
+
+export interface ClaimedInbound {
+  jobs: InboundJob[];
+  taken: number;
+  /** Lanes of the request that still had due rows; these were parked. */
+  overQuota: string[];
+}
+
+interface MailRow {
+  id: string;
+  purpose: string;
+  envelope_from: string;
+  recipient: string;
+  client: string;
+  size_bytes: number;
+  content: Uint8Array | null;
+  blob_key: string | null;
+  received_at: number;
+}
+
+function factsOf(row: Omit<MailRow, 'content' | 'blob_key'>): InboundFacts {
+  return {
+    ...{ id: row.id, receivedAtMs: row.received_at, envelopeFrom: row.envelope_from, recipient: row.recipient },
+    ...{ use: JSON.parse(row.purpose) as Use, client: JSON.parse(row.client) as InboundFacts['client'] },
+    sizeBytes: row.size_bytes,
+  };
+}
+
+const COLUMNS = 'id, purpose, envelope_from, recipient, client, size_bytes, content, blob_key, received_at';
+
+async function jobsOf(tx: Transaction, rows: readonly Work[]): Promise<InboundJob[]> {
+  if (rows.length === 0) return [];
+  const asked = rowset(tx, 'asked', { subject: 'text' }, rows);
+  const found = await tx.all<MailRow>(
+    `SELECT ${COLUMNS} FROM inbound_mail WHERE id IN (SELECT asked.subject FROM ${asked.sql})`,
+    ...asked.params,
+  );
+  const mails = new Map(found.map((row) => [row.id, row]));
+  // Both are written and removed together; a row that lost its mail all the same must not stop the claims.
+  await finish(
+    tx,
+    rows.filter((row) => !mails.has(row.subject)),
+  );
+  return rows.flatMap(({ seq, fence, attempts, crashes, lane, subject }) => {
+    const mail = mails.get(subject);
+    if (!mail) return [];
+    return [
+      { seq, fence, attempts, crashes, lane, mail: factsOf(mail), content: mail.content, blobKey: mail.blob_key },
+    ];
+  });
+}
+
+export const claimInboundOperation = operation(
+  'inbound.claim',
+  'write',
+  async (tx, { overQuota, ...request }: Omit<Claim, 'kind'> & { overQuota: string[] }): Promise<ClaimedInbound> => {
+    const rows = await claim(tx, { kind: INBOUND_WORK, ...request });
+    const parked = rows.filter((row) => overQuota.includes(row.lane));
+    await park(tx, parked, request.nowMs);
+    const jobs = await jobsOf(
+      tx,
+      rows.filter((row) => !parked.includes(row)),
+    );
+    return {
+      ...{ jobs, taken: rows.length },
+      overQuota: overQuota.filter((lane) => parked.some((row) => row.lane === lane)),
+    };
+  },
+);
+
+/** Keys of these that no mail names any more. */
+async function unnamed(tx: Transaction, blobKeys: readonly (string | null)[]): Promise<string[]> {
+  const keys = [...new Set(blobKeys)].filter((key) => key !== null);
+  const left: string[] = [];
+  for (const key of keys) {
+    if (!(await tx.get('SELECT 1 AS found FROM inbound_mail WHERE blob_key = ? LIMIT 1', key))) left.push(key);
+  }
+  return left;
+}
+
+/** Ends the rows of work that are still held, in the transaction of what their mails mean. */
+export const endInbound: EndInbound = async (tx, leases, { keep }) => {
+  const held = await finish(tx, leases);
+  const ended = rowset(
+    tx,
+    'ended',
+    { inboundId: 'text' },
+    leases.filter(({ seq }) => held.has(seq)),
+  );
+  const these = `id IN (SELECT ended.inbound_id FROM ${ended.sql})`;
+  if (keep) {
+    await tx.run(`UPDATE inbound_mail SET status = 'kept' WHERE ${these}`, ...ended.params);
+    return { held, blobKeys: [] };
+  }
+  const gone = await tx.all<{ blob_key: string | null }>(
+    `DELETE FROM inbound_mail WHERE ${these} RETURNING blob_key`,
+    ...ended.params,
+  );
+  return {
+    held,
+    blobKeys: await unnamed(
+      tx,
+      gone.map((row) => row.blob_key),
+    ),
+  };
+};
+
+/** A mail whose turn brought no finding. */
+export interface Unread extends Lease {
+  inboundId: string;
+  accountId: string;
+  mode: Mode;
+  /** Unix ms; null sets it aside. */
+  againAtMs: number | null;
+}
+
+/** Puts mails off or sets them aside; answers the rows whose lease was lost. */
+export const putOffInboundOperation = operation(
+  'inbound.putOff',
+  'write',
+  async (tx, unread: readonly Unread[]): Promise<number[]> => {
+    const held = await settleLeases(tx, unread, (one) => ({ ...one, tried: true }));
+    const aside = held.filter((one) => one.againAtMs === null);
+    const asked = rowset(tx, 'asked', { inboundId: 'text' }, aside);
+    await tx.run(
+      `UPDATE inbound_mail SET status = 'aside' WHERE id IN (SELECT asked.inbound_id FROM ${asked.sql})`,
+      ...asked.params,
+    );
+    return unread.filter((one) => !held.includes(one)).map((one) => one.seq);
+  },
+);
+
+/** Ends mails that are only kept. */
+export const keepInboundOperation = operation(
+  'inbound.keep',
+  'write',
+  async (tx, leases: Parameters<EndInbound>[1]): Promise<number[]> => {
+    const { held } = await endInbound(tx, leases, { keep: true });
+    return leases.filter(({ seq }) => !held.has(seq)).map(({ seq }) => seq);
+  },
+);
+
+/** A mail that is kept or waits, with its content; undefined when it is another account's, or gone. */
+export const findInboundOperation = operation(
+  'inbound.find',
+  'read',
+  async (
+    tx,
+    { id, accountId, mode }: { id: string; accountId: string; mode: Mode },
+  ): Promise<Pick<InboundJob, 'mail' | 'content' | 'blobKey'> | undefined> => {
+    const row = await tx.get<MailRow>(
+      `SELECT ${COLUMNS} FROM inbound_mail WHERE id = ? AND account_id = ? AND mode = ?`,
+      ...[id, accountId, mode],
+    );
+    return row && { mail: factsOf(row), content: row.content, blobKey: row.blob_key };
+  },
+);
+
+/** Mails that nobody waits for and that came before this time, oldest first. */
+export const removeInboundOperation = operation(
+  'inbound.remove',
+  'write',
+  async (
+    tx,
+    { beforeMs, limit }: { beforeMs: number; limit: number },
+  ): Promise<{ count: number; blobKeys: string[] }> => {
+    const gone = await tx.all<{ blob_key: string | null }>(
+      `DELETE FROM inbound_mail WHERE id IN
+         (SELECT id FROM inbound_mail WHERE status <> 'waiting' AND received_at < ? ORDER BY received_at LIMIT ?)
+       RETURNING blob_key`,
+      ...[beforeMs, limit],
+    );
+    return {
+      count: gone.length,
+      blobKeys: await unnamed(
+        tx,
+        gone.map((row) => row.blob_key),
+      ),
+    };
+  },
+);
+
+/** Which of these blobs hold a mail that came in; asked where rows are written, so that none is missed. */
+export const inboundBlobsOperation = operation('inbound.namedBlobs', 'write', async (tx, keys: string[]) => {
+  if (keys.length === 0) return [];
+  const rows = await tx.all<{ blob_key: string }>(
+    `SELECT DISTINCT blob_key FROM inbound_mail WHERE blob_key IN (${keys.map(() => '?').join(', ')})`,
+    ...keys,
+  );
+  return rows.map((row) => row.blob_key);
+});
+
+/** Brings forward what is due later than its schedule can have said; answers how many. */
+export const clampInboundOperation = operation('inbound.clampDue', 'write', (tx, clamp: ClampDue) =>
+  clampDue(tx, { kind: INBOUND_WORK, notBefore: '0' }, clamp),
+);

@@ -1,0 +1,166 @@
+/** Mail that came in and the handlers of it: once each, in turns, again when something is away, aside when our code fails over it. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { afterEach, test } from 'node:test';
+import { fakeClock } from '../../test/kit/fake-clock.ts';
+import { DIALECTS, type Dialect, tempDatabase } from '../../test/kit/temp-database.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
+import { Unavailable } from '../base/failure.ts';
+import { newId } from '../base/ids.ts';
+import { createLog } from '../base/log.ts';
+import { openDiskBlobs } from '../storage/blobs/disk.ts';
+import type { Handler, InboundMail, Use } from './inbound-mail.ts';
+import { createInboundQueue, type InboundItem } from './queue.ts';
+import { claimInboundOperation, findInboundOperation, storeInboundOperation } from './store.ts';
+import { createKeeper, startInboundWorker } from './worker.ts';
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function rig(dialect: Dialect, nodes = 1) {
+  const temp = await tempDatabase(dialect);
+  closers.push(() => temp.close());
+  const { database } = temp;
+  const clock = fakeClock(Date.now());
+  const blobs = openDiskBlobs(path.join(temp.folder, 'inbound-blobs'));
+  const lines: string[] = [];
+  const log = createLog('info', (line) => lines.push(line));
+  const keeper = createKeeper(database);
+  const read: InboundMail[] = [];
+  let reading: (mail: InboundMail) => Promise<void> = async () => undefined;
+  const handler: Handler<null> = {
+    read: async (mail) => {
+      await reading(mail);
+      read.push(mail);
+      return null;
+    },
+    record: keeper.record,
+  };
+  const kinds = { abuse: handler, postmaster: handler, route: handler, unsubscribe: handler, 'return-path': handler };
+  const start = () => {
+    const deps = { database, blobs, clock, log, handlers: kinds, random: () => 0.5, onRecorded: () => undefined };
+    const worker = startInboundWorker({ ...deps, pollMs: 50, quarantineAfterMs: 0, crashWatchMs: 50 });
+    closers.push(() => worker.stop());
+    return worker;
+  };
+  const workers = Array.from({ length: nodes }, start);
+  const store = async (change: { use?: Use; content?: Buffer; blobKey?: string } = {}): Promise<string> => {
+    const { use = { kind: 'abuse' }, content = Buffer.from('mail'), blobKey = null } = change;
+    const id = newId('inb');
+    const facts = { id, receivedAtMs: clock.now(), envelopeFrom: '', recipient: 'abuse@b.example', use };
+    const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
+    const bytes = { sizeBytes: content.length, content: blobKey === null ? content : null, blobKey };
+    await database.execute(storeInboundOperation, [{ ...facts, client, ...bytes, nowMs: clock.now() }]);
+    return id;
+  };
+  return {
+    ...{ database, clock, blobs, workers, start, store, read, lines },
+    onRead: (next: typeof reading) => {
+      reading = next;
+    },
+  };
+}
+
+for (const dialect of DIALECTS) {
+  test(`each mail is dealt with once, by whichever node, its content byte for byte (${dialect})`, async () => {
+    const r = await rig(dialect, 2);
+    const large = Buffer.alloc(200_000, 'large ');
+    const blobKey = await r.blobs.put(large);
+    const ids = [await r.store({ content: large, blobKey })];
+    for (let index = 0; index < 60; index += 1) ids.push(await r.store({ content: Buffer.from(`mail ${index}`) }));
+    for (const worker of r.workers) worker.nudge();
+    await waitUntil('all to be read', () => r.read.length === ids.length);
+    assert.deepEqual(r.read.map(({ id }) => id).sort(), [...ids].sort());
+    const mail = r.read.find(({ id }) => id === ids[0])!;
+    assert.ok((await mail.content()).equals(large));
+    assert.equal((await r.read.find(({ id }) => id === ids[7])!.content()).toString(), 'mail 6');
+  });
+}
+
+test('what cannot be read because something is away is tried again, later each time, and no crash is counted', async () => {
+  const r = await rig('sqlite');
+  let tries = 0;
+  r.onRead(async () => {
+    tries += 1;
+    if (tries <= 4) throw new Unavailable('the DNS is away');
+  });
+  await r.store();
+  for (const minutes of [1, 5, 15, 30]) {
+    const before = tries;
+    await waitUntil('a try', () => tries > before || r.read.length > 0);
+    r.clock.advance(minutes * 60_000 - 1_000);
+    r.workers[0]!.nudge();
+    r.clock.advance(2_000);
+  }
+  await waitUntil('the end', () => r.read.length === 1);
+  assert.equal(tries, 5);
+});
+
+test('a mail over which our code throws three times is set aside, found, and kept; the others flow', async () => {
+  const r = await rig('sqlite');
+  let poison = '';
+  let thrown = 0;
+  r.onRead(async ({ id }) => {
+    if (id !== poison) return;
+    thrown += 1;
+    throw new TypeError('a bug');
+  });
+  poison = await r.store();
+  for (let crash = 1; crash <= 3; crash += 1) {
+    await waitUntil(`crash ${crash}`, () => thrown === crash);
+    const other = await r.store();
+    await waitUntil('another to be read', () => r.read.some(({ id }) => id === other));
+    r.clock.advance(61_000);
+  }
+  await waitUntil('it to be set aside', () => r.lines.some((line) => line.includes('set aside')));
+  assert.equal(thrown, 3);
+  const kept = await r.database.execute(findInboundOperation, { id: poison, accountId: '', mode: 'live' });
+  assert.equal(Buffer.from(kept!.content!).toString(), 'mail');
+});
+
+test('lanes take turns, and one that is full does not stand in the way of others', () => {
+  const queue = createInboundQueue();
+  const item = (lane: string, seq: number): InboundItem => ({
+    ...{ job: { seq, lane } as InboundItem['job'], state: 'waiting', leaseUntilMs: 0, quarantined: false },
+  });
+  const admit = (one: InboundItem): boolean => queue.admit(one, { first: false, laneHasParked: false });
+  const busy = Array.from({ length: 300 }, (_, seq) => admit(item('busy', seq)));
+  assert.equal(busy.filter(Boolean).length, 256);
+  assert.ok(admit(item('quiet', 900)));
+  const turns = Array.from({ length: 4 }, () => queue.next(() => true)?.job);
+  assert.deepEqual(
+    turns.map((job) => `${job?.lane} ${job?.seq}`),
+    ['busy 0', 'quiet 900', 'busy 1', 'busy 2'],
+  );
+  assert.deepEqual(queue.resumable(['busy', 'quiet'], 0), [
+    { lane: 'busy', limit: 3 },
+    { lane: 'quiet', limit: 256 },
+  ]);
+  assert.equal(
+    queue.next(() => false),
+    undefined,
+    'what may not start yet keeps its turn',
+  );
+  assert.equal(queue.next(() => true)?.job.seq, 3);
+});
+
+test('mails that come one after the other are claimed together, not each for itself', async () => {
+  const r = await rig('sqlite', 0);
+  const execute = r.database.execute.bind(r.database);
+  let claims = 0;
+  r.database.execute = (operation, args) => {
+    if ((operation as unknown) === claimInboundOperation) claims += 1;
+    return execute(operation, args);
+  };
+  const began = performance.now();
+  const worker = r.start();
+  for (let index = 0; index < 60; index += 1) {
+    await r.store();
+    worker.nudge();
+  }
+  await waitUntil('all to be read', () => r.read.length === 60);
+  const most = 2 + (performance.now() - began) / 90;
+  assert.ok(claims <= most, `${claims} claims where ${most} would do`);
+});

@@ -1,0 +1,220 @@
+/**
+ * Deals with mail that came in: a kind of work of the engine (src/work/engine.ts). A mail is read by the handler of what its
+ * recipient is for, and what that found is recorded in one transaction with the end of its row of work. Lanes take turns (reports, and
+ * the mail of each account), so that nobody's mail waits behind somebody else's; a few mails are read at once, and
+ * only so much content is in memory.
+ *
+ * What cannot be read because something is away (storage, DNS) is tried again with growing waits. Over what our own code fails three
+ * times is set aside: it stays for who wants to know why, and is not tried any more.
+ */
+import { deliveryDelayMs, jitter } from '../base/backoff.ts';
+import type { Clock } from '../base/clock.ts';
+import { Unavailable } from '../base/failure.ts';
+import type { Running } from '../base/lifecycle.ts';
+import type { Log } from '../base/log.ts';
+import type { Blobs } from '../storage/blobs/blobs.ts';
+import { dropBlobs } from '../storage/blobs/remove.ts';
+import type { Database } from '../storage/database.ts';
+import {
+  type Claimed,
+  type ClaimRequest,
+  DEAD_LETTER_AFTER_CRASHES,
+  Engine,
+  type EngineOptions,
+  isQuarantined,
+  type WorkKind,
+} from '../work/work.ts';
+import type { Found, Handler, Handlers, InboundLease, InboundMail, Use } from './inbound-mail.ts';
+import { createInboundQueue, type InboundItem } from './queue.ts';
+import {
+  claimInboundOperation,
+  clampInboundOperation,
+  INBOUND_WORK,
+  type InboundJob,
+  keepInboundOperation,
+  putOffInboundOperation,
+  type Unread,
+} from './store.ts';
+
+const MOST_RUNNING = 16;
+const MOST_BYTES = 64_000_000;
+const STOP_WITHIN_MS = 21_000;
+/** Reports of a tenth of a second are claimed, looked up and recorded together: one at a time they cost the storage thread twice as much. */
+const CLAIM_GAP_MS = 100;
+
+export interface InboundWorkerDeps extends EngineOptions {
+  database: Database;
+  blobs: Blobs;
+  clock: Clock;
+  log: Log;
+  handlers: Handlers;
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** Events may have been written. */
+  onRecorded(): void;
+}
+
+export interface InboundWorker extends Running {
+  /** There may be new mail; cheap. */
+  nudge(): void;
+}
+
+type Result = { seq: number; fence: number } & (
+  | { kind: 'found'; use: Use['kind']; found: Found<unknown> }
+  | { kind: 'unread'; unread: Unread }
+);
+
+class InboundWork implements WorkKind<InboundItem, Result> {
+  readonly kind = INBOUND_WORK;
+  readonly crashDelayMs = 60_000;
+  readonly claimGapMs = CLAIM_GAP_MS;
+  readonly queue = createInboundQueue();
+  readonly engine: Engine<InboundItem, Result>;
+  readonly #deps: InboundWorkerDeps;
+  #running = 0;
+  #bytes = 0;
+
+  constructor(deps: InboundWorkerDeps) {
+    this.#deps = deps;
+    this.engine = new Engine(deps, this);
+  }
+
+  async claim(request: ClaimRequest): Promise<Claimed<InboundItem>> {
+    const { database } = this.#deps;
+    const leaseUntilMs = request.nowMs + request.leaseMs;
+    const { jobs, ...claimed } = await database.execute(claimInboundOperation, request);
+    const items = jobs.map((job) => ({
+      ...{ job, state: 'claimed' as const, leaseUntilMs, quarantined: isQuarantined(job) },
+    }));
+    return { items, ...claimed };
+  }
+
+  withoutAttempt({ job }: InboundItem): Result | undefined {
+    return job.crashes < DEAD_LETTER_AFTER_CRASHES ? undefined : this.#unread(job, null);
+  }
+
+  start(): void {
+    while (this.engine.isOpen && this.#running < MOST_RUNNING) {
+      const item = this.queue.next((next) => this.#fits(next));
+      if (!item) return;
+      if (this.engine.holds(item)) void this.#run(item);
+      else this.engine.release(item);
+    }
+  }
+
+  #fits({ job }: InboundItem): boolean {
+    return this.#bytes === 0 || this.#bytes + job.mail.sizeBytes <= MOST_BYTES;
+  }
+
+  async #run(item: InboundItem): Promise<void> {
+    const { sizeBytes } = item.job.mail;
+    this.#running += 1;
+    this.#bytes += sizeBytes;
+    await this.engine.run([item], async () => this.engine.settle(item, await this.#read(item.job)));
+    this.#running -= 1;
+    this.#bytes -= sizeBytes;
+    this.start();
+  }
+
+  async #read(job: InboundJob): Promise<Result> {
+    const { seq, fence } = job;
+    const { kind: use } = job.mail.use;
+    const mail: InboundMail = { ...job.mail, content: () => this.#content(job) };
+    try {
+      const finding: unknown = await (this.#deps.handlers[use] as Handler<unknown>).read(mail);
+      return { seq, fence, kind: 'found', use, found: { lease: leaseOf(job), mail, finding } };
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      const { clock, log, random } = this.#deps;
+      const againAtMs = clock.now() + jitter(deliveryDelayMs(job.attempts + 1), random());
+      log.warn({ inboundId: job.mail.id, error: error.message }, 'a mail that came in cannot be read right now');
+      return this.#unread(job, againAtMs);
+    }
+  }
+
+  #unread(job: InboundJob, againAtMs: number | null): Result {
+    const { use } = job.mail;
+    const owner = use.kind === 'route' ? use : { accountId: '', mode: 'live' as const };
+    const { accountId, mode } = owner;
+    if (againAtMs === null)
+      this.#deps.log.error({ inboundId: job.mail.id, accountId }, 'a mail that came in is set aside');
+    return {
+      ...{ seq: job.seq, fence: job.fence, kind: 'unread' },
+      unread: { ...leaseOf(job), accountId, mode, againAtMs },
+    };
+  }
+
+  async #content({ content, blobKey, mail }: InboundJob): Promise<Buffer> {
+    if (content) return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+    const stored = blobKey === null ? undefined : await this.#deps.blobs.get(blobKey);
+    if (!stored) throw new Error(`the content of ${mail.id} is not stored`);
+    return stored;
+  }
+
+  async record(results: Result[]): Promise<number[]> {
+    const { database, handlers, blobs, onRecorded } = this.#deps;
+    const lost: number[] = [];
+    const unread = results.flatMap((one) => (one.kind === 'unread' ? [one.unread] : []));
+    if (unread.length > 0) lost.push(...(await database.execute(putOffInboundOperation, unread)));
+    const found = results.filter((one) => one.kind === 'found');
+    for (const use of new Set(found.map((one) => one.use))) {
+      const handler = handlers[use] as Handler<unknown>;
+      const recorded = await handler.record(found.filter((one) => one.use === use).map((one) => withLease(one)));
+      lost.push(...recorded.lost);
+      dropBlobs(blobs, recorded.blobKeys);
+    }
+    if (found.length > 0) onRecorded();
+    return lost;
+  }
+
+  /** What was found is found again by who has the row then. */
+  isFinal(): boolean {
+    return false;
+  }
+
+  repairSchedule(): Promise<number> {
+    const { database, clock } = this.#deps;
+    const latestMs = Array.from({ length: 8 }, (_, index) => Math.round(deliveryDelayMs(index + 1) * 1.15));
+    return database.execute(clampInboundOperation, {
+      ...{ nowMs: clock.now(), latestMs, crashPauseMs: this.crashDelayMs },
+    });
+  }
+
+  tick(): void {}
+}
+
+function leaseOf({ seq, fence, mail }: InboundJob): InboundLease {
+  return { seq, fence, inboundId: mail.id };
+}
+
+/** The row may be held under a newer fence by now (settler.ts). */
+function withLease({ seq, fence, found }: Result & { kind: 'found' }): Found<unknown> {
+  return { ...found, lease: { ...found.lease, seq, fence } };
+}
+
+export function startInboundWorker(deps: InboundWorkerDeps): InboundWorker {
+  const { engine } = new InboundWork(deps);
+  let stopped: Promise<unknown> | undefined;
+  engine.begin();
+  return {
+    nudge: () => engine.nudge(),
+    stop: async () => {
+      stopped ??= engine.stop(STOP_WITHIN_MS);
+      await stopped;
+    },
+  };
+}
+
+/** Keeps mails as they are, for who may read them. */
+export function createKeeper(database: Database): Handler<null> {
+  return {
+    read: () => Promise.resolve(null),
+    record: async (found) => ({
+      lost: await database.execute(
+        keepInboundOperation,
+        found.map(({ lease }) => lease),
+      ),
+      blobKeys: [],
+    }),
+  };
+}

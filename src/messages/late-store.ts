@@ -1,0 +1,172 @@
+/**
+ * What becomes known of a message after the other server took it: that it bounced late, that it waits somewhere behind, that its recipient
+ * complained. Needs no lease. State, event with the work of its webhooks, and suppression are written in one transaction, once for each
+ * message, however often it is reported:
+ *
+ *   bounce     delivered → bounced
+ *   delay      delivered stays as it is, with one event
+ *   complaint  delivered → complained; one that bounced, or where nobody says which copy it is about, gets its event and stays as it is
+ *
+ * Nothing is changed of a message that is still tried here (its own attempts decide), and of one that never left.
+ */
+import type { Mode } from '../base/mode.ts';
+import { locked, operation, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { suppress } from '../suppressions/suppressions.ts';
+import { isUnfinished, type MessageStatus } from './message.ts';
+import { appendToTimeline, transition } from './state-machine.ts';
+
+/** A copy that was sent live, as a report is compared with it. */
+export interface SentCopy {
+  accountId: string;
+  messageId: string;
+  recipient: string;
+  status: MessageStatus;
+  /** Somebody delivers it at this moment, or writes down how it went. */
+  isBeingSent: boolean;
+  headerMessageId: string;
+  /** Of its email. */
+  createdAt: number;
+}
+
+/** The copy whose id a token names, or with `isShared` all of its email; or all copies of mail with this Message-ID. */
+export type SentQuery = { messageId: string; isShared: boolean } | { headerMessageId: string };
+
+/** More have no place in an email; more emails with one Message-ID are somebody's own doing. */
+const MOST_COPIES = 200;
+
+/** Live copies, those of newer emails first. */
+export const findSentOperation = operation(
+  'messages.findSent',
+  'read',
+  async (tx, query: SentQuery): Promise<SentCopy[]> => {
+    const emails =
+      'headerMessageId' in query
+        ? await tx.all<{ seq: number }>(
+            `SELECT seq FROM email WHERE substr(header_message_id, 1, 200) = substr(CAST(? AS TEXT), 1, 200)
+               AND header_message_id = ? AND mode = 'live' ORDER BY seq DESC LIMIT 20`,
+            query.headerMessageId,
+            query.headerMessageId,
+          )
+        : await emailOf(tx, query.messageId);
+    const found: SentCopy[] = [];
+    for (const { seq } of emails) found.push(...(await copiesOf(tx, seq)));
+    const copies = found.slice(0, MOST_COPIES);
+    return 'messageId' in query && !query.isShared ? copies.filter((one) => one.messageId === query.messageId) : copies;
+  },
+);
+
+/** An id without its account finds the message by way of its events. */
+async function emailOf(tx: Transaction, messageId: string): Promise<{ seq: number }[]> {
+  const event = await tx.get<{ account_id: string }>(
+    `SELECT account_id FROM event WHERE message_id = ? AND mode = 'live' LIMIT 1`,
+    messageId,
+  );
+  if (!event) return [];
+  return tx.all<{ seq: number }>(
+    `SELECT email_seq AS seq FROM message WHERE account_id = ? AND mode = 'live' AND id = ?`,
+    event.account_id,
+    messageId,
+  );
+}
+
+async function copiesOf(tx: Transaction, emailSeq: number): Promise<SentCopy[]> {
+  const rows = await tx.all<Omit<SentCopy, 'isBeingSent'> & { leased: number }>(
+    `SELECT m.account_id AS "accountId", m.id AS "messageId", m.recipient, m.status, e.header_message_id AS "headerMessageId",
+       e.created_at AS "createdAt", coalesce((SELECT leased FROM work w WHERE w.seq = m.work_seq), 0) AS leased
+     FROM message m JOIN email e ON e.seq = m.email_seq WHERE m.email_seq = ? ORDER BY m.id LIMIT ${MOST_COPIES}`,
+    emailSeq,
+  );
+  return rows.map(({ leased, ...row }) => ({ ...row, isBeingSent: leased > 0 && isUnfinished(row.status) }));
+}
+
+/** One thing that was reported of one message. */
+export interface LateResult {
+  accountId: string;
+  messageId: string;
+  eventId: string;
+  /** Unix ms, when it was reported. */
+  atMs: number;
+  type: 'Bounce' | 'DeliveryDelay' | 'Complaint';
+  detail: Record<string, unknown>;
+  /** Of several copies nobody knows which one was meant: the state stays. */
+  eventOnly?: boolean;
+  /** The address in the form in which addresses are compared; the event's detail says that it is suppressed. */
+  suppress: { email: string; reason: 'bounce' | 'complaint'; untilMs: number | null } | null;
+}
+
+/** `repeated`: it is known already. `unfit`: the state of the message, or its absence, leaves no place for it. */
+export type LateAnswer = 'recorded' | 'repeated' | 'unfit';
+
+const LIVE: Mode = 'live';
+
+/** Records them one after the other, within the transaction of the caller. */
+export async function settleLate(tx: Transaction, results: readonly LateResult[]): Promise<LateAnswer[]> {
+  const states = await lockMessages(tx, results);
+  const answers: LateAnswer[] = [];
+  for (const result of results) answers.push(await settleOne(tx, result, states.get(keyOf(result))));
+  return answers;
+}
+
+const keyOf = ({ accountId, messageId }: Pick<LateResult, 'accountId' | 'messageId'>): string =>
+  `${accountId} ${messageId}`;
+
+interface Known {
+  status: MessageStatus;
+  has: Set<string>;
+}
+
+/** In one order, and held until the end: the same report at two nodes at once is one. */
+async function lockMessages(tx: Transaction, results: readonly LateResult[]): Promise<Map<string, Known>> {
+  const asked = rowset(tx, 'asked', { accountId: 'text', messageId: 'text' }, results);
+  const rows = await tx.all<{ accountId: string; messageId: string; status: MessageStatus }>(
+    `SELECT m.account_id AS "accountId", m.id AS "messageId", m.status FROM message m
+     WHERE m.mode = '${LIVE}' AND (m.account_id, m.id) IN (SELECT asked.account_id, asked.message_id FROM ${asked.sql})
+     ORDER BY m.id ${locked(tx)}`,
+    ...asked.params,
+  );
+  const states = new Map(rows.map((row) => [keyOf(row), { status: row.status, has: new Set<string>() }]));
+  const events = await tx.all<{ accountId: string; messageId: string; type: string; detail: string }>(
+    `SELECT event.account_id AS "accountId", event.message_id AS "messageId", event.type, event.detail FROM event
+     WHERE event.message_id IN (SELECT asked.message_id FROM ${asked.sql}) AND event.mode = '${LIVE}'
+       AND event.type IN ('DeliveryDelay', 'Complaint')`,
+    ...asked.params,
+  );
+  for (const event of events) {
+    const isEarlier = event.type === 'DeliveryDelay' && !isLateDelay(event.detail);
+    if (!isEarlier) states.get(keyOf(event))?.has.add(event.type);
+  }
+  return states;
+}
+
+/** One that the other server reported; delays of our own attempts came before the delivery. */
+function isLateDelay(detail: string): boolean {
+  const { deliveryDelay } = JSON.parse(detail) as { deliveryDelay?: { late?: boolean } };
+  return deliveryDelay?.late === true;
+}
+
+async function settleOne(tx: Transaction, result: LateResult, known: Known | undefined): Promise<LateAnswer> {
+  const step = known && stepOf(result, known);
+  if (step === undefined || step === 'repeated') return step ?? 'unfit';
+  const { accountId, messageId, atMs, type, detail } = result;
+  const event = { id: result.eventId, type, detail };
+  if (step === 'event') await appendToTimeline(tx, { accountId, mode: LIVE, messageId, atMs, event });
+  else if (!(await transition(tx, { accountId, mode: LIVE, messageId, to: step, atMs, event }))) return 'unfit';
+  if (step !== 'event') known!.status = step;
+  known!.has.add(type);
+  if (result.suppress) {
+    const { email, reason, untilMs: expiresAt } = result.suppress;
+    const entry = { email, reason, expiresAt, sourceMessageId: messageId, createdAt: atMs };
+    await suppress(tx, [{ accountId, mode: LIVE, ...entry }]);
+  }
+  return 'recorded';
+}
+
+/** The state it leads to, `event` where it stays as it is; undefined where there is no place for it. */
+function stepOf({ type, eventOnly = false }: LateResult, { status, has }: Known) {
+  if (type === 'Bounce') return status === 'delivered' ? 'bounced' : status === 'bounced' ? 'repeated' : undefined;
+  if (has.has(type)) return 'repeated';
+  if (type === 'DeliveryDelay') return status === 'delivered' ? 'event' : undefined;
+  if (status === 'delivered') return eventOnly ? 'event' : 'complained';
+  return status === 'bounced' ? 'event' : undefined;
+}
