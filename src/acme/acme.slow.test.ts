@@ -84,7 +84,12 @@ async function rigOf(t: TestContext, dialect: (typeof DIALECTS)[number] = 'sqlit
     const log: string[] = [];
     const acme = createAcme({
       ...{ database, clock: systemClock, log: createLog('info', (line) => log.push(line)), secretKey: SECRET_KEY },
-      ...{ directory: pebble.directory, email: 'postmaster@example.com', names: [name], userAgent: 'postrider/test' },
+      ...{
+        directory: pebble.directory,
+        email: 'postmaster@example.com',
+        names: () => [name],
+        userAgent: 'postrider/test',
+      },
       ...{ fetch: pebble.fetch, onCertificate: (of, { key, cert }) => shown.push({ name: of, key, cert }) },
       ...options,
     });
@@ -288,7 +293,7 @@ test('a wait that the authority asks for is kept', async (t) => {
   }) as typeof fetch;
   const acme = createAcme({
     ...{ database: temp.database, clock, log: silentLog, secretKey: SECRET_KEY, directory },
-    ...{ email: 'a@example.com', names: ['a.example'], userAgent: 'x', fetch: limited },
+    ...{ email: 'a@example.com', names: () => ['a.example'], userAgent: 'x', fetch: limited },
     onCertificate: () => assert.fail(),
   });
   acme.start();

@@ -51,8 +51,8 @@ export interface AcmeOptions {
   directory: string;
   /** Whom the authority writes to. */
   email: string;
-  /** Host names that this process needs certificates for. */
-  names: readonly string[];
+  /** Host names that this process needs certificates for, at present. */
+  names(): readonly string[];
   userAgent: string;
   /** Takes a certificate for a name into use: what is kept at load(), and each new one. */
   onCertificate(name: string, certificate: { key: string; cert: string }): void;
@@ -102,9 +102,10 @@ export function createAcme(options: AcmeOptions): Acme {
   let complaint: string | undefined;
 
   const load = async (): Promise<void> => {
+    const wanted = new Set(names());
     rows = await database.execute(certificatesOperation, directory);
     for (const { name, certificate, keySealed } of rows) {
-      if (!certificate || !keySealed || !names.includes(name) || inUse.get(name) === certificate) continue;
+      if (!certificate || !keySealed || !wanted.has(name) || inUse.get(name) === certificate) continue;
       inUse.set(name, certificate);
       try {
         const key = open(options.secretKey, keySealed, keyContext(directory, name)).toString('utf8');
@@ -117,7 +118,7 @@ export function createAcme(options: AcmeOptions): Acme {
 
   const look = async (): Promise<void> => {
     await load();
-    const due = names.filter((name) => (rows.find((row) => row.name === name)?.nextAt ?? 0) <= clock.now());
+    const due = names().filter((name) => (rows.find((row) => row.name === name)?.nextAt ?? 0) <= clock.now());
     await Promise.all(due.map((name) => tryOrder(options, name, stopping.signal)));
     if (due.length > 0) await load();
   };
@@ -142,7 +143,7 @@ export function createAcme(options: AcmeOptions): Acme {
       lookOnce();
       timer = setInterval(lookOnce, LOOK_MS).unref();
     },
-    failures: () => names.map((name) => ({ name, failures: rows.find((row) => row.name === name)?.failures ?? 0 })),
+    failures: () => names().map((name) => ({ name, failures: rows.find((row) => row.name === name)?.failures ?? 0 })),
     stop: async () => {
       clearInterval(timer);
       stopping.abort();

@@ -4,7 +4,15 @@
  */
 import { change } from '../audit/audit.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import { DOMAIN_TRAIL, type DomainStatus, insertKeys, type NewKey, readDomains, type SenderDomain } from './store.ts';
+import {
+  DOMAIN_TRAIL,
+  type DomainStatus,
+  insertKeys,
+  type NewKey,
+  readDomains,
+  type SenderDomain,
+  type TrackingState,
+} from './store.ts';
 
 /** What a check found of one key; null where the DNS did not say, which leaves it as it was. */
 interface KeyFinding {
@@ -19,14 +27,18 @@ interface CheckRecord {
   status: DomainStatus;
   nowMs: number;
   keys: KeyFinding[];
+  /** Whether its return path leads to us; null where the DNS did not say, which leaves it as it was. */
+  isReturnPath: boolean | null;
   /** Whether the next keys sign from now on. */
   promotes: boolean;
+  /** How its host for links stands; undefined where that is not known, which leaves it as it was. */
+  tracking?: TrackingState | null | undefined;
 }
 
 /** Records a check. A domain that begins to fail has a notice; one that is well again has none any more. */
 export const recordCheckOperation = change(
   'domains.recordCheck',
-  async (tx, { id, status, nowMs, keys, promotes }: CheckRecord): Promise<void> => {
+  async (tx, { id, status, nowMs, keys, isReturnPath, promotes, tracking }: CheckRecord): Promise<void> => {
     await tx.get(`SELECT 1 AS found FROM domain WHERE id = ? ${locked(tx)}`, id);
     await tx.run(
       `UPDATE domain SET checked_at = ?,
@@ -36,6 +48,9 @@ export const recordCheckOperation = change(
          status = ? WHERE id = ?`,
       ...[nowMs, status, nowMs, status, status, status, id],
     );
+    if (isReturnPath !== null) {
+      await tx.run('UPDATE domain SET return_path_at = ? WHERE id = ?', isReturnPath ? nowMs : null, id);
+    }
     for (const { selector, isPublished, isEverywhere } of keys) {
       if (isPublished !== null) {
         await tx.run(
@@ -51,6 +66,13 @@ export const recordCheckOperation = change(
       );
     }
     if (promotes) await promote(tx, id, nowMs);
+    // Nothing is done for a name that nobody has proven to be theirs.
+    const host = status === 'pending' ? null : tracking;
+    if (host === undefined) return;
+    await tx.run(
+      `UPDATE domain SET tracking = ?, tracking_changed_at = ? WHERE id = ? AND coalesce(tracking, '') <> ?`,
+      ...[host, nowMs, id, host ?? ''],
+    );
   },
   { ...DOMAIN_TRAIL, action: 'domain.check' },
 );
@@ -118,6 +140,23 @@ export const dueRotationsOperation = operation(
          AND NOT EXISTS (SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'next')
        ORDER BY id LIMIT ?`,
       ...[beforeMs, limit],
+    ),
+);
+
+export interface TrackingChange {
+  accountId: string;
+  domain: string;
+  state: TrackingState | null;
+}
+
+/** How hosts for links stand that changed at or after this time. */
+export const trackingChangesOperation = operation(
+  'domains.trackingChanges',
+  'read',
+  (tx, sinceMs: number): Promise<TrackingChange[]> | TrackingChange[] =>
+    tx.all<TrackingChange>(
+      'SELECT account_id AS "accountId", domain, tracking AS state FROM domain WHERE tracking_changed_at >= ?',
+      sinceMs,
     ),
 );
 

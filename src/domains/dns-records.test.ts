@@ -39,7 +39,13 @@ before(async () => {
   rsa = generated.rsa.dnsValue;
   domain = {
     ...{ id: 'dom_1', accountId: 'acc_1', domain: 'mail.shop.example', status: 'pending' },
-    ...{ createdAt: 0, checkedAt: null, failingSince: null, keys: [key('rsa', 's1'), key('ed25519', 's2')] },
+    ...{
+      createdAt: 0,
+      checkedAt: null,
+      failingSince: null,
+      tracking: null,
+      keys: [key('rsa', 's1'), key('ed25519', 's2')],
+    },
   };
   lookUp = { dns: freshly(resolver), sendingHost: HOST };
 });
@@ -178,6 +184,24 @@ test('the return path: a CNAME to the bounce domain', async () => {
   assert.deepEqual([other.status, other.found], ['different', ['in.other.example']]);
   assert.match(other.note!, /leads to in\.other\.example; it must lead to In\.Postrider\.example\.$/);
   assert.equal((await find({ fail: 'SERVFAIL' })).status, 'unknown');
+});
+
+test('the return path where there can be no CNAME: the MX records of the bounce domain, and SPF of its own', async () => {
+  const find = async (own: FakeName): Promise<DnsRecord> => {
+    const ours: FakeName = { MX: [[10, HOST]] };
+    resolver.zone = { 'bounces.mail.shop.example': own, 'in.postrider.example': ours, [HOST]: { A: ['192.0.2.1'] } };
+    const found = await checkRecords(domain, { ...lookUp, bounceDomain: 'in.postrider.example' });
+    return found.at(-1)!.record;
+  };
+  const spf = [`v=spf1 a:${HOST} -all`];
+  const good = await find({ MX: [[5, HOST]], TXT: spf });
+  assert.deepEqual([good.status, good.found], ['verified', [`MX ${HOST}`]]);
+  const elsewhere = await find({ MX: [[5, 'mx.other.example']], TXT: spf });
+  assert.equal(elsewhere.status, 'different');
+  assert.match(elsewhere.note!, /lead elsewhere; make it a CNAME of in\.postrider\.example/);
+  const without = await find({ MX: [[5, HOST]] });
+  assert.equal(without.status, 'different');
+  assert.match(without.note!, /publish at bounces\.mail\.shop\.example too, as its only SPF record: v=spf1 /);
 });
 
 /** The key's record with these texts at the zone's servers and at the resolver; null: no answer. */

@@ -10,13 +10,23 @@ import { findDmarc } from './dmarc.ts';
 import { type Finding, findKey } from './key-record.ts';
 import { type FindServers, lookUpPublished, type Publication } from './published.ts';
 import { lookUpSpf, suggestedSpf } from './spf.ts';
-import { type DomainKey, isDeciding, isVouched, type KeyState, RETIRED_KEPT_MS, type SenderDomain } from './store.ts';
+import {
+  type DomainKey,
+  isDeciding,
+  isVouched,
+  type KeyState,
+  RETIRED_KEPT_MS,
+  RETURN_PATH_LABEL,
+  type SenderDomain,
+  type TrackingState,
+} from './store.ts';
+import { type IsServed, trackingHostOf, trackingUrl } from './tracking-hosts.ts';
 
 /** `pending`: not looked up for this answer. `unknown`: the DNS did not answer, or it cannot be known from here. */
 type RecordStatus = 'verified' | 'missing' | 'different' | 'unknown' | 'pending';
 
 export interface DnsRecord {
-  purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path';
+  purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'tracking';
   type: 'TXT' | 'CNAME';
   name: string;
   value: string;
@@ -36,6 +46,8 @@ export interface RecordSettings {
   sendingHost: string;
   /** Where bounces come back to. */
   bounceDomain?: string | undefined;
+  /** POSTRIDER_BASE_URL: whose host links lead to, where a domain has no own one. */
+  baseUrl?: string | undefined;
 }
 
 export interface LookUp extends RecordSettings {
@@ -43,6 +55,8 @@ export interface LookUp extends RecordSettings {
   dns: Dns;
   /** The zone's own servers; where none are known the resolver's answer counts. */
   serversOf?: FindServers;
+  /** Whether this service answers at an address; where it is left out nothing is found out about hosts for links. */
+  isServed?: IsServed | undefined;
 }
 
 /** A record as it is published. */
@@ -53,6 +67,8 @@ export interface CheckedRecord {
   /** Whether every server of the zone shows it; whether one does. */
   isEverywhere: boolean;
   isSomewhere: boolean;
+  /** Of a host for links; undefined where it is not known. */
+  tracking?: TrackingState | null | undefined;
 }
 
 const UNSEEN = { status: 'pending', found: null, required: false, note: null } as const;
@@ -83,7 +99,34 @@ function dmarcRecord({ domain }: SenderDomain): DnsRecord {
 /** A name below the sender's, so that the return path is aligned with it for DMARC (RFC 7489 §3.1.2). */
 function returnPathRecord({ domain }: SenderDomain, { bounceDomain }: RecordSettings): DnsRecord | undefined {
   if (bounceDomain === undefined) return undefined;
-  return { ...UNSEEN, purpose: 'return-path', type: 'CNAME', name: `bounces.${domain}`, value: bounceDomain };
+  return {
+    ...UNSEEN,
+    purpose: 'return-path',
+    type: 'CNAME',
+    name: `${RETURN_PATH_LABEL}${domain}`,
+    value: bounceDomain,
+  };
+}
+
+/** Links of mail lead to a host of the sender's, which receivers see as theirs. */
+function trackingRecord({ domain }: SenderDomain, { baseUrl }: RecordSettings): DnsRecord | undefined {
+  const host = trackingUrl(baseUrl, domain)?.host;
+  if (host === undefined) return undefined;
+  return { ...UNSEEN, purpose: 'tracking', type: 'CNAME', name: trackingHostOf(domain), value: host };
+}
+
+function knownTracking(domain: SenderDomain, settings: RecordSettings): DnsRecord | undefined {
+  const record = trackingRecord(domain, settings);
+  if (!record || domain.tracking === null) return record;
+  const note = trackingNote(domain, settings, domain.tracking);
+  return { ...record, status: 'verified', note };
+}
+
+function trackingNote({ domain }: SenderDomain, { baseUrl }: RecordSettings, state: TrackingState): string {
+  const url = trackingUrl(baseUrl, domain)!.url;
+  if (state === 'served') return `Links of mail from ${domain} lead to ${url}.`;
+  const needs = url.startsWith('https:') ? ', with a certificate that is valid for it' : '';
+  return `The name leads here; links of mail from ${domain} use it once this service answers at ${url}/health${needs}. Until then they lead to ${baseUrl}.`;
 }
 
 const VOUCHED =
@@ -100,20 +143,21 @@ function knownKey(domain: SenderDomain, key: DomainKey): DnsRecord {
 
 /** The records without asking the DNS: those of the keys show what the last check found. */
 export function knownRecords(domain: SenderDomain, settings: RecordSettings): DnsRecord[] {
-  const returnPath = returnPathRecord(domain, settings);
+  const others = [returnPathRecord(domain, settings), knownTracking(domain, settings)];
   return [
     ...domain.keys.map((key) => knownKey(domain, key)),
     spfRecord(domain, settings),
     dmarcRecord(domain),
-    ...(returnPath ? [returnPath] : []),
+    ...others.filter((record) => record !== undefined),
   ];
 }
 
 /** The records as the DNS has them right now, all asked at once; those of the keys first, in the order of the keys. */
 export async function checkRecords(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord[]> {
   const keys = domain.keys.map((key) => lookUpKey(domain, key, lookUp));
-  const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp), lookUpReturnPath(domain, lookUp)];
-  const found = await Promise.all([...keys, ...others]);
+  const others = [lookUpSpfRecord(domain, lookUp), lookUpDmarc(domain, lookUp)];
+  const aliases = [lookUpReturnPath(domain, lookUp), lookUpTracking(domain, lookUp)];
+  const found = await Promise.all([...keys, ...others, ...aliases]);
   return found.filter((one) => one !== undefined);
 }
 
@@ -192,9 +236,50 @@ async function inheritedDmarc(domain: string, dns: Dns): Promise<Finding | undef
 async function lookUpReturnPath(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
   const record = returnPathRecord(domain, lookUp);
   if (!record) return undefined;
-  const finding = findAlias(record, await lookUp.dns.resolveCname(record.name));
+  const finding = await findReturnPath(record, lookUp);
   const isThere = finding.status === 'verified';
   return { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
+}
+
+/** An alias of the bounce domain; where there can be none, an MX of it with an SPF record of its own (docs/sending.md). */
+async function findReturnPath(record: DnsRecord, lookUp: LookUp): Promise<Finding> {
+  const { dns, sendingHost } = lookUp;
+  const alias = findAlias(record, await dns.resolveCname(record.name));
+  if (alias.status !== 'missing') return alias;
+  const [own, ours] = await Promise.all([dns.resolveMx(record.name), dns.resolveMx(record.value)]);
+  if (own.status === 'temporary' || ours.status === 'temporary')
+    return {
+      status: 'unknown',
+      found: null,
+      note: `The DNS did not answer for ${record.name}; try again in a few minutes.`,
+    };
+  if (own.status !== 'found') return alias;
+  const ourHosts = ours.status === 'found' ? ours.value.hosts.map(({ host }) => host) : [];
+  const hosts = own.value.hosts.map(({ host }) => host);
+  const found = hosts.map((host) => `MX ${host}`);
+  if (!hosts.some((host) => ourHosts.includes(host))) {
+    const note = `The MX records of ${record.name} lead elsewhere; make it a CNAME of ${record.value}, or give it the MX records of that.`;
+    return { status: 'different', found, note };
+  }
+  const spf = await lookUpSpf(record.name, { dns, sendingHost });
+  if (spf.status === 'verified') return { status: 'verified', found, note: null };
+  const note = `${record.name} has the MX records of ${record.value}; publish at ${record.name} too, as its only SPF record: ${spf.value}`;
+  return { status: spf.status === 'unknown' ? 'unknown' : 'different', found, note };
+}
+
+/** Whether links lead there is decided by what answers there, not by the DNS. */
+async function lookUpTracking(domain: SenderDomain, lookUp: LookUp): Promise<CheckedRecord | undefined> {
+  const record = trackingRecord(domain, lookUp);
+  if (!record) return undefined;
+  const { dns, isServed, baseUrl } = lookUp;
+  const finding = findAlias(record, await dns.resolveCname(record.name));
+  const isThere = finding.status === 'verified';
+  const checked = { record: { ...record, ...finding }, isEverywhere: isThere, isSomewhere: isThere };
+  if (!isThere) return { ...checked, tracking: finding.status === 'unknown' ? undefined : null };
+  const isAnswered = await isServed?.(trackingUrl(baseUrl, domain.domain)!.url);
+  const tracking = isAnswered === undefined ? undefined : isAnswered ? 'served' : 'named';
+  const note = trackingNote(domain, lookUp, tracking ?? domain.tracking ?? 'named');
+  return { ...checked, record: { ...checked.record, note }, tracking };
 }
 
 function findAlias({ name, value }: DnsRecord, answer: DnsAnswer<string>): Finding {

@@ -12,6 +12,16 @@ export {
 export { type DomainChecksOptions, startDomainChecks } from './recheck.ts';
 export { createSenderAdvice } from './sender-advice.ts';
 export { lookUpSpf } from './spf.ts';
-export { domainOperation, domainsToCheckOperation, type SenderDomain, senderDomainName } from './store.ts';
+export {
+  coveringDomains,
+  domainOperation,
+  domainsToCheckOperation,
+  isReturnPathOperation,
+  SENDS_WHILE_FAILING_MS,
+  type SenderDomain,
+  senderDomainName,
+  signingAccountOperation,
+} from './store.ts';
+export { createHostProbe, openTrackingHosts, type TrackingHosts } from './tracking-hosts.ts';
 export { addDomain, verifyDomain } from './verify.ts';
 export { zoneServers } from './zone-servers.ts';

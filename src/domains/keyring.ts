@@ -14,6 +14,7 @@ import type { DkimKey } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import {
   coveringDomains,
+  RETURN_PATH_LABEL,
   SENDS_WHILE_FAILING_MS,
   type SendingDomain,
   sealedKeysOperation,
@@ -67,6 +68,8 @@ export interface SigningKeys {
   domain: string;
   /** RSA first. */
   keys: DkimKey[];
+  /** A name below the domain whose records lead to us: bounces may come back there. */
+  returnPath: string | undefined;
 }
 
 export interface DkimKeyring {
@@ -105,7 +108,8 @@ export function createDkimKeyring(options: { database: Database; clock: Clock; s
       const found = await findSending(database, asked, null);
       if (!found) return undefined;
       const keys = await parse(found);
-      return { accountId: asked.accountId, signing: { domain: found.domain, keys } };
+      const returnPath = found.hasReturnPath ? RETURN_PATH_LABEL + found.domain : undefined;
+      return { accountId: asked.accountId, signing: { domain: found.domain, keys, returnPath } };
     },
   });
   onDomainChange(database, ({ accountId, domainId }) => {

@@ -20,6 +20,7 @@ import {
 } from './check-store.ts';
 import type { RecordSettings } from './dns-records.ts';
 import { isDeciding, RETIRED_KEPT_MS, SENDS_WHILE_FAILING_MS, type SenderDomain } from './store.ts';
+import type { IsServed } from './tracking-hosts.ts';
 import { rotateKeys, verifyDomain } from './verify.ts';
 import { zoneServers } from './zone-servers.ts';
 
@@ -37,6 +38,7 @@ export interface DomainChecksOptions extends RecordSettings {
   secretKey: Uint8Array;
   /** A resolver without memory of what it found before. Closed after use. */
   freshDns(): Dns;
+  isServed?: IsServed;
   notify: Notify;
   /** Whether this process is the one that does it. */
   isChosen?: () => boolean;
@@ -57,12 +59,12 @@ export function startDomainChecks(options: DomainChecksOptions): Rounds {
 }
 
 async function checkDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {
-  const { database, clock, sendingHost, bounceDomain } = options;
+  const { database, clock, sendingHost, bounceDomain, baseUrl, isServed } = options;
   const beforeMs = clock.now() - CHECK_EVERY_MS;
   for (;;) {
     const due = await database.execute(dueChecksOperation, { beforeMs, limit: BATCH });
     const dns = options.freshDns();
-    const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain };
+    const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain, baseUrl, isServed };
     try {
       for (let at = 0; at < due.length && !isStopping(); at += AT_ONCE) {
         const some = due.slice(at, at + AT_ONCE);

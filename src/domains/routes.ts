@@ -22,6 +22,7 @@ import {
   SENDS_WHILE_FAILING_MS,
   senderDomainName,
 } from './store.ts';
+import type { IsServed } from './tracking-hosts.ts';
 import { domainChanged, rotateKeys } from './verify.ts';
 import { zoneServers } from './zone-servers.ts';
 
@@ -30,7 +31,7 @@ const route = <B extends TSchema | undefined = undefined, Q extends TSchema | un
 ): RouteDefinition<Caller> => defineRoute(definition);
 
 const recordSchema = named('DnsRecord', {
-  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path']),
+  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path', 'tracking']),
   type: oneOf(['TXT', 'CNAME']),
   name: Type.String(),
   value: Type.String(),
@@ -83,12 +84,13 @@ export interface DomainRouteOptions extends RecordSettings {
   /** A resolver without memory of what it found before: a record that was just corrected is to be seen. Closed after use. */
   freshDns(): Dns;
   secretKey: Uint8Array;
+  isServed?: IsServed;
 }
 
 /** What the routes share. */
 function shared(options: DomainRouteOptions) {
-  const { database, sendingHost, bounceDomain, freshDns } = options;
-  const settings: RecordSettings = { sendingHost, bounceDomain };
+  const { database, sendingHost, bounceDomain, baseUrl, freshDns, isServed } = options;
+  const settings: RecordSettings = { sendingHost, bounceDomain, baseUrl };
   return {
     ...options,
     body: (domain: SenderDomain) => ({
@@ -105,7 +107,7 @@ function shared(options: DomainRouteOptions) {
     withDns: async <T>(ask: (lookUp: LookUp) => Promise<T>): Promise<T> => {
       const dns = freshDns();
       try {
-        return await ask({ ...settings, dns, serversOf: zoneServers(dns) });
+        return await ask({ ...settings, dns, serversOf: zoneServers(dns), isServed });
       } finally {
         dns.close();
       }

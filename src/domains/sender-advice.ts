@@ -14,8 +14,10 @@ import {
   coveringDomains,
   domainOperation,
   isVouched,
+  RETURN_PATH_LABEL,
   SENDS_WHILE_FAILING_MS,
   type SenderDomain,
+  type SendingDomain,
   sendingDomainOperation,
 } from './store.ts';
 
@@ -30,6 +32,8 @@ interface SenderWarning {
 interface SenderAdviceOptions {
   database: Database;
   dns: Dns;
+  /** Of the return path; undefined where it is the sender's own address. */
+  bounceDomain?: string | undefined;
   /** The host that mail leaves from; undefined where it leaves from another, such as a relay. */
   sendingHost: string | undefined;
 }
@@ -50,7 +54,7 @@ export function createSenderAdvice(options: SenderAdviceOptions): SenderAdvice {
       const warning = await look;
       if (warning) asked.push(warning);
     };
-    const looks = Promise.all([ask(strictDmarc(from, domain, options.dns)), ask(returnPath(from, options))]);
+    const looks = Promise.all([ask(strictDmarc(from, domain, options.dns)), ask(returnPath(from, sending, options))]);
     await within(looks, performance.now() + DNS_LIMIT_MS);
     return [...recordWarnings(domain), ...asked];
   };
@@ -85,15 +89,28 @@ async function strictDmarc(from: string, { domain }: SenderDomain, dns: Dns): Pr
   return undefined;
 }
 
-/** The return path is the sender's own address, so that it is its SPF record that counts. */
-async function returnPath(from: string, { dns, sendingHost }: SenderAdviceOptions): Promise<SenderWarning | undefined> {
+/** SPF counts for DMARC where the domain of the return path is aligned with that of From (RFC 7489 §3.1.2). */
+async function returnPath(
+  from: string,
+  { domain, hasReturnPath }: SendingDomain,
+  { dns, sendingHost, bounceDomain }: SenderAdviceOptions,
+): Promise<SenderWarning | undefined> {
+  const isAligned = bounceDomain === domain || bounceDomain?.endsWith(`.${domain}`) === true;
+  if (bounceDomain !== undefined && !hasReturnPath && !isAligned) {
+    return {
+      code: 'RETURN_PATH_NOT_ALIGNED',
+      message: `The return path is an address of ${bounceDomain}, which is no name of ${domain}: for DMARC the signature alone counts.`,
+      remedy: `Publish ${RETURN_PATH_LABEL}${domain} as a CNAME of ${bounceDomain}, then verify the domain.`,
+    };
+  }
+  const path = bounceDomain === undefined ? from : hasReturnPath ? RETURN_PATH_LABEL + domain : bounceDomain;
   // A name that nobody can look up is the operator's affair, and is in no record.
   if (sendingHost === undefined || suggestedSpf(sendingHost).note !== null) return undefined;
-  const { status, value } = await lookUpSpf(from, { dns, sendingHost });
+  const { status, value } = await lookUpSpf(path, { dns, sendingHost });
   if (status !== 'missing' && status !== 'different') return undefined;
   return {
     code: 'RETURN_PATH_NOT_ALIGNED',
-    message: `The return path is an address of ${from}, whose SPF record does not let ${sendingHost} send: for DMARC the signature alone counts.`,
-    remedy: `Publish at ${from}, as its only SPF record: ${value}`,
+    message: `The return path is an address of ${path}, whose SPF record does not let ${sendingHost} send: for DMARC the signature alone counts.`,
+    remedy: `Publish at ${path}, as its only SPF record: ${value}`,
   };
 }

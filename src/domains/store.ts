@@ -17,6 +17,9 @@ export type DkimAlgorithm = 'rsa' | 'ed25519';
 /** `next`: to be published, then it signs. `active`: signs. `retired`: stays published for the mail that it has signed. */
 export type KeyState = 'next' | 'active' | 'retired';
 
+/** Of the host that links of a domain's mail may lead to. `named`: the DNS leads it here; `served`: this service answers there, and links use it. */
+export type TrackingState = 'named' | 'served';
+
 export interface DomainKey {
   algorithm: DkimAlgorithm;
   selector: string;
@@ -41,6 +44,8 @@ export interface SenderDomain {
   checkedAt: number | null;
   /** Since when its record is gone, while it is failing; Unix ms. */
   failingSince: number | null;
+  /** At the last check. */
+  tracking: TrackingState | null;
   /** Those that sign first, RSA before Ed25519. */
   keys: DomainKey[];
 }
@@ -98,10 +103,13 @@ export const SENDS_WHILE_FAILING_MS = 86_400_000;
 /** A retired key stays published while its last mail may still be tried, 72 hours, and seven days beyond. */
 export const RETIRED_KEPT_MS = 10 * 86_400_000;
 
+/** What stands before a sender domain in the name of its return path. */
+export const RETURN_PATH_LABEL = 'bounces.';
+
 type DomainRow = Omit<SenderDomain, 'keys'>;
 
 const DOMAIN =
-  'id, account_id AS "accountId", domain, status, created_at AS "createdAt", checked_at AS "checkedAt", failing_since AS "failingSince"';
+  'id, account_id AS "accountId", domain, status, created_at AS "createdAt", checked_at AS "checkedAt", failing_since AS "failingSince", tracking';
 const KEY =
   'algorithm, selector, public_key AS "publicKey", state, published_at AS "publishedAt", shown_since AS "shownSince", created_at AS "createdAt", retired_at AS "retiredAt"';
 
@@ -214,6 +222,19 @@ export const domainByNameOperation = operation(
   },
 );
 
+/**
+ * The account that signs in the name of this very domain: where it is verified, and its key was found in the DNS; the first of several, null
+ * for none.
+ */
+export const signingAccountOperation = operation(
+  'domains.signingAccount',
+  'read',
+  async (tx, domain: string): Promise<string | null> => {
+    const domains = await readDomains(tx, `WHERE domain = ? AND status = 'verified' ORDER BY id`, domain);
+    return domains.find((one) => !isVouched(one))?.accountId ?? null;
+  },
+);
+
 /** By id, of one account or (null) of any. */
 export const domainOperation = operation(
   'domains.get',
@@ -261,6 +282,8 @@ export interface SendingDomain {
   domain: string;
   /** Of the keys that sign, RSA first: Ed25519 only while it was in the DNS at the last check. */
   selectors: string[];
+  /** Whether its return path was seen to lead to us at the last check. */
+  hasReturnPath: boolean;
 }
 
 interface SendingRequest {
@@ -275,8 +298,8 @@ export const sendingDomainOperation = operation(
   'domains.sending',
   'read',
   async (tx, { accountId, names, failingAfterMs }: SendingRequest): Promise<SendingDomain | null> => {
-    const row = await tx.get<{ id: string; domain: string }>(
-      `SELECT id, domain FROM domain
+    const row = await tx.get<{ id: string; domain: string; return_path_at: number | null }>(
+      `SELECT id, domain, return_path_at FROM domain
        WHERE account_id = ? AND (status = 'verified' OR (status = 'failing' AND coalesce(failing_since, 0) > ?))
          AND domain IN (${names.map(() => '?').join(', ')})
        ORDER BY status DESC, length(domain) DESC LIMIT 1`,
@@ -288,7 +311,8 @@ export const sendingDomainOperation = operation(
        WHERE domain_id = ? AND state = 'active' AND (algorithm = 'rsa' OR published_at IS NOT NULL) ORDER BY algorithm DESC`,
       row.id,
     );
-    return { ...row, selectors: keys.map(({ selector }) => selector) };
+    const { return_path_at: returnPathAt, ...found } = row;
+    return { ...found, selectors: keys.map(({ selector }) => selector), hasReturnPath: returnPathAt !== null };
   },
 );
 
@@ -313,4 +337,14 @@ export const sealedKeysOperation = operation(
 /** The newest domains of all accounts; for the operator's checks. */
 export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx, limit: number) =>
   readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
+);
+
+/** Whether a name is the return path of somebody's sender domain, `bounces.` and the domain. */
+export const isReturnPathOperation = operation(
+  'domains.isReturnPath',
+  'read',
+  async (tx, name: string): Promise<boolean> => {
+    const domain = name.startsWith(RETURN_PATH_LABEL) ? name.slice(RETURN_PATH_LABEL.length) : '';
+    return (await tx.get('SELECT 1 AS found FROM domain WHERE domain = ? LIMIT 1', domain)) !== undefined;
+  },
 );

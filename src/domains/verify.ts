@@ -171,8 +171,12 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
       },
     ];
   });
+  const isReturnPath = returnPathOf(found);
   const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
-  await changes.execute(recordCheckOperation, { id: domain.id, status, nowMs, keys, promotes });
+  const tracking = found.find(({ record }) => record.purpose === 'tracking')?.tracking;
+  await changes.execute(recordCheckOperation, {
+    ...{ id: domain.id, status, nowMs, keys, isReturnPath, promotes, tracking },
+  });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const success = decisive.record.status === 'verified';
   const message = success ? `${domain.domain} is verified.` : decisive.record.note!;
@@ -184,6 +188,12 @@ const SHOWN_MS = 3_600_000;
 
 function shownForMs({ key }: CheckedRecord, nowMs: number): number {
   return key?.shownSince == null ? 0 : nowMs - key.shownSince;
+}
+
+/** Null where the DNS did not say. */
+function returnPathOf(found: readonly CheckedRecord[]): boolean | null {
+  const status = found.find(({ record }) => record.purpose === 'return-path')?.record.status;
+  return status === 'unknown' ? null : status === 'verified';
 }
 
 function isGone({ record, isSomewhere }: CheckedRecord): boolean {

@@ -14,8 +14,8 @@ export interface TlsPortOptions {
   host: string;
   /** 0 takes a free one. */
   port: number;
-  /** For the next handshake. */
-  context(): SecureContext;
+  /** For the next handshake, with a client that asks for this host. */
+  context(servername?: string): SecureContext;
   log: Log;
   /** Takes a connection that speaks TLS. */
   onConnection(socket: TLSSocket): void;
@@ -39,6 +39,7 @@ export function listenTls(options: TlsPortOptions): Promise<TlsPort> {
     const secured = new TLSSocket(plain, {
       isServer: true,
       secureContext: options.context(),
+      SNICallback: (servername, answer) => answer(null, options.context(servername)),
       ALPNProtocols: ['http/1.1'],
     });
     const drop = (error: Error): void => {
