@@ -30,7 +30,7 @@ export function checkBaseUrl({ roles, baseUrl }: Config): Check[] {
   return [
     warn(
       name,
-      `${what}: mail goes out without List-Unsubscribe headers, which mail programs follow over https only`,
+      `${what}: nobody can unsubscribe with one click, which mail programs offer over https only`,
       'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
     ),
   ];

@@ -8,8 +8,10 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { fakeDns } from '../../test/kit/fake-dns.ts';
 import { smtpSink } from '../../test/kit/smtp-sink.ts';
 import { type Config, readConfig } from '../config.ts';
+import { openDns } from '../net/dns.ts';
 import { examine, rememberWell, type Subject } from './doctor.ts';
 import { checkBackup } from './secrets.ts';
+import { checkReturnPath, checkTlsReports } from './tls-reports.ts';
 
 const FACTS = { domains: [], backedUpMs: undefined, secretKeyComparedMs: undefined };
 
@@ -91,4 +93,66 @@ test('with a relay the relay is tried, and nothing is said of addresses', async 
 test('of the backups of a database server nothing is said that is not known', () => {
   const config = readConfig({ POSTRIDER_DATABASE_URL: 'postgres://u@127.0.0.1/db' });
   assert.equal(checkBackup(config, FACTS, 0)[0]!.status, 'skip');
+});
+
+test('TLS reports: whether they go out, and why not', () => {
+  const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
+  const day = Date.UTC(2026, 10, 19);
+  const said = (facts: Parameters<typeof checkTlsReports>[1], of: Partial<Config> = {}): string => {
+    const [check] = checkTlsReports({ ...config, ...of }, facts);
+    return `${check!.status} ${check!.message}`;
+  };
+  const relay: Partial<Config> = { route: { kind: 'relay', relay: { host: 'x', port: 25, implicitTls: false } } };
+  assert.match(said(undefined, { reportDomain: undefined }), /^skip not sent: POSTRIDER_REPORT_DOMAIN is not set/);
+  assert.match(said({ isSigned: true, last: null }, relay), /^skip not sent: all mail goes to the relay/);
+  assert.match(
+    said({ isSigned: false, last: null }),
+    /^warn not sent: no account has shop\.example as a verified domain/,
+  );
+  assert.equal(said({ isSigned: true, last: null }), 'ok sent from shop.example; none was due yet');
+  const counts = { sent: 3, 'not asked for': 40, waiting: 1, 'given up': 2 };
+  assert.equal(
+    said({ isSigned: true, last: { day, counts } }),
+    'ok sent from shop.example; of 2026-11-19: 3 sent, 1 still to go, 2 given up, 40 domains ask for none',
+  );
+});
+
+test('the return path asks for TLS and for reports; what is missing is shown as it is to be published', async (t) => {
+  const MX: [number, string][] = [[10, 'mail.shop.example']];
+  const dns = await fakeDns({
+    ...{ 'both.example': { MX }, 'wrong.example': { MX }, 'away.example': { MX } },
+    '_mta-sts.both.example': { TXT: ['v=STSv1; id=1;'] },
+    '_smtp._tls.both.example': { TXT: ['v=TLSRPTv1; rua=mailto:a@both.example'] },
+    '_smtp._tls.wrong.example': { TXT: ['v=TLSRPTv1; rua=nowhere'] },
+    '_mta-sts.away.example': { fail: 'SERVFAIL' },
+  });
+  const resolver = openDns({ servers: [dns.server], timeoutMs: 500, tries: 1 });
+  t.after(() => {
+    resolver.close();
+    return dns.close();
+  });
+  const said = async (domain: string) => (await checkReturnPath(domain, resolver))[0]!;
+  assert.equal((await said('both.example')).status, 'ok');
+  assert.equal((await said('away.example')).status, 'skip');
+  assert.deepEqual(await checkReturnPath('takes-none.example', resolver), []);
+  const wrong = await said('wrong.example');
+  assert.equal(wrong.message, 'wrong.example has no record for MTA-STS and TLS-RPT');
+  assert.match(
+    wrong.remedy!,
+    /^Publish _mta-sts\.wrong\.example TXT "v=STSv1; id=1;", .*; and _smtp\._tls\.wrong\.example TXT "v=TLSRPTv1; rua=mailto:postmaster@wrong\.example"\.$/,
+  );
+});
+
+test('the return path is looked at where one is set', async (t) => {
+  for (const [settings, seen] of [
+    [{}, false],
+    [{ POSTRIDER_BOUNCE_DOMAIN: 'big.example' }, true],
+  ] as const) {
+    const { subject } = await world(t, settings);
+    const { checks } = await examine(subject);
+    assert.equal(
+      checks.some(({ name }) => name === 'return path'),
+      seen,
+    );
+  }
 });

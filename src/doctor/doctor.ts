@@ -19,8 +19,10 @@ import { checkClock } from './clock.ts';
 import { checkBaseUrl, checkConfiguration } from './configuration.ts';
 import { checkDataDirectory, checkDisk } from './disk.ts';
 import { checkDkimKeys, checkDomains } from './domains.ts';
+import { checkInbound } from './inbound.ts';
 import { checkDns, checkPort, checkRelay, type Probing } from './mail-servers.ts';
 import { checkBackup, checkSecretKeyCopy } from './secrets.ts';
+import { checkReturnPath, checkTlsReports, type ReportFacts, readReportFacts } from './tls-reports.ts';
 
 export type { Check } from './check.ts';
 
@@ -29,11 +31,13 @@ const DOMAINS_CHECKED = 20;
 /** What the database knows that is looked at. */
 export interface Facts extends KeptElsewhere {
   domains: SenderDomain[];
+  /** Where a domain is set that TLS reports come from. */
+  reports?: ReportFacts | undefined;
 }
 
-export async function readFacts(database: Database): Promise<Facts> {
+export async function readFacts(database: Database, config: Config): Promise<Facts> {
   const domains = await database.execute(domainsToCheckOperation, DOMAINS_CHECKED);
-  return { domains, ...(await readKeptElsewhere(database)) };
+  return { domains, reports: await readReportFacts(database, config), ...(await readKeptElsewhere(database)) };
 }
 
 /** A check that asks strangers, by a name of its own. */
@@ -80,6 +84,7 @@ export async function examine(subject: Subject): Promise<Diagnosis> {
     ...checkSecretKeyCopy(config, facts),
     ...checkBackup(config, facts, nowMs),
     ...checkDkimKeys(facts.domains),
+    ...checkTlsReports(config, facts.reports),
   ];
   const blobs = await checkBlobs(config, subject.probeBlobs);
   const asked = network ? await askStrangers(subject, facts?.domains ?? []) : [NOT_ASKED];
@@ -120,6 +125,11 @@ function outgoing(subject: Subject, dns: Resolver, domains: SenderDomain[]): Ask
   const probing: Probing = { dns, domains: config.doctorDomains, port: config.mxPort, servers, localAddresses };
   const always: Asking[] = [{ name: 'DNS', ask: () => checkDns(probing, { isRelayed: route.kind === 'relay' }) }];
   const sending = { dns, sendingHost: smtpHostname, bounceDomain: config.bounceDomain };
+  const { bounceDomain } = config;
+  if (bounceDomain !== undefined) {
+    always.push({ name: 'return path', ask: () => checkReturnPath(bounceDomain, dns) });
+    always.push({ name: 'bounces', ask: () => checkInbound({ ...config, bounceDomain }, dns) });
+  }
   const checkThem = (addresses: readonly string[]): Promise<Check[]> =>
     checkDomains(domains, { ...sending, addresses });
   if (route.kind === 'relay') {

@@ -21,7 +21,7 @@ interface Way {
 type Reached = { connected: false; problem: string } | { connected: true; greeting: string };
 
 /** Connects and, where asked, waits for the greeting: empty when none came in time. */
-function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): Promise<Reached> {
+export function reach(way: Way, { awaitGreeting }: { awaitGreeting: boolean }): Promise<Reached> {
   return new Promise((resolve) => {
     const { host, port, localAddress } = way;
     const socket = connect({

@@ -1,0 +1,58 @@
+/** The way back: whether the bounce domain leads to this host, whose SPF record lets it send, and whether the inbound port is open there. */
+import type { Config } from '../config.ts';
+import { lookUpSpf } from '../domains/domains.ts';
+import type { Dns } from '../net/dns.ts';
+import { type Check, fail, ok, skip, warn } from './check.ts';
+import { reach } from './mail-servers.ts';
+
+const NAME = 'bounces';
+
+type Settings = Pick<Config, 'inboundPort' | 'mxPort' | 'smtpHostname'> & { bounceDomain: string };
+
+/** One line for each thing that is wrong; one if all is well. */
+export async function checkInbound(config: Settings, dns: Dns): Promise<Check[]> {
+  const { bounceDomain, smtpHostname: host } = config;
+  const mx = await dns.resolveMx(bounceDomain);
+  if (mx.status === 'temporary') return [skip(NAME, `the DNS does not answer for ${bounceDomain}`)];
+  const hosts = mx.status === 'found' ? mx.value.hosts.map((one) => one.host) : [];
+  if (hosts.length === 0) {
+    const remedy = `Publish ${bounceDomain} MX 10 ${host}.`;
+    return [fail(NAME, `${bounceDomain} has no MX record: nothing comes back of mail that is sent from there`, remedy)];
+  }
+  const wrong = [leadingElsewhere(config, hosts), await spfOf(config, dns), await portOf(config, hosts)];
+  const found = wrong.filter((check) => check !== undefined);
+  return found.length > 0 ? found : [ok(NAME, `${bounceDomain} leads to ${host}, which takes mail`)];
+}
+
+function leadingElsewhere(
+  { bounceDomain, smtpHostname: host, inboundPort }: Settings,
+  hosts: string[],
+): Check | undefined {
+  if (inboundPort !== undefined && !hosts.includes(host)) {
+    const remedy = `Publish ${bounceDomain} MX 10 ${host}, or unset POSTRIDER_INBOUND_PORT here if others take the mail.`;
+    return warn(NAME, `the MX records of ${bounceDomain} lead to ${hosts.join(', ')}, and not to ${host}`, remedy);
+  }
+  if (inboundPort !== undefined || !hosts.includes(host)) return undefined;
+  const remedy = 'Set POSTRIDER_INBOUND_PORT, 25 where nothing stands in front of it.';
+  return fail(NAME, `${bounceDomain} leads to ${host}, where no inbound port is set`, remedy);
+}
+
+async function spfOf({ bounceDomain, smtpHostname: sendingHost }: Settings, dns: Dns): Promise<Check | undefined> {
+  const { status, value } = await lookUpSpf(bounceDomain, { dns, sendingHost });
+  if (status !== 'missing' && status !== 'different') return undefined;
+  const remedy = `Publish at ${bounceDomain}, as its only SPF record: ${value}`;
+  return warn(NAME, `the SPF record of ${bounceDomain} does not let ${sendingHost} send`, remedy);
+}
+
+/** On the port of exchangers, as the world comes. */
+async function portOf(
+  { smtpHostname: host, mxPort, inboundPort }: Settings,
+  hosts: string[],
+): Promise<Check | undefined> {
+  if (inboundPort === undefined || !hosts.includes(host)) return undefined;
+  const reached = await reach({ host, port: mxPort }, { awaitGreeting: true });
+  if (reached.connected && reached.greeting.includes(host)) return undefined;
+  const said = reached.connected ? `says "${reached.greeting.slice(0, 100)}"` : reached.problem;
+  const remedy = `Let port ${mxPort} of ${host} lead to POSTRIDER_INBOUND_PORT (${inboundPort}); some networks cannot reach their own public address, then ask from elsewhere.`;
+  return warn(NAME, `port ${mxPort} of ${host} is not the inbound port of this service: ${said}`, remedy);
+}

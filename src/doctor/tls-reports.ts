@@ -1,0 +1,83 @@
+/**
+ * TLS reports in both directions (RFC 8460): whether ours go out, and if not why; and whether the return path asks senders for TLS and for
+ * theirs, where it takes mail.
+ */
+import type { Config } from '../config.ts';
+import { signingAccountOperation } from '../domains/domains.ts';
+import type { Dns } from '../net/dns.ts';
+import type { Database } from '../storage/database.ts';
+import { lastReportsOperation, type ReportsOfDay, reportAddresses } from '../tls-reports/tls-reports.ts';
+import { type Check, day, ok, skip, warn } from './check.ts';
+
+export interface ReportFacts {
+  /** Whether an account signs in the name of the domain that reports come from. */
+  isSigned: boolean;
+  last: ReportsOfDay | null;
+}
+
+export async function readReportFacts(database: Database, { reportDomain }: Pick<Config, 'reportDomain'>) {
+  if (reportDomain === undefined) return undefined;
+  const [signer, last] = await Promise.all([
+    database.execute(signingAccountOperation, reportDomain),
+    database.execute(lastReportsOperation, null),
+  ]);
+  return { isSigned: signer !== null, last };
+}
+
+export function checkTlsReports(config: Pick<Config, 'reportDomain' | 'route'>, facts?: ReportFacts): Check[] {
+  const name = 'TLS reports';
+  const { reportDomain, route } = config;
+  if (route.kind === 'relay') return [skip(name, 'not sent: all mail goes to the relay, which knows how TLS went')];
+  if (reportDomain === undefined) return [skip(name, 'not sent: POSTRIDER_REPORT_DOMAIN is not set')];
+  if (!facts?.isSigned) {
+    return [
+      warn(
+        name,
+        `not sent: no account has ${reportDomain} as a verified domain whose DKIM record was found, and receivers take no report without its signature`,
+        `Add ${reportDomain} to an account of yours, publish its records, and verify it: postrider domain add ACCOUNT ${reportDomain}`,
+      ),
+    ];
+  }
+  const sent = `sent from ${reportDomain}`;
+  if (facts.last === null) return [ok(name, `${sent}; none was due yet`)];
+  const { counts } = facts.last;
+  const { waiting = 0 } = counts;
+  const numbers = [
+    `${counts.sent ?? 0} sent`,
+    ...(waiting > 0 ? [`${waiting} still to go`] : []),
+    ...(counts['given up'] ? [`${counts['given up']} given up`] : []),
+    `${counts['not asked for'] ?? 0} domains ask for none`,
+  ];
+  return [ok(name, `${sent}; of ${day(facts.last.day)}: ${numbers.join(', ')}`)];
+}
+
+/** The records by which a domain that takes mail asks for TLS (RFC 8461 §3.1) and for reports (RFC 8460 §3). */
+export async function checkReturnPath(
+  bounceDomain: string,
+  dns: Pick<Dns, 'resolveMx' | 'resolveTxt'>,
+): Promise<Check[]> {
+  const name = 'return path';
+  const [mx, policy, reports] = await Promise.all([
+    dns.resolveMx(bounceDomain),
+    dns.resolveTxt(`_mta-sts.${bounceDomain}`),
+    dns.resolveTxt(`_smtp._tls.${bounceDomain}`),
+  ]);
+  if (mx.status === 'no-data' || mx.status === 'no-such-domain') return [];
+  if (mx.status === 'temporary' || policy.status === 'temporary' || reports.status === 'temporary') {
+    return [skip(name, `the DNS does not answer for the records of ${bounceDomain}`)];
+  }
+  const hasPolicy =
+    policy.status === 'found' && policy.value.filter((text) => /^v=STSv1[ \t]*;/.test(text)).length === 1;
+  const hasReports = reports.status === 'found' && reportAddresses(reports.value).length > 0;
+  if (hasPolicy && hasReports) return [ok(name, `${bounceDomain} asks senders for TLS and for reports of it`)];
+  const missing = [
+    ...(hasPolicy
+      ? []
+      : [
+          `_mta-sts.${bounceDomain} TXT "v=STSv1; id=1;", with the policy at https://mta-sts.${bounceDomain}/.well-known/mta-sts.txt`,
+        ]),
+    ...(hasReports ? [] : [`_smtp._tls.${bounceDomain} TXT "v=TLSRPTv1; rua=mailto:postmaster@${bounceDomain}"`]),
+  ];
+  const what = [...(hasPolicy ? [] : ['MTA-STS']), ...(hasReports ? [] : ['TLS-RPT'])].join(' and ');
+  return [warn(name, `${bounceDomain} has no record for ${what}`, `Publish ${missing.join('; and ')}.`)];
+}
