@@ -13,8 +13,6 @@ export interface Setting<T> {
   /** The default as documentation shows it. */
   shown: string;
   meaning: string;
-  /** It is read and checked, and nothing goes by it in this version. */
-  notYet?: true;
   fallback(): T;
   /** Turns text into a value, or throws a sentence part that says what is allowed. */
   read(text: string): T;
@@ -30,11 +28,6 @@ export function setting<T>(
   return { name: `POSTRIDER_${name}`, shown, meaning, read, fallback };
 }
 
-/** A setting of the plan that has no effect in this version: documented as such, and warned about where it is set. */
-export function notYet<T>(planned: Setting<T>): Setting<T> {
-  return { ...planned, notYet: true };
-}
-
 export const none = (): undefined => undefined;
 
 /** A variable that bears the name others gave it. */
@@ -44,8 +37,10 @@ export function foreign(name: string, meaning: string): Setting<string | undefin
 
 export const emptyList = (): string[] => [];
 
-export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks';
-export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
+export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks' | 'inbound';
+export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks', 'inbound'];
+/** Where none are named; `inbound` is one of them where its port is set. */
+export const DEFAULT_ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
 
 export interface RelayRoute {
   host: string;
@@ -182,6 +177,41 @@ export function ipAddresses(text: string): string[] {
   return [...new Set(list)];
 }
 
+/** Since when an address that mail leaves from is in use. */
+export interface WarmUpStart {
+  /** Null for all that are not named. */
+  address: string | null;
+  /** Days since 1970. */
+  firstDay: number;
+}
+
+const DAY_MS = 86_400_000;
+
+function firstDayOf(text: string): number | undefined {
+  const atMs = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  // 31 February is no day, whatever becomes of it.
+  const isDay = !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text);
+  return isDay ? atMs / DAY_MS : undefined;
+}
+
+export function warmUp(text: string): WarmUpStart[] {
+  const starts = text.split(',').map((one) => {
+    const [day = '', address = null] = one
+      .split('=', 2)
+      .map((part) => part.trim())
+      .reverse();
+    const firstDay = firstDayOf(day);
+    return firstDay !== undefined && (address === null || isIP(address) !== 0) ? { address, firstDay } : undefined;
+  });
+  const isEachOnce = new Set(starts.map((start) => start?.address)).size === starts.length;
+  if (!isEachOnce || starts.some((start) => !start)) {
+    throw new Error(
+      'the day on which the addresses began to send such as 2026-11-23, or for each address its own such as 192.0.2.10=2026-11-23, 192.0.2.11=2026-12-01',
+    );
+  }
+  return starts as WarmUpStart[];
+}
+
 function isDnsServer(text: string): boolean {
   const bracketed = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text);
   const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
@@ -220,6 +250,16 @@ export const domainName = (text: string): string => {
     throw new Error('a host name such as mail.example.com');
   }
   return text.toLowerCase();
+};
+
+/** One that mail can come from. */
+export const senderDomain = (text: string): string => {
+  const name = /\.[a-z0-9-]*[a-z][a-z0-9-]*$/i.test(text) ? text : '';
+  try {
+    return domainName(name);
+  } catch {
+    throw new Error('a sender domain such as example.com');
+  }
 };
 
 /** At most ten. */

@@ -48,10 +48,25 @@ test('the HTTP port is bound to an address or a name', () => {
   }
 });
 
+test('TLS reports come from a domain that mail can come from', () => {
+  for (const value of [
+    'example',
+    'a@example.com',
+    '192.0.2.1',
+    'https://example.com',
+    'exa mple.com',
+    '.example.com',
+  ]) {
+    assert.match(refusal('POSTRIDER_REPORT_DOMAIN', value), /a sender domain such as example\.com$/);
+  }
+  assert.equal(readConfig({ POSTRIDER_REPORT_DOMAIN: 'Reports.Example.com' }).reportDomain, 'reports.example.com');
+});
+
 test('the word that stands for the default may be written out', () => {
   const words: [string, string][] = [
     ['POSTRIDER_INBOUND_PORT', 'off'],
     ['POSTRIDER_BOUNCE_DOMAIN', 'none'],
+    ['POSTRIDER_REPORT_DOMAIN', 'none'],
     ['POSTRIDER_MX_ALLOW', 'none'],
     ['POSTRIDER_WEBHOOK_ALLOW', 'none'],
     ['POSTRIDER_METRICS_TOKEN', 'none'],
@@ -96,6 +111,25 @@ test('source addresses are addresses, each once', () => {
   }
   const read = readConfig({ [name]: '192.0.2.1, 2001:db8::1,192.0.2.1' }).sourceAddresses;
   assert.deepEqual(read, ['192.0.2.1', '2001:db8::1']);
+});
+
+test('a warm-up names the day on which addresses began to send', () => {
+  const name = 'POSTRIDER_WARMUP';
+  const firstDay = Date.UTC(2026, 10, 23) / 86_400_000;
+  assert.deepEqual(readConfig({ [name]: '2026-11-23' }).warmUp, [{ address: null, firstDay }]);
+  const sources = { POSTRIDER_SOURCE_ADDRESSES: '192.0.2.1,2001:db8::1' };
+  assert.deepEqual(readConfig({ ...sources, [name]: '192.0.2.1=2026-11-23, 2026-11-24' }).warmUp, [
+    { address: '192.0.2.1', firstDay },
+    { address: null, firstDay: firstDay + 1 },
+  ]);
+  for (const value of ['yesterday', '2026-02-30', '2026-11-23,2026-11-24', 'eth0=2026-11-23', '192.0.2.1=', ',']) {
+    assert.match(refusal(name, value), /allowed: none, or the day on which the addresses began to send/, value);
+  }
+  assert.throws(() => readConfig({ ...sources, [name]: '192.0.2.2=2026-11-23' }), {
+    message: /^POSTRIDER_WARMUP="192\.0\.2\.2=2026-11-23" is not valid; .* 192\.0\.2\.2 is none$/,
+  });
+  const relay = { POSTRIDER_ROUTE: 'smtp://relay.test', [name]: '2026-11-23' };
+  assert.throws(() => readConfig(relay), { message: /has no effect behind a relay/ });
 });
 
 test('a certificate and its key go together', () => {
@@ -178,4 +212,13 @@ test('blobs are kept in a folder or in S3, and S3 needs its two variables', () =
   ]) {
     assert.ok(!refusal('POSTRIDER_BLOB_URL', value).includes('hunter2'));
   }
+});
+
+test('the inbound role runs by itself where its port is set and no roles are named, and never without a port', () => {
+  const rolesOf = (environment: Record<string, string>): string => readConfig(environment).roles.join(',');
+  assert.equal(rolesOf({}), 'api,smtp,delivery,webhooks');
+  assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25' }), 'api,smtp,delivery,webhooks,inbound');
+  assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'api,smtp' }), 'api,smtp');
+  assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'inbound' }), 'inbound');
+  assert.throws(() => readConfig({ POSTRIDER_ROLES: 'inbound' }), /POSTRIDER_INBOUND_PORT is not set/);
 });

@@ -3,13 +3,15 @@
  * value stops the start with one line that names the variable, the value and what is allowed. docs/config.md is
  * generated from this table and checked against it.
  */
+
+import { assertTogether, notValid } from './config-together.ts';
 import {
   acmeDirectory,
   type BlobStoreAddress,
   blobStoreAddress,
-  ConfigError,
   cidrs,
   contactEmail,
+  DEFAULT_ROLES,
   DEFAULT_WORDS,
   dnsServers,
   domainName,
@@ -23,11 +25,9 @@ import {
   ipAddresses,
   listenHost,
   none,
-  notYet,
   oidcIssuer,
   port,
   type RelayRoute,
-  ROLES,
   type Role,
   type Route,
   relay,
@@ -36,14 +36,16 @@ import {
   route,
   type Setting,
   secretKey,
+  senderDomain,
   setting,
-  shownValue,
   token,
+  type WarmUpStart,
+  warmUp,
   words,
 } from './config-values.ts';
 import { type PostgresAddress, parsePostgresUrl } from './storage/postgres/url.ts';
 
-export { ConfigError, givenText, type RelayRoute, ROLES, type Route } from './config-values.ts';
+export { ConfigError, type RelayRoute, ROLES, type Route, type WarmUpStart } from './config-values.ts';
 
 /** As --version and the API's description say it. */
 export const VERSION = '0.1.0';
@@ -138,20 +140,32 @@ export const settings = {
     integer(1, 100_000),
     () => 50,
   ),
-  inboundPort: notYet(
-    setting<number | undefined>(
-      'INBOUND_PORT',
-      'off',
-      'receives bounces and feedback reports (25 in production)',
-      port,
-      none,
-    ),
+  inboundPort: setting<number | undefined>(
+    'INBOUND_PORT',
+    'off',
+    'receives bounces, feedback reports and mail for inbound routes (25 in production), on the address of SMTP submission',
+    port,
+    none,
+  ),
+  inboundMaxConnectionsPerAddress: setting(
+    'INBOUND_MAX_CONNECTIONS_PER_ADDRESS',
+    '10',
+    'connections to the inbound port from one address at a time',
+    integer(1, 100_000),
+    () => 10,
   ),
   bounceDomain: setting<string | undefined>(
     'BOUNCE_DOMAIN',
     'none',
-    'domain of the return path: each sender domain shows a record that leads there. Bounces are not read in this version: MAIL FROM is the sender',
+    'domain of the return path, to which bounces come back: its MX leads to the inbound port; without it, MAIL FROM is the sender',
     domainName,
+    none,
+  ),
+  reportDomain: setting<string | undefined>(
+    'REPORT_DOMAIN',
+    'none',
+    'domain that TLS reports (TLS-RPT) to recipients come from and are signed by: a sender domain that is verified here. Without it none are sent',
+    senderDomain,
     none,
   ),
   route: setting<Route>(
@@ -182,6 +196,13 @@ export const settings = {
     'comma-separated addresses of this machine that mail leaves from, in turn, each to peers of its family (IPv4, IPv6)',
     ipAddresses,
     emptyList,
+  ),
+  warmUp: setting<WarmUpStart[]>(
+    'WARMUP',
+    'none',
+    'the day on which the addresses that mail leaves from began to send, such as `2026-11-23`, or for each its own (`192.0.2.10=2026-11-23, …`): for six weeks each sends so many mails a day to each large provider, and the rest waits',
+    warmUp,
+    () => [],
   ),
   providers: setting<string | undefined>(
     'PROVIDERS',
@@ -290,10 +311,10 @@ export const settings = {
   ),
   roles: setting<Role[]>(
     'ROLES',
-    ROLES.join(','),
-    'which roles this process runs (housekeeping runs with delivery)',
+    DEFAULT_ROLES.join(','),
+    'which roles this process runs (housekeeping runs with delivery); `inbound` is one more, which runs by itself where POSTRIDER_INBOUND_PORT is set and no roles are named',
     roles,
-    () => [...ROLES],
+    () => [...DEFAULT_ROLES],
   ),
   uploadTtlSeconds: setting('UPLOAD_TTL_SECONDS', '900', 'how long upload URLs live', integer(1, 86_400), () => 900),
   contentDays: setting(
@@ -325,17 +346,10 @@ export interface Config extends Values {
   unknownSettings: readonly string[];
 }
 
-function notValid(name: string, text: string, allowed: string): ConfigError {
-  return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
-}
-
-/** Settings that have no effect in this version. */
-export const NOT_YET: readonly Setting<unknown>[] = (Object.values(settings) as Setting<unknown>[]).filter(
-  (one) => one.notYet,
-);
+type Environment = Record<string, string | undefined>;
 
 /** Reads all settings from an environment; throws ConfigError for the first wrong value. */
-export function readConfig(environment: Record<string, string | undefined>): Config {
+export function readConfig(environment: Environment): Config {
   const values: Record<string, unknown> = {};
   for (const [key, one] of Object.entries(settings)) {
     const text = givenText(one, environment);
@@ -353,20 +367,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   values.unknownSettings = unknownSettings(environment);
   const config = values as unknown as Config;
   if (config.databaseUrl !== undefined) config.databaseUrl.password ??= config.databasePassword;
-  if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
-    const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
-    const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;
-    throw new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
+  if (config.inboundPort !== undefined && givenText(settings.roles, environment) === undefined) {
+    config.roles.push('inbound');
   }
-  if (config.oidcIssuer !== undefined && config.oidcClientId === undefined) {
-    throw new ConfigError(
-      'POSTRIDER_OIDC_CLIENT_ID is not set, and POSTRIDER_OIDC_ISSUER needs it; set both or neither',
-    );
-  }
-  if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
-    const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
-    throw new ConfigError(`${name} is not set, and POSTRIDER_BLOB_URL=s3://… needs it; set the key and its secret`);
-  }
+  assertTogether(config, environment);
   return config;
 }
 

@@ -66,5 +66,13 @@ export {
   messageHolderOperation,
   setAccountOperation,
 } from './store.ts';
-export { ADVICE, type Rates, reaching, type SetThresholds, type Thresholds, thresholdsOf } from './thresholds.ts';
+export {
+  ADVICE,
+  type Rates,
+  reaching,
+  type SetThresholds,
+  type Thresholds,
+  thresholdIssues,
+  thresholdsOf,
+} from './thresholds.ts';
 export { createUsageReader, type Usage, type UsageReader } from './usage.ts';

@@ -26,6 +26,7 @@ const capShape: Record<CapName, TInteger> = {
   templates: Type.Integer(),
   apiKeys: Type.Integer(),
   smtpCredentials: Type.Integer(),
+  inboundRoutes: Type.Integer(),
   openSubmissions: Type.Integer({ description: 'Not sent yet, with upload URLs that live or with files.' }),
   eventStreams: Type.Integer({ description: 'Held open at once.' }),
   inboxWaits: Type.Integer({ description: 'Held open at once.' }),

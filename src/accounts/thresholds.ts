@@ -1,4 +1,5 @@
 /** From which rates of bounces and complaints on an account's mail hurts: the standard thresholds, and what the operator has set instead. */
+import type { Issue } from '../base/failure.ts';
 
 /** From which share on a rate is high, and too high; 0 switches a level off. Nothing is said of fewer messages than `minimumMessages`. */
 export interface Threshold {
@@ -29,6 +30,18 @@ export function thresholdsOf(set: SetThresholds): Thresholds {
     bounceRate: { ...bounceRate, ...set.bounceRate },
     complaintRate: { ...complaintRate, ...set.complaintRate },
   };
+}
+
+/** Warnings that come too late: the rate that makes mail rest is reached before, or with them. A level that is off is none. */
+export function thresholdIssues(set: SetThresholds): Issue[] {
+  const thresholds = thresholdsOf(set);
+  return RATES.flatMap((name) => {
+    const { warning, critical } = thresholds[name];
+    if (warning === 0 || critical === 0 || warning < critical) return [];
+    return [
+      { field: `guard.${name}.warning`, message: `is ${warning}, and must be below critical, which is ${critical}` },
+    ];
+  });
 }
 
 /** Rates of messages that were answered for. */

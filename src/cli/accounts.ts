@@ -258,8 +258,8 @@ export async function reject(call: CommandCall<{ reason: string }>): Promise<Com
   return { data: { ...shownApproval(approval), approvedEmailBytes }, text: `${approval.id} is rejected` };
 }
 
-function recordSettings({ smtpHostname, bounceDomain }: Config) {
-  return { sendingHost: smtpHostname, bounceDomain };
+function recordSettings({ smtpHostname, bounceDomain, baseUrl }: Config) {
+  return { sendingHost: smtpHostname, bounceDomain, baseUrl };
 }
 
 /** What is published instead. */

@@ -323,7 +323,7 @@ test('doctor names what is missing and how to mend it', async (t) => {
   assert.equal(of('data directory').status, 'fail');
   assert.match(of('database').remedy, /migrate/);
   assert.equal(of('relay').status, 'fail');
-  assert.match(of('public address').message, /List-Unsubscribe/);
+  assert.match(of('public address').message, /one click/);
   const secure = await run(['doctor', '--json'], { ...offline, POSTRIDER_BASE_URL: 'https://mail.test' });
   const address = JSON.parse(secure.stdout).checks.find((one: { name: string }) => one.name === 'public address');
   assert.equal(address.status, 'ok');

@@ -57,7 +57,7 @@ async function checkDatabase(config: Config, clock: Clock): Promise<{ checks: Ch
         );
       }
       checks.push(...(await checkCertificates(config, store.database, clock.now())));
-      return { checks, facts: await readFacts(store.database) };
+      return { checks, facts: await readFacts(store.database, config) };
     });
   } catch (error) {
     return failed((error as Error).message);

@@ -3,7 +3,6 @@
  * (exit code 0) or its storage breaks (exit code 1).
  */
 
-import { givenText, NOT_YET } from '../config.ts';
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
@@ -75,10 +74,6 @@ function welcome(first: FirstRun, { httpPort, smtpPort }: Ports, file: string, s
 export async function serve({ config, environment, streams, json }: CommandCall): Promise<CommandOutcome> {
   for (const name of config.unknownSettings) {
     streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
-  }
-  for (const setting of NOT_YET) {
-    if (givenText(setting, environment) === undefined) continue;
-    streams.err(`postrider: ${setting.name} is set and has no effect in this version\n`);
   }
   const stopRequested = stopRequest(environment);
   let first: FirstRun | undefined;

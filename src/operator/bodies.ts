@@ -131,7 +131,7 @@ export const accountChangeRequest = closed(
         { bounceRate: setThreshold, complaintRate: setThreshold },
         {
           description:
-            'Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard.',
+            'Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on.',
         },
       ),
     ),

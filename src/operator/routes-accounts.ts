@@ -9,9 +9,10 @@ import {
   guardOperation,
   messageCountsOperation,
   setAccountOperation,
+  thresholdIssues,
   thresholdsOf,
 } from '../accounts/accounts.ts';
-import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
@@ -147,6 +148,8 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
           limits,
           guard,
         } = request.body as Static<typeof bodies.accountChangeRequest>;
+        const issues = thresholdIssues(guard ?? {});
+        if (issues.length > 0) return refuse(invalid(issues));
         const asked = { ...(limits && { limits }), ...(guard && { guard }) };
         const change = { id, plan, status, approvedEmailBytes, ...asked, nowMs: clock.now() };
         const account = await operatorChanges(deps, request, id).execute(setAccountOperation, change);

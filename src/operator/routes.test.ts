@@ -237,6 +237,31 @@ test('an operator sets thresholds of the guard, and lets resting mail leave', as
   assert.deepEqual((await rig.live.get('/incidents')).body, []);
 });
 
+test('a warning has to be below what stops mail, also where one of the two is standard', async () => {
+  const { accountId } = (await operator.post('/operator/accounts', { name: 'Strict' })).body as Record<string, string>;
+  const path = `/operator/accounts/${accountId}`;
+  const set = (guard: object) => operator.call({ method: 'PATCH', path, body: { guard, plan: 'free' } });
+  const REFUSED = [
+    [{ bounceRate: { warning: 0.2, critical: 0.1 } }, 'bounceRate', 'is 0.2, and must be below critical, which is 0.1'],
+    [{ bounceRate: { warning: 0.1 } }, 'bounceRate', 'is 0.1, and must be below critical, which is 0.1'],
+    [{ complaintRate: { critical: 0.0005 } }, 'complaintRate', 'is 0.001, and must be below critical, which is 0.0005'],
+  ] as const;
+  const before = (await operator.get(path)).body;
+  for (const [guard, rate, message] of REFUSED) {
+    const { status, body } = await set(guard);
+    assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST']);
+    assert.deepEqual(body.error.details, [{ field: `guard.${rate}.warning`, message }]);
+  }
+  assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan');
+  for (const guard of [
+    { bounceRate: { warning: 0.2, critical: 0 } },
+    { bounceRate: { warning: 0, critical: 0.01 } },
+    { bounceRate: { warning: 0.09 }, complaintRate: { warning: 0.0005, critical: 0.0006 } },
+  ]) {
+    assert.equal((await set(guard)).status, 200, JSON.stringify(guard));
+  }
+});
+
 test('the log of all accounts is exported too', async () => {
   const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');
   const actions = new Set(lines.map((line) => (JSON.parse(line) as Row).action));

@@ -20,7 +20,8 @@ const TABLE: Record<Who, string> = {
     GET /suppressions.csv · GET /suppressions/:email · GET /templates · GET /templates/:id · GET /templates/:id/versions · GET /domains · GET /domains/:id
     GET /domains/:id/dns-records · GET /sandbox/inbox · GET /sandbox/inbox/:id · GET /sandbox/inbox/wait · GET /account
     GET /account/health · GET /audit · GET /audit.csv · GET /audit.jsonl · GET /api-keys · GET /smtp-credentials · GET /approvals · GET /users · GET /attachments/:submissionId
-    GET /incidents · GET /incidents/:id`,
+    GET /incidents · GET /incidents/:id · GET /inbound-routes · GET /inbound-routes/:id
+    GET /inbound · GET /inbound/:id · GET /inbound/:id/content · GET /inbound/:id/attachments/:number`,
   member: `
     POST /send · POST /send/batch · POST /attachments · PATCH /messages/:id · POST /messages/:id/cancel
     POST /messages/:id/resend · POST /messages/:id/share · POST /webhooks · PUT /webhooks/:id · DELETE /webhooks/:id · POST /webhooks/:id/rotate-secret
@@ -28,6 +29,7 @@ const TABLE: Record<Who, string> = {
     POST /suppressions · POST /suppressions/import · DELETE /suppressions/:email · POST /sandbox/inbox/:id/outcome
     POST /sandbox/clock/advance · DELETE /sandbox/inbox · POST /templates · PUT /templates/:id · DELETE /templates/:id
     POST /templates/:id/versions/:version/restore · POST /templates/:id/render · POST /templates/render
+    POST /sandbox/inbound · POST /inbound-routes · PUT /inbound-routes/:id · DELETE /inbound-routes/:id · POST /inbound-routes/:id/verify
     POST /domains · PUT /domains · POST /domains/:id/verify · POST /domains/:id/rotate-keys · DELETE /domains/:id · POST /incidents/:id/retry`,
   owner: `
     PATCH /account · POST /account/resume-sending · POST /approvals · POST /api-keys · DELETE /api-keys/:keyId · POST /smtp-credentials
@@ -43,7 +45,7 @@ const TABLE: Record<Who, string> = {
     GET /operator/audit · GET /operator/audit.csv · GET /operator/audit.jsonl`,
   anybody: `
     POST /session · GET /session/oidc · GET /session/oidc/callback · POST /session/passkey/options · POST /session/passkey · POST /password-reset · PUT /password · PUT /uploads/:token · GET /unsubscribe/:token
-    POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content`,
+    POST /unsubscribe/:token · GET /t/:token · GET /shared/message · GET /shared/message/content · GET /inbound-files/:token`,
 };
 
 const rows = new Map<string, Who>();

@@ -20,6 +20,7 @@ const SUMMARIES: Record<EventType, string> = {
   Open: 'The mail was opened',
   Click: 'A link in the mail was followed',
   Unsubscribe: 'The recipient unsubscribed',
+  Inbound: 'Mail came in for an inbound route',
 };
 
 /** Ids as they stand in paths. */
@@ -35,6 +36,10 @@ const PATH_PARAMETERS: OpenapiOptions['pathParameters'] = {
   'destinations/id': { description: 'The destinationId.', example: 'example.com' },
   'domains/id': { description: 'The domainId.', example: 'dom_2zAbCdEfGhIjKlMnOpQrStU' },
   'inbox/id': { description: 'The messageId.', example: 'msg_2zAbCdEfGhIjKlMnOpQrStU' },
+  'attachments/number': { description: 'The number of the attachment, from 0.', example: '0' },
+  'inbound-files/token': { description: 'The signed part of a link.', example: 'inb_2zAb' },
+  'inbound/id': { description: 'The inboundId.', example: 'inb_2zAbCdEfGhIjKlMnOpQrStU' },
+  'inbound-routes/id': { description: 'The inboundRouteId.', example: 'inr_2zAbCdEfGhIjKlMnOpQrStU' },
   'incidents/id': { description: 'The incidentId.', example: 'inc_0f1e2d3c4b5a69788796' },
   'messages/id': { description: 'The messageId.', example: 'msg_2zAbCdEfGhIjKlMnOpQrStU' },
   'passkeys/id': { description: 'The passkeyId.', example: 'AbC0-dEf' },
@@ -67,6 +72,7 @@ export const API_DOCUMENT: Omit<OpenapiOptions, 'serverUrl'> = {
     { name: 'webhooks', description: 'Have events sent to your own endpoint, signed.' },
     { name: 'templates', description: 'Content with variables, kept by the service in versions.' },
     { name: 'domains', description: 'The domains that an account sends from, and their DNS records.' },
+    { name: 'inbound', description: 'Have mail that comes in turned into events.' },
     { name: 'suppressions', description: 'Addresses that get no mail.' },
     { name: 'sandbox', description: 'The virtual inbox of sandbox keys, its outcomes and its clock.' },
     { name: 'account', description: 'Settings, limits, keys, SMTP credentials, approvals.' },

@@ -18,6 +18,8 @@ export const ids = {
   key: 'key_2zAb09CdEfGhIjKlMnOpQr',
   credential: 'smtp_2zAb0ACdEfGhIjKlMnOpQr',
   approval: 'apr_2zAb0BCdEfGhIjKlMnOpQr',
+  inboundRoute: 'inr_2zAb0DCdEfGhIjKlMnOpQr',
+  inbound: 'inb_2zAb0ECdEfGhIjKlMnOpQr',
   request: 'req_2zAb0CCdEfGhIjKlMnOpQr',
 };
 
@@ -63,6 +65,38 @@ const unknown = {
 
 const reader = { machine: false, userAgent: 'Mozilla/5.0' };
 
+/** What an event says of mail that came in. */
+export const INBOUND_EXAMPLE = {
+  inboundId: ids.inbound,
+  inboundRouteId: ids.inboundRoute,
+  envelope: { from: ANN, to: 'support@in.shop.example' },
+  headers: [
+    { name: 'From', value: `Ann <${ANN}>` },
+    { name: 'Subject', value: `Re: ${SUBJECT}` },
+  ],
+  headerMessageId: '<4f1c@example.com>',
+  text: 'Thank you, it came today.\n\nOn Fri, 20 Nov 2026 Shop wrote:\n> Your order is on its way.\n',
+  html: null,
+  replyText: 'Thank you, it came today.',
+  textTruncated: false,
+  htmlTruncated: false,
+  attachments: [
+    {
+      name: 'photo.jpg',
+      contentType: 'image/jpeg',
+      sizeBytes: 48213,
+      contentId: null,
+      url: 'https://mail.shop.example/inbound-files/WyJpbmJf.c2ln',
+    },
+  ],
+  rawUrl: 'https://mail.shop.example/inbound-files/WyJpbmJg.c2lo',
+  linksExpireAt: '2026-11-27T09:44:00.123Z',
+  sizeBytes: 67104,
+  inReplyTo: ids.message,
+  autoReply: false,
+  unreadable: [],
+};
+
 const member: Record<EventType, object> = {
   Send: {},
   Delivery: {
@@ -90,6 +124,15 @@ const member: Record<EventType, object> = {
   Open: { open: reader },
   Click: { click: { url: 'https://shop.example/orders/17', ...reader } },
   Unsubscribe: { unsubscribe: { method: 'one-click' } },
+  Inbound: {
+    ...{
+      messageId: ids.inbound,
+      recipient: 'support@in.shop.example',
+      from: `Ann <${ANN}>`,
+      subject: `Re: ${SUBJECT}`,
+    },
+    ...{ tags: [], metadata: {}, inbound: INBOUND_EXAMPLE },
+  },
 };
 
 /** One event of each type. */

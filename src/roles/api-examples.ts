@@ -3,6 +3,7 @@
  */
 import { capsOf } from '../caps/caps.ts';
 import { ANN, DAY_BEFORE, EVENT_EXAMPLES, ids, SHOP, SUBJECT, TIME } from './api-event-examples.ts';
+import { INBOUND_EXAMPLES } from './api-inbound-examples.ts';
 import { MESSAGE_EXAMPLES } from './api-message-examples.ts';
 import { USER_EXAMPLES } from './api-user-examples.ts';
 
@@ -223,6 +224,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   RenderRequest: { templateVariables: { order: 17, name: 'Ann' } },
   RenderSourcesRequest: { html: '<p>Thank you, {{name}}.</p>', templateVariables: { name: 'Ann' } },
   RenderedTemplate: { subject: SUBJECT, html: '<p>Thank you, Ann.</p>', text: 'Thank you, Ann.', missingVariables: [] },
+  ...INBOUND_EXAMPLES,
   DnsRecord: record,
   DomainRequest: { domain: 'shop.example' },
   Domain: {

@@ -88,7 +88,8 @@ export const OPERATOR_EXAMPLES: Readonly<Record<string, unknown>> = {
       {
         name: 'public address',
         status: 'warn',
-        message: 'POSTRIDER_BASE_URL is not set: mail goes out without List-Unsubscribe headers',
+        message:
+          'POSTRIDER_BASE_URL is not set: nobody can unsubscribe with one click, which mail programs offer over https only',
         remedy: 'Set POSTRIDER_BASE_URL to the https address under which recipients reach this service.',
       },
     ],

@@ -20,7 +20,7 @@ import { auditRoutes, operatorAuditRoutes } from '../audit/routes.ts';
 import { type Failure, failure, refuse } from '../base/failure.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createPlayByHand, createSandboxDeliveries } from '../delivery/delivery.ts';
-import { createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
+import { createHostProbe, createSenderAdvice, createSenderCheck, type SenderCheck } from '../domains/domains.ts';
 import { domainRoutes } from '../domains/routes.ts';
 import { createTrackingLinks, createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { trackingRoutes, unsubscribeRoutes } from '../engagement/routes.ts';
@@ -34,6 +34,10 @@ import { portalRoutes } from '../http/portal.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { type ServiceOptions, serviceRoutes } from '../http/service-routes.ts';
 import { createInFlightKeys, createKeyedCalls } from '../idempotency/idempotency.ts';
+import { createInboundLinks } from '../inbound-routes/inbound-routes.ts';
+import { inboundRouteRoutes } from '../inbound-routes/routes.ts';
+import { inboundMailRoutes } from '../inbound-routes/routes-mail.ts';
+import { playInboundRoute } from '../inbound-routes/routes-play.ts';
 import { incidentRoutes } from '../incidents/routes.ts';
 import { parseAddress } from '../mail/address.ts';
 import { htmlToText } from '../mail/html/html-text.ts';
@@ -82,6 +86,8 @@ export interface ApiOptions {
   submissionPorts(): SubmissionPorts;
   /** The part of a limit that is this process's among the nodes with the api role. */
   rateShare(): number;
+  /** Where links of an account's mail from a domain lead, where that is a host of its own. */
+  trackingUrlOf?(accountId: string, fromDomain: string): string | undefined;
   /** What the port with TLS shows, where there is one. */
   tls?: TlsIdentity | undefined;
 }
@@ -90,6 +96,7 @@ export interface ApiOptions {
 interface LinkBase {
   secretKey: Buffer;
   readonly baseUrl: string;
+  urlOf?: ApiOptions['trackingUrlOf'];
 }
 
 interface RouteSetup {
@@ -132,7 +139,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
   const senders = createSenderCheck({ database, clock });
   const render = createRender(htmlToText);
   const templates = createTemplateSource({ database, clock });
-  const unsubscribeLinks = createUnsubscribeLinks(linkBase);
+  const unsubscribeLinks = createUnsubscribeLinks(linkBase, config.bounceDomain);
   const trackingLinks = createTrackingLinks(linkBase);
   return [
     ...createSendRoutes({
@@ -146,7 +153,7 @@ function mailRoutes({ parts, options, linkBase, searches, nudge }: RouteContext)
       inFlight,
       isVerified: senders.isVerified,
       senderAdvice: createSenderAdvice({
-        ...{ database, dns: parts.dns },
+        ...{ database, dns: parts.dns, bounceDomain: config.bounceDomain },
         sendingHost: config.route.kind === 'mx' ? config.smtpHostname : undefined,
       }),
       render,
@@ -211,7 +218,7 @@ function logRoutes({ parts, options, callers, sessions, searches }: RouteContext
   ];
 }
 
-function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<Caller>[] {
+function sandboxTools({ parts, options, linkBase, nudge }: RouteContext): RouteDefinition<Caller>[] {
   const { database, blobs, clock, log, metrics, secretKey } = parts;
   const deliveries = createSandboxDeliveries({ database, blobs, clock, log, metrics });
   return [
@@ -220,6 +227,7 @@ function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<
       waits: createConcurrencyLimiter('inboxWaits', options.rateShare),
       isStopping: () => parts.overload.reasons().some((reason) => reason.part === 'service'),
     }),
+    playInboundRoute({ database, blobs, clock, links: createInboundLinks(linkBase), nudge }),
     ...sandboxPlayRoutes({
       database,
       clock,
@@ -231,16 +239,32 @@ function sandboxTools({ parts, options, nudge }: RouteContext): RouteDefinition<
 }
 
 /** What an account has set up. */
-function settingRoutes({ parts, options, callers, searches, nudge }: RouteContext): RouteDefinition<Caller>[] {
-  const { config, database, clock, secretKey } = parts;
+function settingRoutes({
+  parts,
+  options,
+  callers,
+  linkBase,
+  searches,
+  nudge,
+}: RouteContext): RouteDefinition<Caller>[] {
+  const { config, database, blobs, clock, secretKey, dns } = parts;
+  const freshDns = () => openDns({ servers: config.dnsServers, dnssec: config.dnssec });
   return [
     ...domainRoutes({
       database,
       clock,
-      freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
+      freshDns,
       secretKey,
       sendingHost: config.smtpHostname,
       bounceDomain: config.bounceDomain,
+      baseUrl: config.baseUrl,
+      isServed: createHostProbe(options.http),
+    }),
+    ...inboundMailRoutes({ database, blobs, clock, links: createInboundLinks(linkBase) }),
+    ...inboundRouteRoutes({
+      ...{ database, clock, secretKey, freshDns },
+      mx: { host: config.smtpHostname, alsoHosts: config.bounceDomain === undefined ? [] : [config.bounceDomain] },
+      checkUrl: (url) => checkUrl(url, { lookup: dns.lookupHost, allow: ranges(config.webhookAllow) }),
     }),
     ...suppressionRoutes({ database, clock, searches }),
     ...incidentRoutes({ database, clock, nudge }),
@@ -302,6 +326,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const portOf = (): number => (app?.server.address() as AddressInfo | null | undefined)?.port ?? config.httpPort;
   const linkBase: LinkBase = {
     secretKey: parts.secretKey,
+    urlOf: options.trackingUrlOf,
     get baseUrl() {
       return config.baseUrl ?? `http://localhost:${portOf()}`;
     },

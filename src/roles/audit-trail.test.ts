@@ -9,6 +9,7 @@ import type { Answer, Api } from '../../test/kit/api.ts';
 import { type WholeApi, wholeApi } from '../../test/kit/whole-api.ts';
 import { decideGuardOperation } from '../accounts/accounts.ts';
 import { addDomain } from '../domains/domains.ts';
+import { recordMxOperation } from '../inbound-routes/store.ts';
 
 let rig: WholeApi;
 let live: Api;
@@ -128,6 +129,42 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
       live.delete(
         `/templates/${(await made(live.post('/templates', { name: 'd', subject: 's', text: 't' }))).templateId}`,
       ),
+  ],
+  'POST /inbound-routes': [
+    'inbound-route.create',
+    () => sandbox.post('/inbound-routes', { match: 'a@in.shop.example' }),
+  ],
+  'POST /sandbox/inbound': [
+    'inbound.play',
+    async () => {
+      await sandbox.post('/inbound-routes', { match: 'play@in.shop.example' });
+      return sandbox.post('/sandbox/inbound', { to: 'play@in.shop.example', from: 'ann@x.example', text: 'hello' });
+    },
+  ],
+  'PUT /inbound-routes/:id': [
+    'inbound-route.replace',
+    async () => {
+      const { inboundRouteId } = await made(sandbox.post('/inbound-routes', { match: 'b@in.shop.example' }));
+      return sandbox.put(`/inbound-routes/${inboundRouteId}`, { match: '*@in.shop.example' });
+    },
+  ],
+  'DELETE /inbound-routes/:id': [
+    'inbound-route.delete',
+    async () => {
+      const { inboundRouteId } = await made(sandbox.post('/inbound-routes', { match: 'c@in.shop.example' }));
+      return sandbox.delete(`/inbound-routes/${inboundRouteId}`);
+    },
+  ],
+  'POST /inbound-routes/:id/verify': [
+    'inbound-route.check',
+    async () => {
+      const { accountId, parts } = rig;
+      await addDomain(parts, { accountId, domain: 'verified.example.com', verified: true });
+      const { inboundRouteId } = await made(live.post('/inbound-routes', { match: 'a@in.verified.example.com' }));
+      const mx = { status: 'pending', found: null, checkedAt: null } as const;
+      await parts.database.execute(recordMxOperation, { id: inboundRouteId, accountId, mode: 'live', mx });
+      return live.post(`/inbound-routes/${inboundRouteId}/verify`, {});
+    },
   ],
   'POST /domains': ['domain.add', () => live.post('/domains', { domain: 'one.example.com' })],
   'PUT /domains': ['domain.add', () => live.put('/domains', { domain: 'two.example.com' })],

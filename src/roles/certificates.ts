@@ -2,11 +2,12 @@
  * The certificates of the ports that speak TLS (SMTP, HTTPS): the files of the settings, which serve both; else one of an authority for
  * each name, ordered and renewed by the service (ACME); until there is one, self-signed. Says what is shown, and what is wrong with it.
  */
-import { type Acme, type CertificateRow, certificatesOperation, createAcme } from '../acme/acme.ts';
+import { type Acme, type AcmeOptions, type CertificateRow, certificatesOperation, createAcme } from '../acme/acme.ts';
 import { iso } from '../base/clock.ts';
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import { type Config, VERSION } from '../config.ts';
 import type { Check } from '../doctor/doctor.ts';
+import type { TrackingHosts } from '../domains/domains.ts';
 import { openTlsIdentity, type TlsFiles, type TlsIdentity } from '../smtp/smtp.ts';
 import type { Database } from '../storage/database.ts';
 import { certificateNames } from './certificate-names.ts';
@@ -23,7 +24,10 @@ export interface Certificates extends Running {
 type Port = 'smtp' | 'https';
 
 /** Takes into use what is kept in the database. Files are checked already. */
-export async function openCertificates(parts: Parts, files: TlsFiles | undefined): Promise<Certificates> {
+export async function openCertificates(
+  parts: Parts,
+  { files, trackingHosts }: { files: TlsFiles | undefined; trackingHosts: Pick<TrackingHosts, 'names'> },
+): Promise<Certificates> {
   const { config, clock, log, directory } = parts;
   const identities = new Map<Port, { hostname: string; identity: TlsIdentity }>();
   const opened: Running[] = [];
@@ -33,10 +37,16 @@ export async function openCertificates(parts: Parts, files: TlsFiles | undefined
     opened.push(identity);
   };
   try {
-    if (config.roles.includes('smtp')) add('smtp', config.smtpHostname);
+    if (config.roles.includes('smtp') || config.roles.includes('inbound')) add('smtp', config.smtpHostname);
     if (config.roles.includes('api') && config.httpsPort !== undefined) add('https', httpsName(config));
-    const acme = createOrders(parts, (name, certificate) => {
-      for (const { hostname, identity } of identities.values()) if (hostname === name) identity.use(certificate);
+    const acme = createOrders(parts, {
+      // Links lead to the port for HTTP alone.
+      further: () => (identities.has('https') ? trackingHosts.names() : []),
+      onCertificate: (name, certificate) => {
+        const bearers = [...identities.values()].filter(({ hostname }) => hostname === name);
+        for (const { identity } of bearers) identity.use(certificate);
+        if (bearers.length === 0) identities.get('https')?.identity.useFor(name, certificate);
+      },
     });
     if (acme) opened.push(acme);
     await acme?.load();
@@ -60,7 +70,7 @@ function httpsName({ baseUrl, smtpHostname }: Config): string {
 /** Undefined where no certificate is to be ordered. */
 function createOrders(
   parts: Parts,
-  onCertificate: Parameters<typeof createAcme>[0]['onCertificate'],
+  { further, onCertificate }: { further(): string[]; onCertificate: AcmeOptions['onCertificate'] },
 ): Acme | undefined {
   const { config, database, clock, log, secretKey } = parts;
   const names = certificateNames(config);
@@ -70,7 +80,7 @@ function createOrders(
     return undefined;
   }
   return createAcme({
-    ...{ database, clock, log, secretKey, names, onCertificate },
+    ...{ database, clock, log, secretKey, onCertificate, names: () => [...new Set([...names, ...further()])] },
     ...{ directory: config.acmeDirectory, email: config.acmeEmail, userAgent: `postrider/${VERSION}` },
   });
 }

@@ -13,7 +13,7 @@ export function createDoctor({ config, database, blobs, clock }: Parts): () => P
   const checkDatabase: Subject['database'] = async () => {
     const name = 'database';
     try {
-      const facts = await readFacts(database);
+      const facts = await readFacts(database, config);
       const checks: Check[] = [
         { name, status: 'ok', message: 'up to date' },
         { name: 'service', status: 'ok', message: `serving as process ${process.pid}` },

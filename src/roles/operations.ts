@@ -5,9 +5,13 @@
 import '../work/store.ts';
 import '../delivery/claim.ts';
 import '../delivery/pause-store.ts';
+import '../delivery/warm-up-store.ts';
 import '../delivery/settle.ts';
+import '../inbound/store.ts';
+import '../inbound/report-store.ts';
 import '../delivery/sandbox-store.ts';
 import '../messages/retention-store.ts';
+import '../messages/late-store.ts';
 import '../messages/partition-store.ts';
 import '../storage/meta-store.ts';
 
@@ -25,6 +29,8 @@ import '../webhooks/settle.ts';
 import '../webhooks/log-store.ts';
 import '../webhooks/replay-store.ts';
 import '../webhooks/notice-store.ts';
+import '../inbound-routes/store.ts';
+import '../inbound-routes/message-store.ts';
 import '../domains/check-store.ts';
 import '../domains/store.ts';
 import '../idempotency/idempotency.ts';
@@ -49,4 +55,5 @@ import '../incidents/store.ts';
 import '../statistics/roll-up-store.ts';
 import '../statistics/read-store.ts';
 import '../tls-policy/mta-sts-store.ts';
+import '../tls-reports/store.ts';
 import '../acme/store.ts';

@@ -19,7 +19,7 @@ const SMTP_PORT_WITHOUT_RIGHTS = 2587;
 
 /** Where a setting asks to listen. */
 export interface ListenTarget {
-  setting: 'httpPort' | 'httpsPort' | 'smtpPort' | 'smtpsPort';
+  setting: 'httpPort' | 'httpsPort' | 'smtpPort' | 'smtpsPort' | 'inboundPort';
   port: number;
   host: string;
 }
@@ -40,6 +40,10 @@ export function smtpTargets({ smtpPort, smtpHost: host }: Pick<Config, 'smtpPort
 
 export function smtpsTarget({ smtpsPort, smtpHost: host }: Pick<Config, 'smtpsPort' | 'smtpHost'>) {
   return smtpsPort === undefined ? undefined : ({ setting: 'smtpsPort', port: smtpsPort, host } as const);
+}
+
+export function inboundTarget({ inboundPort, smtpHost: host }: Pick<Config, 'inboundPort' | 'smtpHost'>) {
+  return inboundPort === undefined ? undefined : ({ setting: 'inboundPort', port: inboundPort, host } as const);
 }
 
 /** What the first target that can be had answers; rejects with the error of the last. `onNext` gets why there is a next one. */
@@ -110,6 +114,8 @@ export async function assertPortsFree(config: Config): Promise<void> {
       const smtps = smtpsTarget(config);
       if (smtps) await listen(smtps);
     }
+    const inbound = config.roles.includes('inbound') ? inboundTarget(config) : undefined;
+    if (inbound) await listen(inbound);
   } finally {
     await Promise.all(listening.map((server) => new Promise((resolve) => server.close(resolve))));
   }

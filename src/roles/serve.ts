@@ -45,7 +45,8 @@ export async function serve(
   log: Log = createLog(config.logLevel),
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
-  const hasTls = config.roles.includes('smtp') || (config.roles.includes('api') && config.httpsPort !== undefined);
+  const has = (role: Config['roles'][number]): boolean => config.roles.includes(role);
+  const hasTls = has('smtp') || has('inbound') || (has('api') && config.httpsPort !== undefined);
   assertPublicNames(config);
   const tlsFiles = hasTls ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
@@ -85,17 +86,28 @@ export async function serve(
 /** Says that this process serves, in the log and to other programs; its stop is the first of all. */
 function announce(
   { config, directory, log, overload }: Parts,
-  { started, httpPort, httpsPort, smtpPort, smtpsPort }: Roles,
+  { started, httpPort, httpsPort, smtpPort, smtpsPort, inboundPort }: Roles,
 ): Running {
   const file = path.join(directory.path, ANNOUNCEMENT);
-  const announcement = { pid: process.pid, httpPort, httpHost: config.httpHost, httpsPort, smtpPort, smtpsPort };
+  const announcement = {
+    pid: process.pid,
+    httpPort,
+    httpHost: config.httpHost,
+    httpsPort,
+    smtpPort,
+    smtpsPort,
+    inboundPort,
+  };
   writeFileSync(file, JSON.stringify(announcement), { mode: 0o600 });
-  log.info({ roles: started, httpPort, httpsPort, smtpPort, smtpsPort, dataDir: directory.path }, 'postrider serves');
+  log.info(
+    { roles: started, httpPort, httpsPort, smtpPort, smtpsPort, inboundPort, dataDir: directory.path },
+    'postrider serves',
+  );
   if (config.roles.includes('api') && !isHttps(config.baseUrl ?? '')) {
     // On a laptop, where it is not set, that is as it should be.
     log[config.baseUrl === undefined ? 'info' : 'warn'](
       { baseUrl: config.baseUrl ?? `http://localhost:${httpPort}` },
-      'POSTRIDER_BASE_URL is no https address: mail goes out without List-Unsubscribe headers',
+      'POSTRIDER_BASE_URL is no https address: nobody can unsubscribe with one click',
     );
   }
   return {

@@ -17,8 +17,8 @@ import { type Nudges, noteAccepted, type Parts } from './parts.ts';
 import { type ListenTarget, onFirst, portError, smtpsTarget, smtpTargets } from './ports.ts';
 import { recordCommand } from './record-refused.ts';
 
-const DRAIN_MS = 20_000;
-const CLOSE_MS = 2_000;
+export const DRAIN_MS = 20_000;
+export const CLOSE_MS = 2_000;
 
 interface SmtpRoleOptions extends Nudges {
   directDispatch: DirectDispatch | undefined;
@@ -27,6 +27,8 @@ interface SmtpRoleOptions extends Nudges {
   tls: TlsIdentity;
   /** Public address of the service, without a slash at its end: where tracked links lead. */
   baseUrl: string;
+  /** The same for mail from a domain that has a host of its own. */
+  trackingUrlOf?(accountId: string, fromDomain: string): string | undefined;
   /** The part of a limit that is this process's among the nodes with the smtp role. */
   rateShare(): number;
 }
@@ -51,7 +53,9 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
       ...{ database, blobs, clock },
       directDispatch: options.directDispatch,
       inFlight: createInFlightKeys(),
-      trackingLinks: createTrackingLinks({ secretKey: parts.secretKey, baseUrl: options.baseUrl }),
+      trackingLinks: createTrackingLinks({
+        ...{ secretKey: parts.secretKey, baseUrl: options.baseUrl, urlOf: options.trackingUrlOf },
+      }),
       isVerified: createSenderCheck({ database, clock }).isVerified,
       onAccepted: (accepted) => noteAccepted(parts, options, accepted),
     }),
@@ -78,7 +82,7 @@ export async function startSmtpRole(parts: Parts, options: SmtpRoleOptions): Pro
   }
 }
 
-async function bind(server: SmtpServer, target: ListenTarget, isImplicitTls = false): Promise<number> {
+export async function bind(server: SmtpServer, target: ListenTarget, isImplicitTls = false): Promise<number> {
   try {
     return (await server.listen(target.port, { host: target.host, isImplicitTls })).port;
   } catch (error) {

@@ -8,17 +8,24 @@ import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { ROLES } from '../config.ts';
 import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
-import { createDkimKeyring, type DomainChecksOptions, startDomainChecks } from '../domains/domains.ts';
+import {
+  createHostProbe,
+  type DomainChecksOptions,
+  openTrackingHosts,
+  startDomainChecks,
+  type TrackingHosts,
+} from '../domains/domains.ts';
 import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
+import { inboundBlobsOperation } from '../inbound/inbound.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import { createRefusedRequests, type RefusedRequests } from '../refused-requests/refused-requests.ts';
 import { startGuard } from '../reputation/reputation.ts';
-import { createSystemMail, SYSTEM_ACCOUNT } from '../send/send.ts';
+import { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from '../send/send.ts';
 import type { TlsFiles } from '../smtp/smtp.ts';
 import { startRollUp, tookMailOperation } from '../statistics/statistics.ts';
 import type { HintTopic } from '../storage/database.ts';
@@ -26,9 +33,11 @@ import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
+import { type InboundRole, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
 import { httpsTarget, httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
+import { createKeysFor, openTlsReports } from './tls-reports.ts';
 
 /** A domain that took mail of an account in this time is not given up at once when the DNS does not know it. */
 const LATELY_MS = 30 * 86_400_000;
@@ -44,6 +53,7 @@ export interface Roles extends Running {
   httpsPort: number | undefined;
   smtpPort: number | undefined;
   smtpsPort: number | undefined;
+  inboundPort: number | undefined;
   /** Names of the roles that run here. */
   started: string[];
 }
@@ -55,31 +65,35 @@ interface RoleOptions {
 }
 
 export async function startRoles(parts: Parts, options: RoleOptions): Promise<Roles> {
-  const certificates = await openCertificates(parts, options.tlsFiles);
+  const { database, clock, log, config } = parts;
+  const trackingHosts = openTrackingHosts({ database, clock, log, baseUrl: config.baseUrl });
+  await trackingHosts.read();
+  const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
   const workers = startWorkers(parts, options);
   const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
-  const ports: Ports = { app: undefined, smtp: undefined };
+  const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
     const drained = Promise.all([
       ports.app?.drain({ deadlineMs: DRAIN_HTTP_MS }),
       ports.smtp?.drain(),
+      ports.inbound?.drain(),
       workers.drain(),
     ]);
     const late = Promise.withResolvers<void>();
     const timer = setTimeout(late.resolve, CLOSE_AFTER_MS);
     await Promise.race([drained, late.promise]).finally(() => clearTimeout(timer));
-    await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), drained]);
-    await Promise.all([workers.http.close(), refusedRequests.stop(), certificates.stop()]);
+    await Promise.all([ports.app?.stop({ deadlineMs: CLOSE_MS }), ports.smtp?.stop(), ports.inbound?.stop(), drained]);
+    await Promise.all([workers.http.close(), refusedRequests.stop(), certificates.stop(), trackingHosts.stop()]);
   };
   try {
     const { httpPort, httpsPort } = await openPorts(parts, ports, {
-      ...{ nodes: options.nodes, workers, refusedRequests, certificates },
+      ...{ nodes: options.nodes, workers, refusedRequests, certificates, trackingHosts },
     });
     certificates.start();
     const { port: smtpPort, implicitTlsPort: smtpsPort } = ports.smtp ?? {};
     const started = ROLES.filter((role) => parts.config.roles.includes(role));
-    return { httpPort, httpsPort, smtpPort, smtpsPort, started, stop };
+    return { httpPort, httpsPort, smtpPort, smtpsPort, inboundPort: ports.inbound?.port, started, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -115,8 +129,10 @@ function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nod
         notifyOperators: (notice) => mail.notify({ accountId: SYSTEM_ACCOUNT, ...notice }),
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
+        isServed: createHostProbe(http),
         isFirstNode: () => nodes.isFirst('delivery'),
         notify: mail.notify,
+        sendReport: mail.sendReport,
       })
     : undefined;
   nodes.publish(() => ({
@@ -126,25 +142,31 @@ function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nod
     },
     destinations: delivery?.delivery.published() ?? [],
   }));
+  const inbound = config.roles.includes('delivery')
+    ? startInboundWork(parts, { onRecorded: nudgeWebhooks })
+    : undefined;
+  if (inbound) wakeUps.onWake('inbound', () => inbound.nudge());
   if (delivery) wakeUps.onWake('delivery', () => delivery.delivery.nudge());
   return {
     http,
     followers,
     mail,
     nudgeDelivery,
+    nudgeInbound: (): void => wakeUps.wake('inbound'),
     /** After mail was accepted, which comes before webhooks. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
       nudgeWebhooks();
     },
     directDispatch: delivery?.delivery,
-    drain: () => Promise.all([delivery?.running.stop(), webhooks?.stop(), followers.stop()]),
+    drain: () => Promise.all([delivery?.running.stop(), inbound?.stop(), webhooks?.stop(), followers.stop()]),
   };
 }
 
 interface Ports {
   app: HttpApp | undefined;
   smtp: SmtpRole | undefined;
+  inbound: InboundRole | undefined;
 }
 
 interface PortOptions {
@@ -152,19 +174,20 @@ interface PortOptions {
   workers: Workers;
   refusedRequests: RefusedRequests;
   certificates: Certificates;
+  trackingHosts: TrackingHosts;
 }
 
 /** Notes each in `ports` as it opens; answers the ports of HTTP. */
 async function openPorts(
   parts: Parts,
   ports: Ports,
-  { nodes, workers, refusedRequests, certificates }: PortOptions,
+  { nodes, workers, refusedRequests, certificates, trackingHosts }: PortOptions,
 ): Promise<Pick<Roles, 'httpPort' | 'httpsPort'>> {
   const { config } = parts;
   const hasApi = config.roles.includes('api');
   // One for both: what the API revokes is refused over SMTP at once.
   const logins = createSmtpAuthenticator({ database: parts.database, clock: parts.clock });
-  const shared = { ...workers, logins, refusedRequests };
+  const shared = { ...workers, logins, refusedRequests, trackingUrlOf: trackingHosts.urlOf };
   ports.app = hasApi
     ? createApi(parts, {
         ...{ ...shared, nodes, rateShare: () => nodes.share('api'), tls: certificates.https },
@@ -176,10 +199,13 @@ async function openPorts(
     : createServicePort(parts);
   const httpPort = await listenHttp(ports.app, parts);
   const httpsPort = await listenHttps(ports.app, parts);
-  if (certificates.smtp) {
+  if (certificates.smtp && config.roles.includes('smtp')) {
     const baseUrl = config.baseUrl ?? `http://localhost:${hasApi ? httpPort : config.httpPort}`;
     const rateShare = (): number => nodes.share('smtp');
     ports.smtp = await startSmtpRole(parts, { ...shared, tls: certificates.smtp, baseUrl, rateShare });
+  }
+  if (certificates.smtp && config.roles.includes('inbound')) {
+    ports.inbound = await startInboundRole(parts, { tls: certificates.smtp, onStored: workers.nudgeInbound });
   }
   return { httpPort, httpsPort };
 }
@@ -211,7 +237,7 @@ async function listenHttp(app: HttpApp, { config, log }: Parts): Promise<number 
 }
 
 /**
- * Wakes those who do a kind of work: this process where it has that role, else the nodes that share its database. A wake-up is
+ * Wakes those who do a kind of work: this process where it does it, else the nodes that share its database. A wake-up is
  * only a hint: polling finds the same work later. What wakes and what is woken are started in any order.
  */
 interface WakeUps {
@@ -220,11 +246,12 @@ interface WakeUps {
   onWake(topic: HintTopic, wake: () => void): void;
 }
 
-function createWakeUps({ config, hints }: Pick<Parts, 'config' | 'hints'>): WakeUps {
+function createWakeUps({ hints }: Pick<Parts, 'hints'>): WakeUps {
   const here: Partial<Record<HintTopic, () => void>> = {};
   return {
     wake: (topic) => {
-      if (config.roles.includes(topic)) here[topic]?.();
+      const own = here[topic];
+      if (own) own();
       else hints.notify(topic);
     },
     onWake: (topic, wake) => {
@@ -244,16 +271,20 @@ interface DeliveryRoleOptions {
   isFirstNode(): boolean;
   /** Mail of the service itself to the owners of an account. */
   notify: DomainChecksOptions['notify'];
+  /** Has a TLS report leave by mail. */
+  sendReport: SystemMailer['sendReport'];
+  /** Whether this service answers at an address that a domain leads to. */
+  isServed: NonNullable<DomainChecksOptions['isServed']>;
 }
 
 function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delivery: Delivery; running: Running } {
   const { config, database, blobs, clock, log, secretKey, dns } = parts;
-  const keyring = createDkimKeyring({ database, clock, secretKey });
   // A relay is the operator's own: what recipients' domains ask is the relay's affair.
-  const policies =
-    config.route.kind === 'mx'
-      ? openTlsPolicies({ database, dns, clock, log, allow: ranges(config.mxAllow), isChosen: options.isFirstNode })
-      : undefined;
+  const isDirect = config.route.kind === 'mx';
+  const reports = isDirect ? openTlsReports(parts, options) : undefined;
+  const allow = ranges(config.mxAllow);
+  const counting = { isChosen: options.isFirstNode, count: reports?.count };
+  const policies = isDirect ? openTlsPolicies({ database, dns, clock, log, allow, ...counting }) : undefined;
   const delivery = startDelivery({
     database,
     blobs,
@@ -264,15 +295,14 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       fallback: config.fallbackRoute,
       dns,
       mxPort: config.mxPort,
-      mxAllow: ranges(config.mxAllow),
+      mxAllow: allow,
       own: { name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
       sources: openSourceAddresses(config.sourceAddresses),
       policies,
     },
     hostname: config.smtpHostname,
-    // Mail of the service itself has no domain to sign for; all other mail leaves signed or not at all.
-    keysFor: async (accountId, domain) =>
-      (await keyring.keysFor(accountId, domain)) ?? (accountId === SYSTEM_ACCOUNT ? undefined : 'unverified'),
+    keysFor: createKeysFor(parts),
+    ...(config.bounceDomain !== undefined && { returnPaths: returnPathsOf(parts, config.bounceDomain) }),
     isSuspended: createSuspensionCheck({ database, clock }),
     tookMailLately: (accountId, domain) => {
       const untilMs = clock.now();
@@ -283,6 +313,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     onSettled: options.onSettled,
     connectionShare: options.connectionShare,
     providers: options.providers,
+    warmUp: { starts: config.warmUp, sources: config.sourceAddresses },
   });
   measureDelivery(parts, delivery);
   const housekeeping = startHousekeeping({
@@ -290,14 +321,18 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
     blobs,
     clock,
     log,
-    alsoNamed: (keys) => database.execute(uploadedBlobsOperation, keys),
+    alsoNamed: async (keys) => [
+      ...(await database.execute(uploadedBlobsOperation, keys)),
+      ...(await database.execute(inboundBlobsOperation, keys)),
+    ],
     contentDays: config.contentDays,
     eventDays: config.eventDays,
   });
   const rollUp = startStatistics(parts, options);
   const domainChecks = startDomainChecks({
     ...{ database, clock, log, secretKey, notify: options.notify, isChosen: options.isFirstNode },
-    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain },
+    ...{ sendingHost: config.smtpHostname, bounceDomain: config.bounceDomain, baseUrl: config.baseUrl },
+    isServed: options.isServed,
     freshDns: () => openDns({ servers: config.dnsServers, dnssec: config.dnssec }),
   });
   const guard = startGuard({ database, clock, log, notify: options.notify, isChosen: options.isFirstNode });
@@ -307,6 +342,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       stop: async () => {
         await Promise.all([delivery.stop(), housekeeping.stop(), rollUp.stop(), domainChecks.stop(), guard.stop()]);
         await policies?.stop();
+        await reports?.stop();
       },
     },
   };

@@ -54,9 +54,10 @@ function matcher({ to, subject, tag }: InboxFilter): (row: EventRow) => boolean 
   const spellings = to === null ? null : new Set(addressSpellings(to).map(asciiLower));
   const part = asciiLower(subject);
   return (row) => {
+    if (row.recipient === null || row.subject === null) return false;
     if (spellings !== null && !spellings.has(asciiLower(row.recipient))) return false;
     if (part !== null && !asciiLower(row.subject)!.includes(part)) return false;
-    return tag === null || (JSON.parse(row.tags) as string[]).includes(tag);
+    return tag === null || (JSON.parse(row.tags ?? '[]') as string[]).includes(tag);
   };
 }
 

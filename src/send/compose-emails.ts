@@ -285,7 +285,8 @@ function fillInFor(
   }
   const variables = accountVariables(sender.account.settings.variables);
   if (hasOwnLink(mail)) {
-    const url = unsubscribeLinks.url({ ...copyOf(sender, recipient), recipient: recipient.address.address });
+    const claim = { ...copyOf(sender, recipient), recipient: recipient.address.address };
+    const url = unsubscribeLinks.url(claim, mail.from.domain);
     variables[UNSUBSCRIBE_VARIABLE] = `<a href="${url}">Unsubscribe</a>`;
   }
   return render({
@@ -316,17 +317,29 @@ export function personalise(
   const copy = copyOf(sender, recipient);
   if (content.html !== undefined && (mail.trackOpens || mail.trackClicks)) {
     const wanted = { opens: mail.trackOpens, clicks: mail.trackClicks };
-    content.html = trackHtml(content.html, trackingLinks.trackingOf(copy, wanted));
+    content.html = trackHtml(content.html, trackingLinks.trackingOf(copy, wanted, mail.from.domain));
   }
-  if (mail.listUnsubscribe && unsubscribeLinks.isHttps) {
-    const url = unsubscribeLinks.url({ ...copy, recipient: recipient.address.address });
-    // RFC 8058 §3.1: both fields, an https address, and both under the DKIM signature.
-    content.headers = [
-      ['List-Unsubscribe', `<${url}>`],
-      ['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click'],
-    ];
+  if (mail.listUnsubscribe) {
+    const link = { ...copy, recipient: recipient.address.address };
+    content.headers = unsubscribeFields(unsubscribeLinks, link, {
+      fromDomain: mail.from.domain,
+      leavesMs: mail.sendAtMs ?? sender.nowMs,
+    });
   }
   return content;
+}
+
+/** RFC 8058 §3.1: one click needs both fields, an https address, and both under the DKIM signature. Others may write a mail (RFC 2369). */
+function unsubscribeFields(
+  links: UnsubscribeLinks,
+  link: Parameters<UnsubscribeLinks['url']>[0],
+  { fromDomain, leavesMs }: { fromDomain: string; leavesMs: number },
+): [name: string, value: string][] {
+  const mailto = links.mailto(link, leavesMs);
+  const ways = [...(links.isHttps ? [links.url(link, fromDomain)] : []), ...(mailto === undefined ? [] : [mailto])];
+  if (ways.length === 0) return [];
+  const oneClick: [string, string][] = links.isHttps ? [['List-Unsubscribe-Post', 'List-Unsubscribe=One-Click']] : [];
+  return [['List-Unsubscribe', ways.map((way) => `<${way}>`).join(', ')], ...oneClick];
 }
 
 function copyOf({ account, mode }: Sender, { messageId }: EmailRecipient) {

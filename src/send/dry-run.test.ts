@@ -12,6 +12,7 @@ import {
   testAccount,
 } from '../../test/kit/send-rig.ts';
 import { createUnsubscribeLinks } from '../engagement/engagement.ts';
+import { createTokenAddresses } from '../mail/token-address.ts';
 import type { DryRun } from './dry-run.ts';
 
 let rig: SendRig;
@@ -74,6 +75,34 @@ test('warns of what hurts delivery', async () => {
   const templateVariables = { company_address_html: '2 Side St' };
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers, templateVariables })), []);
   assert.deepEqual(codes(await dry({ ...GOOD, html: '{{ company_address_html }}', headers }, { account })), []);
+});
+
+test('where mail comes in, List-Unsubscribe has an address to write to as well, with https or without', async () => {
+  const secretKey = Buffer.alloc(32, 1);
+  for (const baseUrl of ['https://mail.test', 'http://mail.test']) {
+    const links = createUnsubscribeLinks({ secretKey, baseUrl }, 'bounces.test');
+    const other = await sendRig({ unsubscribeLinks: links });
+    try {
+      const sendAt = new Date(other.clock.now() + 20 * 86_400_000).toISOString();
+      for (const [index, change] of [{}, { sendAt }].entries()) {
+        const { messageId } = dataOf(await other.send({ ...GOOD, ...change, listUnsubscribe: true }));
+        const rows = await rowsOf<{ content: Uint8Array }>(
+          other,
+          'SELECT content FROM email ORDER BY seq DESC LIMIT 1',
+        );
+        const header = Buffer.from(rows[0]!.content).toString().split('\r\n\r\n')[0]!;
+        const value = /^List-Unsubscribe: ((?:.|\r\n )*)\r$/m.exec(header)![1]!.replaceAll('\r\n', '');
+        const [, local] = /<mailto:([^@]+)@bounces\.test\?subject=unsubscribe>$/.exec(value)!;
+        assert.equal(/^<https:[^>]+>, </.test(value), baseUrl.startsWith('https'), value);
+        assert.equal(/^List-Unsubscribe-Post:/m.test(header), baseUrl.startsWith('https'));
+        const leavesMs = other.clock.now() + index * 20 * 86_400_000;
+        const tokens = createTokenAddresses(secretKey);
+        assert.equal(tokens.open(local!, leavesMs + 89 * 86_400_000)?.messageId, messageId, 'good from when it leaves');
+      }
+    } finally {
+      await other.close();
+    }
+  }
 });
 
 test('List-Unsubscribe headers need an https address: without one they are left out, and the dry run says so', async () => {

@@ -167,7 +167,7 @@ function warnOfContent(warn: Warn, mail: CheckedMail, { html, isHttps, accountVa
   warn(
     mail.listUnsubscribe && !isHttps,
     'LIST_UNSUBSCRIBE_NEEDS_HTTPS',
-    'The mail goes out without its List-Unsubscribe headers: the public address of this service is not https, and mail programs use no other.',
+    'Nobody can unsubscribe with one click: the public address of this service is not https, and mail programs use no other.',
     'The operator sets POSTRIDER_BASE_URL to an https address.',
   );
   warn(

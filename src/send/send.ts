@@ -7,4 +7,4 @@ export { senderFailure } from './mail-header.ts';
 export { resendMessage } from './resend.ts';
 export { createSubmissionDigest } from './submission-digest.ts';
 export { createSubmit, type Submit, type SubmittedContent } from './submit.ts';
-export { createSystemMail, SYSTEM_ACCOUNT } from './system-mail.ts';
+export { createSystemMail, SYSTEM_ACCOUNT, type SystemMailer } from './system-mail.ts';

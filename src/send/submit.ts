@@ -104,7 +104,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const email = emailOf(submission, outcome);
     const isTracked = mail.track.opens || mail.track.clicks;
     const emails = isTracked
-      ? await trackCopies(email, { accountId: account.id, mode, wanted: mail.track })
+      ? await trackCopies(email, { accountId: account.id, mode, fromDomain: mail.from.domain, wanted: mail.track })
       : ok([email]);
     if (!emails.ok) return emails;
     submission.isTaken = emails.value[0] === email;

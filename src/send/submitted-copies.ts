@@ -24,6 +24,8 @@ const NO_BYTES = Buffer.alloc(0);
 interface Tracked {
   accountId: string;
   mode: Mode;
+  /** Of the sender. */
+  fromDomain: string;
   wanted: { opens: boolean; clicks: boolean };
 }
 
@@ -86,12 +88,12 @@ async function makeCopies(
   { content, mail, tracked, stored }: CopyWork,
   { blobs, trackingLinks }: CopiesDependencies,
 ): Promise<Result<ComposedEmail[]>> {
-  const { accountId, mode, wanted } = tracked;
+  const { accountId, mode, fromDomain, wanted } = tracked;
   const emails: ComposedEmail[] = [];
   let sinceYield = 0;
   for (const recipient of email.recipients) {
     const { messageId } = recipient;
-    const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wanted));
+    const copy = mail.copy(trackingLinks.trackingOf({ accountId, mode, messageId }, wanted, fromDomain));
     // The same for every recipient: no link was of a kind that is tracked.
     if (copy === content) return ok([email]);
     const own = { ...email, recipients: [recipient], sizeBytes: copy.length };

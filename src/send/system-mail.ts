@@ -10,11 +10,13 @@ import { newId, randomText } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Notice, Notify } from '../base/notice.ts';
 import { type Address, parseAddress } from '../mail/address.ts';
-import { compose } from '../mail/compose/compose.ts';
+import { compose, type MailToCompose } from '../mail/compose/compose.ts';
+import type { EmailOptions, Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import type { ReportMail } from '../tls-reports/tls-reports.ts';
 import { contactsOperation } from '../users/users.ts';
-import { type ComposedEmail, createAcceptEmails } from './accept-emails.ts';
+import { type ComposedEmail, createAcceptEmails, type EmailsToAccept } from './accept-emails.ts';
 
 /** The account of all mail of the service itself. */
 export const SYSTEM_ACCOUNT = 'acc_postrider';
@@ -43,28 +45,36 @@ function systemSender(hostnames: readonly string[]): Address | undefined {
   return undefined;
 }
 
+type Written = Pick<MailToCompose, 'subject' | 'text' | 'headers' | 'attachments' | 'reportType'>;
+
 function emailTo(
   recipient: Address,
   sender: Address,
-  { notice, nowMs }: { notice: Letter; nowMs: number },
+  { written, nowMs, options }: { written: Written; nowMs: number; options: Partial<EmailOptions> },
 ): ComposedEmail {
   const messageId = `<${randomText(26)}@${sender.domain}>`;
   const { content, smtpUtf8 } = compose({
-    ...{ from: sender, to: [recipient], cc: [], replyTo: [], subject: notice.subject, text: notice.text },
-    ...{ headers: [['Auto-Submitted', 'auto-generated']], messageId, dateMs: nowMs, attachments: [] },
+    ...{ from: sender, to: [recipient], cc: [], replyTo: [], messageId, dateMs: nowMs },
+    ...written,
   });
   return {
-    headerFrom: `${sender.name} <${sender.address}>`,
+    headerFrom: sender.name === '' ? sender.address : `${sender.name} <${sender.address}>`,
     headerTo: { to: [recipient.address], cc: [] },
     envelopeFrom: sender.address,
-    subject: notice.subject,
+    subject: written.subject,
     headerMessageId: messageId,
     tags: [],
     metadata: {},
-    options: { requireTls: false, smtpUtf8, eightBit: false, expiresAfterSeconds: LIFETIME_SECONDS },
+    options: { requireTls: false, smtpUtf8, eightBit: false, expiresAfterSeconds: LIFETIME_SECONDS, ...options },
     content,
     recipients: [{ messageId: newId('msg', nowMs), address: recipient, role: 'to', simulateSuppressed: false }],
   };
+}
+
+function noticeTo(recipient: Address, sender: Address, { notice, nowMs }: { notice: Letter; nowMs: number }) {
+  const headers = [['Auto-Submitted', 'auto-generated']] as const;
+  const written = { subject: notice.subject, text: notice.text, headers, attachments: [] };
+  return emailTo(recipient, sender, { written, nowMs, options: {} });
 }
 
 /** Those that mail can have; the operator of a first run is called operator@localhost. */
@@ -88,6 +98,8 @@ export interface SystemMailer {
   notify: Notify;
   /** Resolves when the mail is accepted; false where this service has no name to write from, or mail cannot reach the address. */
   sendTo(mail: PersonalMail): Promise<boolean>;
+  /** Resolves when the report is accepted, now or earlier. */
+  sendReport(report: ReportMail): Promise<void>;
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -97,25 +109,9 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
 
   const accept = async (recipients: Address[], notice: Letter, retain: '7d' | 'none'): Promise<void> => {
     const nowMs = clock.now();
-    await acceptEmails({
-      accountId: SYSTEM_ACCOUNT,
-      mode: 'live',
-      source: 'http',
-      nowMs,
-      clockOffsetMs: 0,
-      from: sender!.address,
-      // One for each, so that nobody learns who else is notified.
-      emails: recipients.map((recipient) => emailTo(recipient, sender!, { notice, nowMs })),
-      retain,
-      sendAtMs: null,
-      expiresAfterSeconds: LIFETIME_SECONDS,
-      idempotency: {
-        endpoint: ENDPOINT,
-        key: notice.key,
-        bodyHash: createHash('sha256').update(notice.text).digest(),
-        status: 202,
-      },
-    });
+    // One for each, so that nobody learns who else is notified.
+    const emails = recipients.map((recipient) => noticeTo(recipient, sender!, { notice, nowMs }));
+    await acceptEmails(toAccept(emails, { key: notice.key, text: notice.text, nowMs, retain }));
   };
 
   const notify = async (notice: Notice): Promise<void> => {
@@ -140,5 +136,31 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     return true;
   };
 
-  return { canSend: sender !== undefined, notify, sendTo };
+  const sendReport = async (report: ReportMail): Promise<void> => {
+    const { key, from, to, subject, text, headers, reportType, file, lifetimeSeconds } = report;
+    const author = parseAddress(from);
+    if (!author.ok) throw new Error(`reports cannot come from ${from}`);
+    const nowMs = clock.now();
+    const written = { subject, text, headers, reportType, attachments: [file] };
+    const options = { tlsOptional: true as const, expiresAfterSeconds: lifetimeSeconds };
+    await acceptEmails(
+      toAccept([emailTo(to, author.value, { written, nowMs, options })], { key, text, nowMs, retain: 'none' }),
+    );
+  };
+
+  return { canSend: sender !== undefined, notify, sendTo, sendReport };
+}
+
+/** From one sender, with one lifetime; accepted under its key once. */
+function toAccept(
+  emails: ComposedEmail[],
+  { key, text, nowMs, retain }: { key: string; text: string; nowMs: number; retain: Retain },
+): EmailsToAccept {
+  const bodyHash = createHash('sha256').update(text).digest();
+  return {
+    ...{ accountId: SYSTEM_ACCOUNT, mode: 'live', source: 'http', nowMs, clockOffsetMs: 0 },
+    ...{ emails, from: emails[0]!.envelopeFrom, retain, sendAtMs: null },
+    expiresAfterSeconds: emails[0]!.options.expiresAfterSeconds,
+    idempotency: { endpoint: ENDPOINT, key, bodyHash, status: 202 },
+  };
 }

@@ -10,6 +10,7 @@ import {
   auditOf,
   domainsOf,
   eventsOf,
+  inboundOf,
   incidentsOf,
   messagesOf,
   refusedRequestsOf,
@@ -28,6 +29,7 @@ export class Postrider {
   readonly webhooks: ReturnType<typeof webhooksOf>;
   readonly templates: ReturnType<typeof templatesOf>;
   readonly domains: ReturnType<typeof domainsOf>;
+  readonly inbound: ReturnType<typeof inboundOf>;
   readonly suppressions: ReturnType<typeof suppressionsOf>;
   readonly sandbox: ReturnType<typeof sandboxOf>;
   readonly statistics: ReturnType<typeof statisticsOf>;
@@ -47,6 +49,7 @@ export class Postrider {
     this.webhooks = webhooksOf(caller);
     this.templates = templatesOf(caller);
     this.domains = domainsOf(caller);
+    this.inbound = inboundOf(caller);
     this.suppressions = suppressionsOf(caller);
     this.sandbox = sandboxOf(caller);
     this.statistics = statisticsOf(caller);

@@ -92,6 +92,29 @@ export function webhooksOf(caller: Caller) {
   };
 }
 
+/** Mail that comes in: routes, and what came. */
+export function inboundOf(caller: Caller) {
+  return {
+    listRoutes: (query: Query<'listInboundRoutes'> = {}, options?: Given) =>
+      pagesOf(caller, 'listInboundRoutes', { query }, options),
+    getRoute: (id: string, options?: Given) => caller.call('getInboundRoute', { path: { id } }, options),
+    createRoute: (body: Body<'createInboundRoute'>, options?: Given) =>
+      caller.call('createInboundRoute', { body }, options),
+    replaceRoute: (id: string, body: Body<'replaceInboundRoute'>, options?: Given) =>
+      caller.call('replaceInboundRoute', { path: { id }, body }, options),
+    verifyRoute: (id: string, options?: Given) => caller.call('verifyInboundRoute', { path: { id } }, options),
+    deleteRoute: (id: string, options?: Given) => caller.call('deleteInboundRoute', { path: { id } }, options),
+    list: (query: Query<'listInboundMail'> = {}, options?: Given) =>
+      pagesOf(caller, 'listInboundMail', { query }, options),
+    get: (id: string, options?: Given) => caller.call('getInboundMail', { path: { id } }, options),
+    /** The mail byte for byte. */
+    content: async (id: string, options?: Given) =>
+      bytesOf(await caller.call('getInboundMailContent', { path: { id } }, options)),
+    attachment: async (id: string, number: number, options?: Given) =>
+      bytesOf(await caller.call('getInboundAttachment', { path: { id, number: String(number) } }, options)),
+  };
+}
+
 export function domainsOf(caller: Caller) {
   return {
     list: (query: Query<'listDomains'> = {}, options?: Given) => pagesOf(caller, 'listDomains', { query }, options),
@@ -123,6 +146,8 @@ const WAIT_MARGIN_MS = 10_000;
 
 export function sandboxOf(caller: Caller) {
   return {
+    /** As if somebody had sent a mail to an inbound route. */
+    playInbound: (body: Body<'playInboundMail'>, options?: Given) => caller.call('playInboundMail', { body }, options),
     inbox: {
       list: (query: Query<'listSandboxInbox'> = {}, options?: Given) =>
         pagesOf(caller, 'listSandboxInbox', { query }, options),

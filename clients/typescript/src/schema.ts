@@ -166,6 +166,77 @@ export interface paths {
      */
     get: operations["getHealth"];
   };
+  "/inbound": {
+    /**
+     * Mail that came in, newest first
+     * @description Of the mode of the key, also what ended without an event.
+     */
+    get: operations["listInboundMail"];
+  };
+  "/inbound-files/{token}": {
+    /**
+     * What a link of an event leads to
+     * @description A mail or one of its attachments, without a key, until linksExpireAt.
+     */
+    get: operations["getInboundFile"];
+  };
+  "/inbound-routes": {
+    /**
+     * Inbound routes, newest first
+     * @description Of the mode of the key, with the MX record of each and what the last look at it found.
+     */
+    get: operations["listInboundRoutes"];
+    /**
+     * Make an inbound route
+     * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
+     */
+    post: operations["createInboundRoute"];
+  };
+  "/inbound-routes/{id}": {
+    /**
+     * One inbound route
+     * @description With its MX record, and what the last look at it found.
+     */
+    get: operations["getInboundRoute"];
+    /**
+     * Replace an inbound route
+     * @description Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.
+     */
+    put: operations["replaceInboundRoute"];
+    /**
+     * Delete an inbound route, and its webhook
+     * @description Mail for it is refused from then on; what came stays in GET /inbound.
+     */
+    delete: operations["deleteInboundRoute"];
+  };
+  "/inbound-routes/{id}/verify": {
+    /**
+     * Look for the MX record in the DNS
+     * @description Answers the route with what was found. Nothing is looked up in the sandbox.
+     */
+    post: operations["verifyInboundRoute"];
+  };
+  "/inbound/{id}": {
+    /**
+     * One mail that came in
+     * @description With all that its event says, and links that are new.
+     */
+    get: operations["getInboundMail"];
+  };
+  "/inbound/{id}/attachments/{number}": {
+    /**
+     * One attachment of a mail that came in
+     * @description Decoded. Numbers are those of the list of attachments, from 0.
+     */
+    get: operations["getInboundAttachment"];
+  };
+  "/inbound/{id}/content": {
+    /**
+     * The mail, byte for byte
+     * @description As it came. 404 once it is no longer kept.
+     */
+    get: operations["getInboundMailContent"];
+  };
   "/incidents": {
     /**
      * List what fails now, the heaviest first
@@ -409,6 +480,13 @@ export interface paths {
      * @description Moves the clock of this account’s sandbox for good. What is due in that time (attempts, expiry, schedules, webhooks with their retries) happens now and in order, before the answer.
      */
     post: operations["advanceSandboxClock"];
+  };
+  "/sandbox/inbound": {
+    /**
+     * Play a mail in, as if somebody had sent it to an inbound route
+     * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
+     */
+    post: operations["playInboundMail"];
   };
   "/sandbox/inbox": {
     /**
@@ -736,7 +814,7 @@ export interface paths {
     put: operations["replaceWebhook"];
     /**
      * Delete a webhook and the record of its deliveries
-     * @description Nothing more is sent to it, retries included.
+     * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
      */
     delete: operations["deleteWebhook"];
   };
@@ -757,7 +835,7 @@ export interface paths {
   "/webhooks/{id}/replay": {
     /**
      * Send the events of a time again
-     * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.
+     * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
      */
     post: operations["replayWebhookEvents"];
   };
@@ -804,6 +882,7 @@ export interface components {
         templates: number;
         apiKeys: number;
         smtpCredentials: number;
+        inboundRoutes: number;
         /** @description Not sent yet, with upload URLs that live or with files. */
         openSubmissions: number;
         /** @description Held open at once. */
@@ -857,13 +936,15 @@ export interface components {
         /** @description Null returns to the standard one. */
         smtpCredentials?: number | null;
         /** @description Null returns to the standard one. */
+        inboundRoutes?: number | null;
+        /** @description Null returns to the standard one. */
         openSubmissions?: number | null;
         /** @description Null returns to the standard one. */
         eventStreams?: number | null;
         /** @description Null returns to the standard one. */
         inboxWaits?: number | null;
       };
-      /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. */
+      /** @description Thresholds of the reputation guard, in the place of all that were set before; what is left out is standard. A warning has to be below critical where both are on. */
       guard?: {
         bounceRate?: {
           /** @description 0 switches this level off. */
@@ -1288,7 +1369,7 @@ export interface components {
     /** DnsRecord */
     DnsRecord: {
       /** @enum {string} */
-      purpose: "dkim" | "spf" | "dmarc" | "return-path";
+      purpose: "dkim" | "spf" | "dmarc" | "return-path" | "tracking";
       /** @enum {string} */
       type: "TXT" | "CNAME";
       name: string;
@@ -1390,7 +1471,7 @@ export interface components {
     Event: {
       eventId: string;
       /** @enum {string} */
-      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe";
+      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
       messageId: string;
       /** Format: date-time */
       timestamp: string;
@@ -1440,8 +1521,13 @@ export interface components {
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
-        /** Format: date-time */
-        nextAttemptAt: string;
+        /**
+         * Format: date-time
+         * @description Not of a late one.
+         */
+        nextAttemptAt?: string;
+        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        late?: boolean;
       };
       bounce?: {
         /** @enum {string} */
@@ -1465,6 +1551,8 @@ export interface components {
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
+        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        late?: boolean;
       };
       complaint?: {
         feedbackType: string;
@@ -1505,13 +1593,183 @@ export interface components {
         userAgent: string;
       };
       unsubscribe?: {
+        /** @description page, one-click or mail. */
         method: string;
       };
+      inbound?: components["schemas"]["InboundContent"];
     };
     /** Health */
     Health: {
       /** @constant */
       status: "ok";
+    };
+    /** InboundContent */
+    InboundContent: {
+      inboundId: string;
+      inboundRouteId: string;
+      envelope: {
+        /** @description Empty for bounces and the like. */
+        from: string;
+        to: string;
+      };
+      /** @description All of them, in their order. */
+      headers: {
+          name: string;
+          value: string;
+        }[];
+      /** @description The Message-ID that the mail came with. */
+      headerMessageId: string | null;
+      /** @description Its text, or what its html says where it has none. */
+      text: string | null;
+      /** @description As it came. Never show it without a sandbox around it. */
+      html: string | null;
+      /** @description The text without the quoted mail below it and without a signature. */
+      replyText: string | null;
+      /** @description There is more of it; rawUrl has all. */
+      textTruncated: boolean;
+      htmlTruncated: boolean;
+      attachments: ({
+          name: string;
+          contentType: string;
+          sizeBytes: number;
+          /** @description Of an inline file: what cid: in the html names. */
+          contentId: string | null;
+          /** @description Answers its bytes without a key, until linksExpireAt. */
+          url: string;
+        })[];
+      /** @description The mail byte for byte, until linksExpireAt. */
+      rawUrl: string;
+      /** Format: date-time */
+      linksExpireAt: string;
+      sizeBytes: number;
+      /** @description The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@. */
+      inReplyTo: string | null;
+      /** @description Written by a program, such as an out-of-office reply. */
+      autoReply: boolean;
+      /** @description What could not be read, in sentences; rawUrl has it all. */
+      unreadable: string[];
+    };
+    /** InboundDnsRecord */
+    InboundDnsRecord: {
+      /** @enum {string} */
+      type: "MX";
+      name: string;
+      value: string;
+      priority: number;
+      /** @enum {string} */
+      status: "verified" | "missing" | "different" | "unknown" | "pending";
+      found: string[] | null;
+      /** @description One sentence on what to do. */
+      note: string | null;
+    };
+    /** InboundMail */
+    InboundMail: {
+      inboundId: string;
+      inboundRouteId: string;
+      /**
+       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.
+       * @enum {string}
+       */
+      outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
+      /** @description The From header. */
+      from: string;
+      recipient: string;
+      envelopeFrom: string;
+      subject: string;
+      sizeBytes: number;
+      /** @description How many. */
+      attachments: number;
+      inReplyTo: string | null;
+      /** Format: date-time */
+      receivedAt: string;
+    };
+    /** InboundMailWithContent */
+    InboundMailWithContent: {
+      inboundId: string;
+      inboundRouteId: string;
+      /**
+       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.
+       * @enum {string}
+       */
+      outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
+      /** @description The From header. */
+      from: string;
+      recipient: string;
+      envelopeFrom: string;
+      subject: string;
+      sizeBytes: number;
+      /** @description How many. */
+      attachments: number;
+      inReplyTo: string | null;
+      /** Format: date-time */
+      receivedAt: string;
+      eventId: string | null;
+      /** @description false: what was written in it is past its time. */
+      contentKept: boolean;
+      content: components["schemas"]["InboundContent"];
+    };
+    /** InboundRoute */
+    InboundRoute: {
+      inboundRouteId: string;
+      match: string;
+      /** @description Where mail of this route is posted. */
+      url: string | null;
+      /** @description The webhook behind url: its deliveries, its secret, sending again. */
+      webhookId: string | null;
+      events: boolean;
+      maxBytes: number;
+      /** @enum {string} */
+      mode: "live" | "sandbox";
+      /**
+       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @enum {string}
+       */
+      status: "pending" | "active";
+      dnsRecord: components["schemas"]["InboundDnsRecord"];
+      /** Format: date-time */
+      checkedAt: string | null;
+      /** Format: date-time */
+      createdAt: string;
+      /** Format: date-time */
+      updatedAt: string;
+    };
+    /** InboundRouteRequest */
+    InboundRouteRequest: {
+      /** @description support@in.shop.example, reply+*@in.shop.example, or *@in.shop.example. */
+      match: string;
+      /** @description Posts the mail of this route there: http or https, without credentials. */
+      url?: string | null;
+      /** @description Whether webhooks that subscribe to Inbound get it; by default where no url is given. */
+      events?: boolean;
+      /** @description Larger mail is refused to its sender. */
+      maxBytes?: number;
+    };
+    /** InboundRouteWritten */
+    InboundRouteWritten: {
+      inboundRouteId: string;
+      match: string;
+      /** @description Where mail of this route is posted. */
+      url: string | null;
+      /** @description The webhook behind url: its deliveries, its secret, sending again. */
+      webhookId: string | null;
+      events: boolean;
+      maxBytes: number;
+      /** @enum {string} */
+      mode: "live" | "sandbox";
+      /**
+       * @description active: the MX of the domain was seen to lead here. Mail that arrives is taken in both.
+       * @enum {string}
+       */
+      status: "pending" | "active";
+      dnsRecord: components["schemas"]["InboundDnsRecord"];
+      /** Format: date-time */
+      checkedAt: string | null;
+      /** Format: date-time */
+      createdAt: string;
+      /** Format: date-time */
+      updatedAt: string;
+      /** @description Signs what is posted to url; shown when its webhook is made, and never again. */
+      secret?: string;
     };
     /** IncidentRetried */
     IncidentRetried: {
@@ -1690,6 +1948,7 @@ export interface components {
         templates: number;
         apiKeys: number;
         smtpCredentials: number;
+        inboundRoutes: number;
         openSubmissions: number;
         eventStreams: number;
         inboxWaits: number;
@@ -1714,6 +1973,7 @@ export interface components {
         templates: number;
         apiKeys: number;
         smtpCredentials: number;
+        inboundRoutes: number;
         openSubmissions: number;
         eventStreams: number;
         inboxWaits: number;
@@ -1858,6 +2118,41 @@ export interface components {
     /** PasswordResetRequest */
     PasswordResetRequest: {
       email: string;
+    };
+    /** PlayInboundRequest */
+    PlayInboundRequest: {
+      /** @description The address that it comes to: a route of this sandbox takes it. */
+      to: string;
+      /** @description The envelope sender; empty as that of bounces. */
+      from: string;
+      /** @description The whole mail; nothing else is given then. Its lines may end in LF. */
+      raw?: string;
+      subject?: string;
+      text?: string;
+      html?: string;
+      /** @description A messageId of this sandbox, or a Message-ID in angle brackets. */
+      inReplyTo?: string;
+      headers?: {
+          name: string;
+          value: string;
+        }[];
+      attachments?: {
+          name: string;
+          contentType: string;
+          /** @description Base64. */
+          content: string;
+          contentId?: string;
+        }[];
+    };
+    /** PlayedInbound */
+    PlayedInbound: {
+      inboundId: string;
+      inboundRouteId: string;
+      /** @enum {string} */
+      outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
+      /** @description Null where it ended without an event. */
+      eventId: string | null;
+      inReplyTo: string | null;
     };
     /** Queue */
     Queue: {
@@ -2015,7 +2310,7 @@ export interface components {
       since: string;
       /** Format: date-time */
       until: string;
-      eventTypes?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+      eventTypes?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
     };
     /** ReplayResult */
     ReplayResult: {
@@ -2275,8 +2570,13 @@ export interface components {
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
-        /** Format: date-time */
-        nextAttemptAt: string;
+        /**
+         * Format: date-time
+         * @description Not of a late one.
+         */
+        nextAttemptAt?: string;
+        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        late?: boolean;
       };
       bounce?: {
         /** @enum {string} */
@@ -2300,6 +2600,8 @@ export interface components {
         advice: string;
         /** @description Whether the address was suppressed. */
         suppressed: boolean;
+        /** @description true: reported by mail after the delivery, by a server behind the one that took it. */
+        late?: boolean;
       };
       complaint?: {
         feedbackType: string;
@@ -2623,19 +2925,21 @@ export interface components {
     Webhook: {
       webhookId: string;
       url: string;
-      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
       enabled: boolean;
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
+      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      inboundRouteId?: string;
     };
     /** WebhookDelivery */
     WebhookDelivery: {
       deliveryId: string;
       eventId: string;
       /** @enum {string} */
-      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe";
+      eventType: "Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound";
       /** @enum {string} */
       status: "pending" | "succeeded" | "failed";
       attempts: number;
@@ -2687,7 +2991,7 @@ export interface components {
     WebhookRequest: {
       /** @description http or https, without credentials. */
       url: string;
-      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description?: string | null;
       enabled?: boolean;
       /** @description whsec_ and the Base64 of 24 to 64 bytes; made for you when omitted. */
@@ -2706,12 +3010,14 @@ export interface components {
     WebhookWithNewSecret: {
       webhookId: string;
       url: string;
-      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
       enabled: boolean;
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
+      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      inboundRouteId?: string;
       secret: string;
       previousSecretUntil: string;
     };
@@ -2719,12 +3025,14 @@ export interface components {
     WebhookWithSecret: {
       webhookId: string;
       url: string;
-      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+      events: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
       description: string | null;
       enabled: boolean;
       createdAt: string;
       updatedAt: string;
       disabledReason?: string;
+      /** @description Of a webhook that takes the mail of one inbound route, and nothing else. */
+      inboundRouteId?: string;
       secret: string;
     };
   };
@@ -3292,10 +3600,10 @@ export interface operations {
       query?: {
         /** @description Events of one message. */
         messageId?: string;
-        /** @description The whole address, in any of its spellings. */
+        /** @description The whole address, in any of its spellings; of mail that came in, the one that it came to. */
         recipient?: string;
         /** @description Events of one type; given several times, of any of them. */
-        eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+        eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
         /** @description Events of mail with this tag, exactly; given several times, all of them must be there. */
         tag?: string[];
         /** @description Inclusive. */
@@ -3329,7 +3637,7 @@ export interface operations {
         /** @description Events of one message. */
         messageId?: string;
         /** @description Events of one type; given several times, of any of them. */
-        eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe")[];
+        eventType?: ("Send" | "Delivery" | "DeliveryDelay" | "Bounce" | "Complaint" | "Reject" | "Open" | "Click" | "Unsubscribe" | "Inbound")[];
         /** @description Events of mail with this tag, exactly; given several times, all of them must be there. */
         tag?: string[];
         /** @description Begin behind it; Last-Event-ID comes before it. */
@@ -3359,6 +3667,279 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["Health"];
+        };
+      };
+    };
+  };
+  /**
+   * Mail that came in, newest first
+   * @description Of the mode of the key, also what ended without an event.
+   */
+  listInboundMail: {
+    parameters: {
+      query?: {
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the page before. */
+        cursor?: string;
+        /** @description The route that took it. */
+        inboundRouteId?: string;
+        /** @description What became of it. */
+        outcome?: "event" | "auto-reply" | "own-mail" | "too-many-hops";
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundMail"][];
+        };
+      };
+    };
+  };
+  /**
+   * What a link of an event leads to
+   * @description A mail or one of its attachments, without a key, until linksExpireAt.
+   */
+  getInboundFile: {
+    parameters: {
+      path: {
+        /**
+         * @description The signed part of a link.
+         * @example inb_2zAb
+         */
+        token: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "*/*": unknown;
+        };
+      };
+    };
+  };
+  /**
+   * Inbound routes, newest first
+   * @description Of the mode of the key, with the MX record of each and what the last look at it found.
+   */
+  listInboundRoutes: {
+    parameters: {
+      query?: {
+        /** @description How many to show, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the page before. */
+        cursor?: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundRoute"][];
+        };
+      };
+    };
+  };
+  /**
+   * Make an inbound route
+   * @description Mail for match becomes an event Inbound: posted to url, signed with the secret in this answer, or sent to the webhooks that subscribe to Inbound. An address comes before a prefix, and that before *. Publish the MX record in dnsRecord.
+   */
+  createInboundRoute: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "match": "support@in.shop.example",
+         *   "url": "https://shop.example/hooks/support"
+         * }
+         */
+        "application/json": components["schemas"]["InboundRouteRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["InboundRouteWritten"];
+        };
+      };
+    };
+  };
+  /**
+   * One inbound route
+   * @description With its MX record, and what the last look at it found.
+   */
+  getInboundRoute: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundRouteId.
+         * @example inr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundRoute"];
+        };
+      };
+    };
+  };
+  /**
+   * Replace an inbound route
+   * @description Replaces the whole. Its webhook stays as long as there is a url, with its secret; one that is made now has its secret in this answer.
+   */
+  replaceInboundRoute: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundRouteId.
+         * @example inr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "match": "support@in.shop.example",
+         *   "url": "https://shop.example/hooks/support"
+         * }
+         */
+        "application/json": components["schemas"]["InboundRouteRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundRouteWritten"];
+        };
+      };
+    };
+  };
+  /**
+   * Delete an inbound route, and its webhook
+   * @description Mail for it is refused from then on; what came stays in GET /inbound.
+   */
+  deleteInboundRoute: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundRouteId.
+         * @example inr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["Confirmation"];
+        };
+      };
+    };
+  };
+  /**
+   * Look for the MX record in the DNS
+   * @description Answers the route with what was found. Nothing is looked up in the sandbox.
+   */
+  verifyInboundRoute: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundRouteId.
+         * @example inr_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundRoute"];
+        };
+      };
+    };
+  };
+  /**
+   * One mail that came in
+   * @description With all that its event says, and links that are new.
+   */
+  getInboundMail: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundId.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "application/json": components["schemas"]["InboundMailWithContent"];
+        };
+      };
+    };
+  };
+  /**
+   * One attachment of a mail that came in
+   * @description Decoded. Numbers are those of the list of attachments, from 0.
+   */
+  getInboundAttachment: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundId.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+        /**
+         * @description The number of the attachment, from 0.
+         * @example 0
+         */
+        number: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "*/*": unknown;
+        };
+      };
+    };
+  };
+  /**
+   * The mail, byte for byte
+   * @description As it came. 404 once it is no longer kept.
+   */
+  getInboundMailContent: {
+    parameters: {
+      path: {
+        /**
+         * @description The inboundId.
+         * @example inb_2zAbCdEfGhIjKlMnOpQrStU
+         */
+        id: string;
+      };
+    };
+    responses: {
+      /** @description Success. */
+      200: {
+        content: {
+          "message/rfc822": unknown;
         };
       };
     };
@@ -4259,6 +4840,33 @@ export interface operations {
       200: {
         content: {
           "application/json": components["schemas"]["ClockAdvance"];
+        };
+      };
+    };
+  };
+  /**
+   * Play a mail in, as if somebody had sent it to an inbound route
+   * @description Given as a whole, or in parts that are put together. Its event and its webhooks follow as for mail from outside.
+   */
+  playInboundMail: {
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *   "to": "support@in.shop.example",
+         *   "from": "ann@example.com",
+         *   "subject": "Re: Order 17",
+         *   "text": "Thank you, it came today."
+         * }
+         */
+        "application/json": components["schemas"]["PlayInboundRequest"];
+      };
+    };
+    responses: {
+      /** @description Success. */
+      201: {
+        content: {
+          "application/json": components["schemas"]["PlayedInbound"];
         };
       };
     };
@@ -5511,7 +6119,7 @@ export interface operations {
   };
   /**
    * Delete a webhook and the record of its deliveries
-   * @description Nothing more is sent to it, retries included.
+   * @description Nothing more is sent to it, retries included. One that an inbound route was made with goes with its route.
    */
   deleteWebhook: {
     parameters: {
@@ -5591,7 +6199,7 @@ export interface operations {
   };
   /**
    * Send the events of a time again
-   * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; what waits to be sent is not queued twice.
+   * @description since and until are inclusive. Without eventTypes the types this webhook is registered for are sent, whether they were sent before or not; events of inbound routes only where they would have been sent to this webhook; what waits to be sent is not queued twice.
    */
   replayWebhookEvents: {
     parameters: {
@@ -5707,6 +6315,13 @@ export type DomainVerification = components['schemas']['DomainVerification'];
 export type DryRunResponse = components['schemas']['DryRunResponse'];
 export type Event = components['schemas']['Event'];
 export type Health = components['schemas']['Health'];
+export type InboundContent = components['schemas']['InboundContent'];
+export type InboundDnsRecord = components['schemas']['InboundDnsRecord'];
+export type InboundMail = components['schemas']['InboundMail'];
+export type InboundMailWithContent = components['schemas']['InboundMailWithContent'];
+export type InboundRoute = components['schemas']['InboundRoute'];
+export type InboundRouteRequest = components['schemas']['InboundRouteRequest'];
+export type InboundRouteWritten = components['schemas']['InboundRouteWritten'];
 export type IncidentRetried = components['schemas']['IncidentRetried'];
 export type InvitationRequest = components['schemas']['InvitationRequest'];
 export type InvitedUser = components['schemas']['InvitedUser'];
@@ -5730,6 +6345,8 @@ export type PasskeyRequestOptions = components['schemas']['PasskeyRequestOptions
 export type PasskeySignIn = components['schemas']['PasskeySignIn'];
 export type PasswordRequest = components['schemas']['PasswordRequest'];
 export type PasswordResetRequest = components['schemas']['PasswordResetRequest'];
+export type PlayInboundRequest = components['schemas']['PlayInboundRequest'];
+export type PlayedInbound = components['schemas']['PlayedInbound'];
 export type Queue = components['schemas']['Queue'];
 export type Readiness = components['schemas']['Readiness'];
 export type RecipientStatus = components['schemas']['RecipientStatus'];
@@ -5811,6 +6428,17 @@ export const routes = {
   listEvents: ['GET', '/events'],
   streamEvents: ['GET', '/events/stream'],
   getHealth: ['GET', '/health'],
+  listInboundMail: ['GET', '/inbound'],
+  getInboundFile: ['GET', '/inbound-files/{token}'],
+  listInboundRoutes: ['GET', '/inbound-routes'],
+  createInboundRoute: ['POST', '/inbound-routes'],
+  getInboundRoute: ['GET', '/inbound-routes/{id}'],
+  replaceInboundRoute: ['PUT', '/inbound-routes/{id}'],
+  deleteInboundRoute: ['DELETE', '/inbound-routes/{id}'],
+  verifyInboundRoute: ['POST', '/inbound-routes/{id}/verify'],
+  getInboundMail: ['GET', '/inbound/{id}'],
+  getInboundAttachment: ['GET', '/inbound/{id}/attachments/{number}'],
+  getInboundMailContent: ['GET', '/inbound/{id}/content'],
   listIncidents: ['GET', '/incidents'],
   getIncident: ['GET', '/incidents/{id}'],
   retryIncident: ['POST', '/incidents/{id}/retry'],
@@ -5847,6 +6475,7 @@ export const routes = {
   getReady: ['GET', '/ready'],
   listRefusedRequests: ['GET', '/requests'],
   advanceSandboxClock: ['POST', '/sandbox/clock/advance'],
+  playInboundMail: ['POST', '/sandbox/inbound'],
   listSandboxInbox: ['GET', '/sandbox/inbox'],
   emptySandboxInbox: ['DELETE', '/sandbox/inbox'],
   waitForSandboxMessage: ['GET', '/sandbox/inbox/wait'],

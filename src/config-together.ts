@@ -1,0 +1,63 @@
+/** Settings that go together, or not: what one of them alone cannot know. Each refusal is one line for the operator. */
+import {
+  type BlobStoreAddress,
+  ConfigError,
+  type Role,
+  type Route,
+  shownValue,
+  type WarmUpStart,
+} from './config-values.ts';
+
+interface Settings {
+  roles: readonly Role[];
+  inboundPort: number | undefined;
+  smtpTlsCert: string | undefined;
+  smtpTlsKey: string | undefined;
+  oidcIssuer: string | undefined;
+  oidcClientId: string | undefined;
+  blobs: BlobStoreAddress;
+  awsAccessKeyId: string | undefined;
+  awsSecretAccessKey: string | undefined;
+  route: Route;
+  sourceAddresses: readonly string[];
+  warmUp: readonly WarmUpStart[];
+}
+
+export function notValid(name: string, text: string, allowed: string): ConfigError {
+  return new ConfigError(`${name}=${shownValue(name, text)} is not valid; allowed: ${allowed}`);
+}
+
+/** Throws a ConfigError for the first settings that do not go together. */
+export function assertTogether(config: Settings, environment: Record<string, string | undefined>): void {
+  if (Boolean(config.smtpTlsCert) !== Boolean(config.smtpTlsKey)) {
+    const [one, other] = config.smtpTlsCert ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
+    const given = `POSTRIDER_SMTP_TLS_${one}=${JSON.stringify(config.smtpTlsCert ?? config.smtpTlsKey)}`;
+    throw new ConfigError(`${given} is set and POSTRIDER_SMTP_TLS_${other} is not; allowed: both or neither`);
+  }
+  if (config.oidcIssuer !== undefined && config.oidcClientId === undefined) {
+    throw new ConfigError(
+      'POSTRIDER_OIDC_CLIENT_ID is not set, and POSTRIDER_OIDC_ISSUER needs it; set both or neither',
+    );
+  }
+  if (config.blobs.kind === 's3' && !(config.awsAccessKeyId && config.awsSecretAccessKey)) {
+    const name = config.awsAccessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID';
+    throw new ConfigError(`${name} is not set, and POSTRIDER_BLOB_URL=s3://… needs it; set the key and its secret`);
+  }
+  if (config.roles.includes('inbound') && config.inboundPort === undefined) {
+    throw new ConfigError(
+      'POSTRIDER_INBOUND_PORT is not set, and the role inbound of POSTRIDER_ROLES needs it; set it (25 in production), or leave the role out',
+    );
+  }
+  assertWarmUp(config, environment.POSTRIDER_WARMUP ?? '');
+}
+
+function assertWarmUp({ warmUp, sourceAddresses, route: { kind } }: Settings, given: string): void {
+  if (warmUp.length > 0 && kind === 'relay') {
+    throw new ConfigError(
+      `POSTRIDER_WARMUP=${JSON.stringify(given)} has no effect behind a relay, whose addresses are known to others; allowed: none where POSTRIDER_ROUTE names one`,
+    );
+  }
+  const unknown = warmUp.find(({ address }) => address !== null && !sourceAddresses.includes(address));
+  if (!unknown) return;
+  throw notValid('POSTRIDER_WARMUP', given, `addresses of POSTRIDER_SOURCE_ADDRESSES, and ${unknown.address} is none`);
+}

@@ -1,0 +1,58 @@
+/** Mail that comes in, for /openapi.json. */
+import { ANN, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
+
+const inboundRecord = {
+  ...{ type: 'MX', name: 'in.shop.example', value: 'mail.shop.example', priority: 10 },
+  ...{ status: 'verified', found: ['10 mail.shop.example'], note: null },
+};
+const inboundRoute = {
+  inboundRouteId: ids.inboundRoute,
+  match: 'support@in.shop.example',
+  url: 'https://shop.example/hooks/support',
+  webhookId: ids.webhook,
+  events: false,
+  maxBytes: 25_000_000,
+  mode: 'live',
+  status: 'active',
+  dnsRecord: inboundRecord,
+  checkedAt: TIME,
+  createdAt: DAY_BEFORE,
+  updatedAt: DAY_BEFORE,
+};
+
+const mail = {
+  inboundId: ids.inbound,
+  inboundRouteId: ids.inboundRoute,
+  outcome: 'event',
+  from: `Ann <${ANN}>`,
+  recipient: 'support@in.shop.example',
+  envelopeFrom: ANN,
+  subject: `Re: ${SUBJECT}`,
+  sizeBytes: 67104,
+  attachments: 1,
+  inReplyTo: ids.message,
+  receivedAt: TIME,
+};
+
+export const INBOUND_EXAMPLES = {
+  InboundMail: mail,
+  InboundMailWithContent: { ...mail, eventId: ids.event, contentKept: true, content: INBOUND_EXAMPLE },
+  PlayInboundRequest: {
+    ...{ to: 'support@in.shop.example', from: ANN, subject: `Re: ${SUBJECT}` },
+    text: 'Thank you, it came today.',
+  },
+  PlayedInbound: {
+    ...{
+      inboundId: ids.inbound,
+      inboundRouteId: ids.inboundRoute,
+      outcome: 'event',
+      eventId: ids.event,
+      inReplyTo: null,
+    },
+  },
+  InboundRouteRequest: { match: inboundRoute.match, url: inboundRoute.url },
+  InboundRoute: inboundRoute,
+  InboundRouteWritten: { ...inboundRoute, secret: 'whsec_…' },
+  InboundDnsRecord: inboundRecord,
+  InboundContent: INBOUND_EXAMPLE,
+};

@@ -1,0 +1,85 @@
+/**
+ * The inbound role: the port that bounces, reports and mail for routes come in by; and the work on what came in, which runs where
+ * deliveries do.
+ */
+import type { Running } from '../base/lifecycle.ts';
+import { createReturnPaths, type ReturnPaths } from '../delivery/delivery.ts';
+import { isReturnPathOperation } from '../domains/domains.ts';
+import {
+  createRecipients,
+  createReportHandlers,
+  type InboundWorker,
+  startInboundWorker,
+  storeInboundOperation,
+} from '../inbound/inbound.ts';
+import { createFindRoute, createInboundLinks, createRouteHandler } from '../inbound-routes/inbound-routes.ts';
+import { createTokenAddresses } from '../mail/token-address.ts';
+import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
+import type { Parts } from './parts.ts';
+import { inboundTarget } from './ports.ts';
+import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
+
+export interface InboundRole extends Running {
+  port: number;
+  /** Nothing new begins; resolves once the mails under way are answered. The listener stays open. */
+  drain(): Promise<void>;
+}
+
+interface InboundRoleOptions {
+  tls: TlsIdentity;
+  /** Mail came in: its work is due. */
+  onStored(): void;
+}
+
+/** Rejects with a sentence for the operator when the port cannot be had. */
+export async function startInboundRole(parts: Parts, { tls, onStored }: InboundRoleOptions): Promise<InboundRole> {
+  const { config, database, blobs, clock, log, metrics, overload } = parts;
+  const server = createInboundServer({
+    ...{ hostname: config.smtpHostname, blobs, tls, clock, log, metrics },
+    limits: { maxConnectionsPerAddress: config.inboundMaxConnectionsPerAddress },
+    closedToMail: () => overload.reasons()[0]?.message,
+    closedToContent: () => overload.reasons().find((reason) => reason.part !== 'service')?.message,
+    recipients: createRecipients({
+      tokens: createTokenAddresses(parts.secretKey),
+      ...{ clock, bounceDomain: config.bounceDomain, hostname: config.smtpHostname },
+      isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
+      findRoute: createFindRoute({ database, clock }),
+    }),
+    store: async (mails) => {
+      await database.execute(storeInboundOperation, mails);
+      onStored();
+    },
+  });
+  const drain = (): Promise<void> => server.drain({ deadlineMs: DRAIN_MS });
+  const stop = async (): Promise<void> => {
+    await drain();
+    await server.stop({ deadlineMs: CLOSE_MS });
+  };
+  try {
+    return { port: await bind(server, inboundTarget(config)!), drain, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Where bounces of mail that leaves come back to. */
+export function returnPathsOf(
+  { secretKey, clock }: Pick<Parts, 'secretKey' | 'clock'>,
+  bounceDomain: string,
+): ReturnPaths {
+  return createReturnPaths({ tokens: createTokenAddresses(secretKey), clock, bounceDomain });
+}
+
+/** Deals with what came in, whichever node it came in by. `onRecorded`: events may have been written. */
+export function startInboundWork(parts: Parts, { onRecorded }: { onRecorded(): void }): InboundWorker {
+  const { config, database, blobs, clock, log, metrics, secretKey } = parts;
+  const linkBase = { secretKey, baseUrl: config.baseUrl ?? `http://localhost:${config.httpPort}` };
+  return startInboundWorker({
+    ...{ database, blobs, clock, log, onRecorded, random: Math.random },
+    handlers: {
+      ...createReportHandlers({ database, clock, log, metrics }),
+      route: createRouteHandler({ database, links: createInboundLinks(linkBase) }),
+    },
+  });
+}
