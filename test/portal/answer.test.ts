@@ -145,6 +145,15 @@ const EXPECTED: Record<
     answered('bounced', { timeline: [event('Bounce', { bounce: { ...soft, category: 'expired' } })] }),
     ...([/^Given up at 10:02, after 120 s: gmail\.com did not take it in time\.$/, 'you', /Send it again/] as const),
   ],
+  'returned when its time was over elsewhere': [
+    answered('bounced', {
+      timeline: [
+        event('Delivery', { delivery }, CREATED),
+        event('Bounce', { bounce: { ...soft, category: 'expired', late: true } }),
+      ],
+    }),
+    ...([/^mx\.example\.com took it, could not hand it on, and gave up at 10:02\.$/, 'you', /Send it again/] as const),
+  ],
   'bounced after it was taken': [
     answered('bounced', { timeline: [event('Delivery', { delivery }, CREATED), event('Bounce', { bounce: fault })] }),
     ...([/^mx\.example\.com took it, and returned it at 10:02/, 'you', /does not exist/] as const),

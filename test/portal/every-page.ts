@@ -75,6 +75,10 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
     await made(api.post('/suppressions', { email: 'nobody@example.com', reason: 'manual' }));
     await api.post('/send', { from: text });
   }
+  const route = await made(sandbox.post('/inbound-routes', { match: '*@in.shop.example' }));
+  ids['sandbox/inbound-routes'] = route.inboundRouteId;
+  const came = { to: 'support@in.shop.example', from: 'ann@example.com', subject: text, html };
+  ids['sandbox/inbound'] = (await made(sandbox.post('/sandbox/inbound', came))).inboundId;
   const { domainId } = await made(live.post('/domains', { domain: 'shop.example' }));
   for (const mode of ['live', 'sandbox']) ids[`${mode}/domains`] = domainId;
   await made(live.post('/approvals', { requestedEmailBytes: 20_000_000, reason: text.slice(0, 200) }));

@@ -8,7 +8,7 @@ const TONES: Record<string, Tone> = {
   ...{ delivered: 'good', bounced: 'bad', complained: 'bad', delayed: 'wait', queued: 'note', sending: 'note' },
   ...{ scheduled: 'note', suppressed: 'calm', cancelled: 'calm' },
   ...{ send: 'note', delivery: 'good', deliverydelay: 'wait', bounce: 'bad', complaint: 'bad', reject: 'calm' },
-  ...{ open: 'calm', click: 'calm', unsubscribe: 'calm' },
+  ...{ open: 'calm', click: 'calm', unsubscribe: 'calm', inbound: 'note' },
   ...{ verified: 'good', pending: 'wait', failing: 'bad', missing: 'bad', different: 'bad', unknown: 'calm' },
   ...{ active: 'good', suspended: 'bad', invited: 'note', approved: 'good', rejected: 'bad', disabled: 'calm' },
   ...{

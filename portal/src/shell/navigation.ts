@@ -13,6 +13,8 @@ import {
   IconInbox,
   IconKey,
   IconMail,
+  IconMailDown,
+  IconRoute,
   IconSend,
   IconServer,
   IconSettings,
@@ -54,6 +56,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
     pages: [
       { name: navigation.messages, path: '/messages', icon: IconMail },
       { name: navigation.inbox, path: '/inbox', icon: IconInbox, isFor: ({ mode }) => mode === 'sandbox' },
+      { name: navigation.inbound, path: '/inbound', icon: IconMailDown },
       { name: navigation.events, path: '/events', icon: IconActivity },
       { name: navigation.incidents, path: '/incidents', icon: IconAlertTriangle },
       { name: navigation.requests, path: '/requests', icon: IconBan },
@@ -65,6 +68,7 @@ export const ACCOUNT_PAGES: readonly NavigationGroup[] = [
     pages: [
       { name: navigation.templates, path: '/templates', icon: IconTemplate },
       { name: navigation.webhooks, path: '/webhooks', icon: IconWebhook },
+      { name: navigation.inboundRoutes, path: '/inbound-routes', icon: IconRoute },
       { name: navigation.domains, path: '/domains', icon: IconWorld },
       { name: navigation.keys, path: '/keys', icon: IconKey },
     ],

@@ -15,6 +15,7 @@ export const causes: Readonly<Record<string, string>> = {
   'remote-error': 'it has a problem of its own',
   refused: 'it gave no reason that we know',
   'our-side': 'something is wrong on the sending side',
+  'warm-up': 'the addresses that mail leaves from are new, and send few mails a day',
 };
 
 /** Why one waits, with the domain of the recipient. */
@@ -34,6 +35,8 @@ export const waits: Readonly<Record<string, (domain: string) => string>> = {
   'remote-error': (domain) => `${domain} has a problem of its own`,
   refused: (domain) => `${domain} did not take it and did not say why`,
   'our-side': () => 'something is wrong on the sending side',
+  'warm-up': (domain) =>
+    `the addresses that mail leaves from are new, and have sent what they may send to ${domain} today`,
 };
 
 export const turns = {
@@ -54,6 +57,7 @@ export const happened = {
   bounced: (domain: string, at: string, cause: string) => `${domain} refused it for good at ${at}: ${cause}.`,
   failed: (at: string, cause: string) => `Given up at ${at}: ${cause}.`,
   returned: (host: string, at: string, cause: string) => `${host} took it, and returned it at ${at}: ${cause}.`,
+  returnedExpired: (host: string, at: string) => `${host} took it, could not hand it on, and gave up at ${at}.`,
   expired: (at: string, after: string, domain: string) =>
     `Given up at ${at}, after ${after}: ${domain} did not take it in time.`,
   complained: (at: string) => `The recipient marked it as spam at ${at}.`,

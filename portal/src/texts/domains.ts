@@ -88,6 +88,10 @@ export const purposes = {
     name: 'DMARC',
     why: 'Tells receivers what to do with mail that only pretends to be yours. Large mailbox providers ask for it.',
   },
+  tracking: {
+    name: 'Links',
+    why: 'Links of your mail (unsubscribe, tracking) lead to a host of your own name, which receivers see as yours.',
+  },
   'return-path': {
     name: 'Return path',
     why: 'Bounces come back under a name of your own, which receivers see as yours.',

@@ -100,10 +100,15 @@ export const timeline = {
     Open: 'Opened',
     Click: 'Link followed',
     Unsubscribe: 'Unsubscribed',
+    Inbound: 'Mail came in',
   },
   byMachine: 'by a program, not a person',
   took250: (host: string, seconds: string) => `${host} took it after ${seconds}.`,
-  unsubscribed: { 'one-click': 'With one click in the mail program.' } as Record<string, string>,
+  unsubscribed: {
+    'one-click': 'With one click in the mail program.',
+    mail: 'By a mail that the mail program sent.',
+  } as Record<string, string>,
+  late: 'Reported by mail, after the delivery.',
   waiting: 'Nothing has happened yet.',
 };
 

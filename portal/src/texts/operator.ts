@@ -111,6 +111,7 @@ export const account = {
     templates: 'Templates',
     apiKeys: 'API keys',
     smtpCredentials: 'SMTP credentials',
+    inboundRoutes: 'Inbound routes',
     openSubmissions: 'Open uploads',
     eventStreams: 'Event streams',
     inboxWaits: 'Waits for the inbox',

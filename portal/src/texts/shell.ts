@@ -44,6 +44,8 @@ export const navigation = {
   incidents: 'Incidents',
   requests: 'Refused requests',
   inbox: 'Inbox',
+  inbound: 'Inbound mail',
+  inboundRoutes: 'Inbound routes',
   templates: 'Templates',
   webhooks: 'Webhooks',
   domains: 'Domains',

@@ -23,6 +23,7 @@ export const usage = {
     smtpCredentials: 'SMTP credentials',
     templates: 'Templates',
     recipientsPerEmail: 'Recipients of a mail',
+    inboundRoutes: 'Inbound routes',
     openSubmissions: 'Uploads that are not sent yet',
     eventStreams: 'Streams of events at once',
     inboxWaits: 'Waits for a mail at once',

@@ -16,6 +16,7 @@ export const eventSentences: Record<EventType, string> = {
   Open: 'The recipient opened it.',
   Click: 'The recipient followed a link.',
   Unsubscribe: 'The recipient unsubscribed.',
+  Inbound: 'Mail came in for an inbound route.',
 };
 
 export const webhooks = {
@@ -48,10 +49,12 @@ export const webhookPage = {
   disabledTurn:
     'It is your turn: repair the receiver, send a test event, then enable the webhook and send again what it missed.',
   about: 'About this webhook',
+  toRoute: 'Changed and deleted there',
   facts: {
     id: 'Id',
     url: 'Address',
     events: 'Events',
+    route: 'Of the inbound route',
     created: 'Created',
     updated: 'Changed',
   },

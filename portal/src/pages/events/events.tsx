@@ -8,6 +8,7 @@ import { IconPlayerPause, IconPlayerPlay } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { Code, CopyText } from '../../parts/copy.tsx';
+import { pathOfMail } from '../../parts/mail-path.ts';
 import { Page } from '../../parts/page.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -144,7 +145,7 @@ function OneEvent({ event, onClose }: { event: Event | undefined; onClose(): voi
             <Time at={event.timestamp} exact />
           </Group>
           <Group gap="xs">
-            <Button component={Link} to={`/app/${mode}/messages/${event.messageId}`} variant="default">
+            <Button component={Link} to={pathOfMail(mode, event.messageId)} variant="default">
               {events.toMessage}
             </Button>
             <CopyText value={json}>{events.copyJson}</CopyText>

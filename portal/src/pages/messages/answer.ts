@@ -164,12 +164,14 @@ function bouncedSentence(message: Answered, say: Say, bounce: ReturnType<typeof 
   const domain = domainOf(message.to);
   const timestamp = bounce?.timestamp ?? message.createdAt;
   const at = say.at(timestamp);
+  const delivery = lastOf(message, 'delivery');
+  if (bounce?.late && bounce.category === 'expired')
+    return happened.returnedExpired(delivery?.remoteHost ?? domain, at);
   if (bounce?.category === 'expired') {
     const seconds = (Date.parse(timestamp) - Date.parse(message.sendAt ?? message.createdAt)) / 1_000;
     return happened.expired(at, say.duration(Math.max(0, seconds)), domain);
   }
   const cause = causes[bounce?.category ?? ''] ?? causes.refused!;
-  const delivery = lastOf(message, 'delivery');
   if (delivery !== undefined) return happened.returned(delivery.remoteHost ?? domain, at, cause);
   return bounce?.smtpCode == null ? happened.failed(at, cause) : happened.bounced(domain, at, cause);
 }

@@ -101,6 +101,7 @@ function EventWords({ event }: { event: TimelineEvent }) {
   return (
     <>
       {words !== undefined && <div>{words}</div>}
+      {failed?.late && <div className={classes.quiet}>{texts.late}</div>}
       {(failed?.reply ?? delivery?.reply) && (
         <div className={`mono ${classes.quiet}`}>{failed?.reply ?? delivery?.reply}</div>
       )}

@@ -6,8 +6,10 @@ import { useChange } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { Code, Copyable, CopyText } from '../../parts/copy.tsx';
+import { pathOfMail } from '../../parts/mail-path.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { Facts } from '../../parts/page.tsx';
+import { sentence } from '../../parts/sentence.ts';
 import { EmptyState, Loading } from '../../parts/states.tsx';
 import { duration, Time } from '../../parts/time.tsx';
 import { done, failed } from '../../parts/undo.tsx';
@@ -16,7 +18,6 @@ import { delivery as texts } from '../../texts/webhooks.ts';
 import { AnswerStart } from './answer.tsx';
 import { eventIn } from './event-body.ts';
 import type { WebhookDelivery } from './health-strip.tsx';
-import { sentence } from './sentence.ts';
 import type { Webhook } from './webhook-state.tsx';
 
 const { facts } = texts;
@@ -123,7 +124,7 @@ function MessageLink({ delivery: { request } }: { delivery: WebhookDelivery }): 
   const messageId = eventIn(request?.body)?.messageId;
   if (typeof messageId !== 'string') return '–';
   return (
-    <Anchor component={Link} to={`/app/${mode}/messages/${messageId}`} className="mono">
+    <Anchor component={Link} to={pathOfMail(mode, messageId)} className="mono">
       {messageId}
     </Anchor>
   );

@@ -3,9 +3,9 @@ import { Skeleton, Text, Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { type Answer, useCall } from '../../api.ts';
 import { Facts } from '../../parts/page.tsx';
+import { sentence } from '../../parts/sentence.ts';
 import { duration, Time } from '../../parts/time.tsx';
 import { health } from '../../texts/webhooks.ts';
-import { sentence } from './sentence.ts';
 import classes from './webhooks.module.css';
 
 export type WebhookDelivery = Answer<'listWebhookDeliveries'>[number];

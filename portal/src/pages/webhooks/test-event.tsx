@@ -5,10 +5,10 @@ import { IconX } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
+import { sentence } from '../../parts/sentence.ts';
 import { duration } from '../../parts/time.tsx';
 import { testEvent } from '../../texts/webhooks.ts';
 import { AnswerStart } from './answer.tsx';
-import { sentence } from './sentence.ts';
 
 export interface TestEvent {
   send(): void;

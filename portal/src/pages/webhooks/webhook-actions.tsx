@@ -92,6 +92,8 @@ interface MoreActionsProps extends Pick<WebhookActionsProps, 'webhook' | 'onOpen
 
 function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
   const remove = useRemove(webhook);
+  // That of an inbound route changes and goes with its route.
+  const isOwn = webhook.inboundRouteId === undefined;
   return (
     <Menu position="bottom-end">
       <Menu.Target>
@@ -100,9 +102,11 @@ function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<IconPencil size={14} />} onClick={() => onOpen('edit')}>
-          {webhookPage.edit}
-        </Menu.Item>
+        {isOwn && (
+          <Menu.Item leftSection={<IconPencil size={14} />} onClick={() => onOpen('edit')}>
+            {webhookPage.edit}
+          </Menu.Item>
+        )}
         <Menu.Item leftSection={<IconKey size={14} />} onClick={() => onOpen('secret')}>
           {rotation.action}
         </Menu.Item>
@@ -114,10 +118,14 @@ function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
             {webhookPage.disable}
           </Menu.Item>
         )}
-        <Menu.Divider />
-        <Menu.Item leftSection={<IconTrash size={14} />} color="red" onClick={remove}>
-          {webhookPage.remove}
-        </Menu.Item>
+        {isOwn && (
+          <>
+            <Menu.Divider />
+            <Menu.Item leftSection={<IconTrash size={14} />} color="red" onClick={remove}>
+              {webhookPage.remove}
+            </Menu.Item>
+          </>
+        )}
       </Menu.Dropdown>
     </Menu>
   );

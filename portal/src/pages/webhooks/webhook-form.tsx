@@ -1,11 +1,11 @@
 /** The address of a webhook, what is sent to it, and what it is for: made new, or changed. */
 import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { PostriderError, useChange } from '../../api.ts';
+import { useChange } from '../../api.ts';
+import { issuesOf } from '../../parts/issues.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
 import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
-import { sentence } from './sentence.ts';
 import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
 
 interface WebhookFormProps {
@@ -17,17 +17,7 @@ interface WebhookFormProps {
 
 const AT_FIRST: EventType[] = ['Delivery', 'Bounce', 'Complaint'];
 
-/** What the service says of a field, and of all that has no field here. */
-function issuesOf(error: Error | null): { of(field: string): string | undefined; general: Error | null } {
-  const details = error instanceof PostriderError ? error.details : [];
-  const fieldOf = (path: string): string => path.replace(/[.[].*/, '');
-  const of = (field: string): string | undefined => {
-    const found = details.find((one) => fieldOf(one.field) === field);
-    return found === undefined ? undefined : sentence(found.message);
-  };
-  const isShown = details.some(({ field }) => ['url', 'events', 'description'].includes(fieldOf(field)));
-  return { of, general: isShown ? null : error };
-}
+const FIELDS = ['url', 'events', 'description'];
 
 /** Makes it or changes it, and closes when that is done. */
 function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
@@ -55,7 +45,11 @@ function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
         },
       );
   };
-  return { save, isSaving: create.isPending || replace.isPending, issues: issuesOf(create.error ?? replace.error) };
+  return {
+    save,
+    isSaving: create.isPending || replace.isPending,
+    issues: issuesOf(create.error ?? replace.error, FIELDS),
+  };
 }
 
 export function WebhookForm(props: WebhookFormProps) {

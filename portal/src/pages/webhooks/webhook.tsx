@@ -1,10 +1,12 @@
 /** One webhook: how it does, what can be done with it, and every delivery. */
-import { useParams } from '@tanstack/react-router';
+import { Anchor } from '@mantine/core';
+import { Link, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { useCall } from '../../api.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Notice } from '../../parts/notice.tsx';
 import { Facts, Page, Panel } from '../../parts/page.tsx';
+import { sentence } from '../../parts/sentence.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../router.tsx';
@@ -15,7 +17,6 @@ import { HealthMarks, useLastDeliveries } from './health-strip.tsx';
 import { type AskedReplay, ReplayProgress } from './replay.tsx';
 import { RotationDialog } from './rotation.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { sentence } from './sentence.ts';
 import { TestResult, useTestEvent } from './test-event.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
 import { WebhookForm } from './webhook-form.tsx';
@@ -98,12 +99,22 @@ function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
 
 function About({ webhook }: { webhook: Webhook }) {
   const { facts } = webhookPage;
+  const { inboundRouteId } = webhook;
+  const { mode } = useScope();
   return (
     <Panel title={webhookPage.about}>
       <Facts
         of={[
           [facts.url, <Copyable key="url" value={webhook.url} />],
           [facts.events, eventsOf(webhook)],
+          [
+            facts.route,
+            inboundRouteId && (
+              <Anchor component={Link} to={`/app/${mode}/inbound-routes/${inboundRouteId}`}>
+                {webhookPage.toRoute}
+              </Anchor>
+            ),
+          ],
           [facts.id, <Copyable key="id" value={webhook.webhookId} />],
           [facts.created, <Time key="created" at={webhook.createdAt} exact />],
           [facts.updated, <Time key="updated" at={webhook.updatedAt} exact />],

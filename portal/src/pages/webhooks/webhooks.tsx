@@ -8,12 +8,12 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { Page } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
+import { sentence } from '../../parts/sentence.ts';
 import { useSearchState } from '../../router.tsx';
 import { useScope } from '../../scope.ts';
 import { webhooks } from '../../texts/webhooks.ts';
 import { HealthStrip } from './health-strip.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { sentence } from './sentence.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import { eventsOf, type Webhook, WebhookState } from './webhook-state.tsx';
 

@@ -1,0 +1,97 @@
+/** What a route takes, where it goes, and how large it may be: made new, or changed. */
+import { Button, Checkbox, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { type FormEvent, useState } from 'react';
+import { type Answer, type Body, useChange } from '../../api.ts';
+import { issuesOf } from '../../parts/issues.ts';
+import { Problem } from '../../parts/problem.tsx';
+import { done } from '../../parts/undo.tsx';
+import { routeForm as texts } from '../../texts/inbound.ts';
+
+export type InboundRoute = Answer<'getInboundRoute'>;
+type Written = Answer<'createInboundRoute'>;
+
+interface RouteFormProps {
+  /** The one to change; without it one is made. */
+  route?: InboundRoute;
+  onClose(): void;
+  /** With the secret of a webhook that was made for it. */
+  onWritten(written: Written): void;
+}
+
+const FIELDS = ['match', 'url', 'events', 'maxBytes'];
+const MB = 1_000_000;
+const [SMALLEST, LARGEST] = [1_000, 25 * MB];
+
+function useSave({ route, onClose, onWritten }: RouteFormProps) {
+  const create = useChange('createInboundRoute', ['listInboundRoutes', 'listWebhooks']);
+  const replace = useChange('replaceInboundRoute', ['listInboundRoutes', 'getInboundRoute', 'listWebhooks']);
+  const save = (body: Body<'createInboundRoute'>): void => {
+    const onSuccess = (written: Written): void => {
+      onClose();
+      if (route !== undefined) done(texts.saved);
+      onWritten(written);
+    };
+    if (route === undefined) create.mutate({ body }, { onSuccess });
+    else replace.mutate({ path: { id: route.inboundRouteId }, body }, { onSuccess });
+  };
+  const issues = issuesOf(create.error ?? replace.error, FIELDS);
+  return { save, isSaving: create.isPending || replace.isPending, issues };
+}
+
+export function RouteForm(props: RouteFormProps) {
+  const { route, onClose } = props;
+  const [match, setMatch] = useState(route?.match ?? '');
+  const [url, setUrl] = useState(route?.url ?? '');
+  // Until somebody decides, what the service does: other webhooks get it where it is posted nowhere.
+  const [chosenEvents, setEvents] = useState(route?.events);
+  const [megabytes, setMegabytes] = useState(String((route?.maxBytes ?? LARGEST) / MB));
+  const { save, isSaving, issues } = useSave(props);
+  const events = chosenEvents ?? url.trim() === '';
+  const maxBytes = Math.round(Number(megabytes.replace(',', '.')) * MB);
+  const isSizeGood = maxBytes >= SMALLEST && maxBytes <= LARGEST;
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (isSizeGood) save({ match: match.trim(), url: url.trim() || null, events, maxBytes });
+  };
+  const title = route === undefined ? texts.createTitle : texts.editTitle;
+  return (
+    <Modal opened onClose={onClose} size="lg" title={title}>
+      <form onSubmit={submit}>
+        <Stack>
+          <Problem error={issues.general} />
+          <TextInput
+            {...{ label: texts.match, description: texts.matchHint, error: issues.of('match') }}
+            {...{ required: true, maxLength: 320, placeholder: 'support@in.shop.example', spellCheck: false }}
+            data-autofocus
+            value={match}
+            onChange={({ currentTarget }) => setMatch(currentTarget.value)}
+          />
+          <TextInput
+            {...{ label: texts.url, description: texts.urlHint, error: issues.of('url') }}
+            {...{ type: 'url', maxLength: 2_048, placeholder: 'https://shop.example/hooks/inbound' }}
+            value={url}
+            onChange={({ currentTarget }) => setUrl(currentTarget.value)}
+          />
+          <Checkbox
+            {...{ label: texts.events, error: issues.of('events'), checked: events }}
+            onChange={({ currentTarget }) => setEvents(currentTarget.checked)}
+          />
+          <TextInput
+            {...{ label: texts.size, description: texts.sizeHint, inputMode: 'decimal', w: '14rem' }}
+            error={isSizeGood ? issues.of('maxBytes') : texts.sizeBad}
+            value={megabytes}
+            onChange={({ currentTarget }) => setMegabytes(currentTarget.value)}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {texts.cancel}
+            </Button>
+            <Button type="submit" loading={isSaving} disabled={!isSizeGood}>
+              {route === undefined ? texts.create : texts.save}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,177 @@
+/** One inbound route: what it takes and where that goes, and the MX record that leads mail here. */
+import { Anchor, Button, Text } from '@mantine/core';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useCall, useChange } from '../../api.ts';
+import { IconMailDown, IconPencil, IconRefresh, IconTrash } from '../../icons.ts';
+import { AsCode } from '../../parts/as-code.tsx';
+import { StatusBadge } from '../../parts/badge.tsx';
+import { Copy, Copyable } from '../../parts/copy.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { Facts, Page, Panel } from '../../parts/page.tsx';
+import { useRemoval } from '../../parts/removal.ts';
+import { ErrorState, Loading } from '../../parts/states.tsx';
+import { size, Time } from '../../parts/time.tsx';
+import { failed } from '../../parts/undo.tsx';
+import { useScope } from '../../scope.ts';
+import { routePage as texts } from '../../texts/inbound.ts';
+import classes from '../domains/domains.module.css';
+import { SecretShown } from '../webhooks/secret-shown.tsx';
+import { type InboundRoute, RouteForm } from './route-form.tsx';
+
+export function InboundRoutePage() {
+  const { id = '' } = useParams({ strict: false }) as { id?: string };
+  const found = useCall('getInboundRoute', { path: { id } });
+  if (found.data !== undefined) return <Shown key={id} route={found.data} />;
+  return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
+}
+
+function Shown({ route }: { route: InboundRoute }) {
+  const { mode, mayWrite } = useScope();
+  const [isEditing, setEditing] = useState(false);
+  const [secret, setSecret] = useState<string>();
+  return (
+    <Page
+      title={route.match}
+      badge={mode === 'live' && <StatusBadge status={route.status} />}
+      parent={{ href: `/app/${mode}/inbound-routes`, name: texts.parent }}
+      actions={<Actions route={route} onEdit={() => setEditing(true)} />}
+    >
+      {mode === 'sandbox' && <Notice>{texts.sandbox}</Notice>}
+      <div className={classes.stack}>
+        {mode === 'live' && <MxRecord route={route} />}
+        <About route={route} />
+      </div>
+      {mayWrite && isEditing && (
+        <RouteForm route={route} onClose={() => setEditing(false)} onWritten={(written) => setSecret(written.secret)} />
+      )}
+      {secret !== undefined && <SecretShown secret={secret} onClose={() => setSecret(undefined)} />}
+    </Page>
+  );
+}
+
+/** An address that the route takes. */
+const exampleOf = ({ match }: InboundRoute): string => match.replace('*', 'anything');
+
+function Actions({ route, onEdit }: { route: InboundRoute; onEdit(): void }) {
+  const { mode, mayWrite } = useScope();
+  const navigate = useNavigate();
+  const path = { id: route.inboundRouteId };
+  const verify = useChange('verifyInboundRoute', ['getInboundRoute', 'listInboundRoutes']);
+  const { remove } = useRemoval('deleteInboundRoute', ['listInboundRoutes', 'listWebhooks']);
+  const removeIt = (): void => {
+    remove(route.inboundRouteId, { path }, texts.removed(route.match));
+    void navigate({ to: `/app/${mode}/inbound-routes` });
+  };
+  const played = { to: exampleOf(route), from: 'ann@example.com', subject: 'Hello', text: 'It came, thank you.' };
+  return (
+    <>
+      <Button
+        component={Link}
+        {...{ to: `/app/${mode}/inbound`, search: { route: route.inboundRouteId } as never }}
+        variant="default"
+        leftSection={<IconMailDown size={14} aria-hidden />}
+      >
+        {texts.mail}
+      </Button>
+      {mode === 'sandbox' ? (
+        <AsCode operation="playInboundMail" input={{ body: played }} />
+      ) : (
+        <AsCode operation="verifyInboundRoute" input={{ path }} />
+      )}
+      {mayWrite && (
+        <>
+          <Button variant="default" leftSection={<IconPencil size={14} aria-hidden />} onClick={onEdit}>
+            {texts.edit}
+          </Button>
+          <Button variant="default" leftSection={<IconTrash size={14} aria-hidden />} onClick={removeIt}>
+            {texts.remove}
+          </Button>
+        </>
+      )}
+      {mayWrite && mode === 'live' && (
+        <Button
+          leftSection={<IconRefresh size={14} aria-hidden />}
+          loading={verify.isPending}
+          onClick={() => verify.mutate({ path }, { onError: failed })}
+        >
+          {texts.verify}
+        </Button>
+      )}
+    </>
+  );
+}
+
+function MxRecord({ route: { dnsRecord: record, checkedAt } }: { route: InboundRoute }) {
+  const { record: names } = texts;
+  const isFound = record.status === 'verified';
+  return (
+    <Panel title={texts.mx} actions={<StatusBadge status={record.status} />}>
+      <Text role="status">{isFound ? texts.found : (record.note ?? texts.ask)}</Text>
+      {!isFound && (
+        <Text c="dimmed" size="xs">
+          {texts.caution}
+        </Text>
+      )}
+      <dl className={classes.entry}>
+        <dt>{names.type}</dt>
+        <dd>{record.type}</dd>
+        <dt>{names.name}</dt>
+        <dd className={classes.value}>
+          <span className="mono">{record.name}</span>
+          <Copy value={record.name} label={texts.copyName} />
+        </dd>
+        <dt>{names.priority}</dt>
+        <dd>{record.priority}</dd>
+        <dt>{names.value}</dt>
+        <dd className={classes.value}>
+          <span className="mono">{record.value}</span>
+          <Copy value={record.value} label={texts.copyValue} />
+        </dd>
+        {!isFound && record.found !== null && record.found.length > 0 && (
+          <>
+            <dt>{names.published}</dt>
+            <dd className="mono">{record.found.join(', ')}</dd>
+          </>
+        )}
+      </dl>
+      <Text c="dimmed" size="xs" mt="xs">
+        {checkedAt === null ? (
+          texts.notChecked
+        ) : (
+          <>
+            {texts.lastCheck}: <Time at={checkedAt} />
+          </>
+        )}
+      </Text>
+    </Panel>
+  );
+}
+
+function About({ route }: { route: InboundRoute }) {
+  const { mode } = useScope();
+  const { names } = texts;
+  return (
+    <Panel title={texts.about}>
+      <Facts
+        of={[
+          [names.match, <Copyable key="match" value={route.match} />],
+          [names.url, route.url === null ? undefined : <Copyable key="url" value={route.url} />],
+          [
+            names.webhook,
+            route.webhookId === null ? undefined : (
+              <Anchor key="webhook" component={Link} to={`/app/${mode}/webhooks/${route.webhookId}`}>
+                {texts.toWebhook}
+              </Anchor>
+            ),
+          ],
+          [names.events, route.events ? texts.getIt : route.url === null ? texts.listedOnly : texts.doNot],
+          [names.size, size(route.maxBytes)],
+          [names.id, <Copyable key="id" value={route.inboundRouteId} />],
+          [names.created, <Time key="created" at={route.createdAt} exact />],
+          [names.updated, <Time key="updated" at={route.updatedAt} exact />],
+        ]}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,248 @@
+/**
+ * Inbound routes and the mail that came in, as people of the account meet them: an owner makes a route, whose secret is shown once, reads what came,
+ * changes the route and deletes it; a viewer reads only. Counted at the receiver of the webhook, in the bytes of what is saved, and at a server
+ * elsewhere that the html of a mail names.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { JsonObject } from '../kit/api.ts';
+import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visit } from '../kit/browser.ts';
+import { fakeDns } from '../kit/fake-dns.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
+import { faultsOf } from './every-page.ts';
+
+const ROUTES = '/app/sandbox/inbound-routes';
+const PHONE = { width: 390, height: 800 };
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const title = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+
+interface Stage extends Visit {
+  service: Service;
+  catcher: WebhookCatcher;
+}
+
+/** Neither at a desk nor on a phone. */
+async function assertNoFaults(page: Page): Promise<void> {
+  const before = page.viewportSize()!;
+  assert.deepEqual(await faultsOf(page), []);
+  await page.setViewportSize(PHONE);
+  assert.deepEqual(await faultsOf(page), []);
+  await page.setViewportSize(before);
+}
+
+/** Makes a route by the page. */
+async function make({ page, catcher, service }: Stage): Promise<string> {
+  await page.goto(ROUTES);
+  await page.getByText('No inbound routes yet').waitFor();
+  await button(page, 'New route').first().click();
+  await page.getByLabel('Mail for').fill('a*b@in.shop.example');
+  await page.getByLabel('Post it to').fill(catcher.url);
+  await button(page, 'Create the route').click();
+  await page.getByText('Must be an address such as support@in.shop.example', { exact: false }).waitFor();
+  await page.getByLabel('Mail for').fill('reply+*@in.shop.example');
+  await button(page, 'Create the route').click();
+  await page.getByText('Shown once').waitFor();
+  assert.match(await page.getByText(/^whsec_/).innerText(), /^whsec_.{20,}/);
+  await button(page, 'I have kept it').click();
+  await title(page, 'reply+*@in.shop.example').waitFor();
+  await assertNoFaults(page);
+  const id = new URL(page.url()).pathname.split('/').at(-1)!;
+  const { body } = await service.sandboxApi.get(`/inbound-routes/${id}`);
+  assert.deepEqual([body.url, body.events, body.maxBytes], [catcher.url, false, 25_000_000]);
+  return id;
+}
+
+async function play({ service }: Stage, mail: JsonObject): Promise<string> {
+  const { status, body, text } = await service.sandboxApi.post('/sandbox/inbound', mail);
+  assert.equal(status, 201, text);
+  return body.inboundId;
+}
+
+const ATTACHED = Buffer.from('%PDF-1.4 no document at all\u0000\u00ff');
+
+/** The mail appears in the open list by itself, and is read. */
+async function read(stage: Stage): Promise<void> {
+  const { page, service, catcher } = stage;
+  const order = {
+    from: 'Shop <shop@shop.example>',
+    to: 'ann@example.com',
+    subject: 'Order 17',
+    text: 'It is on its way.',
+  };
+  const { data } = (await service.sandboxApi.post('/send', order)).body;
+  await page.goto('/app/sandbox/inbound');
+  await page.getByText('No mail came in yet').waitFor();
+  const id = await play(stage, {
+    ...{ to: `reply+${data.messageId}@in.shop.example`, from: 'ann@example.com', subject: 'Re: Order 17' },
+    text: 'It came, thank you.\n\nOn Mon, 23 Nov 2026 at 10:00, Shop <shop@shop.example> wrote:\n> It is on its way.\n',
+    html: '<p>It <b>came</b>.</p><script>parent.document.title = "hacked"</script><img src="http://elsewhere.example/x.png">',
+    attachments: [{ name: 'Bill 17.pdf', contentType: 'application/pdf', content: ATTACHED.toString('base64') }],
+  });
+  await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
+  await waitUntil('the webhook of the route', async () => catcher.requests.length === 1);
+  await assertNoFaults(page);
+  await page.getByRole('link', { name: 'Re: Order 17' }).click();
+  await title(page, 'Re: Order 17').waitFor();
+  assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);
+  const reply = page.getByRole('region', { name: 'The reply' });
+  await reply.getByText('It came, thank you.').waitFor();
+  assert.equal(await reply.getByText('It is on its way.').count(), 0);
+  await page.frameLocator('iframe').getByText('came', { exact: true }).waitFor();
+  assert.equal(await page.title(), 'Re: Order 17 · Postrider', 'no script of the mail ran');
+  await assertNoFaults(page);
+  await page.getByRole('tab', { name: 'Headers' }).click();
+  await page.getByText('Subject: Re: Order 17').waitFor();
+  await saved(stage, id);
+  await page.getByRole('link', { name: 'The message that it answers' }).click();
+  await title(page, 'Order 17').waitFor();
+  assert.equal(new URL(page.url()).pathname, `/app/sandbox/messages/${data.messageId}`);
+}
+
+/** What the links save is what came, byte for byte. */
+async function saved({ page, service }: Stage, id: string): Promise<void> {
+  const downloadOf = async (name: string): Promise<{ name: string; bytes: Buffer }> => {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()]);
+    return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
+  };
+  assert.deepEqual(await downloadOf('Bill 17.pdf'), { name: 'Bill 17.pdf', bytes: ATTACHED });
+  const whole = await downloadOf('Download the mail');
+  assert.equal(whole.name, `${id}.eml`);
+  assert.equal(whole.bytes.toString(), (await service.sandboxApi.get(`/inbound/${id}/content`)).text);
+}
+
+/** What ended without an event is in the list, and found by its outcome; filters are part of the address. */
+async function filter(stage: Stage, routeId: string): Promise<void> {
+  const { page, catcher } = stage;
+  const headers = [{ name: 'Auto-Submitted', value: 'auto-replied' }];
+  await play(stage, {
+    to: 'reply+1@in.shop.example',
+    from: 'ann@example.com',
+    subject: 'I am away',
+    text: 'x',
+    headers,
+  });
+  await page.goto(`${ROUTES}/${routeId}`);
+  await page.getByRole('link', { name: 'Its mail' }).click();
+  const rows = page.getByRole('table', { name: 'Mail that came in' }).getByRole('row');
+  await rows.filter({ hasText: 'I am away' }).getByText('Automatic reply').waitFor();
+  assert.equal(await rows.count(), 3);
+  await page.getByRole('combobox', { name: 'Outcome' }).click();
+  await page.getByRole('option', { name: 'Automatic reply' }).click();
+  await rows.filter({ hasText: 'Re: Order 17' }).waitFor({ state: 'detached' });
+  assert.equal(await rows.count(), 2);
+  const { searchParams } = new URL(page.url());
+  assert.deepEqual([searchParams.get('route'), searchParams.get('outcome')], [routeId, 'auto-reply']);
+  await page.getByRole('combobox', { name: 'Outcome' }).click();
+  await page.getByRole('option', { name: 'Goes round' }).click();
+  await page.getByText('No mail fits these filters').waitFor();
+  await button(page, 'Show all').click();
+  await rows.filter({ hasText: 'Re: Order 17' }).waitFor();
+  assert.equal(catcher.requests.length, 1, 'an automatic reply is posted nowhere');
+}
+
+/** Edits the route: it is posted nowhere any more, so that its webhook is gone. */
+async function change({ page, service }: Stage, routeId: string): Promise<void> {
+  await page.goto(`${ROUTES}/${routeId}`);
+  await page.getByRole('link', { name: 'Deliveries and secret' }).click();
+  await page.getByRole('link', { name: 'Changed and deleted there' }).waitFor();
+  await button(page, 'More actions').click();
+  await page.getByRole('menuitem').first().waitFor();
+  assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0);
+  await page.goto(`${ROUTES}/${routeId}`);
+  await button(page, 'Edit').click();
+  await page.getByLabel('Largest mail, in MB').fill('26');
+  await page.getByText('Must be a number from 0.001 to 25.').waitFor();
+  await page.getByLabel('Largest mail, in MB').fill('1.5');
+  await page.getByLabel('Post it to').fill('');
+  await page.getByLabel('Webhooks that subscribe to Inbound get it').check();
+  await button(page, 'Save').click();
+  await page.getByText('Those that subscribe to Inbound get it').waitFor();
+  const { body } = await service.sandboxApi.get(`/inbound-routes/${routeId}`);
+  assert.deepEqual([body.url, body.webhookId, body.events, body.maxBytes], [null, null, true, 1_500_000]);
+  assert.deepEqual((await service.sandboxApi.get('/webhooks')).body, []);
+}
+
+async function viewerReads({ page, context, assertClean }: Visit, { service }: Stage, routeId: string): Promise<void> {
+  await page.goto('/app/sandbox/inbound');
+  await page.getByRole('link', { name: 'Re: Order 17' }).click();
+  await page.frameLocator('iframe').getByText('came', { exact: true }).waitFor();
+  await page.goto(ROUTES);
+  await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
+  await title(page, 'reply+*@in.shop.example').waitFor();
+  for (const name of ['Edit', 'Delete', 'New route']) assert.equal(await button(page, name).count(), 0, name);
+  const headers = {
+    ...{ 'X-Requested-With': 'postrider', 'X-Id': service.live.accountId, 'X-Mode': 'sandbox' },
+    Origin: service.url,
+  };
+  const answer = await context.request.delete(`/inbound-routes/${routeId}`, { headers, data: { confirm: true } });
+  assert.equal(answer.status(), 403, 'nor past the page');
+  assertClean();
+}
+
+async function remove({ page, service }: Stage, routeId: string): Promise<void> {
+  await page.goto(`${ROUTES}/${routeId}`);
+  await button(page, 'Delete').click();
+  await page.getByText('The route reply+*@in.shop.example is deleted.').waitFor();
+  await button(page, 'Undo').click();
+  await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
+  await button(page, 'Delete').click();
+  await page.getByText('No inbound routes yet').waitFor();
+  await waitUntil('the route to be gone', async () => {
+    return (await service.sandboxApi.get(`/inbound-routes/${routeId}`)).status === 404;
+  });
+  await page.goto('/app/sandbox/inbound');
+  await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
+}
+
+/** A live route asks for a domain; its MX record is shown, and looked for when somebody asks. */
+async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
+  await page.goto('/app/live/inbound-routes');
+  await button(page, 'New route').first().click();
+  await page.getByLabel('Mail for').fill('*@in.shop.example');
+  await button(page, 'Create the route').click();
+  await page.getByText('Must be in a domain that this account has verified.').waitFor();
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  await button(page, 'Create the route').click();
+  await title(page, '*@in.shop.example').waitFor();
+  const record = page.getByRole('region', { name: 'MX record' });
+  await record.getByText('in.shop.example', { exact: true }).waitFor();
+  await button(page, 'Check now').click();
+  await record.getByText('Missing').waitFor();
+  await assertNoFaults(page);
+  const [route] = (await service.api.get('/inbound-routes')).body as unknown as JsonObject[];
+  dns.zone['in.shop.example'] = { MX: [[10, route!.dnsRecord.value]] };
+  await button(page, 'Check now').click();
+  await record.getByText('Mail for this domain leads here.').waitFor();
+  await page.goto('/app/live/inbound-routes');
+  await page.getByRole('row', { name: '*@in.shop.example' }).getByText('Verified').waitFor();
+  await assertNoFaults(page);
+}
+
+test('inbound routes and inbound mail', { skip: noBrowser(), timeout: 300_000 }, async (t) => {
+  const visitors = await startBrowser();
+  t.after(visitors.close);
+  const [catcher, dns] = [await webhookCatcher(), await fakeDns({})];
+  t.after(() => Promise.all([catcher.close(), dns.close()]));
+  const service = await startService({
+    env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8', POSTRIDER_DNS_SERVERS: dns.server },
+  });
+  t.after(service.close);
+  await setFirstPassword(service);
+  const owner = await signedIn(t, visitors, service);
+  const viewer = await visitors.visit(service.url);
+  t.after(() => viewer.context.close());
+  await invited(owner, viewer, service, 'viewer');
+  const stage: Stage = { ...owner, service, catcher };
+  const routeId = await make(stage);
+  await read(stage);
+  await filter(stage, routeId);
+  await change(stage, routeId);
+  await viewerReads(viewer, stage, routeId);
+  await remove(stage, routeId);
+  await live(stage, dns);
+  owner.assertClean();
+});
