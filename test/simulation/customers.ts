@@ -1,0 +1,206 @@
+/**
+ * The customers of the world: they send over HTTP and SMTP, and repeat with the same key what got no answer, as the contract tells them
+ * to. What was acknowledged to them goes into the ledger; they never look behind the answers.
+ */
+import { here } from './globals.ts';
+import type { SimSocket } from './network.ts';
+import { HTTP_PORT, SMTP_PORT } from './node.ts';
+import type { Random } from './random.ts';
+import { SENDER_DOMAIN, type Template } from './template.ts';
+import { SimTlsSocket } from './tls.ts';
+
+const OUR_ADDRESS = '192.0.2.1';
+const CUSTOMER_ADDRESS = '203.0.113.7';
+
+export interface WantedMail {
+  key: string;
+  to: string[];
+  via: 'http' | 'smtp';
+  expiresAfterSeconds: number;
+  requireTls: boolean;
+  /** Characters of its text; large ones become blobs. */
+  length: number;
+  /** Unix ms; undefined at once. Over HTTP alone. */
+  sendAtMs: number | undefined;
+  /** The customer cancels what is acknowledged so long after that. */
+  cancelAfterMs: number | undefined;
+  /** That two requests go out at the same moment. */
+  isDoubled: boolean;
+}
+
+const LINE_LENGTH = 70;
+
+/** Characters that have to come to the recipient; lines are whole where they are submitted as such. */
+export const lengthOf = ({ via, length }: WantedMail): number =>
+  via === 'http' ? length : Math.ceil(length / LINE_LENGTH) * LINE_LENGTH;
+
+/** What a customer knows of a mail. */
+export interface Entry {
+  mail: WantedMail;
+  attempts: number;
+  /** Message ids by recipient, as they were acknowledged; each answer must say the same. */
+  acknowledged: Map<string, string>[];
+  /** Message ids whose cancellation was acknowledged, with the time. */
+  cancelled: Map<string, number>;
+  /** Answers that no customer should see. */
+  strange: string[];
+}
+
+interface Answer {
+  status: number;
+  headers: string;
+  body: string;
+}
+
+const ANSWER_MS = 60_000;
+
+/** One request on a connection of its own; rejects when no whole answer came. */
+export function request(method: string, path: string, { headers, body }: { headers: string[]; body: string }) {
+  return new Promise<Answer>((resolve, reject) => {
+    const socket = here().network.connect({ host: OUR_ADDRESS, port: HTTP_PORT }, CUSTOMER_ADDRESS);
+    const timer = setTimeout(() => socket.destroy(new Error('no answer')), ANSWER_MS);
+    let text = '';
+    const end = (error?: Error): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      if (error) reject(error);
+    };
+    socket.on('error', end);
+    socket.on('close', () => end(new Error('closed')));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('utf8');
+      const head = text.indexOf('\r\n\r\n');
+      if (head < 0) return;
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0);
+      const rest = text.slice(head + 4);
+      if (Buffer.byteLength(rest) < length) return;
+      resolve({ status: Number(text.slice(9, 12)), headers: text.slice(0, head).toLowerCase(), body: rest });
+      end();
+    });
+    const lines = [`${method} ${path} HTTP/1.1`, `Host: ${OUR_ADDRESS}`, 'Connection: close', ...headers];
+    socket.write(`${lines.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  });
+}
+
+export function apiCall(template: Template, method: string, path: string, body: unknown, more: string[] = []) {
+  const headers = [`X-Api-Key: ${template.apiKey}`, `X-Id: ${template.accountId}`, ...more];
+  const text = body === undefined ? '' : JSON.stringify(body);
+  return request(method, path, { headers: [...headers, 'Content-Type: application/json'], body: text });
+}
+
+async function sendHttp(template: Template, { mail, acknowledged, strange }: Entry): Promise<boolean> {
+  const body = {
+    ...{ from: `Shop <orders@${SENDER_DOMAIN}>`, to: mail.to, subject: mail.key, text: 'x'.repeat(mail.length) },
+    ...{ expiresAfterSeconds: mail.expiresAfterSeconds, requireTls: mail.requireTls, metadata: { key: mail.key } },
+    ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
+  };
+  const answer = await apiCall(template, 'POST', '/send', body, [`Idempotency-Key: ${mail.key}`]);
+  if (answer.status === 202) {
+    const { data } = JSON.parse(answer.body) as { data: { recipients: { email: string; messageId: string }[] } };
+    acknowledged.push(new Map(data.recipients.map((one) => [one.email, one.messageId])));
+    return true;
+  }
+  if (![409, 429, 500, 503].includes(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+  return false;
+}
+
+/** Replies of a server, one after the other; rejects when the connection ends. */
+function talker(socket: SimSocket | SimTlsSocket) {
+  let text = '';
+  let broken: Error | undefined;
+  let wake: (() => void) | undefined;
+  const fail = (error?: Error): void => {
+    broken ??= error ?? new Error('closed');
+    wake?.();
+  };
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1');
+    wake?.();
+  });
+  socket.on('error', fail).on('close', () => fail());
+  const reply = async (): Promise<string> => {
+    for (;;) {
+      const whole = /^(?:\d{3}-.*\r\n)*\d{3} .*\r\n/.exec(text)?.[0];
+      if (whole !== undefined) {
+        text = text.slice(whole.length);
+        return whole;
+      }
+      if (broken) throw broken;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  };
+  return {
+    ask: (line: string): Promise<string> => {
+      socket.write(`${line}\r\n`);
+      return reply();
+    },
+    reply,
+  };
+}
+
+class Unexpected extends Error {}
+
+async function expectCode(code: string, reply: Promise<string>): Promise<string> {
+  const said = await reply;
+  if (!said.startsWith(code)) throw new Unexpected(said.trim());
+  return said;
+}
+
+async function sendSmtp(template: Template, { mail, acknowledged, strange }: Entry): Promise<boolean> {
+  const socket = here().network.connect({ host: OUR_ADDRESS, port: SMTP_PORT }, CUSTOMER_ADDRESS);
+  const timer = setTimeout(() => socket.destroy(new Error('no answer')), 2 * ANSWER_MS);
+  try {
+    const plain = talker(socket);
+    await expectCode('220', plain.reply());
+    await expectCode('250', plain.ask('EHLO customer.example'));
+    await expectCode('220', plain.ask('STARTTLS'));
+    socket.removeAllListeners('data');
+    const { ask } = talker(new SimTlsSocket(socket));
+    await expectCode('250', ask('EHLO customer.example'));
+    const { username, password } = template.smtp;
+    const token = Buffer.from(`\0${username}\0${password}`).toString('base64');
+    await expectCode('235', ask(`AUTH PLAIN ${token}`));
+    await expectCode('250', ask(`MAIL FROM:<orders@${SENDER_DOMAIN}>`));
+    for (const to of mail.to) await expectCode('250', ask(`RCPT TO:<${to}>`));
+    await expectCode('354', ask('DATA'));
+    const header = [`From: orders@${SENDER_DOMAIN}`, `To: ${mail.to.join(', ')}`, `Subject: ${mail.key}`];
+    const own = [`Idempotency-Key: ${mail.key}`, `Message-ID: <${mail.key}@${SENDER_DOMAIN}>`];
+    const text = 'x'.repeat(LINE_LENGTH);
+    const lines = Array.from({ length: lengthOf(mail) / LINE_LENGTH }, () => text);
+    const said = await expectCode('250', ask([...header, ...own, '', ...lines, '.'].join('\r\n')));
+    const id = /queued as (msg_\w+)/.exec(said)?.[1];
+    if (id === undefined) strange.push(said);
+    else acknowledged.push(new Map([[mail.to[0]!, id]]));
+    return true;
+  } catch (error) {
+    if (error instanceof Unexpected && !/^4\d\d/.test(error.message)) strange.push(error.message);
+    return false;
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+async function cancel(template: Template, { mail, acknowledged, cancelled }: Entry): Promise<void> {
+  if (mail.cancelAfterMs === undefined) return;
+  const { timeline } = here();
+  await timeline.wait(mail.cancelAfterMs);
+  for (const id of acknowledged.at(-1)?.values() ?? []) {
+    const answer = await apiCall(template, 'POST', `/messages/${id}/cancel`, undefined).catch(() => undefined);
+    if (answer?.status === 200) cancelled.set(id, timeline.nowMs);
+  }
+}
+
+/** Sends until it is acknowledged, with the same key; gives up after some hours, as people do. */
+export async function sendUntilAcknowledged(template: Template, entry: Entry, random: Random): Promise<void> {
+  const { timeline } = here();
+  const send = entry.mail.via === 'http' ? sendHttp : sendSmtp;
+  for (let attempt = 0; attempt < 60; attempt += 1) {
+    entry.attempts += 1;
+    const isDone = await send(template, entry).catch(() => false);
+    if (isDone) return cancel(template, entry);
+    await timeline.wait(Math.min(600_000, 500 * 2 ** attempt) * random.between(0.5, 1.5));
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * When our node dies, and how: by a kill, with the power of its machine, or by a planned stop. Some deaths come at a step that was
+ * drawn, so that any two steps may have one between them; others follow a final dot, where most is at stake.
+ */
+import type { Disk } from './disk.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import type { Timeline } from './timeline.ts';
+
+interface Mortal {
+  timeline: Timeline;
+  random: Random;
+  node: SimulatedNode;
+  disk: Disk;
+  /** Of kills and power cuts. */
+  deathsMs: number[];
+  dots: { came: () => void };
+  count(what: string): void;
+}
+
+export function planDeaths(world: Mortal): void {
+  const { timeline, random: draw, node, disk, deathsMs, dots, count } = world;
+  const startAgain = (): void => {
+    const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
+    timeline.after(afterMs, 'start', () => node.start(), timeline.world);
+  };
+  const end = (): void => {
+    if (!node.isUp) return;
+    const kind = draw.next();
+    if (kind < 0.35) {
+      count('a planned stop');
+      void node.stop().then(startAgain);
+      return;
+    }
+    deathsMs.push(timeline.nowMs);
+    if (kind < 0.6) {
+      count('a power cut');
+      node.cutPower();
+      disk.cutPower();
+    } else {
+      count('a kill');
+      node.kill();
+    }
+    startAgain();
+  };
+
+  const deaths = draw.chance(0.35) ? 0 : 1 + draw.below(4);
+  const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 1_500 : 8_000));
+  const atSteps = drawn.sort((a, b) => a - b);
+  timeline.beforeStep = () => {
+    if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !node.isUp) return;
+    atSteps.shift();
+    end();
+  };
+  if (deaths === 0 || draw.chance(0.5)) return;
+  let dotsLeft = draw.below(8);
+  dots.came = () => {
+    dotsLeft -= 1;
+    if (dotsLeft === 0) timeline.after(draw.between(0, 60), 'death', end, timeline.world);
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * The disk of the world, where the product keeps content: files and folders with what of them is on stable storage, and what only the
+ * memory of the machine has. A power cut leaves of unsynced bytes and names what the seed decides; a kill leaves all of it. Only
+ * what the product asks of node:fs/promises is there.
+ */
+import fsPromises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { here } from './globals.ts';
+import type { Random } from './random.ts';
+import type { Timeline } from './timeline.ts';
+
+const ROOT = '/simulated';
+
+interface File {
+  bytes: Buffer;
+  /** So many of them survive a power cut for sure. */
+  syncedBytes: number;
+  changedAtMs: number;
+  inode: number;
+}
+
+const fault = (code: string, at: string): Error => Object.assign(new Error(`${code}: ${at}`), { code });
+
+export class Disk {
+  readonly #timeline: Timeline;
+  readonly #random: Random;
+  /** As the machine sees it. */
+  readonly files = new Map<string, File>();
+  readonly folders = new Set<string>([ROOT]);
+  /** Names as they stand on stable storage. */
+  #durable = new Map<string, File>();
+  #inode = 1;
+
+  constructor(timeline: Timeline, random: Random) {
+    this.#timeline = timeline;
+    this.#random = random;
+  }
+
+  /** Does something after a while, and not at all when the process dies before. */
+  #later<T>(label: string, run: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#timeline.after(this.#random.between(0.05, 2), `disk ${label}`, () => {
+        try {
+          resolve(run());
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
+  #get(at: string): File {
+    const file = this.files.get(at);
+    if (file === undefined) throw fault('ENOENT', at);
+    return file;
+  }
+
+  open(at: string, flags: string) {
+    return this.#later('open', () => {
+      if (this.folders.has(at)) return this.#folder(at);
+      if (flags === 'wx') {
+        if (this.files.has(at)) throw fault('EEXIST', at);
+        if (!this.folders.has(path.dirname(at))) throw fault('ENOENT', at);
+        const made = { bytes: Buffer.alloc(0), syncedBytes: 0, changedAtMs: Date.now(), inode: this.#inode++ };
+        this.files.set(at, made);
+      }
+      return this.#handle(this.#get(at));
+    });
+  }
+
+  #folder(at: string) {
+    const sync = () =>
+      this.#later('sync folder', () => {
+        const isIn = (one: string): boolean => path.dirname(one) === at;
+        for (const one of [...this.#durable.keys()]) if (isIn(one) && !this.files.has(one)) this.#durable.delete(one);
+        for (const [one, file] of this.files) if (isIn(one)) this.#durable.set(one, file);
+      });
+    return { sync, close: () => Promise.resolve() };
+  }
+
+  #handle(file: File) {
+    let position = 0;
+    const sync = () =>
+      this.#later('sync', () => {
+        file.syncedBytes = file.bytes.length;
+      });
+    return {
+      writeFile: (content: Uint8Array | string) => {
+        // Taken at once: the caller may use its memory again.
+        const piece = Buffer.from(content as Uint8Array);
+        return this.#later('write', () => {
+          file.bytes = Buffer.concat([file.bytes, piece]);
+          file.changedAtMs = Date.now();
+        });
+      },
+      read: (into: Buffer, offset: number, length: number) =>
+        this.#later('read', () => {
+          const bytesRead = file.bytes.copy(into, offset, position, position + length);
+          position += bytesRead;
+          return { bytesRead };
+        }),
+      ...{ sync, datasync: sync, close: () => this.#later('close', () => undefined) },
+      stat: () => this.#later('stat', () => ({ mtimeMs: file.changedAtMs, size: file.bytes.length })),
+      createReadStream: () => Readable.from([Buffer.from(file.bytes)]),
+    };
+  }
+
+  readFile(at: string, encoding?: string) {
+    return this.#later('read file', () => {
+      const { bytes } = this.#get(at);
+      return encoding === undefined ? Buffer.from(bytes) : bytes.toString('utf8');
+    });
+  }
+
+  mkdir(at: string) {
+    return this.#later('mkdir', () => {
+      for (let one = at; one.startsWith(`${ROOT}/`); one = path.dirname(one)) this.folders.add(one);
+    });
+  }
+
+  readdir(at: string) {
+    return this.#later('readdir', () => {
+      if (!this.folders.has(at)) throw fault('ENOENT', at);
+      return [...this.folders, ...this.files.keys()]
+        .filter((one) => path.dirname(one) === at)
+        .map((one) => path.basename(one));
+    });
+  }
+
+  rename(from: string, to: string) {
+    return this.#later('rename', () => {
+      const file = this.#get(from);
+      this.files.delete(from);
+      this.files.set(to, file);
+    });
+  }
+
+  unlink(at: string) {
+    return this.#later('unlink', () => {
+      this.#get(at);
+      this.files.delete(at);
+    });
+  }
+
+  stat(at: string) {
+    return this.#later('stat', () => {
+      // Asked for ten times a second; SQLite's files are elsewhere.
+      if (at.endsWith('-wal')) return { size: 0, mtimeMs: 0 };
+      const { bytes, changedAtMs, inode } = this.#get(at);
+      return { size: bytes.length, mtimeMs: changedAtMs, ino: inode, mtimeNs: changedAtMs, ctimeNs: changedAtMs };
+    });
+  }
+
+  /** Unsynced names are there or not, unsynced bytes as well, each for itself. */
+  cutPower(): void {
+    const random = this.#random;
+    const names = new Set([...this.files.keys(), ...this.#durable.keys()]);
+    const left = new Map<string, File>();
+    for (const name of [...names].sort()) {
+      const [now, then] = [this.files.get(name), this.#durable.get(name)];
+      const file = now === then || random.chance(0.5) ? now : then;
+      if (file) left.set(name, file);
+    }
+    for (const file of left.values()) {
+      const { bytes, syncedBytes } = file;
+      if (syncedBytes < bytes.length)
+        file.bytes = bytes.subarray(0, syncedBytes + random.below(bytes.length - syncedBytes));
+      file.syncedBytes = file.bytes.length;
+    }
+    this.files.clear();
+    for (const [name, file] of left) this.files.set(name, file);
+    this.#durable = new Map(left);
+  }
+}
+
+type Door = (...args: never[]) => unknown;
+
+const NAMES = ['mkdir', 'open', 'readdir', 'readFile', 'rename', 'stat', 'unlink'] as const;
+const led = (name: (typeof NAMES)[number]): [string, Door] => [
+  name,
+  (...args) => (here().disk[name] as Door).apply(here().disk, args),
+];
+Object.assign(fsPromises, Object.fromEntries(NAMES.map(led)));
+syncBuiltinESMExports();

@@ -1,0 +1,167 @@
+/**
+ * Leads the sockets, datagrams, servers and storage threads of this process into the simulated world, as globals.ts does with
+ * time. What of them the product does not use is not there: it fails aloud.
+ */
+import dgram from 'node:dgram';
+import { EventEmitter } from 'node:events';
+import http, { type Server as HttpServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
+import net from 'node:net';
+import tls from 'node:tls';
+import workerThreads from 'node:worker_threads';
+import { here } from './globals.ts';
+import type { SimSocket } from './network.ts';
+import { SimTlsSocket } from './tls.ts';
+
+/** The address of the machine of ours; every node of a world has its own port. */
+export const OUR_ADDRESS = '192.0.2.1';
+
+interface ListenOptions {
+  port: number;
+}
+
+/** What listens, in the name of its maker. */
+function listening(server: EventEmitter, port: number, onListening?: () => void) {
+  const { network, timeline } = here();
+  const at = `${OUR_ADDRESS}:${port}`;
+  network.listen(at, (socket) => server.emit('connection', socket));
+  timeline.soon('listening', () => {
+    server.emit('listening');
+    onListening?.();
+  });
+  return { port, close: () => network.close(at) };
+}
+
+class SimServer extends EventEmitter {
+  #bound: ReturnType<typeof listening> | undefined;
+
+  listen({ port }: ListenOptions, onListening?: () => void): this {
+    this.#bound = listening(this, port, onListening);
+    return this;
+  }
+
+  get listening(): boolean {
+    return this.#bound !== undefined;
+  }
+
+  address(): { address: string; port: number } {
+    return { address: OUR_ADDRESS, port: this.#bound?.port ?? 0 };
+  }
+
+  close(done?: () => void): this {
+    this.#bound?.close();
+    this.#bound = undefined;
+    here().timeline.soon('closed', () => {
+      this.emit('close');
+      done?.();
+    });
+    return this;
+  }
+}
+
+function createServer(...args: unknown[]): SimServer {
+  const server = new SimServer();
+  const onConnection = args.find((one) => typeof one === 'function');
+  if (onConnection) server.on('connection', onConnection as (socket: SimSocket) => void);
+  return server;
+}
+
+/** Node's own HTTP server, with connections of the simulated network. */
+function createHttpServer(options: http.ServerOptions): HttpServer {
+  const server = realHttpServer(options);
+  let bound: ReturnType<typeof listening> | undefined;
+  const sockets = new Set<SimSocket>();
+  server.on('connection', (socket) => {
+    const one = socket as unknown as SimSocket;
+    sockets.add(one);
+    one.on('close', () => sockets.delete(one));
+  });
+  const listen = (port: number, ...rest: unknown[]): HttpServer => {
+    bound = listening(server, port, rest.find((one) => typeof one === 'function') as () => void);
+    return server;
+  };
+  // Looks after connections by the real clock.
+  server.once('listening', () => {
+    for (const name of Object.getOwnPropertySymbols(server)) {
+      if (name.description !== 'http.server.connectionsCheckingInterval') continue;
+      (Reflect.get(server, name) as { close(): void } | undefined)?.close();
+    }
+  });
+  Object.defineProperty(server, 'listening', { get: () => bound !== undefined });
+  return Object.assign(server, {
+    listen,
+    address: () => ({ address: OUR_ADDRESS, port: bound?.port ?? 0, family: 'IPv4' }),
+    close: (done?: () => void): HttpServer => {
+      bound?.close();
+      bound = undefined;
+      server.closeIdleConnections();
+      const look = (): void => {
+        if (sockets.size > 0) here().timeline.after(5, 'closing', look);
+        else done?.();
+      };
+      look();
+      return server;
+    },
+  });
+}
+
+const realHttpServer = http.createServer as (options: http.ServerOptions) => HttpServer;
+
+interface ConnectTo {
+  host?: string;
+  hostname?: string;
+  port: number | string;
+}
+
+const connect = ({ host, hostname, port }: ConnectTo): SimSocket =>
+  here().network.connect({ host: host ?? hostname ?? '', port: Number(port) }, OUR_ADDRESS);
+
+/** A question to a DNS server and its answer; both are one datagram, that may be lost. */
+class SimUdpSocket extends EventEmitter {
+  #isClosed = false;
+
+  connect(_port: number, _address: string, done: (error?: Error) => void): void {
+    here().timeline.soon('udp', () => done());
+  }
+
+  send(bytes: Uint8Array, done: (error?: Error | null) => void): void {
+    const { timeline, dns } = here();
+    const { process } = timeline;
+    timeline.soon('sent', () => done(null));
+    dns.ask(Buffer.from(bytes), (answer) =>
+      timeline.as(process, () => {
+        if (!this.#isClosed && !process.isDead) this.emit('message', answer);
+      }),
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+}
+
+/** A worker thread of the storage: it runs in this thread, and its messages take their time. */
+class SimWorker extends EventEmitter {
+  constructor(module: URL, { workerData }: { workerData: unknown }) {
+    super();
+    if (!module.pathname.endsWith('/storage/sqlite/thread.ts')) throw new Error(`no simulated thread runs ${module}`);
+    here().threads.start(this, workerData as Parameters<SimulatedThreads['start']>[1]);
+  }
+
+  postMessage(message: unknown, transfer: readonly ArrayBuffer[] = []): void {
+    here().threads.post(this, structuredClone(message, { transfer: [...transfer] }));
+  }
+}
+
+type SimulatedThreads = ReturnType<typeof here>['threads'];
+
+Object.assign(net, { connect, createConnection: connect, createServer });
+Object.assign(http, { createServer: createHttpServer });
+Object.assign(dgram, { createSocket: () => new SimUdpSocket() });
+Object.assign(tls, {
+  connect: (options: { socket: SimSocket }) => new SimTlsSocket(options.socket),
+  createSecureContext: () => ({}),
+  TLSSocket: SimTlsSocket,
+});
+Object.assign(workerThreads, { Worker: SimWorker });
+syncBuiltinESMExports();

@@ -1,0 +1,265 @@
+/**
+ * Takes the world away from this process: time, timers, randomness and what waits for the thread pool come from the present
+ * timeline from the moment this module is loaded, for everything that is loaded after it. Nothing of the product knows: the modules of
+ * Node are the same objects with other functions in them. Only for processes that simulate.
+ */
+// First: it goes by the real turns of the event loop.
+import './timeline.ts';
+import crypto from 'node:crypto';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers';
+import timersPromises from 'node:timers/promises';
+import { types } from 'node:util';
+import type { Disk } from './disk.ts';
+import type { DnsWorld } from './dns.ts';
+import type { Network } from './network.ts';
+import { type Random, seededRandom } from './random.ts';
+import type { SimulatedThreads } from './threads.ts';
+import type { Process, Timeline, Waiting } from './timeline.ts';
+
+export interface Present {
+  timeline: Timeline;
+  /** Unix ms at the beginning of the timeline. */
+  startMs: number;
+  /** By how much the wall clock was set since, ms. */
+  setMs: number;
+  random: Random;
+  network: Network;
+  dns: DnsWorld;
+  disk: Disk;
+  threads: SimulatedThreads;
+}
+
+let present: Present | undefined;
+
+/** Begins another world; what waited in the one before is forgotten. */
+export function enterWorld(next: Present): void {
+  present = next;
+}
+
+/** The world that runs; outside of one nothing may touch the doors. */
+export function here(): Present {
+  if (present === undefined) throw new Error('nothing is simulated at the moment');
+  return present;
+}
+
+/** Modules that are loaded before the first world find a clock that stands. */
+const monotonicMs = (): number => present?.timeline.nowMs ?? 0;
+const wallMs = (): number => (present?.startMs ?? 0) + (present?.setMs ?? 0) + monotonicMs();
+
+const early = seededRandom('before the first world');
+let filled = 0;
+const randomness = (): Random => {
+  filled += 1;
+  return present?.random ?? early;
+};
+
+const RealDate = Date;
+
+class SimulatedDate extends RealDate {
+  constructor(...parts: unknown[]) {
+    if (parts.length === 0) super(Math.floor(wallMs()));
+    else super(...(parts as []));
+  }
+
+  static override now(): number {
+    return Math.floor(wallMs());
+  }
+}
+
+/** Of Node's shape, as far as anybody here looks. */
+class Timer {
+  #waiting: Waiting | undefined;
+  readonly #run: () => void;
+  readonly #ms: number;
+  readonly #repeats: boolean;
+
+  constructor(run: () => void, ms: number | undefined, repeats: boolean) {
+    this.#run = run;
+    this.#ms = ms !== undefined && ms >= 1 ? Math.min(ms, 2_147_483_647) : 1;
+    this.#repeats = repeats;
+    this.#arm(here().timeline.process);
+  }
+
+  #arm(process: Process): void {
+    const { timeline } = here();
+    this.#waiting = timeline.after(
+      this.#ms,
+      'timer',
+      () => {
+        this.#waiting = undefined;
+        this.#run();
+        if (this.#repeats && !this.#isClosed) this.#arm(process);
+      },
+      process,
+    );
+  }
+
+  #isClosed = false;
+
+  refresh(): this {
+    this.#cancel();
+    this.#arm(here().timeline.process);
+    return this;
+  }
+
+  #cancel(): void {
+    if (this.#waiting) this.#waiting.run = undefined;
+    this.#waiting = undefined;
+  }
+
+  close(): this {
+    this.#isClosed = true;
+    this.#cancel();
+    return this;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+type Callback = (...args: unknown[]) => void;
+
+const startTimer =
+  (repeats: boolean) =>
+  (run: Callback, ms?: number, ...args: unknown[]): Timer =>
+    new Timer(() => run(...args), ms, repeats);
+
+const stopTimer = (timer: unknown): void => {
+  if (timer instanceof Timer) timer.close();
+};
+
+const startImmediate = (run: Callback, ...args: unknown[]): Waiting & { unref(): unknown; ref(): unknown } => {
+  const waiting = here().timeline.soon('immediate', () => run(...args));
+  return Object.assign(waiting, { unref: () => waiting, ref: () => waiting });
+};
+
+const stopImmediate = (waiting: Waiting | undefined): void => {
+  if (waiting) waiting.run = undefined;
+};
+
+/** Of timers/promises: ends early by its signal. */
+function sleep<T>(ms?: number, value?: T, { signal }: { signal?: AbortSignal } = {}): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      timer.close();
+      reject(new DOMException('The operation was aborted', 'AbortError'));
+    };
+    const timer = new Timer(
+      () => {
+        signal?.removeEventListener('abort', abort);
+        resolve(value as T);
+      },
+      ms,
+      false,
+    );
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
+function replaceTime(): void {
+  const setTimeout = startTimer(false);
+  const setInterval = startTimer(true);
+  const replaced = {
+    ...{ setTimeout, setInterval, setImmediate: startImmediate },
+    ...{ clearTimeout: stopTimer, clearInterval: stopTimer, clearImmediate: stopImmediate },
+  };
+  Object.assign(globalThis, replaced, { Date: SimulatedDate });
+  Object.assign(timers, replaced);
+  Object.assign(timersPromises, {
+    setTimeout: sleep,
+    setImmediate: (value: unknown) => new Promise((resolve) => startImmediate(() => resolve(value))),
+  });
+  Object.defineProperty(performance, 'now', { value: monotonicMs, configurable: true });
+}
+
+/** Bytes of the view, whatever its elements. */
+const bytesOf = (view: ArrayBufferView): Uint8Array => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+
+function fill<T extends ArrayBufferView | ArrayBuffer>(into: T, offset = 0, size?: number): T {
+  const bytes = types.isAnyArrayBuffer(into) ? new Uint8Array(into) : bytesOf(into as ArrayBufferView);
+  randomness().fill(bytes.subarray(offset, size === undefined ? undefined : offset + size));
+  return into;
+}
+
+function randomInt(low: number, high?: number): number {
+  const [from, below] = high === undefined ? [0, low] : [low, high];
+  return from + randomness().below(below - from);
+}
+
+/**
+ * Signatures and password hashes of the right shape that cost nothing: what they are worth is proven with the real ones, and a
+ * simulated second must not take a real one. Equal input gives equal output.
+ */
+function cheapBytes(length: number, ...parts: (string | Uint8Array)[]): Buffer {
+  const hash = crypto.createHash('sha256');
+  for (const part of parts) hash.update(part);
+  const digest = hash.digest();
+  return Buffer.alloc(length, digest);
+}
+
+/** How long the thread pool takes for something. */
+const POOL_MS = 2;
+
+type Done<T> = (error: Error | null, value: T) => void;
+
+function inPool<T>(label: string, value: T, done: Done<T>): void {
+  const { timeline } = here();
+  timeline.after(POOL_MS, `pool ${label}`, () => done(null, value));
+}
+
+function replaceRandomness(): void {
+  const bytes = (size: number): Buffer => fill(Buffer.alloc(size));
+  Math.random = () => randomness().next();
+  const realSign = crypto.sign;
+  Object.assign(crypto, {
+    randomInt,
+    randomFillSync: fill,
+    randomBytes: (size: number, done?: Done<Buffer>) => (done ? inPool('random', bytes(size), done) : bytes(size)),
+    randomUUID: () =>
+      bytes(16)
+        .toString('hex')
+        .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    sign: (...args: Parameters<typeof crypto.sign>) => {
+      const [, data, key, done] = args;
+      const type = (key as crypto.KeyObject).asymmetricKeyType;
+      if (type !== 'rsa' && type !== 'ed25519') return Reflect.apply(realSign, crypto, args);
+      const signature = cheapBytes(type === 'rsa' ? 256 : 64, data as Uint8Array);
+      if (!done) return signature;
+      return inPool('sign', signature, done as Done<Buffer>);
+    },
+    argon2: (_: string, { message, nonce, tagLength }: Argon2, done: Done<Buffer>) =>
+      inPool('argon2', cheapBytes(tagLength, message, nonce), done),
+  });
+}
+
+interface Argon2 {
+  message: string | Uint8Array;
+  nonce: Uint8Array;
+  tagLength: number;
+}
+
+replaceTime();
+replaceRandomness();
+syncBuiltinESMExports();
+
+/** The product draws characters from a supply of random bytes; a world begins with a new one. Says how often bytes were drawn. */
+export const timesFilled = (): number => filled;
+
+/** undici keeps its timers for the whole process; a world does not inherit those of the one before. */
+const undiciTimers = createRequire(import.meta.url)('undici/lib/util/timers.js') as { reset(): void };
+export const forgetTimers = (): void => undiciTimers.reset();

@@ -1,0 +1,246 @@
+/**
+ * Checks a world that has come to its end, by what customers were answered, what the other servers took, and what stands in the database. Each
+ * fault is a sentence that names a promise of docs/promises.md.
+ */
+import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import { type Entry, lengthOf } from './customers.ts';
+import type { Copy, Peer } from './peers.ts';
+import type { Receiver } from './receivers.ts';
+
+export interface Evidence {
+  ledger: readonly Entry[];
+  peers: readonly Peer[];
+  receiver: Receiver;
+  database: SqliteConnection;
+  /** When nodes died, virtual ms. */
+  deathsMs: readonly number[];
+  /** The wall clock at the beginning, and after it was set, in Unix ms. */
+  startMs: number;
+  clockSetAtMs: readonly number[];
+  /** Whether the world came to an end by itself. */
+  isOver: boolean;
+}
+
+interface MessageRow {
+  id: string;
+  recipient: string;
+  status: string;
+  attempts: number;
+  expires_at: number;
+  created_at: number;
+  subject: string;
+}
+
+interface EventRow {
+  id: string;
+  type: string;
+  message_id: string;
+  at: number;
+}
+
+const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'complained']);
+/** What the machine of states allows; the first is that of a message that is new. */
+const ALLOWED = new Set([
+  ...['>queued', '>scheduled', '>suppressed', 'scheduled>queued', 'queued>delayed', 'delayed>queued'],
+  ...['scheduled>delayed', 'scheduled>delivered', 'queued>delivered', 'delayed>delivered'],
+  ...['scheduled>bounced', 'queued>bounced', 'delayed>bounced', 'delivered>bounced', 'delivered>complained'],
+  ...['scheduled>suppressed', 'queued>suppressed', 'delayed>suppressed'],
+  ...['scheduled>cancelled', 'queued>cancelled', 'delayed>cancelled'],
+]);
+/** From the answer to a dot to its record: a node that dies in between cannot know. */
+const RECORD_MS = 35_000;
+const MOST_CONNECTIONS = 20;
+
+export function faultsOf(evidence: Evidence): string[] {
+  const messages = evidence.database.all<MessageRow>(
+    `SELECT m.id, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
+  );
+  const events = evidence.database.all<EventRow>('SELECT id, type, message_id, at FROM event ORDER BY seq');
+  const copies = evidence.peers.flatMap((peer) => peer.copies).sort((a, b) => a.atMs - b.atMs);
+  return [
+    ...(evidence.isOver ? [] : ['a message or an event has not come to its end within eight days']),
+    ...ofAnswers(evidence, messages),
+    ...ofCopies(evidence, { messages, copies }),
+    ...ofCancellations(evidence, messages, copies),
+    ...ofStates(evidence, messages),
+    ...ofEvents(evidence, { messages, events }),
+    ...ofBounces(evidence, { messages, events }),
+    ...ofTimes(evidence, copies),
+    ...ofSuppressions(evidence, messages),
+    ...ofPeers(evidence),
+  ];
+}
+
+function ofAnswers({ ledger }: Evidence, messages: readonly MessageRow[]): string[] {
+  const faults: string[] = [];
+  const known = new Map(messages.map((one) => [one.id, one]));
+  for (const { mail, acknowledged, strange } of ledger) {
+    for (const one of strange) faults.push(`the customer of ${mail.key} was answered: ${one}`);
+    for (const answer of acknowledged) {
+      for (const [recipient, id] of answer) {
+        if (known.get(id)?.recipient !== recipient) faults.push(`lost: ${id} of ${mail.key} was acknowledged`);
+      }
+    }
+    for (const recipient of mail.to) {
+      const rows = messages.filter((one) => one.subject === mail.key && one.recipient === recipient);
+      if (rows.length > 1) faults.push(`key ${mail.key}: ${rows.length} messages to ${recipient}`);
+    }
+  }
+  return faults;
+}
+
+function ofCancellations({ ledger }: Evidence, messages: readonly MessageRow[], copies: readonly Copy[]): string[] {
+  const faults: string[] = [];
+  for (const message of messages) {
+    const entry = ledger.find((one) => one.cancelled.has(message.id));
+    if (entry === undefined) continue;
+    const atMs = entry.cancelled.get(message.id)!;
+    if (message.status !== 'cancelled') faults.push(`${message.id} was cancelled, and is ${message.status}`);
+    const isOwn = (copy: Copy): boolean => copy.subject === message.subject && copy.recipient === message.recipient;
+    const after = copies.filter((copy) => isOwn(copy) && copy.dotAtMs > atMs && !copy.isOfTheDead);
+    if (after.length > 0) faults.push(`${message.id} was cancelled, and came to its recipient after that`);
+  }
+  return faults;
+}
+
+function ofCopies(
+  { ledger, deathsMs }: Evidence,
+  { messages, copies }: { messages: readonly MessageRow[]; copies: readonly Copy[] },
+): string[] {
+  const faults: string[] = [];
+  const wanted = new Map(ledger.map((one) => [one.mail.key, one.mail]));
+  const byMessage = Map.groupBy(copies, (copy) => `${copy.subject} ${copy.recipient}`);
+  for (const copy of copies) {
+    const mail = wanted.get(copy.subject);
+    if (!mail?.to.includes(copy.recipient)) faults.push(`phantom: ${copy.subject} came to ${copy.recipient}`);
+    if (mail && copy.length !== lengthOf(mail)) {
+      faults.push(`${copy.subject} has ${copy.length} of its ${lengthOf(mail)} characters`);
+    }
+    if (mail?.requireTls && !copy.inTls) faults.push(`policy: ${copy.subject} asks for TLS and came in the clear`);
+  }
+  for (const message of messages) {
+    const own = byMessage.get(`${message.subject} ${message.recipient}`) ?? [];
+    if (message.status === 'delivered' && own.length === 0)
+      faults.push(`${message.id} is delivered, and nobody took it`);
+    const sure = own.find((copy) => isSure(copy, deathsMs));
+    if (sure && message.status !== 'delivered') faults.push(`${message.id} was taken, and is ${message.status}`);
+    // A server may take long over a dot of a node that is dead by then.
+    const after = own.filter((copy) => sure && copy !== sure && copy.dotAtMs > sure.atMs && !copy.isOfTheDead);
+    if (after.length > 0) faults.push(`${message.id}: another copy after one that was answered`);
+    if (new Set(own.map((copy) => copy.messageId)).size > 1) faults.push(`${message.id}: copies differ in Message-ID`);
+  }
+  return faults;
+}
+
+/** That our side had to know of the copy: its answer arrived, and no node died before it could be recorded. */
+function isSure(copy: Copy, deathsMs: readonly number[]): boolean {
+  const diedAfter = (deathMs: number): boolean => deathMs >= copy.atMs && deathMs < copy.atMs + RECORD_MS;
+  return copy.isAnswered && !copy.isBroken() && !deathsMs.some(diedAfter);
+}
+
+function ofStates({ database }: Evidence, messages: readonly MessageRow[]): string[] {
+  const faults: string[] = [];
+  for (const one of messages) if (!FINAL.has(one.status)) faults.push(`${one.id} is ${one.status} in the end`);
+  const changes = database.all<{ id: string; before: string | null; after: string }>(
+    'SELECT id, before, after FROM simulated_change ORDER BY seq',
+  );
+  for (const { id, before, after } of changes) {
+    if (!ALLOWED.has(`${before ?? ''}>${after}`)) faults.push(`${id} went from ${before} to ${after}`);
+  }
+  const { held } = database.get<{ held: number }>('SELECT count(*) AS held FROM work')!;
+  if (held > 0) faults.push(`${held} rows of work are left for ever`);
+  return faults;
+}
+
+function ofEvents(
+  { receiver, database }: Evidence,
+  { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
+): string[] {
+  const faults: string[] = [];
+  const byMessage = Map.groupBy(events, (event) => event.message_id);
+  for (const { id, status } of messages) {
+    const own = byMessage.get(id) ?? [];
+    const types = own.map((event) => event.type);
+    if (own.some((event, at) => at > 0 && event.at <= own[at - 1]!.at)) faults.push(`${id}: its events run backwards`);
+    const ends = types.filter((type) => ['Delivery', 'Bounce', 'Reject'].includes(type));
+    if (types.filter((type) => type === 'Send').length !== 1) faults.push(`${id}: events ${types.join(', ')}`);
+    const wanted = { delivered: 'Delivery', bounced: 'Bounce', suppressed: 'Reject', cancelled: 'Reject' }[status];
+    if (wanted !== undefined && ends.join() !== wanted)
+      faults.push(`${id} is ${status} with events ${types.join(', ')}`);
+    if (types.filter((type) => type === 'DeliveryDelay').length > 1) faults.push(`${id}: delayed twice in the log`);
+  }
+  const failed = new Set(
+    database
+      .all<{ event_id: string }>("SELECT event_id FROM webhook_delivery WHERE status = 'failed'")
+      .map((one) => one.event_id),
+  );
+  const accepted = new Set(receiver.received.filter((one) => one.isAccepted).map((one) => one.eventId));
+  const ids = new Map<string, Set<string>>();
+  for (const { eventId, webhookId } of receiver.received) {
+    ids.set(eventId, (ids.get(eventId) ?? new Set()).add(webhookId));
+  }
+  for (const { id, type } of events) {
+    if (!accepted.has(id) && !failed.has(id)) faults.push(`the event ${type} ${id} never came to its endpoint`);
+  }
+  for (const [id, own] of ids) {
+    if (own.size > 1) faults.push(`the event ${id} came under ${own.size} ids`);
+    if (!events.some((event) => event.id === id)) faults.push(`the endpoint got ${id}, which is in no log`);
+  }
+  return faults;
+}
+
+/** Mail that was running in so many deaths is not tried any more. */
+const DEADLY = 3;
+
+function ofBounces(
+  { peers, deathsMs, database, clockSetAtMs }: Evidence,
+  { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
+): string[] {
+  const refused = new Set(peers.flatMap((peer) => [...peer.refused.keys()]));
+  const faults: string[] = [];
+  for (const { id, recipient, status, expires_at: expiresAt, created_at: createdAt } of messages) {
+    if (status !== 'bounced' || refused.has(recipient) || deathsMs.length >= DEADLY) continue;
+    const bounce = events.find((event) => event.message_id === id && event.type === 'Bounce');
+    if (bounce && bounce.at < expiresAt) faults.push(`${id} bounced, and nobody refused it`);
+    const [setAtMs] = clockSetAtMs;
+    if (setAtMs === undefined || createdAt >= setAtMs || (bounce?.at ?? 0) < setAtMs) continue;
+    const tried = database.all<{ at: number }>('SELECT at FROM attempt WHERE message_id = ?', id);
+    if (!tried.some(({ at }) => at >= setAtMs)) faults.push(`${id} expired by a clock that was set, untried since`);
+  }
+  return faults;
+}
+
+/** Mail that was asked to wait did. */
+function ofTimes({ ledger, startMs, clockSetAtMs }: Evidence, copies: readonly Copy[]): string[] {
+  if (clockSetAtMs.length > 0) return [];
+  const wanted = new Map(ledger.map(({ mail }) => [mail.key, mail.sendAtMs ?? 0]));
+  const early = copies.filter((copy) => startMs + copy.atMs < (wanted.get(copy.subject) ?? 0));
+  return early.map((copy) => `${copy.subject} came before its time`);
+}
+
+function ofSuppressions({ database, peers, clockSetAtMs }: Evidence, messages: readonly MessageRow[]): string[] {
+  const refused = new Set(peers.flatMap((peer) => [...peer.refused.keys()]));
+  const rows = database.all<{ email: string; created_at: number }>('SELECT email, created_at FROM suppression');
+  return rows.flatMap(({ email, created_at: sinceMs }) => {
+    const faults = refused.has(email) ? [] : [`${email} is suppressed without a reason`];
+    const later = messages.filter(
+      (one) => one.recipient === email && one.created_at > sinceMs && clockSetAtMs.length === 0,
+    );
+    const sent = later.filter(({ status }) => status !== 'suppressed' && status !== 'cancelled');
+    return [...faults, ...sent.map(({ id }) => `${id} is to ${email}, which is suppressed`)];
+  });
+}
+
+function ofPeers({ peers }: Evidence): string[] {
+  return peers.flatMap((peer) => {
+    const faults: string[] = [];
+    if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
+    const busiest = Math.max(
+      0,
+      ...peer.turnedAway.map((fromMs) => peer.turnedAway.filter((at) => at >= fromMs && at < fromMs + 60_000).length),
+    );
+    const most = 2 * peer.manners.connections;
+    if (busiest > Math.max(most, 3)) faults.push(`${peer.name} sent ${busiest} connections away in a minute`);
+    return faults;
+  });
+}

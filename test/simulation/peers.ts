@@ -1,0 +1,281 @@
+/**
+ * The mail servers of the world. Each has manners of its own, drawn from the seed: how many connections it takes, whether it speaks TLS,
+ * greylists, refuses for a while, for good, stalls, or breaks off. What it took, and what it answered, is what the oracle goes by.
+ */
+import type { Network, SimSocket } from './network.ts';
+import type { Random } from './random.ts';
+import { SimTlsSocket } from './tls.ts';
+
+/** One mail that a server took with its dot, for one recipient. */
+export interface Copy {
+  recipient: string;
+  /** What names the mail: its subject. */
+  subject: string;
+  messageId: string;
+  /** Characters of its text. */
+  length: number;
+  /** When it was taken, and when its dot had come. */
+  atMs: number;
+  dotAtMs: number;
+  /** That its sender was dead when the dot came. */
+  isOfTheDead: boolean;
+  inTls: boolean;
+  /** That the client could know it: the answer to the dot was sent whole on a connection that stood. */
+  isAnswered: boolean;
+  /** That its connection was cut since. */
+  isBroken(): boolean;
+  peer: string;
+}
+
+export interface Manners {
+  tls: 'good' | 'none' | 'broken' | 'refused';
+  connections: number;
+  greylistMs: number;
+  /** Shares of commands that are answered so. */
+  temporary: number;
+  permanent: number;
+  /** Shares of sessions. */
+  closing: number;
+  stalls: number;
+  /** Of dots that were taken: the answer is lost with the connection. */
+  lostAnswers: number;
+  /** It answers nobody before this time. */
+  downUntilMs: number;
+}
+
+export interface Peer {
+  readonly name: string;
+  readonly address: string;
+  readonly manners: Manners;
+  readonly copies: Copy[];
+  /** Recipients that were refused for good, with the reply. */
+  readonly refused: Map<string, string>;
+  /** Most connections at a moment, and those beyond its limit that were sent away. */
+  mostOpen: number;
+  turnedAway: number[];
+}
+
+export function drawManners(random: Random): Manners {
+  const is = (share: number): boolean => random.chance(share);
+  return {
+    tls: is(0.6) ? 'good' : random.pick(['none', 'broken', 'refused'] as const),
+    connections: is(0.3) ? 1 + random.below(3) : 20,
+    greylistMs: is(0.25) ? random.between(10_000, 400_000) : 0,
+    temporary: is(0.4) ? random.between(0.05, 0.5) : 0,
+    permanent: is(0.3) ? random.between(0.02, 0.3) : 0,
+    closing: is(0.2) ? random.between(0.05, 0.5) : 0,
+    stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
+    lostAnswers: is(0.25) ? random.between(0.05, 0.4) : 0,
+    downUntilMs: is(0.15) ? random.between(60_000, 6 * 3_600_000) : 0,
+  };
+}
+
+/** RFC 5321 §4.5.3.2.7. */
+const IDLE_MS = 300_000;
+
+interface Envelope {
+  from: string;
+  to: string[];
+}
+
+export function startPeer(
+  network: Network,
+  options: {
+    name: string;
+    address: string;
+    manners: Manners;
+    random: Random;
+    count(what: string): void;
+    onDot(): void;
+  },
+): Peer {
+  const { name, address, manners, random, count } = options;
+  const peer: Peer = { name, address, manners, copies: [], refused: new Map(), mostOpen: 0, turnedAway: [] };
+  const firstSeen = new Map<string, number>();
+  let open = 0;
+
+  const session = (socket: SimSocket): unknown => {
+    const { timeline } = network;
+    let stream: SimSocket | SimTlsSocket = socket;
+    let buffered = '';
+    let envelope: Envelope = { from: '', to: [] };
+    let content: string[] | undefined;
+    let isOver = false;
+    const isStalling = random.chance(manners.stalls);
+    const closesAfter = random.chance(manners.closing) ? random.below(7) : -1;
+    let commands = 0;
+    open += 1;
+    peer.mostOpen = Math.max(peer.mostOpen, open);
+    const over = (): void => {
+      if (isOver) return;
+      isOver = true;
+      open -= 1;
+    };
+    socket.setTimeout(IDLE_MS, () => socket.destroy());
+    socket.on('close', over);
+    socket.on('error', over);
+    const say = (text: string): void => {
+      if (!isOver && stream.writable) stream.write(`${text}\r\n`);
+    };
+    const hangUp = (text?: string): void => {
+      if (text !== undefined) say(text);
+      stream.end();
+      timeline.after(50, 'hang up', () => socket.destroy());
+    };
+
+    const recipient = (to: string): string => {
+      if (random.chance(manners.permanent)) {
+        count('5xx to a recipient');
+        peer.refused.set(to, '550 5.1.1 no such user');
+        return '550 5.1.1 no such user';
+      }
+      if (random.chance(manners.temporary)) {
+        count('4xx to a recipient');
+        return '451 4.3.0 try again later';
+      }
+      const key = `${envelope.from} ${to}`;
+      const seenMs = firstSeen.get(key) ?? timeline.nowMs;
+      firstSeen.set(key, seenMs);
+      if (timeline.nowMs - seenMs < manners.greylistMs) {
+        count('greylisted');
+        return '451 4.7.1 greylisted';
+      }
+      envelope.to.push(to);
+      return '250 2.1.5 ok';
+    };
+
+    const taken = (lines: string[], dot: Pick<Copy, 'dotAtMs' | 'isOfTheDead'>): void => {
+      const find = (header: string): string =>
+        lines
+          .find((line) => line.toLowerCase().startsWith(`${header}:`))
+          ?.slice(header.length + 1)
+          .trim() ?? '';
+      const isLost = random.chance(manners.lostAnswers);
+      const text = lines.slice(lines.indexOf('')).filter((one) => /^x+=?$/.test(one));
+      const length = text.join('').replaceAll('=', '').length;
+      for (const to of envelope.to) {
+        const copy = {
+          recipient: to,
+          length,
+          subject: find('subject'),
+          messageId: find('message-id'),
+          atMs: timeline.nowMs,
+        };
+        peer.copies.push({
+          ...copy,
+          ...dot,
+          inTls: stream !== socket,
+          isAnswered: !isLost && !socket.isAlone,
+          isBroken: () => socket.isCut,
+          peer: name,
+        });
+      }
+      timeline.note(`${name} took ${find('subject')}`);
+      if (isLost) {
+        count('the answer to a dot lost');
+        socket.destroy(new Error('cut'));
+      } else say('250 2.0.0 taken');
+      envelope = { from: '', to: [] };
+    };
+
+    const dot = (): unknown => {
+      const lines = content!;
+      content = undefined;
+      if (random.chance(manners.temporary / 2)) {
+        count('4xx to a dot');
+        envelope = { from: '', to: [] };
+        return say('452 4.3.1 later');
+      }
+      options.onDot();
+      const came = { dotAtMs: timeline.nowMs, isOfTheDead: socket.isAlone };
+      const slowMs = random.chance(0.12) ? random.between(1_000, 15_000) : random.between(1, 80);
+      timeline.after(slowMs, 'dot', () => {
+        if (!isOver) taken(lines, came);
+      });
+    };
+
+    const command = (line: string): unknown => {
+      commands += 1;
+      if (commands === closesAfter) {
+        count('421 in a session');
+        return hangUp('421 4.3.2 closing');
+      }
+      const verb = line.slice(0, 4).toUpperCase();
+      if (verb === 'EHLO' || verb === 'HELO') {
+        const offers = manners.tls !== 'none' && stream === socket ? ['STARTTLS'] : [];
+        const lines = [name, 'PIPELINING', 'ENHANCEDSTATUSCODES', '8BITMIME', 'SIZE 50000000', ...offers];
+        return say(lines.map((one, at) => `250${at === lines.length - 1 ? ' ' : '-'}${one}`).join('\r\n'));
+      }
+      if (verb === 'STAR') return startTls();
+      if (verb === 'MAIL') {
+        envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
+        return say('250 2.1.0 ok');
+      }
+      if (verb === 'RCPT') return say(recipient(/<(.*?)>/.exec(line)?.[1] ?? ''));
+      if (verb === 'DATA') {
+        if (envelope.to.length === 0) return say('503 5.5.1 no recipients');
+        content = [];
+        return say('354 go on');
+      }
+      if (verb === 'RSET') envelope = { from: '', to: [] };
+      if (verb === 'QUIT') return hangUp('221 2.0.0 bye');
+      return say('250 2.0.0 ok');
+    };
+
+    const startTls = (): unknown => {
+      if (manners.tls === 'refused') return say('454 4.7.0 not now');
+      say('220 2.0.0 go ahead');
+      if (manners.tls === 'broken') {
+        count('a TLS handshake broken');
+        socket.removeAllListeners('data');
+        socket.on('data', () => {
+          socket.write('this is no TLS at all, and never will be\r\n');
+          timeline.after(20, 'broken tls', () => socket.destroy());
+        });
+        return;
+      }
+      socket.removeAllListeners('data');
+      const secured = new SimTlsSocket(socket, { isServer: true });
+      secured.on('error', over);
+      secured.on('data', received);
+      secured.on('end', () => secured.end());
+      stream = secured;
+      buffered = '';
+    };
+
+    const line = (text: string): void => {
+      if (content === undefined) command(text);
+      else if (text === '.') dot();
+      else content.push(text.startsWith('.') ? text.slice(1) : text);
+    };
+
+    const received = (chunk: Buffer): void => {
+      buffered += chunk.toString('latin1');
+      const lines = buffered.split('\r\n');
+      buffered = lines.pop()!;
+      for (const one of lines) if (!isOver) line(one);
+    };
+
+    socket.on('data', received);
+    socket.on('end', () => stream.end());
+    if (isStalling) {
+      count('a session stalled');
+      socket.removeAllListeners('data');
+      socket.resume();
+      return;
+    }
+    if (open > manners.connections) {
+      peer.turnedAway.push(timeline.nowMs);
+      count('a connection beyond the limit');
+      return hangUp('421 4.7.0 too many connections from your address');
+    }
+    say(`220 ${name} ESMTP`);
+  };
+
+  const listen = (): void => network.listen(`${address}:25`, session);
+  if (manners.downUntilMs > 0) {
+    count('a server down');
+    network.timeline.after(manners.downUntilMs, 'server up', listen);
+  } else listen();
+  return peer;
+}

@@ -1,0 +1,212 @@
+/**
+ * Bugs that are planted on purpose, each a small change to one file of the product, made while the file is loaded: the proof that the
+ * simulation sees what it is there to see. A change whose place is not found exactly once fails aloud, so that none goes stale.
+ */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of source text
+import { registerHooks } from 'node:module';
+
+export interface Planted {
+  /** From src/. */
+  file: string;
+  find: string;
+  replace: string;
+  /** What else has to change for the bug to be one. */
+  also?: Omit<Planted, 'also'>;
+}
+
+export const PLANTED: Readonly<Record<string, Planted>> = {
+  'delivered before the answer to the dot': {
+    file: 'net/smtp-transaction.ts',
+    find: "const accepted = stage === 'dot' && positive(reply);",
+    replace: "const accepted = stage === 'dot' && (reply === undefined || positive(reply));",
+    also: {
+      file: 'net/smtp-transaction.ts',
+      find: 'const rest = accepted && reply ? { accepted, stage, reply }',
+      replace: 'const rest = accepted ? { accepted, stage, reply: reply! }',
+    },
+  },
+  'a temporary refusal taken for a final one': {
+    file: 'delivery/outcome.ts',
+    find: 'const isPermanent = reply.code >= 500;',
+    replace: 'const isPermanent = reply.code >= 450;',
+  },
+  'a mail that was put off suppresses its address': {
+    file: 'delivery/results.ts',
+    find: '  if (!suppress) return null;\n',
+    replace: '',
+  },
+  'mail that asks for TLS goes in the clear': {
+    file: 'delivery/by-smtp.ts',
+    find: 'tls: message.requireTls ?? false',
+    replace: 'tls: false',
+    also: {
+      file: 'net/smtp-transaction.ts',
+      find: 'if (message.requireTls && connection.tls === undefined) {',
+      replace: 'if (message.requireTls && message.sizeBytes === 0) {',
+    },
+  },
+  'the record of a key is not stored': {
+    file: 'send/acceptance.ts',
+    find: 'insertMany(tx, IDEMPOTENCY, rows.records),',
+    replace: '',
+  },
+  'the key of a mail over SMTP is overlooked': {
+    file: 'send/submit.ts',
+    find: 'if (key !== undefined) return keyed(submission, outcome, key);',
+    replace: 'if (key !== undefined && key.length > 50) return keyed(submission, outcome, key);',
+  },
+  'answers leave before the commit': {
+    file: 'storage/sqlite/groups.ts',
+    find: '    tx.begin();\n',
+    replace: '    if (tx.raw.isTransaction) tx.commit();\n    tx.begin();\n',
+    also: {
+      file: 'storage/sqlite/groups.ts',
+      find: '    tx.commit();\n    return { ok: true, values };',
+      replace:
+        '    setTimeout(() => { if (tx.raw.isTransaction) tx.commit(); }, 200);\n    return { ok: true, values };',
+    },
+  },
+  'a sync of the database left out': {
+    file: 'storage/sqlite/connection.ts',
+    find: "raw.exec('PRAGMA synchronous=FULL');",
+    replace: "raw.exec('PRAGMA synchronous=NORMAL');",
+    also: {
+      file: 'storage/sqlite/connection.ts',
+      find: "assertPragma(raw, 'synchronous', 2);",
+      replace: '',
+    },
+  },
+  'a sync of content left out': {
+    file: 'storage/blobs/disk.ts',
+    find: '        await file.datasync().catch(refuse);\n      } finally {\n        await file.close();\n      }\n      await named;',
+    replace: '      } finally {\n        await file.close();\n      }\n      await named;',
+  },
+  'the folder of content is not synced': {
+    file: 'storage/blobs/disk.ts',
+    find: '      await syncFolder(path.join(folder, shard)).catch(refuse);\n',
+    replace: '',
+  },
+  'the event of a change is not written': {
+    file: 'delivery/results.ts',
+    find: "event = { id: newId('evt', nowMs), type: 'Bounce', detail: { bounce: failureDetail(outcome, host) } };",
+    replace: 'event = null;',
+  },
+  'each delay is reported again': {
+    file: 'delivery/results.ts',
+    find: "} else if (job.status !== 'delayed') {",
+    replace: '} else {',
+  },
+  'a lifetime does not end': {
+    file: 'delivery/results.ts',
+    find: 'if (nowMs >= expiresAtMs) return undefined;',
+    replace: 'if (nowMs >= expiresAtMs + 30 * 86_400_000) return undefined;',
+    also: {
+      file: 'delivery/results.ts',
+      find: 'return Math.min(nowMs + jitter(delayMs, random), expiresAtMs);',
+      replace: 'return nowMs + jitter(delayMs, random);',
+    },
+  },
+  'an endpoint that fails counts as one that answered': {
+    file: 'webhooks/attempt.ts',
+    find: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 300)',
+    replace: 'if (outcome.ok && outcome.status >= 200 && outcome.status < 600)',
+  },
+  'an endpoint that does not answer is given up': {
+    file: 'webhooks/attempt.ts',
+    find: 'if (outcome.ok && outcome.status === 410)',
+    replace: 'if (!outcome.ok || outcome.status === 410)',
+  },
+  'the id of an event changes with each attempt': {
+    file: 'webhooks/sign.ts',
+    find: "'webhook-id': event.id,",
+    replace: "'webhook-id': `${event.id}.${Math.random()}`,",
+  },
+  'the Message-ID changes with each attempt': {
+    file: 'delivery/by-smtp.ts',
+    find: "const head = Buffer.from(`${received}${signed}`, 'latin1');",
+    replace:
+      "const head = Buffer.from(`Message-ID: <${Math.random()}@changed.example>\\r\\n${received}${signed}`, 'latin1');",
+  },
+  'rows of a dead process are never taken over': {
+    file: 'work/store.ts',
+    find: '`UPDATE work SET leased = 0, due = ?, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
+    replace:
+      '`UPDATE work SET leased = 1, due = ? + 2592000000, crashes = crashes + ${CRASH} WHERE leased > 0`, nowMs);',
+  },
+  'one crash makes a dead letter': {
+    file: 'work/store.ts',
+    find: 'export const DEAD_LETTER_AFTER_CRASHES = 3;',
+    replace: 'export const DEAD_LETTER_AFTER_CRASHES = 1;',
+  },
+  'results are forgotten when they are recorded': {
+    file: 'delivery/settle.ts',
+    find: "againAtMs: one.to === 'delayed' ? (one.nextAttemptAtMs ?? one.atMs) : null,",
+    replace: "againAtMs: one.to === 'delayed' || one.attempts > 1 ? (one.nextAttemptAtMs ?? one.atMs + 60_000) : null,",
+  },
+  'a planned stop cuts off answers to dots': {
+    file: 'delivery/worker.ts',
+    find: 'setTimeout(() => connections.cutBeforeDots(), Math.min(STOP_DOTS_MS, graceMs));',
+    replace: 'setTimeout(() => connections.destroyAll(), 0);',
+  },
+  'a suppressed address gets mail': {
+    file: 'send/acceptance.ts',
+    find: 'isSuppressed: (address) => suppressed(address) > realNowMs(call),',
+    replace: 'isSuppressed: () => false,',
+    also: {
+      file: 'delivery/results.ts',
+      find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
+      replace: '',
+    },
+  },
+  'scheduled mail leaves at once': {
+    file: 'send/acceptance.ts',
+    find: 'const dueMs = isSuppressed ? null : (sendAtMs ?? nowMs);',
+    replace: 'const dueMs = isSuppressed ? null : nowMs;',
+  },
+  'mail is cancelled while it is sent': {
+    file: 'messages/api-store.ts',
+    find: "    if ((found.leased ?? 0) > 0) return { changed: false, reason: 'state', status: 'sending' };\n    const { accountId, mode, messageId } = cancellation;",
+    replace: '    const { accountId, mode, messageId } = cancellation;',
+    also: {
+      file: 'messages/api-store.ts',
+      find: "'DELETE FROM work WHERE seq = ? AND leased = 0'",
+      replace: "'DELETE FROM work WHERE seq = ?'",
+    },
+  },
+  'what a storage refused counts as recorded': {
+    file: 'work/settler.ts',
+    find: 'if (error instanceof Unavailable) return batch;',
+    replace: 'if (error instanceof Unavailable) { this.#deps.onDone(batch.map((one) => one.seq)); return []; }',
+  },
+  'a clock that was set ends lifetimes untried': {
+    file: 'delivery/results.ts',
+    find: '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n',
+    replace:
+      '    if (suppressed) return suppressedSettlementOf(held.job, this.nowOf(held));\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
+  },
+  'a server that asks for time is not given any': {
+    file: 'delivery/pause.ts',
+    find: '  return asks ? { ms: hint } : undefined;',
+    replace: '  return undefined;',
+  },
+};
+
+/** Has the bug planted in what is loaded from now on. */
+export function plant(name: string): void {
+  const first = PLANTED[name];
+  if (first === undefined) throw new Error(`no planted bug is called "${name}"`);
+  const changes = first.also === undefined ? [first] : [first, first.also];
+  registerHooks({
+    load: (url, context, next) => {
+      const loaded = next(url, context);
+      const own = changes.filter(({ file }) => url.endsWith(`/src/${file}`));
+      if (own.length === 0) return loaded;
+      let source = String(loaded.source);
+      for (const { file, find, replace } of own) {
+        if (source.split(find).length !== 2) throw new Error(`"${name}" finds its place in ${file} not exactly once`);
+        source = source.replace(find, () => replace);
+      }
+      return { ...loaded, source };
+    },
+  });
+}

@@ -1,0 +1,154 @@
+/**
+ * The storage threads of a simulated node: real SQLite, in this thread, on a file of its own. A message to a thread takes a moment, so
+ * does its answer, and a process may die between them: what was committed by then is there at its next start, the rest is not.
+ *
+ * Where the machine loses power, what was written without a sync is lost as well: the write-ahead log is cut where it was synced
+ * last. A connection that syncs every commit, as the product must have it, loses nothing.
+ */
+import type { EventEmitter } from 'node:events';
+import { copyFileSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { openSqlite, type SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import {
+  createGroupRunner,
+  type GroupRunner,
+  type ThreadAnswer,
+  type ThreadRequest,
+} from '../../src/storage/sqlite/groups.ts';
+import type { ThreadSetup } from '../../src/storage/sqlite/thread.ts';
+import type { Random } from './random.ts';
+import type { Process, Timeline } from './timeline.ts';
+
+interface Thread {
+  process: Process;
+  groups: GroupRunner;
+  mode: ThreadSetup['mode'];
+  file: string;
+  last: Promise<void>;
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+/** A connection outlives the process that opened it, since what was committed does; a power cut replaces it. */
+interface OpenFile {
+  connections: Map<string, SqliteConnection>;
+}
+
+/** Shares of the groups of a writer. */
+export interface StorageFaults {
+  /** The file is locked, or the disk full: nothing of the group has happened. */
+  refused: number;
+  /** The disk fails while it commits: it has happened, or not. */
+  lost: number;
+}
+
+export class SimulatedThreads {
+  readonly #timeline: Timeline;
+  readonly #random: Random;
+  readonly #threads = new WeakMap<EventEmitter, Thread>();
+  readonly #files = new Map<string, OpenFile>();
+  readonly #faults: StorageFaults;
+  readonly #count: (what: string) => void;
+
+  constructor(
+    timeline: Timeline,
+    { random, faults, count }: { random: Random; faults: StorageFaults; count(what: string): void },
+  ) {
+    this.#timeline = timeline;
+    this.#random = random;
+    this.#faults = faults;
+    this.#count = count;
+  }
+
+  #openFile(file: string): OpenFile {
+    const known = this.#files.get(file) ?? { connections: new Map() };
+    this.#files.set(file, known);
+    return known;
+  }
+
+  connection(file: string, mode: ThreadSetup['mode']): SqliteConnection {
+    const { connections } = this.#openFile(file);
+    const isWriter = mode === 'write';
+    const role = isWriter ? 'write' : 'read';
+    let connection = connections.get(role);
+    if (!connection) {
+      connection = openSqlite(file, { readOnly: !isWriter });
+      connections.set(role, connection);
+    }
+    return connection;
+  }
+
+  start(worker: EventEmitter, { file, mode }: ThreadSetup): void {
+    const { process } = this.#timeline;
+    const groups = createGroupRunner({ connection: this.connection(file, mode), mode, file });
+    this.#threads.set(worker, { process, groups, mode, file, last: Promise.resolve() });
+    this.#timeline.after(1, 'storage opens', () => worker.emit('message', 'open'), process);
+  }
+
+  post(worker: EventEmitter, message: unknown): void {
+    const thread = this.#threads.get(worker)!;
+    if (message === 'checkpoint') return;
+    if (message === 'close') {
+      this.#timeline.after(0.2, 'storage closes', () => worker.emit('exit', 0), thread.process);
+      return;
+    }
+    const request = message as ThreadRequest;
+    this.#timeline.after(
+      this.#random.between(0.02, 0.4),
+      `storage ${thread.mode}`,
+      () => {
+        thread.last = thread.last.then(async () => {
+          const answer = await this.#answerTo(thread, request);
+          // A sync takes its time; some disks stall.
+          const ms = this.#random.chance(0.01) ? this.#random.between(20, 800) : this.#random.between(0.1, 4);
+          this.#timeline.after(ms, 'storage answers', () => worker.emit('message', answer), thread.process);
+        });
+      },
+      thread.process,
+    );
+  }
+
+  async #answerTo({ mode, groups }: Thread, request: ThreadRequest): Promise<ThreadAnswer> {
+    const draw = mode === 'write' ? this.#random.next() : 1;
+    const { refused, lost } = this.#faults;
+    const all = (error: string, kind: 'busy' | 'full' | 'lost'): ThreadAnswer => ({
+      answers: request.calls.map(() => ({ error, kind })),
+    });
+    if (draw < refused) {
+      this.#count('a transaction refused by the storage');
+      return draw < refused / 2 ? all('database is locked', 'busy') : all('database or disk is full', 'full');
+    }
+    if (draw >= refused + lost) return groups.answerTo(request);
+    this.#count('a commit that nobody knows of');
+    if (draw < refused + lost / 2) await groups.answerTo(request);
+    return all('the disk stopped answering', 'lost');
+  }
+
+  /** What a process leaves that dies in a transaction. */
+  rollBack(file: string): void {
+    this.#files.get(file)?.connections.get('write')?.rollback();
+  }
+
+  /** What a power cut leaves of a file, under a name of its own; the file that was is gone. */
+  cut(file: string, into: string): void {
+    const { synchronous } = this.connection(file, 'write').get<{ synchronous: number }>('PRAGMA synchronous')!;
+    const writtenBytes = sizeOf(`${file}-wal`);
+    // FULL, as the product must have it, syncs each commit before it is answered.
+    const keptBytes = synchronous >= 2 ? writtenBytes : this.#random.below(writtenBytes + 1);
+    copyFileSync(file, into);
+    if (writtenBytes > 0) {
+      copyFileSync(`${file}-wal`, `${into}-wal`);
+      truncateSync(`${into}-wal`, keptBytes);
+    }
+    this.close(file);
+  }
+
+  close(file: string): void {
+    for (const connection of this.#files.get(file)?.connections.values() ?? []) connection.close();
+    this.#files.delete(file);
+    for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
+  }
+
+  closeAll(): void {
+    for (const file of [...this.#files.keys()]) this.close(file);
+  }
+}

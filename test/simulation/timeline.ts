@@ -1,0 +1,166 @@
+/**
+ * Virtual time, and all that waits in it. One thing happens at a time; before the next one all promises that it settled have
+ * run. Whatever happens belongs to a process of the world: what belongs to one that died does not happen any more.
+ *
+ * Time passes by what happens: each step costs a hundredth of a millisecond, and nothing else waits for the real clock. While the
+ * world is quiet it may leap ahead, as for a machine that slept: what was due meanwhile happens at once, and once.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Random } from './random.ts';
+
+/** A process of the world: a node of ours from its start to its death, or the rest of the world. */
+export interface Process {
+  readonly name: string;
+  isDead: boolean;
+}
+
+export interface Waiting {
+  atMs: number;
+  order: number;
+  process: Process;
+  label: string;
+  run: (() => void) | undefined;
+}
+
+const STEP_MS = 0.01;
+/** How late timers and answers are, as on a machine that does other things too. */
+const LATE_MS = 0.3;
+
+/** Of Node's own, before they were replaced. */
+const turn = setImmediate;
+const current = new AsyncLocalStorage<Process>();
+
+/** Lets all settled promises go on, and what the real world has to say. */
+export const settled = (): Promise<void> => new Promise((resolve) => turn(resolve));
+
+export class Timeline {
+  nowMs = 0;
+  steps = 0;
+  /** FNV-1a over all that happened: equal for equal runs. */
+  trace = 0x811c9dc5;
+  readonly #random: Random;
+  readonly #heap: Waiting[] = [];
+  readonly #immediate: Waiting[] = [];
+  #order = 0;
+  /** Asked between any two steps. */
+  beforeStep: (() => void) | undefined;
+  /** What is recorded of each step; for a run that is looked at. */
+  onStep: ((waiting: Waiting, nowMs: number) => void) | undefined;
+  readonly world: Process = { name: 'world', isDead: false };
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** The process that runs at the moment. */
+  get process(): Process {
+    return current.getStore() ?? this.world;
+  }
+
+  /** Runs something in the name of a process. */
+  as<T>(process: Process, run: () => T): T {
+    return current.run(process, run);
+  }
+
+  after(ms: number, label: string, run: () => void, process: Process = this.process): Waiting {
+    const atMs = this.nowMs + ms + this.#random.next() * LATE_MS;
+    const waiting = { atMs, order: this.#order++, process, label, run };
+    push(this.#heap, waiting);
+    return waiting;
+  }
+
+  /** Before everything that waits for a time, in the order of the calls. */
+  soon(label: string, run: () => void, process: Process = this.process): Waiting {
+    const waiting = { atMs: this.nowMs, order: this.#order++, process, label, run };
+    this.#immediate.push(waiting);
+    return waiting;
+  }
+
+  cancel(waiting: Waiting): void {
+    waiting.run = undefined;
+  }
+
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, 'wait', resolve));
+  }
+
+  note(text: string): void {
+    let hash = this.trace;
+    for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+    this.trace = hash >>> 0;
+  }
+
+  /** When the next thing is due; undefined when nothing waits. */
+  get nextMs(): number | undefined {
+    return this.#immediate.length > 0 ? this.nowMs : this.#heap[0]?.atMs;
+  }
+
+  /** Passes over time in which only timers would tick. */
+  leap(toMs: number): void {
+    if (toMs > this.nowMs) this.nowMs = toMs;
+  }
+
+  /** When something happens next that is no timer of a process; undefined where nothing else waits. */
+  nextOther(): number | undefined {
+    let next: number | undefined;
+    for (const { atMs, run, label, process } of this.#heap) {
+      if (run === undefined || (label === 'timer' && process !== this.world)) continue;
+      if (next === undefined || atMs < next) next = atMs;
+    }
+    return next;
+  }
+
+  /** One thing happens; false when nothing waits. */
+  async step(): Promise<boolean> {
+    this.beforeStep?.();
+    const waiting = this.#immediate.shift() ?? pop(this.#heap);
+    if (waiting === undefined) return false;
+    const { run, process } = waiting;
+    if (run === undefined || (process.isDead && !outlives(waiting.label))) return true;
+    waiting.run = undefined;
+    this.nowMs = Math.max(this.nowMs, waiting.atMs) + STEP_MS;
+    this.steps += 1;
+    this.note(`${waiting.label}@${this.nowMs.toFixed(2)}`);
+    this.onStep?.(waiting, this.nowMs);
+    current.run(process, run);
+    // All promises that this settled go on before the next step.
+    await settled();
+    return true;
+  }
+}
+
+/**
+ * Modules keep some things for all of a process, such as how many computations are under way. Processes of a simulation share them, so
+ * that what only counts there goes on after a death; it meets closed doors.
+ */
+const outlives = (label: string): boolean => label === 'immediate' || label.startsWith('pool');
+
+const isBefore = (a: Waiting, b: Waiting): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+
+function push(heap: Waiting[], one: Waiting): void {
+  let at = heap.push(one) - 1;
+  while (at > 0) {
+    const above = (at - 1) >> 1;
+    if (!isBefore(one, heap[above]!)) break;
+    heap[at] = heap[above]!;
+    at = above;
+  }
+  heap[at] = one;
+}
+
+function pop(heap: Waiting[]): Waiting | undefined {
+  const first = heap[0];
+  const last = heap.pop();
+  if (first === undefined || last === undefined || heap.length === 0) return first;
+  let at = 0;
+  for (;;) {
+    let below = 2 * at + 1;
+    if (below >= heap.length) break;
+    if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below += 1;
+    if (!isBefore(heap[below]!, last)) break;
+    heap[at] = heap[below]!;
+    at = below;
+  }
+  heap[at] = last;
+  return first;
+}

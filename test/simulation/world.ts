@@ -1,0 +1,310 @@
+/**
+ * One simulated world from its beginning to its end: what the seed draws, what befalls it, and what the oracle says of it. The same
+ * seed gives the same world, step by step.
+ */
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { randomText } from '../../src/base/ids.ts';
+import { apiCall, type Entry, sendUntilAcknowledged, type WantedMail } from './customers.ts';
+import { planDeaths } from './deaths.ts';
+import { Disk } from './disk.ts';
+import { createDns } from './dns.ts';
+import { enterWorld, forgetTimers, here, timesFilled } from './globals.ts';
+import { Network } from './network.ts';
+import { createNode, type SimulatedNode } from './node.ts';
+import { faultsOf } from './oracle.ts';
+import { drawManners, type Peer, startPeer } from './peers.ts';
+import { type Random, seededRandom } from './random.ts';
+import { drawReceiver, type Receiver, startReceiver } from './receivers.ts';
+import type { Template } from './template.ts';
+import { SimulatedThreads } from './threads.ts';
+import { Timeline } from './timeline.ts';
+
+const START_MS = Date.parse('2026-11-23T09:00:00Z');
+const DAY_MS = 86_400_000;
+const LONGEST_MS = 8 * DAY_MS;
+const MOST_STEPS = 150_000;
+/** Shorter spans are lived through. */
+const LEAP_MS = 1_500;
+/** A machine that holds leases sleeps no longer than they last. */
+const LEASE_MARGIN_MS = 12_000;
+
+export interface Report {
+  seed: string;
+  faults: string[];
+  trace: string;
+  steps: number;
+  simulatedMs: number;
+  /** What befell the world, by kind. */
+  counts: Record<string, number>;
+  /** Changes of state that were seen. */
+  transitions: Record<string, number>;
+}
+
+export interface RunOptions {
+  template: Template;
+  /** Where files cost no disk. */
+  folder: string;
+  /** Called with each step. */
+  onStep?: (line: string) => void;
+}
+
+interface World {
+  random: Random;
+  timeline: Timeline;
+  network: Network;
+  threads: SimulatedThreads;
+  disk: Disk;
+  node: SimulatedNode;
+  peers: Peer[];
+  receiver: Receiver;
+  ledger: Entry[];
+  deathsMs: number[];
+  faults: string[];
+  /** Wall clock after it was set. */
+  clockSetAtMs: number[];
+  /** Called with each dot that comes to a mail server. */
+  dots: { came: () => void };
+  count(what: string): void;
+  counts: Record<string, number>;
+  /** Customers who are not done. */
+  busy: number;
+}
+
+export async function runSeed(seed: string, options: RunOptions): Promise<Report> {
+  const folder = path.join(options.folder, `seed-${seed}`);
+  mkdirSync(folder, { recursive: true });
+  const world = makeWorld(seed, { ...options, folder });
+  try {
+    const { timeline } = world;
+    if (options.onStep) {
+      timeline.onStep = ({ label, process }, ms) => options.onStep!(`${ms.toFixed(2)} ${process.name} ${label}`);
+    }
+    live(world, options.template);
+    const isOver = await run(world);
+    const database = world.threads.connection(world.node.file, 'write');
+    if (!isOver) {
+      const left = database.all('SELECT * FROM work');
+      world.faults.push(`left at ${timeline.nowMs}: ${JSON.stringify(left)}, ${world.network.ours} connections`);
+    }
+    const { ledger, peers, receiver, deathsMs, faults } = world;
+    faults.push(
+      ...faultsOf({
+        ...{ ledger, peers, receiver, deathsMs, database, isOver },
+        startMs: START_MS,
+        clockSetAtMs: world.clockSetAtMs,
+      }),
+    );
+    const transitions: Record<string, number> = {};
+    for (const { name, n } of database.all<{ name: string; n: number }>(
+      "SELECT coalesce(before, '') || '>' || after AS name, count(*) AS n FROM simulated_change GROUP BY 1",
+    )) {
+      transitions[name] = n;
+    }
+    const { steps, nowMs } = timeline;
+    const trace = timeline.trace.toString(16).padStart(8, '0');
+    return { seed, faults, trace, steps, simulatedMs: nowMs, counts: world.counts, transitions };
+  } finally {
+    world.threads.closeAll();
+    forgetTimers();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function makeWorld(seed: string, { template, folder }: RunOptions): World {
+  const random = seededRandom(seed);
+  const timeline = new Timeline(random.stream('timeline'));
+  const disk = new Disk(timeline, random.stream('disk'));
+  const draw = random.stream('faults');
+  const isCalm = draw.chance(0.2);
+  const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
+  const network = new Network(timeline, {
+    random: random.stream('network'),
+    faults: { resets: share(0.1), silences: share(0.04), blackHoles: share(0.05) },
+  });
+  const { counts } = network;
+  const count = (what: string): void => network.count(what);
+  const failing = draw.chance(0.15);
+  const threads = new SimulatedThreads(timeline, {
+    ...{ random: random.stream('threads'), count },
+    faults: failing ? { refused: draw.between(0, 0.02), lost: draw.between(0, 0.003) } : { refused: 0, lost: 0 },
+  });
+  const dns = createDns(timeline, { random: random.stream('dns'), faults: { lost: share(0.1), failed: share(0.1) } });
+  enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
+  // What is left of the random bytes of the world before is thrown away.
+  for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
+  const dots = { came: (): void => undefined };
+  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count });
+  const hooks = random.stream('receiver');
+  const receiver = startReceiver(network, { manners: drawReceiver(hooks), random: hooks, count });
+  const faults: string[] = [];
+  const deathsMs: number[] = [];
+  const node: SimulatedNode = createNode({
+    ...{ template, folder },
+    onLog: (level, line) => {
+      // A storage that refuses is reported; our own code may not fail for it.
+      const isExpected = failing && !/our own code|TypeError|cannot become/.test(line);
+      if (level === 'error' && !isExpected) faults.push(`logged: ${line.trim().slice(0, 600)}`);
+    },
+    onBroken: () => {
+      deathsMs.push(timeline.nowMs);
+      node.kill();
+      timeline.after(draw.between(500, 5_000), 'start', () => node.start(), timeline.world);
+    },
+  });
+  return {
+    ...{ random, timeline, network, threads, disk, node, peers, receiver, faults, count, counts },
+    ...{ ledger: [], deathsMs, busy: 0, dots, clockSetAtMs: [] },
+  };
+}
+
+const EVENTS = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Reject'];
+const PEERS = 3;
+const domainOf = (at: number): string => `d${at}.example`;
+
+function startPeers(world: {
+  network: Network;
+  random: Random;
+  dns: ReturnType<typeof createDns>;
+  dots: World['dots'];
+  count(what: string): void;
+}): Peer[] {
+  const { network, random, dns, dots, count } = world;
+  const onDot = (): void => dots.came();
+  const peers: Peer[] = [];
+  for (let at = 0; at < PEERS; at += 1) {
+    const hosts = random.chance(0.3) ? 2 : 1;
+    const names = Array.from({ length: hosts }, (_, host) => `mx${host}.${domainOf(at)}`);
+    dns.set(
+      domainOf(at),
+      names.map((exchange, index) => ({
+        ...{ type: 'MX' as const, name: domainOf(at), ttl: 300, data: { preference: 10 * index, exchange } },
+      })),
+    );
+    for (const [host, name] of names.entries()) {
+      const address = `5.10.${at}.${host + 1}`;
+      dns.set(name, [{ type: 'A', name, ttl: 300, data: address }]);
+      peers.push(startPeer(network, { name, address, manners: drawManners(random), random, count, onDot }));
+    }
+  }
+  return peers;
+}
+
+function drawMail(random: Random, at: number): WantedMail {
+  const recipients = random.chance(0.8) ? 1 : 2 + random.below(3);
+  // Some write to the same people again.
+  const number = random.chance(0.35) ? 0 : at;
+  const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
+  const via = random.chance(0.7) ? 'http' : 'smtp';
+  return {
+    ...{ key: `mail-${at}`, to, via },
+    expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : 259_200,
+    requireTls: via === 'http' && random.chance(0.15),
+    length: random.chance(0.1) ? 200_000 : 20 + random.below(500),
+    sendAtMs: via === 'http' && random.chance(0.15) ? START_MS + random.below(4 * 3_600_000) : undefined,
+    cancelAfterMs: random.chance(0.15) ? random.between(0, random.chance(0.5) ? 3_000 : 600_000) : undefined,
+    isDoubled: random.chance(0.15),
+  };
+}
+
+/** What the seed has happen: customers, deaths and starts of the node. */
+function live(world: World, template: Template): void {
+  const { timeline, node, random, ledger } = world;
+  const draw = random.stream('customers');
+  node.start();
+  const mails = 1 + draw.below(12);
+  const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, 3_600_000);
+  world.busy += 1;
+  void (async () => {
+    await subscribe(template, world.receiver.url);
+    for (let at = 0; at < mails; at += 1) {
+      const entry: Entry = {
+        mail: drawMail(draw, at),
+        attempts: 0,
+        acknowledged: [],
+        cancelled: new Map(),
+        strange: [],
+      };
+      ledger.push(entry);
+      const afterMs = draw.between(0, spanMs);
+      for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
+        const own = draw.stream(`mail ${at} ${copy}`);
+        world.busy += 1;
+        timeline.after(afterMs, 'customer', () => {
+          void sendUntilAcknowledged(template, entry, own).then(() => {
+            world.busy -= 1;
+          });
+        });
+      }
+    }
+    world.busy -= 1;
+  })();
+  planDeaths({ ...world, random: random.stream('deaths') });
+  planClock(world);
+}
+
+/** The wall clock is set, forward or back. */
+function planClock(world: World): void {
+  const draw = world.random.stream('clock');
+  if (!draw.chance(0.15)) return;
+  const longestMs = draw.pick([20_000, 3_600_000, DAY_MS]);
+  world.timeline.after(draw.between(0, draw.chance(0.5) ? 20_000 : 3_600_000), 'clock', () => {
+    world.count('the clock set');
+    here().setMs += Math.round(draw.between(-longestMs, longestMs));
+    world.clockSetAtMs.push(Date.now());
+  });
+}
+
+async function subscribe(template: Template, url: string): Promise<void> {
+  for (let _attempt = 0; ; _attempt += 1) {
+    const answer = await apiCall(template, 'POST', '/webhooks', { url, events: EVENTS }).catch(() => undefined);
+    if (answer?.status === 201) return;
+    if (answer && answer.status < 500) throw new Error(`the endpoint was refused: ${answer.body}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+}
+
+/** Whether the world came to its end. */
+async function run(world: World): Promise<boolean> {
+  const { timeline } = world;
+  let lookedMs = 0;
+  let lookedSteps = 0;
+  while (timeline.nowMs < LONGEST_MS && timeline.steps < MOST_STEPS) {
+    if (!(await timeline.step())) break;
+    if (timeline.nowMs < lookedMs + 1_000 && timeline.steps < lookedSteps + 200) continue;
+    lookedSteps = timeline.steps;
+    lookedMs = timeline.nowMs;
+    if (!world.node.isUp) continue;
+    const next = nextDue(world);
+    if (next === undefined) return stopNode(world);
+    if (Number.isFinite(next) && next - timeline.nowMs > LEAP_MS) timeline.leap(next - world.random.between(0, 1_000));
+  }
+  return false;
+}
+
+/** The next thing that is not a tick; undefined when nothing is to come, and nobody of ours holds a connection. */
+function nextDue({ timeline, threads, node, network, busy }: World): number | undefined {
+  const [row] = threads
+    .connection(node.file, 'read')
+    .all<{ free: number | null; held: number | null }>(
+      'SELECT min(due) FILTER (WHERE leased = 0) AS free, min(due) FILTER (WHERE leased <> 0) AS held FROM work',
+    );
+  const { free, held } = row!;
+  const ahead = timeline.nextOther();
+  if (free === null && held === null && ahead === undefined && busy === 0) {
+    return network.ours > 0 ? timeline.nowMs : undefined;
+  }
+  // Rows are due by the wall clock.
+  const wallMs = Date.now() - timeline.nowMs;
+  const known = [free === null ? [] : free - wallMs, held === null ? [] : held - LEASE_MARGIN_MS - wallMs];
+  return Math.min(...known.flat(), ahead ?? Number.POSITIVE_INFINITY);
+}
+
+async function stopNode(world: World): Promise<boolean> {
+  let isStopped = false;
+  void world.node.stop().then(() => {
+    isStopped = true;
+  });
+  while (!isStopped && (await world.timeline.step()));
+  return isStopped;
+}
