@@ -122,10 +122,10 @@ export async function main(): Promise<string[]> {
 /** Tags whose operations are for programs that send; those for people who sign in are called by operationId. */
 const WITH_METHODS = new Set([
   ...['send', 'attachments', 'messages', 'events', 'webhooks', 'templates', 'domains', 'suppressions', 'sandbox'],
-  ...['account', 'statistics', 'requests', 'incidents', 'audit'],
+  ...['inbound', 'account', 'statistics', 'requests', 'incidents', 'audit'],
 ]);
 /** Part of another method, or of pages that are open to those who have a link. */
-const WITHOUT_METHOD = ['addDomain', 'getSharedMessage', 'getSharedMessageContent', 'uploadFile'];
+const WITHOUT_METHOD = ['addDomain', 'getInboundFile', 'getSharedMessage', 'getSharedMessageContent', 'uploadFile'];
 
 interface Operation {
   operationId: string;

@@ -1,4 +1,4 @@
-/** Scenarios of accounts, keys, credentials, users, approvals, domains, suppressions, and facts about the database. */
+/** Scenarios of accounts, keys, credentials, users, approvals, domains, and facts about the database. */
 import assert from 'node:assert/strict';
 import type { Account, Revocation } from '../../src/accounts/account.ts';
 import {
@@ -30,6 +30,7 @@ import {
   recordCheckOperation,
   removeRetiredKeysOperation,
   rotateKeysOperation,
+  trackingChangesOperation,
 } from '../../src/domains/check-store.ts';
 import {
   addDomainOperation,
@@ -41,6 +42,7 @@ import {
   type NewDomain,
   sealedKeysOperation,
   sendingDomainOperation,
+  signingAccountOperation,
 } from '../../src/domains/store.ts';
 import { failingDomainsOperation } from '../../src/incidents/store.ts';
 
@@ -56,17 +58,6 @@ import {
   metaOperation,
   setMetaOperation,
 } from '../../src/storage/meta-store.ts';
-import {
-  findSuppressionOperation,
-  importOperation,
-  type SuppressionPage,
-  searchSuppressionsOperation,
-  suppressedAmongOperation,
-  suppressionsByEmailOperation,
-  suppressionsOperation,
-  suppressOperation,
-  unsuppressOperation,
-} from '../../src/suppressions/store.ts';
 import type { Scenario, Stage } from './stage.ts';
 
 /** An account as the operations take it. */
@@ -218,6 +209,7 @@ export const domains: Scenario = async (stage) => {
     failingAfterMs: null,
   });
   await stage.act(addDomainOperation, add('shop.example', 'verified'));
+  assert.equal(await stage.act(signingAccountOperation, 'shop.example'), null, 'vouched for, and not in the DNS');
   await stage.act(addDomainOperation, add('mail.shop.example', 'verified'));
   await stage.act(addDomainOperation, { ...add('other.example', 'verified'), accountId: 'acc_none' });
   await stage.act(sendingDomainOperation, {
@@ -242,14 +234,18 @@ export const domains: Scenario = async (stage) => {
       { selector: 's1', isPublished: status === 'verified', isEverywhere: status === 'verified' },
       { selector: 's1e', isPublished: ed25519, isEverywhere: ed25519 },
     ] as const;
-    const found = { id: shop.id, status, nowMs: stage.nowMs + 1, keys: [...keys], promotes: false };
-    await stage.act(recordCheckOperation, found);
+    const found = { id: shop.id, status, keys: [...keys], isReturnPath: ed25519, promotes: false };
+    const tracking = status === 'verified' ? 'served' : undefined;
+    await stage.act(recordCheckOperation, { ...found, nowMs: stage.nowMs + 1, tracking });
+    assert.equal((await stage.act(trackingChangesOperation, stage.nowMs + 1))[0]?.state, 'served');
     const sending = await stage.act(sendingDomainOperation, names);
     assert.deepEqual(
       sending?.selectors,
       ed25519 === false ? ['s1'] : ['s1', 's1e'],
       'a key of which the DNS says nothing stays as it was',
     );
+    const signer = await stage.act(signingAccountOperation, 'shop.example');
+    assert.equal(signer, status === 'verified' ? account.id : null);
     await stage.act(domainOperation, { id: shop.id, accountId: account.id });
     await stage.act(failingDomainsOperation, { accountId: account.id, limit: 5 });
   }
@@ -281,7 +277,13 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
     assert.equal(due.length, beforeMs - nowMs, 'vouched ones are not looked at');
   }
   const seen = (selector: string) => ({ selector, isPublished: true, isEverywhere: true });
-  const check = { id, status: 'verified', keys: [seen('s1'), seen('s1e')], promotes: false } as const;
+  const check = {
+    id,
+    status: 'verified',
+    keys: [seen('s1'), seen('s1e')],
+    isReturnPath: null,
+    promotes: false,
+  } as const;
   await stage.act(recordCheckOperation, { ...check, keys: [...check.keys], nowMs: nowMs + 2 });
   for (const beforeMs of [nowMs, nowMs + 1]) {
     const due = await stage.act(dueRotationsOperation, { beforeMs, limit: 5 });
@@ -317,55 +319,6 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
   assert.equal(await stage.act(removeRetiredKeysOperation, nowMs + 7), 2);
   await stage.act(domainOperation, { id, accountId: null });
 }
-
-export const suppressions: Scenario = async (stage) => {
-  const list = { accountId: stage.id('acc'), mode: 'live' } as const;
-  const { nowMs } = stage;
-  const entry = (email: string, at: number, expiresAt: number | null = null) =>
-    ({ email, reason: 'manual', sourceMessageId: null, expiresAt, createdAt: at }) as const;
-  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs, nowMs + 10) });
-  await stage.act(suppressOperation, {
-    ...list,
-    suppression: { ...entry('B@x.example', nowMs), reason: 'bounce', sourceMessageId: 'msg_1' },
-  });
-  await stage.act(suppressOperation, { ...list, suppression: entry('b@x.example', nowMs + 1, nowMs + 20) });
-  await stage.act(suppressOperation, { ...list, suppression: entry('ünï@x.example', nowMs + 1) });
-  const many = ['a@x.example', 'b@x.example', 'z@x.example', 'a@x.example', '_@x.example'].map((email) =>
-    entry(email, nowMs + 2),
-  );
-  await stage.act(importOperation, { ...list, nowMs, suppressions: many });
-  await stage.act(importOperation, { ...list, nowMs: nowMs + 30, suppressions: many });
-  const page = { ...list, nowMs, limit: 2 };
-  const first = await stage.act(suppressionsOperation, { ...page, after: null });
-  await stage.act(suppressionsOperation, { ...page, after: first[1]! });
-  await stage.act(suppressionsOperation, { ...page, limit: 10, after: null });
-  const find = (change: object) => stage.act(suppressionsOperation, { ...page, limit: 10, after: null, ...change });
-  for (const [change, found] of [
-    [{ email: 'x.example' }, 6],
-    [{ email: 'ünï@' }, 1],
-    [{ email: '_' }, 1],
-    [{ email: '%' }, 0],
-    [{ reason: 'bounce' }, 1],
-    [{ reason: 'bounce', email: 'a@' }, 0],
-    [{ reason: 'complaint' }, 0],
-  ] as const)
-    assert.equal((await find(change)).length, found, JSON.stringify(change));
-  const search = (after: SuppressionPage['after'], rows: number) =>
-    stage.act(searchSuppressionsOperation, { page: { ...page, limit: 10, after }, rows });
-  const { end: through, found: firstThree } = await search(null, 3);
-  assert.equal(firstThree.length, 3);
-  assert.deepEqual((await find({ through })).length, 3);
-  assert.equal((await search(through, 4)).end, null);
-  assert.equal((await find({ after: through })).length, 3);
-  assert.equal((await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'B@x.example' }))?.reason, 'bounce');
-  assert.equal(await stage.act(findSuppressionOperation, { ...list, nowMs, email: 'none@x.example' }), undefined);
-  await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: '', limit: 3 });
-  await stage.act(suppressionsByEmailOperation, { ...list, nowMs, after: 'a@x.example', limit: 9 });
-  await stage.act(suppressedAmongOperation, { ...list, nowMs, keys: ['b@x.example', 'B@x.example', 'c@x.example'] });
-  await stage.act(suppressedAmongOperation, { ...list, nowMs: nowMs + 50, keys: ['b@x.example'] });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
-  await stage.act(unsuppressOperation, { ...list, email: 'a@x.example', nowMs });
-};
 
 export const facts: Scenario = async (stage) => {
   await stage.act(metaOperation, 'colour');

@@ -10,6 +10,7 @@ import {
   resumeDestinationOperation,
   writePausesOperation,
 } from '../../src/delivery/pause-store.ts';
+import { returnWarmUpShareOperation, takeWarmUpShareOperation } from '../../src/delivery/warm-up-store.ts';
 import {
   accountPageOperation,
   approvalPageOperation,
@@ -144,4 +145,22 @@ export const sharedPauses: Scenario = async (stage) => {
   assert.deepEqual([await toNotify(later), await toNotify(nowMs + 86_400_000)], [0, 1], 'once a day');
   await write([], nowMs + 10 * 86_400_000);
   assert.equal(await read('x.example'), undefined, 'what nobody speaks of any more is forgotten');
+};
+
+export const warmUpShares: Scenario = async (stage) => {
+  const take = async (wanted: number, day = 20_000) => {
+    const sources = ['192.0.2.2', '192.0.2.1'].map((source, index) => ({ source, share: 50 * (index + 1), wanted }));
+    const grants = await stage.act(takeWarmUpShareOperation, { provider: 'google', day, sources });
+    return grants.map(({ source, granted, taken }) => [source, granted, taken]);
+  };
+  const first = ['192.0.2.1', '192.0.2.2'];
+  assert.deepEqual(await take(40), [[first[0], 40, 40], [first[1], 40, 40]]); // biome-ignore format: a row each
+  assert.deepEqual(await take(40), [[first[0], 40, 80], [first[1], 10, 50]]); // biome-ignore format: a row each
+  const unused = { provider: 'google', source: first[1]!, day: 20_000, mails: 5 };
+  await stage.act(returnWarmUpShareOperation, [unused, { ...unused, provider: 'nobody' }]);
+  assert.deepEqual(await take(40), [[first[0], 20, 100], [first[1], 5, 50]]); // biome-ignore format: a row each
+  assert.deepEqual(await take(1), [[first[0], 0, 100], [first[1], 0, 50]]); // biome-ignore format: a row each
+  assert.deepEqual(await take(1, 20_001), [[first[0], 1, 1], [first[1], 1, 1]]); // biome-ignore format: a row each
+  await take(1, 20_002);
+  assert.deepEqual(await take(1), [[first[0], 1, 1], [first[1], 1, 1]], 'days that are over are forgotten'); // biome-ignore format: a row each
 };

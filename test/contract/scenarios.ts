@@ -4,18 +4,22 @@ import { certificates } from './acme.ts';
 import * as attachments from './attachments.ts';
 import { audit } from './audit.ts';
 import * as heldBack from './held-back.ts';
+import { inboundMail } from './inbound.ts';
+import * as inboundRoutes from './inbound-routes.ts';
 import { incidents } from './incidents.ts';
+import { late } from './late.ts';
 import * as mail from './mail.ts';
 import * as mailShown from './mail-shown.ts';
-import { endingPauses, operatorReads, sharedPauses } from './operator.ts';
+import { endingPauses, operatorReads, sharedPauses, warmUpShares } from './operator.ts';
 import { refusedRequests } from './refused-requests.ts';
 import * as retention from './retention.ts';
 import * as sandbox from './sandbox.ts';
 import { sendingAgain } from './sending-again.ts';
 import type { Scenario } from './stage.ts';
 import { statistics } from './statistics.ts';
+import { suppressions } from './suppressions.ts';
 import * as templates from './templates.ts';
-import { stsPolicies } from './tls-policy.ts';
+import { stsPolicies, tlsReports } from './tls-policy.ts';
 import * as users from './users.ts';
 import * as webhooks from './webhooks.ts';
 
@@ -30,11 +34,12 @@ export const scenarios: Record<string, Scenario> = {
   'limits of signing in': users.limits,
   'second factors': users.factors,
   'policies of recipients on TLS': stsPolicies,
+  'TLS reports': tlsReports,
   approvals: accounts.approvals,
   'the audit log': audit,
   'certificates of an authority': certificates,
   'sender domains': accounts.domains,
-  suppressions: accounts.suppressions,
+  suppressions,
   'facts and nodes': accounts.facts,
   accepting: mail.accepting,
   'accepting at once': mail.atOnce,
@@ -43,6 +48,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail for a paused destination': mail.puttingOff,
   'mail of a suspended account': heldBack.heldBack,
   'mail that rests for its reputation': heldBack.guarded,
+  'what comes back': late,
   'bounces of addresses on the list': heldBack.bouncedAgain,
   'bounces that suppress for some days': heldBack.bouncedForDays,
   'content that is not kept': mail.contentOf,
@@ -70,11 +76,16 @@ export const scenarios: Record<string, Scenario> = {
   'what is kept of emails': retention.emails,
   'what is kept of the inbox': retention.inbox,
   'what is kept of deliveries': retention.deliveries,
+  'inbound routes': inboundRoutes.routes,
+  'mail of inbound routes': inboundRoutes.mails,
+  'replays of mail of inbound routes': inboundRoutes.replayed,
   incidents,
   'refused requests': refusedRequests,
   'what an operator reads': operatorReads,
   'pauses that are ended': endingPauses,
   'pauses that nodes share': sharedPauses,
+  'mail that came in': inboundMail,
+  'shares of a warm-up': warmUpShares,
   'times in the log': retention.segments,
   statistics,
 };

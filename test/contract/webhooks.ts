@@ -245,7 +245,7 @@ export const crowds: Scenario = async (stage) => {
   await stage.actNumbers(replayRangesOperation, { mode: 'live', sinceMs: 0, untilMs: 1 });
   const segment = {
     ...{ ...owner, sinceMs: 0, untilMs: stage.nowMs + HOUR, range: { from: 0, to: Number.MAX_SAFE_INTEGER } },
-    ...{ after: null, eventTypes: ['Send' as const] },
+    ...{ webhookId: calm.id, after: null, eventTypes: ['Send' as const] },
   };
   const first = await stage.act(chooseForReplayOperation, { ...segment, scan: 1 });
   const rest = await stage.act(chooseForReplayOperation, { ...segment, after: first.last, scan: 10 });

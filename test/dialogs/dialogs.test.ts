@@ -4,6 +4,7 @@ import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { inboundRig } from '../kit/inbound-rig.ts';
 import { againIfPaused } from '../kit/running-time.ts';
 import { runDialog } from '../kit/smtp-dialog.ts';
 import { type SmtpRig, smtpRig } from '../kit/smtp-rig.ts';
@@ -18,8 +19,18 @@ const files = globSync(path.join(import.meta.dirname, '*.smtp')).sort();
 
 for (const file of files) test(path.basename(file), () => againIfPaused(() => runDialog(file, rig)));
 
+const inboundFiles = globSync(path.join(import.meta.dirname, 'inbound/*.smtp')).sort();
+
+for (const file of inboundFiles) {
+  test(`inbound/${path.basename(file)}`, () =>
+    againIfPaused(async () => {
+      const inbound = await inboundRig();
+      await runDialog(file, inbound).finally(inbound.close);
+    }));
+}
+
 test('there are transcripts, and one that is wrong fails with its line', async (t) => {
-  assert.ok(files.length >= 10);
+  assert.ok(files.length >= 10 && inboundFiles.length >= 5);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-dialog-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const wrong = async (...lines: string[]): Promise<void> => {

@@ -90,7 +90,7 @@ export async function nodesTrial(options: NodesTrialOptions): Promise<NodesRepor
       },
     });
     await load.finish();
-    return await judge({ cluster, sink, ledger, faults });
+    return await check({ cluster, sink, ledger, faults });
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${cluster.logs()}`, { cause: error });
   } finally {
@@ -108,7 +108,7 @@ interface Evidence {
   faults: Fault[];
 }
 
-async function judge({ cluster, sink, ledger, faults }: Evidence): Promise<NodesReport> {
+async function check({ cluster, sink, ledger, faults }: Evidence): Promise<NodesReport> {
   const keys = [...ledger.acknowledged.keys()];
   await waitUntil(
     'every acknowledged message to arrive',

@@ -19,7 +19,7 @@ const capOf = async (name: string): Promise<number> => (await service.api.get('/
 
 const STANDARD = {
   ...{ webhooks: 100, domains: 1_000, templates: 5_000, apiKeys: 200, smtpCredentials: 200, openSubmissions: 1_000 },
-  ...{ eventStreams: 20, inboxWaits: 50 },
+  ...{ inboundRoutes: 100, eventStreams: 20, inboxWaits: 50 },
 };
 
 const file = { name: 'a.pdf', contentType: 'application/pdf', sizeBytes: 5, sha256: 'ab'.repeat(32) };
@@ -29,7 +29,15 @@ test('one more than a cap is refused by name, until one is gone or the operator 
   const { limits } = (await api.get('/account')).body;
   for (const [name, most] of Object.entries(STANDARD)) assert.equal(limits[name], most, name);
   // Two of each: of keys and credentials the first run has made some.
-  await setCaps('webhooks=2', 'domains=2', 'templates=2', 'apiKeys=4', 'smtpCredentials=3', 'openSubmissions=2');
+  await setCaps(
+    'webhooks=2',
+    'domains=2',
+    'templates=2',
+    'apiKeys=4',
+    'smtpCredentials=3',
+    'openSubmissions=2',
+    'inboundRoutes=2',
+  );
   await waitUntil('the caps to be felt', async () => (await capOf('webhooks')) === 2);
   let made = 0;
   const url = `http://127.0.0.1:${new URL(service.url).port}/hook`;
@@ -40,6 +48,7 @@ test('one more than a cap is refused by name, until one is gone or the operator 
     ['templates', () => api.post('/templates', { name: `t${made}`, subject: 'x', text: 'x' })],
     ['apiKeys', () => api.post('/api-keys', {})],
     ['smtpCredentials', () => api.post('/smtp-credentials', { mode: 'sandbox' })],
+    ['inboundRoutes', () => sandboxApi.post('/inbound-routes', { match: `m${made}@in.shop.example` })],
     ['openSubmissions', () => [api, sandboxApi][made % 2]!.post('/attachments', { attachments: [file] })],
   ];
   for (const [cap, create] of creates) {

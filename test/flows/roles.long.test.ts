@@ -67,15 +67,3 @@ test('SMTP submission is bound to POSTRIDER_SMTP_HOST, and to all addresses with
     }
   }
 });
-
-test('a setting that has no effect yet is warned about, once', { timeout: 150_000 }, async (t) => {
-  const service = await startService({
-    env: { POSTRIDER_INBOUND_PORT: '0', POSTRIDER_LOG_LEVEL: 'silent' },
-  });
-  t.after(() => service.close());
-  await waitUntil('the last line', () => /INBOUND_PORT.*\n$/.test(service.log));
-  assert.deepEqual(service.log.split('\n'), [
-    'postrider: POSTRIDER_INBOUND_PORT is set and has no effect in this version',
-    '',
-  ]);
-});

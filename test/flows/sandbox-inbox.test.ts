@@ -115,6 +115,7 @@ test('outcomes are played by hand, and events and webhooks follow', async () => 
   assert.equal((await play(late, 'Bounced')).body.outcome, 'Bounced');
   const bounce = (await settled(late, 'bounced')).timeline[2];
   assert.deepEqual([bounce.bounce.kind, bounce.bounce.smtpCode, bounce.bounce.suppressed], ['hard', 550, false]);
+  assert.equal(bounce.bounce.late, true);
   for (const word of ['delivered', 'delayed', 'suppressed', 'bounced', 'complained']) {
     const refused = await play(late, word);
     assert.deepEqual([refused.status, refused.body.error.code], [409, 'CONFLICT'], word);

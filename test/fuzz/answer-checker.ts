@@ -61,7 +61,7 @@ export class Checker {
     if (further !== undefined) return `has the header ${further} with ${status}, which the document does not name`;
     const [[contentType, { schema }] = ['', {}]] = Object.entries(response.content ?? {});
     const [given] = (headers['content-type'] ?? '').split(';');
-    if (given !== contentType.split(';')[0]) return `has the type ${given} with ${status}`;
+    if (contentType !== '*/*' && given !== contentType.split(';')[0]) return `has the type ${given} with ${status}`;
     if (schema === undefined || given !== 'application/json') return undefined;
     const validate = this.#validatorOf(schema);
     if (validate(JSON.parse(answer.text))) return undefined;

@@ -40,6 +40,19 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
   },
   'domains/id': async ({ api }) => [(await api.put('/domains', { domain: 'shop.example' })).body.domainId],
   'inbox/id': async ({ sandboxApi }) => [await delivered(sandboxApi)],
+  'attachments/number': async () => ['0', '1', 'x'],
+  'inbound/id': async ({ sandboxApi }) => [(await playedIn(sandboxApi)).inboundId],
+  'inbound-files/token': async ({ sandboxApi }) => {
+    const { content } = (await sandboxApi.get(`/inbound/${(await playedIn(sandboxApi)).inboundId}`)).body;
+    return [new URL(content.rawUrl).pathname.split('/').at(-1)!];
+  },
+  'inbound-routes/id': async ({ sandboxApi }) => {
+    // The address of the example is to be free for a change to it.
+    const { body } = await sandboxApi.get('/inbound-routes?limit=100');
+    for (const { inboundRouteId } of Object.values(body) as JsonObject[])
+      await sandboxApi.delete(`/inbound-routes/${inboundRouteId}`);
+    return [await made(sandboxApi, '/inbound-routes', { match: `${uniqueName()}@in.shop.example` }, 'inboundRouteId')];
+  },
   // Live mail goes nowhere, and is delayed.
   'incidents/id': async ({ api }) => {
     await made(api, '/send', { ...EMAIL, from: `a@${KEPT_DOMAIN}` }, 'messageId');
@@ -71,6 +84,14 @@ const SEEDS: Record<string, (service: Service) => Promise<string[]>> = {
   'webhooks/id': async ({ sandboxApi }) => [await made(sandboxApi, '/webhooks', HOOK, 'webhookId')],
 };
 
+async function playedIn(api: Api): Promise<JsonObject> {
+  const to = `${uniqueName()}@in.shop.example`;
+  await made(api, '/inbound-routes', { match: to }, 'inboundRouteId');
+  const file = { name: 'a.txt', contentType: 'text/plain', content: 'YQ==' };
+  const mail = { to, from: 'ann@example.com', text: 'hello', attachments: [file] };
+  return (await api.post('/sandbox/inbound', mail)).body;
+}
+
 async function delivered(api: Api): Promise<string> {
   const messageId = await made(api, '/send', EMAIL, 'messageId');
   return waitUntil('the delivery', async () => {
@@ -97,6 +118,9 @@ export const PLACEHOLDER = /([^/]+)\/\{(\w+)\}/g;
 /** Makes what a call to this path is to find. */
 export async function seed(service: Service, path: string): Promise<IdOf> {
   const ids = new Map<string, string[]>();
+  // The address that the example plays to.
+  if (path === '/sandbox/inbound')
+    await service.sandboxApi.post('/inbound-routes', { match: 'support@in.shop.example' });
   if (path === '/sandbox/inbox/wait') await delivered(service.sandboxApi);
   // It comes in a header.
   const named = path.startsWith('/shared/') ? '/shared/{token}' : path;

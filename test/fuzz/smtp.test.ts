@@ -16,8 +16,8 @@ import { silentLog } from '../../src/base/log.ts';
 import type { Submit } from '../../src/send/send.ts';
 import { defaultLimits, type SmtpServices } from '../../src/smtp/dialogue.ts';
 import { createLoginGuard } from '../../src/smtp/login-guard.ts';
-
 import { Session } from '../../src/smtp/session.ts';
+import { createSubmissionProfile, type Submission } from '../../src/smtp/submission.ts';
 import type { Blobs } from '../../src/storage/blobs/blobs.ts';
 import { testAccount } from '../kit/send-rig.ts';
 
@@ -121,15 +121,18 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
   const counter = { inc: () => undefined };
   const services = {
     hostname: 'postrider.test',
-    authenticator: {
-      recall: async () => undefined,
-      logIn: async () => refused,
-      stillAllowed: () => ok(caller),
-      evictCredential: () => undefined,
-      evictAccount: () => undefined,
-    },
-    guard: createLoginGuard(),
-    submit,
+    profile: createSubmissionProfile({
+      authenticator: {
+        recall: async () => undefined,
+        logIn: async () => refused,
+        stillAllowed: () => ok(caller),
+        evictCredential: () => undefined,
+        evictAccount: () => undefined,
+      },
+      guard: createLoginGuard(),
+      submit,
+      takeRate: () => true,
+    } as unknown as Submission),
     blobs: { putStream: async () => 'key', remove: async () => undefined } as unknown as Blobs,
     clock: systemClock,
     log: silentLog,
@@ -137,7 +140,6 @@ async function runSession(bytes: string, random: (below: number) => number): Pro
     limits: { ...defaultLimits, greetingMs: 0 },
     closedToMail: () => undefined,
     closedToContent: () => undefined,
-    takeRate: () => true,
   } as unknown as SmtpServices;
   const [client, server] = duplexPair();
   let replies = '';

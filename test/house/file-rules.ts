@@ -67,6 +67,13 @@ export function leakFaults(files: SourceFile[]): string[] {
   );
 }
 
+/** A control character in code was meant as an escape, such as the edge of a word in a pattern. */
+export function controlFaults(files: SourceFile[]): string[] {
+  return files
+    .filter(({ path, text }) => path.endsWith('.ts') && /(?![\t\n\r\x7f-\x9f])\p{Cc}/u.test(text))
+    .map(({ path }) => `${path}: holds a control character; write it as an escape`);
+}
+
 /** Settings are read in one place; only the entries may hand the environment to it. */
 export function environmentFaults(files: SourceFile[]): string[] {
   const may = /^src\/(main|config)\.ts$|^src\/cli\//;

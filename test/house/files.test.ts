@@ -4,6 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import {
+  controlFaults,
   environmentFaults,
   headerFaults,
   LINES_AT_MOST,
@@ -64,6 +65,11 @@ test('no secret and no path of a machine is in the project', () => {
     `-----BEGIN PRIVATE KEY-----\n${'M'.repeat(60)}`,
   ];
   for (const text of leaks) assert.equal(leakFaults([{ path: 'x', text }]).length, 1, `control: ${text.slice(0, 20)}`);
+});
+
+test('no code holds a control character', () => {
+  assert.deepEqual(controlFaults(textFiles()), []);
+  assert.equal(controlFaults([{ path: 'x.ts', text: `/${'\b'}word/` }]).length, 1, 'control');
 });
 
 test('only the table of settings reads the environment', () => {

@@ -25,10 +25,13 @@ const LEVELS: string[][] = [
     'tls-policy',
     'acme',
   ],
-  ['engagement', 'idempotency', 'users', 'reputation'],
+  ['engagement', 'idempotency', 'users', 'reputation', 'tls-reports'],
   ['send', 'delivery', 'webhooks'],
+  ['inbound'],
+  ['inbound-routes'],
   ['smtp', 'routes', 'housekeeping', 'incidents', 'operator', 'doctor'],
   ['config-values'],
+  ['config-together'],
   ['config'],
   ['roles'],
   ['cli'],
@@ -37,7 +40,20 @@ const LEVELS: string[][] = [
 
 /** Folders whose files are imported one by one. All others have a door: `<folder>/<folder>.ts`. */
 const WITHOUT_DOOR = new Set([
-  ...['base', 'mail', 'storage', 'net', 'http', 'config-values', 'config', 'roles', 'cli', 'main', 'routes'],
+  ...[
+    'base',
+    'mail',
+    'storage',
+    'net',
+    'http',
+    'config-values',
+    'config-together',
+    'config',
+    'roles',
+    'cli',
+    'main',
+    'routes',
+  ],
 ]);
 
 /** Configuration is handed down as values: only those who put the house together read the table, others may name its types. */

@@ -13,13 +13,23 @@
  *   @ silence          the server says nothing for a moment
  *   @ limits {…}       on the first line of steps: limits of the listener, as JSON
  *
+ * {name} stands for a word of the rig.
  * {user live}, {pass live} and {plain live} stand for what a log-in takes, in Base64. Each transcript has a listener of its own.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import type { SmtpLimits } from '../../src/smtp/smtp.ts';
-import type { SmtpRig } from './smtp-rig.ts';
+import type { SmtpLimits, SmtpServer } from '../../src/smtp/smtp.ts';
 import { connectTalker, plainResponse, type Talker } from './smtp-talker.ts';
+
+/** What transcripts run against. */
+export interface DialogRig {
+  readonly accepted: readonly unknown[];
+  listen(options: { limits?: Partial<SmtpLimits> }): Promise<{ server: SmtpServer; port: number }>;
+  /** Of submission. */
+  readonly credentials?: Readonly<Record<'live' | 'sandbox', { username: string; password: string }>>;
+  /** What {name} stands for besides. */
+  readonly words?: Readonly<Record<string, string>>;
+}
 
 interface Step {
   kind: 'C' | 'bytes' | 'S' | '@';
@@ -44,10 +54,11 @@ export function readSteps(file: string): Step[] {
   return steps;
 }
 
-function filledIn(text: string, rig: SmtpRig): string {
+function filledIn(text: string, rig: DialogRig): string {
   const base64 = (value: string): string => Buffer.from(value).toString('base64');
-  return text.replace(/\{(user|pass|plain) (live|sandbox)\}/g, (_, what: string, mode: 'live' | 'sandbox') => {
-    const credential = rig.credentials[mode];
+  const shown = text.replace(/\{(\w+)\}/g, (found, word: string) => rig.words?.[word] ?? found);
+  return shown.replace(/\{(user|pass|plain) (live|sandbox)\}/g, (_, what: string, mode: 'live' | 'sandbox') => {
+    const credential = rig.credentials![mode];
     if (what === 'plain') return plainResponse(credential);
     return base64(what === 'user' ? credential.username : credential.password);
   });
@@ -59,7 +70,7 @@ function matches(pattern: string, said: string): boolean {
 }
 
 interface Stage {
-  rig: SmtpRig;
+  rig: DialogRig;
   port: number;
   talker: Talker;
   /** Messages accepted when they were last counted. */
@@ -70,7 +81,7 @@ const ORDERS: [pattern: RegExp, run: (stage: Stage, found: RegExpExecArray) => v
   [/^tls$/, (stage) => stage.talker.startTls()],
   [
     /^log in (live|sandbox)$/,
-    async (stage, [, mode]) => stage.talker.logIn(stage.rig.credentials[mode as 'live' | 'sandbox']),
+    async (stage, [, mode]) => stage.talker.logIn(stage.rig.credentials![mode as 'live' | 'sandbox']),
   ],
   [
     /^connect$/,
@@ -122,7 +133,7 @@ async function runStep(stage: Stage, { kind, text }: Step, sending: { text: stri
 }
 
 /** Throws with the line of the transcript that did not come true. */
-export async function runDialog(file: string, rig: SmtpRig): Promise<void> {
+export async function runDialog(file: string, rig: DialogRig): Promise<void> {
   const steps = readSteps(file);
   const first = /^limits (.*)$/.exec(steps[0]?.text ?? '');
   const limits = first === null ? {} : (JSON.parse(first[1]!) as Partial<SmtpLimits>);

@@ -56,6 +56,8 @@ export interface Service {
   readonly smtpPort: number;
   /** With TLS from the first byte; 0 unless POSTRIDER_SMTPS_PORT is given. */
   readonly smtpsPort: number;
+  /** For mail from outside; 0 unless POSTRIDER_INBOUND_PORT is given. */
+  readonly inboundPort: number;
   /** The SMTP credential of the first run: live. */
   readonly smtpCredential: { username: string; password: string };
   /** Process id of the serving process itself, also behind a wrapper. */
@@ -86,6 +88,7 @@ interface Serving {
   httpsPort?: number;
   smtpPort?: number;
   smtpsPort?: number;
+  inboundPort?: number;
 }
 
 /** Of a service on this directory, or a command. */
@@ -196,6 +199,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     get smtpsPort() {
       return serving.smtpsPort ?? 0;
+    },
+    get inboundPort() {
+      return serving.inboundPort ?? 0;
     },
     get pid() {
       return serving.pid;

@@ -1,5 +1,5 @@
 /**
- * Self-signed certificates made when a test asks, by the openssl command line; each set of names once per process, valid for two days.
+ * Self-signed certificates made when a test asks, by the openssl command line; each set of names once per process, valid for two days unless asked for more.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -92,10 +92,11 @@ export function issuedCertificate(name: string, options: { expired?: boolean } =
   return { key: made.key, cert: made.cert + authority.cert, issuer: authority.cert };
 }
 
-/** A certificate for these DNS names and IP addresses. Throws when openssl is not installed. */
-export function testCertificate(names: string[] = ['localhost', '127.0.0.1', '::1']): TestCertificate {
-  return inFolder(names.join(), ({ key, cert }) => {
-    const asked = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+/** A certificate for these DNS names and IP addresses, valid for so many days. Throws when openssl is not installed. */
+export function testCertificate(names: string[] = ['localhost', '127.0.0.1', '::1'], days = 2): TestCertificate {
+  return inFolder(`${names} ${days}`, ({ key, cert }) => {
+    const asked = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+    asked.push('-days', String(days));
     const subject = ['-subj', `/CN=${names[0]}`, '-addext', `subjectAltName=${names.map(subjectAltName).join(',')}`];
     openssl([...asked, ...subject, '-keyout', key, '-out', cert]);
   });

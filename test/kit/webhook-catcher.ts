@@ -12,6 +12,7 @@ export interface CaughtRequest {
   headers: IncomingHttpHeaders;
   /** Raw bytes as text. */
   body: string;
+  bytes: Buffer;
   /** Unix milliseconds. */
   at: number;
   /** Number of the connection, from 1. */
@@ -96,6 +97,7 @@ export async function webhookCatcher(
       path: request.url ?? '',
       headers: request.headers,
       body: Buffer.concat(chunks).toString(),
+      bytes: Buffer.concat(chunks),
       at: Date.now(),
       connection: numbers.get(request.socket) ?? 0,
     };

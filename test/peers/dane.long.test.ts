@@ -1,216 +1,33 @@
 /**
  * DANE (RFC 7672) with real DNSSEC: zones signed by Knot and validated by Unbound, servers with each kind of certificate, counted at the
- * servers. Each server has a domain, an exchanger, an address and TLSA records of its own.
+ * servers.
  */
 import assert from 'node:assert/strict';
-import { createHash, X509Certificate } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { silentLog } from '../../src/base/log.ts';
-import { parseCidrs } from '../../src/net/address-guard.ts';
-import { openDns } from '../../src/net/dns.ts';
-import { openTlsPolicies } from '../../src/tls-policy/tls-policy.ts';
-import { deliveryRig } from '../kit/delivery-rig.ts';
-import { freePort } from '../kit/free-ports.ts';
-import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
-import {
-  expiredCertificate,
-  issuedCertificate,
-  type TestCertificate,
-  testCertificate,
-} from '../kit/test-certificate.ts';
-import { waitUntil } from '../kit/wait-until.ts';
-import { noPrivateDns, type PrivateDns, startPrivateDns } from './private-dns.ts';
-
-type Fate = 'encrypted' | 'clear' | 'waits';
-type Record = [usage: number, selector: number, matching: number, pem: string];
-
-interface Peer {
-  name: string;
-  fate: Fate;
-  /** Undefined: it offers no STARTTLS. */
-  certificate?: TestCertificate;
-  records?: Record[];
-  /** Lines of the zone besides. */
-  lines?: (port: number) => string[];
-  exchanger?: string;
-  reply?: RegExp;
-  policy?: string;
-}
-
-const mx = (name: string): string => `mx-${name}.good.test`;
-const own = (name: string): TestCertificate => testCertificate([mx(name)]);
-const another = testCertificate(['other.example']);
-const issued = (name: string) => issuedCertificate(mx(name));
-
-function peers(): Peer[] {
-  const policy = 'dane';
-  const fits = (name: string, record: [number, number, number], certificate = own(name)): Peer => ({
-    ...{ name, fate: 'encrypted', policy, certificate },
-    records: [[...record, certificate.cert]],
-  });
-  const byIssuer = (name: string, record: [number, number, number]): Peer => ({
-    ...{ name, fate: 'encrypted', policy, certificate: issued(name) },
-    records: [[...record, issued(name).issuer]],
-  });
-  return [
-    fits('key256', [3, 1, 1]),
-    fits('key512', [3, 1, 2]),
-    fits('cert256', [3, 0, 1]),
-    fits('cert512', [3, 0, 2]),
-    fits('cert', [3, 0, 0]),
-    fits('old', [3, 1, 1], expiredCertificate(mx('old'))),
-    fits('name', [3, 1, 1], another),
-    byIssuer('issuer-key', [2, 1, 1]),
-    byIssuer('issuer-cert', [2, 0, 1]),
-    byIssuer('issuer-512', [2, 0, 2]),
-    {
-      ...fits('rollover', [3, 1, 1]),
-      records: [
-        [3, 1, 1, another.cert],
-        [3, 1, 1, own('rollover').cert],
-      ],
-    },
-    {
-      ...fits('other-key', [3, 1, 1]),
-      fate: 'waits',
-      records: [[3, 1, 1, another.cert]],
-      reply: /ask for another certificate than that of mx-other-key\.good\.test/,
-    },
-    {
-      ...fits('other-issuer', [2, 0, 1], issued('other-issuer')),
-      fate: 'waits',
-      records: [[2, 1, 1, another.cert]],
-      reply: /another certificate/,
-    },
-    {
-      ...byIssuer('issuer-name', [2, 0, 1]),
-      ...{ fate: 'waits', certificate: issuedCertificate('other.example') },
-      records: [[2, 0, 1, issuedCertificate('other.example').issuer]],
-      reply: /ask for a certificate for mx-issuer-name\.good\.test; the certificate is for other\.example/,
-    },
-    {
-      ...byIssuer('issuer-old', [2, 0, 1]),
-      ...{ fate: 'waits', certificate: issuedCertificate(mx('issuer-old'), { expired: true }) },
-      records: [[2, 0, 1, issuedCertificate(mx('issuer-old'), { expired: true }).issuer]],
-      reply: /has expired/,
-    },
-    {
-      name: 'stripped',
-      fate: 'waits',
-      policy,
-      records: [[3, 1, 1, another.cert]],
-      reply: /DANE policy of mx-stripped\.good\.test asks for TLS; .*STARTTLS/,
-    },
-    { name: 'unusable', fate: 'encrypted', policy, certificate: another, records: [[1, 1, 1, own('unusable').cert]] },
-    { name: 'unusable-clear', fate: 'waits', policy, records: [[0, 0, 1, another.cert]], reply: /asks for TLS/ },
-    { name: 'no-records', fate: 'clear', policy: 'opportunistic' },
-    {
-      ...{ name: 'alias', fate: 'encrypted', policy, certificate: own('behind'), exchanger: 'alias-of.good.test' },
-      lines: (port) => ['alias-of CNAME mx-alias', `_${port}._tcp.mx-alias ${tlsa([3, 1, 1, own('behind').cert])}`],
-    },
-    {
-      ...{ name: 'withheld', fate: 'waits', certificate: own('withheld') },
-      // The records are in a zone whose signatures are no good: somebody may be withholding them.
-      lines: (port) => [`_${port}._tcp.mx-withheld CNAME records.bogus.test.`],
-      reply: /whether mx-withheld\.good\.test asks for TLS by DANE cannot be found out/,
-    },
-  ];
-}
-
-function tlsa([usage, selector, matching, pem]: Record): string {
-  const { raw, publicKey } = new X509Certificate(pem);
-  const selected = selector === 0 ? raw : publicKey.export({ type: 'spki', format: 'der' });
-  const digest = [undefined, 'sha256', 'sha512'][matching];
-  const data = digest ? createHash(digest).update(selected).digest() : selected;
-  return `TLSA ${usage} ${selector} ${matching} ${data.toString('hex')}`;
-}
+import { type DanePeers, daneRig, fateAt, mailAt, startDanePeers } from './dane-peers.ts';
+import { noPrivateDns } from './private-dns.ts';
 
 const skip = noPrivateDns();
-const all = peers();
-const sinks = new Map<string, SmtpSink>();
-let port: number;
-let zones: PrivateDns;
+let servers: DanePeers;
 
 before(async () => {
-  if (skip) return;
-  port = await freePort();
-  const records: string[] = [];
-  const unsigned: string[] = [];
-  for (const [index, { name, certificate, records: tlsas = [], lines, exchanger }] of all.entries()) {
-    const address = `127.0.3.${index + 1}`;
-    const host = `mx-${name}`;
-    records.push(`${name} MX 10 ${exchanger ? `${exchanger}.` : host}`, `${host} A ${address}`);
-    records.push(...tlsas.map((one) => `_${port}._tcp.${host} ${tlsa(one)}`), ...(lines?.(port) ?? []));
-    const tls = certificate ? ({ tls: 'starttls', certificate } as const) : {};
-    sinks.set(name, await smtpSink({ ...tls, host: address, port }));
-  }
-  // A zone that nobody signed may claim what it likes.
-  unsigned.push('@ MX 10 mx', `mx A 127.0.3.1`, `_${port}._tcp.mx ${tlsa([3, 1, 1, another.cert])}`);
-  zones = await startPrivateDns({
-    'good.test': { signed: 'nsec3', records },
-    'bogus.test': {
-      signed: 'nsec',
-      records: ['@ MX 10 mx', 'mx A 127.0.3.1', `records TLSA 3 1 1 ${'0'.repeat(64)}`],
-      bogus: true,
-    },
-    'plain.test': { records: unsigned },
-  });
+  if (!skip) servers = await startDanePeers();
 });
 
-after(async () => {
-  await zones?.close();
-  for (const sink of sinks.values()) await sink.close();
-});
-
-async function daneRig(server: string) {
-  const allowed = parseCidrs('127.0.0.0/8');
-  assert.ok(allowed.ok);
-  const allow = allowed.cidrs;
-  const dns = openDns({ servers: [server] });
-  let policies: ReturnType<typeof openTlsPolicies>;
-  const rig = await deliveryRig({
-    routing: {
-      ...{ route: { kind: 'mx' }, dns, mxPort: port, mxAllow: allow },
-      policies: { ofDomain: (domain) => policies.ofDomain(domain) },
-    },
-  });
-  policies = openTlsPolicies({ database: rig.storage.database, dns, clock: { now: Date.now }, log: silentLog, allow });
-  return {
-    rig,
-    outcomeOf: async (to: string, requireTls: boolean | 'verified' = false) => {
-      const [id] = await rig.send({ to: [to], options: { requireTls } });
-      const event = await waitUntil(`an outcome for ${to}`, () => rig.events(id!).find((one) => one.type !== 'Send'));
-      const attempt = rig.attempts(id!).at(-1) as unknown as { [field: string]: string | null };
-      return { type: event.type, attempt, detail: Object.values(event.detail)[0]! };
-    },
-    close: async () => {
-      await rig.close();
-      await policies.stop();
-      dns.close();
-    },
-  };
-}
-
-const mailAt = (sink: SmtpSink): number => sink.commands.filter((line) => line.startsWith('MAIL')).length;
-
-function fateAt(sink: SmtpSink, recipient: string): Fate {
-  const arrived = sink.messages.filter((one) => one.to.includes(recipient));
-  assert.ok(arrived.length <= 1, `${recipient} arrived ${arrived.length} times`);
-  return arrived.length === 0 ? 'waits' : arrived[0]!.tls === undefined ? 'clear' : 'encrypted';
-}
+after(() => servers?.close());
 
 test('each server gets what its records allow, and nothing more', { skip }, async (t) => {
-  const { outcomeOf, close } = await daneRig(zones.resolver);
+  const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
   t.after(close);
-  for (const { name, fate, policy, reply } of all) {
+  for (const { name, fate, policy, reply, sink } of servers.peers) {
     const recipient = `a@${name}.good.test`;
     const { type, attempt, detail } = await outcomeOf(recipient);
-    assert.equal(fateAt(sinks.get(name)!, recipient), fate, `${name}: ${attempt.reply}`);
+    assert.equal(fateAt(sink, recipient), fate, `${name}: ${attempt.reply}`);
     assert.equal(type, fate === 'waits' ? 'DeliveryDelay' : 'Delivery', name);
     if (policy) assert.equal(attempt.tlsPolicy, policy, name);
     if (fate === 'encrypted') assert.equal(attempt.tls, 'TLSv1.3', name);
     if (fate !== 'waits') continue;
-    assert.equal(mailAt(sinks.get(name)!), 0, `${name}: no envelope leaves`);
+    assert.equal(mailAt(sink), 0, `${name}: no envelope leaves`);
     assert.equal(detail.category, 'tls', name);
     assert.match(attempt.reply!, reply!, name);
   }
@@ -219,7 +36,7 @@ test('each server gets what its records allow, and nothing more', { skip }, asyn
 test('records that fit are proof for mail that asks for a certificate, and records that say nothing are none', {
   skip,
 }, async (t) => {
-  const { outcomeOf, close } = await daneRig(zones.resolver);
+  const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
   t.after(close);
   assert.equal((await outcomeOf('v@key256.good.test', 'verified')).type, 'Delivery');
   assert.equal((await outcomeOf('v@issuer-key.good.test', 'verified')).type, 'Delivery');
@@ -227,7 +44,7 @@ test('records that fit are proof for mail that asks for a certificate, and recor
 });
 
 test('records of a zone that is not signed count for nothing', { skip }, async (t) => {
-  const { outcomeOf, close } = await daneRig(zones.resolver);
+  const { outcomeOf, close } = await daneRig(servers.zones.resolver, servers.port);
   t.after(close);
   const { type, attempt } = await outcomeOf('a@plain.test');
   assert.equal(type, 'Delivery');
@@ -235,17 +52,17 @@ test('records of a zone that is not signed count for nothing', { skip }, async (
 });
 
 test('with signatures that are expired or wrong nothing leaves, in whatever form', { skip }, async (t) => {
-  const before = [...sinks.values()].map((sink) => sink.connections.total);
-  const later = await daneRig(zones.laterResolver);
+  const before = servers.peers.map(({ sink }) => sink.connections.total);
+  const later = await daneRig(servers.zones.laterResolver, servers.port);
   t.after(later.close);
   for (const name of ['key256', 'no-records']) {
     assert.equal((await later.outcomeOf(`b@${name}.good.test`)).type, 'DeliveryDelay', name);
   }
-  const now = await daneRig(zones.resolver);
+  const now = await daneRig(servers.zones.resolver, servers.port);
   t.after(now.close);
   assert.equal((await now.outcomeOf('b@bogus.test')).type, 'DeliveryDelay');
   assert.deepEqual(
-    [...sinks.values()].map((sink) => sink.connections.total),
+    servers.peers.map(({ sink }) => sink.connections.total),
     before,
   );
 });

@@ -68,6 +68,8 @@ function knotConfig(folder: string, options: { port: number; zones: Record<strin
 
 interface UnboundOptions {
   port: number;
+  /** Where it listens on port 53 as well. */
+  address?: string;
   authorityPort: number;
   /** DS records. */
   anchors: string[];
@@ -75,10 +77,11 @@ interface UnboundOptions {
   date?: string;
 }
 
-function unboundConfig(folder: string, { port, authorityPort, anchors, zones, date }: UnboundOptions): string {
+function unboundConfig(folder: string, { port, address, authorityPort, anchors, zones, date }: UnboundOptions): string {
   const names = Object.keys(zones);
   return [
     'server:',
+    ...(address === undefined ? [] : [`interface: ${address}@53`]),
     ...['interface: 127.0.0.1', `port: ${port}`, 'do-daemonize: no', 'username: ""', 'chroot: ""', 'pidfile: ""'],
     ...[
       `directory: "${folder}"`,
@@ -115,8 +118,11 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Starts both; rejects with what they logged when one of them does not come up. */
-export async function startPrivateDns(zones: Record<string, PrivateZone>): Promise<PrivateDns> {
+/** Starts both, where asked with the resolver on port 53 of an address as well; rejects with what they logged when one of them does not come up. */
+export async function startPrivateDns(
+  zones: Record<string, PrivateZone>,
+  options: { resolverAddress?: string } = {},
+): Promise<PrivateDns> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-dns-'));
   const [authorityPort, port, laterPort] = (await freePorts(3)) as [number, number, number];
   mkdirSync(path.join(folder, 'db'));
@@ -151,7 +157,9 @@ export async function startPrivateDns(zones: Record<string, PrivateZone>): Promi
     const shared = { authorityPort, anchors, zones };
     for (const [number, date] of [[port], [laterPort, LATER]] as [number, string?][]) {
       const file = path.join(folder, `unbound-${number}.conf`);
-      writeFileSync(file, unboundConfig(folder, { ...shared, port: number, ...(date === undefined ? {} : { date }) }));
+      const where = number === port && options.resolverAddress ? { address: options.resolverAddress } : {};
+      const dated = date === undefined ? {} : { date };
+      writeFileSync(file, unboundConfig(folder, { ...shared, ...where, port: number, ...dated }));
       start('unbound', ['-d', '-c', file]);
       await waitUntil('Unbound to start', () =>
         readIfThere(path.join(folder, `unbound-${number}.log`)).includes('start of service'),

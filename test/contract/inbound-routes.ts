@@ -1,0 +1,253 @@
+/** Scenarios of inbound routes, and of the mail that came for them. */
+import assert from 'node:assert/strict';
+import { createAccountOperation } from '../../src/accounts/store.ts';
+import { addDomainOperation } from '../../src/domains/store.ts';
+import { readEventsOperation } from '../../src/events/read-store.ts';
+import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
+import {
+  findInboundMessageOperation,
+  forgetInboundOperation,
+  listInboundOperation,
+  playInboundOperation,
+  type ReadInbound,
+  recordInboundOperation,
+  removeInboundMessagesOperation,
+} from '../../src/inbound-routes/message-store.ts';
+import {
+  createRouteOperation,
+  findRouteOperation,
+  listRoutesOperation,
+  matchRoutesOperation,
+  matchSandboxRouteOperation,
+  type RouteFields,
+  recordMxOperation,
+  removeRouteOperation,
+  replaceRouteOperation,
+} from '../../src/inbound-routes/store.ts';
+import { listMessagesOperation } from '../../src/messages/api-store.ts';
+import { acceptOperation } from '../../src/send/acceptance.ts';
+import { chooseForReplayOperation } from '../../src/webhooks/replay-store.ts';
+import { createEndpointOperation } from '../../src/webhooks/store.ts';
+import { newAccount } from './accounts.ts';
+import { acceptance } from './mail.ts';
+import type { Scenario, Stage } from './stage.ts';
+
+async function accountOf(stage: Stage, domain: string): Promise<string> {
+  const account = newAccount(stage, 'paid');
+  const { id } = account;
+  await stage.act(createAccountOperation, { account, keys: [] });
+  await stage.act(addDomainOperation, {
+    ...{ id: stage.id('dom'), accountId: id, domain, status: 'verified', nowMs: stage.nowMs, keys: [] },
+  });
+  return id;
+}
+
+const route = (stage: Stage, local: string, change: Partial<RouteFields> = {}): RouteFields => ({
+  ...{ local, domain: 'in.shop.example', events: true, maxBytes: 1_000_000, nowMs: stage.nowMs, endpoint: null },
+  covering: { names: ['in.shop.example', 'shop.example'], failingAfterMs: 0 },
+  mx: { status: 'verified', found: ['10 mail.example.com'], checkedAt: stage.nowMs },
+  ...change,
+});
+
+const read = (stage: Stage, change: Partial<ReadInbound>): ReadInbound => ({
+  ...{ id: stage.id('inb'), accountId: 'acc', mode: 'live', routeId: 'inr_none', receivedAtMs: stage.nowMs },
+  ...{
+    envelopeFrom: 'Ann@x.example',
+    recipient: 'a@in.shop.example',
+    headerFrom: 'Änn <ann@x.example>',
+    subject: 'Grüße',
+  },
+  ...{ sizeBytes: 5, content: { text: 'hello', html: null }, files: '[]', eventId: stage.id('evt'), dropped: null },
+  ...{ headerMessageId: '<m@x.example>', references: [], namedMessageId: null },
+  ...change,
+});
+
+/** Mail for a route, from the port to its record, and until it is forgotten. */
+export const mails: Scenario = async (stage) => {
+  const accountId = await accountOf(stage, 'shop.example');
+  const own = { accountId, mode: 'live' } as const;
+  const routeId = stage.id('inr');
+  const endpoint = { id: stage.id('whk'), url: 'https://shop.example/hook', secretSealed: Buffer.from([1]) };
+  await stage.act(createRouteOperation, { ...own, id: routeId, ...route(stage, '*', { endpoint }) });
+  const sent = acceptance(stage, { accountId, to: ['ann@x.example', 'bob@x.example'] });
+  await stage.act(acceptOperation, sent);
+  const messages = await stage.act(listMessagesOperation, {
+    ...{
+      accountId,
+      mode: sent.mode,
+      before: null,
+      limit: 5,
+      status: null,
+      messageId: null,
+      to: null,
+      from: null,
+      subject: null,
+    },
+    ...{
+      any: null,
+      templateId: null,
+      tags: [],
+      metadata: [],
+      sinceMs: null,
+      untilMs: null,
+      lowestId: null,
+      highestId: null,
+    },
+  });
+  const { header_message_id: headerMessageId, id: messageId } = messages.find(
+    ({ recipient }) => recipient === 'ann@x.example',
+  )!;
+  const shared = { ...own, mode: sent.mode, routeId };
+  const mails = [
+    read(stage, { ...shared, references: ['<other@x.example>', headerMessageId] }),
+    read(stage, { ...shared, namedMessageId: messageId }),
+    read(stage, { ...shared, headerMessageId }),
+    read(stage, { ...shared, dropped: 'auto-reply' }),
+  ];
+  const use = { kind: 'route', accountId, mode: sent.mode, routeId } as const;
+  const facts = {
+    client: { address: '192.0.2.1', helo: 'x', tls: null },
+    use,
+    sizeBytes: 5,
+    receivedAtMs: stage.nowMs,
+  };
+  const stored = mails.map(({ id, envelopeFrom, recipient }) => ({
+    ...{ ...facts, id, envelopeFrom, recipient, content: Buffer.from('hello'), blobKey: null, nowMs: stage.nowMs },
+  }));
+  await stage.act(storeInboundOperation, stored.slice(0, 3));
+  const { jobs } = await stage.database.execute(claimInboundOperation, {
+    ...{ nowMs: stage.nowMs + 1_000, leaseMs: 60_000, limit: 10, quarantined: true, freeOnly: false, overQuota: [] },
+  });
+  const found = mails.slice(0, 3).map((mail) => {
+    const { seq, fence } = jobs.find((job) => job.mail.id === mail.id)!;
+    return { mail, lease: { seq, fence, inboundId: mail.id } };
+  });
+  const recorded = await stage.act(recordInboundOperation, found);
+  assert.deepEqual([...recorded.outcomes].sort(), ['event', 'event', 'own-mail']);
+  assert.equal((await stage.act(recordInboundOperation, found)).outcomes.length, 0, 'once');
+  const played = await stage.act(playInboundOperation, { stored: stored[3]!, mail: mails[3]! });
+  assert.equal(played.outcome, 'auto-reply');
+  await stage.act(storeKeptOperation, { ...stored[3]!, id: stage.id('inb') });
+  const page = { accountId, mode: sent.mode, before: null, limit: 10, routeId: null, outcome: null };
+  assert.deepEqual(
+    (await stage.act(listInboundOperation, page)).map(({ inReplyTo }) => inReplyTo),
+    [null, null, messageId, messageId],
+  );
+  await stage.act(listInboundOperation, { ...page, before: mails[2]!.id, limit: 1, routeId, outcome: 'event' });
+  await stage.act(listInboundOperation, { ...page, routeId: 'inr_other' });
+  await stage.act(findInboundMessageOperation, mails[0]!.id);
+  await stage.act(findInboundMessageOperation, 'inb_none');
+  const log = { ...page, order: 'desc', after: null, messageId: mails[0]!.id, sinceMs: null, untilMs: null } as const;
+  const [event] = await stage.act(readEventsOperation, log);
+  assert.match(event!.detail, /hello/, 'the event says what is in the record');
+  const beforeMs = stage.nowMs + 1;
+  await stage.act(forgetInboundOperation, { beforeMs: stage.nowMs, limit: 10 });
+  assert.equal(await stage.act(forgetInboundOperation, { beforeMs, limit: 10 }), 4);
+  assert.doesNotMatch((await stage.act(readEventsOperation, log))[0]!.detail, /hello/);
+  assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 4);
+  assert.deepEqual(await stage.act(readEventsOperation, log), []);
+};
+
+/** A replay sends an endpoint what it would have been sent: of the mail of three routes, two with an endpoint of their own. */
+export const replayed: Scenario = async (stage) => {
+  const accountId = await accountOf(stage, 'shop.example');
+  const own = { accountId, mode: 'live' } as const;
+  const endpoint = () => ({ id: stage.id('whk'), url: 'https://shop.example/hook', secretSealed: Buffer.from([1]) });
+  const [private_, open, all] = [endpoint(), endpoint(), endpoint()];
+  const mailTo = async (local: string, change: Partial<RouteFields>): Promise<void> => {
+    const routeId = stage.id('inr');
+    await stage.act(createRouteOperation, { ...own, id: routeId, ...route(stage, local, change) });
+    const mail = read(stage, { ...own, routeId, recipient: `${local}@in.shop.example` });
+    const stored = {
+      ...{ id: mail.id, envelopeFrom: mail.envelopeFrom, recipient: mail.recipient, nowMs: stage.nowMs },
+      ...{ client: { address: '192.0.2.1', helo: 'x', tls: null }, use: { kind: 'route', ...own, routeId } as const },
+      ...{ sizeBytes: 5, receivedAtMs: stage.nowMs, content: Buffer.from('hello'), blobKey: null },
+    };
+    await stage.act(playInboundOperation, { stored, mail });
+  };
+  await mailTo('private', { endpoint: private_, events: false });
+  await mailTo('open', { endpoint: open, events: true });
+  await mailTo('plain', { events: true });
+  const sent = { ...acceptance(stage, { accountId }), mode: 'live' as const };
+  await stage.act(acceptOperation, sent);
+  await stage.act(createEndpointOperation, {
+    ...{ ...own, ...all, nowMs: stage.nowMs, events: '["Inbound","Send"]', description: null, enabled: null },
+  });
+  const log = { ...own, order: 'asc', after: null, limit: 50, messageId: null, sinceMs: null, untilMs: null } as const;
+  const events = await stage.database.execute(readEventsOperation, log);
+  const chosenFor = async ({ id: webhookId }: { id: string }): Promise<string[]> => {
+    const { chosen } = await stage.act(chooseForReplayOperation, {
+      ...{ ...own, webhookId, sinceMs: 0, untilMs: stage.nowMs + 3_600_000, eventTypes: ['Inbound', 'Send'] },
+      ...{ range: { from: 0, to: Number.MAX_SAFE_INTEGER }, after: null, scan: 50 },
+    });
+    const found = chosen.map(({ seq }) => events.find((event) => event.seq === seq)!);
+    return found.map(({ type, detail }) => `${type} ${(JSON.parse(detail) as { recipient?: string }).recipient ?? ''}`);
+  };
+  assert.deepEqual(await chosenFor(private_), ['Inbound private@in.shop.example']);
+  assert.deepEqual(await chosenFor(open), ['Inbound open@in.shop.example']);
+  const general = await chosenFor(all);
+  assert.deepEqual(
+    general.filter((one) => one.startsWith('Inbound')),
+    ['Inbound open@in.shop.example', 'Inbound plain@in.shop.example'],
+  );
+  assert.ok(general.length > 2, 'and what was sent');
+  for (const [recipient, found] of [
+    ['Open@IN.shop.example', 1],
+    ['nobody@in.shop.example', 0],
+  ] as const)
+    assert.equal((await stage.act(readEventsOperation, { ...log, order: 'desc', recipient })).length, found, recipient);
+};
+
+export const routes: Scenario = async (stage) => {
+  const accountId = await accountOf(stage, 'shop.example');
+  const otherId = await accountOf(stage, 'shop.example');
+  const strangerId = await accountOf(stage, 'stranger.example');
+  const live = { accountId, mode: 'live' } as const;
+  const [id, prefixId] = [stage.id('inr'), stage.id('inr')];
+  const endpoint = { id: stage.id('whk'), url: 'https://shop.example/hook', secretSealed: Buffer.from([1, 2]) };
+  await stage.act(createRouteOperation, { ...live, id, ...route(stage, '*', { endpoint, events: false }) });
+  await stage.act(createRouteOperation, { ...live, id: prefixId, ...route(stage, 'reply+*') });
+  for (const [who, local] of [
+    [accountId, '*'],
+    [otherId, '*'],
+    [strangerId, 'a'],
+  ] as const) {
+    const refused = await stage.act(createRouteOperation, {
+      ...{ accountId: who, mode: 'live', id: stage.id('inr') },
+      ...route(stage, local),
+    });
+    assert.ok('refused' in refused);
+  }
+  const sandbox = { accountId, mode: 'sandbox' } as const;
+  await stage.act(createRouteOperation, { ...sandbox, id: stage.id('inr'), ...route(stage, 'reply+*') });
+  const look = (local: string, domain = 'in.shop.example') =>
+    stage.act(matchRoutesOperation, {
+      local,
+      domain,
+      covering: { names: domain === '' ? [] : ['shop.example'], failingAfterMs: 0 },
+    });
+  assert.equal((await look('Reply+17'))?.routeId, prefixId);
+  assert.equal((await look('any'))?.routeId, id);
+  for (const domain of ['shop.example', 'localhost', '']) assert.equal(await look('any', domain), null);
+  for (const local of ['reply+1', 'any'])
+    await stage.act(matchSandboxRouteOperation, { accountId, local, domain: 'in.shop.example' });
+  await stage.act(listRoutesOperation, { ...live, before: null, limit: 1 });
+  await stage.act(listRoutesOperation, { ...live, before: prefixId, limit: 5 });
+  await stage.act(findRouteOperation, { ...live, id });
+  await stage.act(recordMxOperation, {
+    ...live,
+    id,
+    mx: { status: 'unknown', found: null, checkedAt: stage.nowMs + 1 },
+  });
+  const again = { ...endpoint, id: stage.id('whk'), url: 'https://shop.example/new' };
+  for (const change of [
+    { endpoint: again },
+    { endpoint: null, events: true },
+    { endpoint: again, nowMs: stage.nowMs + 5 },
+  ])
+    await stage.act(replaceRouteOperation, { ...live, id, ...route(stage, 'all', change) });
+  await stage.act(replaceRouteOperation, { ...live, id, ...route(stage, 'reply+*') });
+  await stage.act(replaceRouteOperation, { ...live, id: 'inr_none', ...route(stage, 'b') });
+  await stage.act(removeRouteOperation, { ...live, id });
+  await stage.act(removeRouteOperation, { ...live, id });
+};

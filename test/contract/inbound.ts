@@ -1,0 +1,82 @@
+/** Mail that came in: stored with its work, claimed, ended once, put off, set aside, kept, found, and removed with its blobs. */
+import assert from 'node:assert/strict';
+import { createAccountOperation } from '../../src/accounts/store.ts';
+import { addDomainOperation, isReturnPathOperation } from '../../src/domains/store.ts';
+import {
+  claimInboundOperation,
+  clampInboundOperation,
+  findInboundOperation,
+  type InboundJob,
+  inboundBlobsOperation,
+  keepInboundOperation,
+  type NewInbound,
+  putOffInboundOperation,
+  removeInboundOperation,
+  storeInboundOperation,
+  storeKeptOperation,
+} from '../../src/inbound/store.ts';
+import { newAccount } from './accounts.ts';
+import type { Scenario } from './stage.ts';
+
+const HOUR_MS = 3_600_000;
+
+export const inboundMail: Scenario = async (stage) => {
+  const { nowMs } = stage;
+  const account = newAccount(stage);
+  await stage.act(createAccountOperation, { account, keys: [] });
+  const domain = { id: stage.id('dom'), accountId: account.id, domain: 'returns.example', status: 'pending' } as const;
+  await stage.act(addDomainOperation, { ...domain, nowMs, keys: [] });
+  assert.ok(await stage.act(isReturnPathOperation, 'bounces.returns.example'));
+  for (const name of ['shop.example', 'bounces.none.example', 'bounces.', ''])
+    assert.equal(await stage.act(isReturnPathOperation, name), false);
+  const accountId = stage.id('acc');
+  const mail = (change: Partial<NewInbound> = {}): NewInbound => ({
+    ...{
+      id: stage.id('inb'),
+      receivedAtMs: nowMs,
+      envelopeFrom: '',
+      recipient: 'abuse@b.example',
+      use: { kind: 'abuse' },
+    },
+    client: { address: '192.0.2.1', helo: 'mx.example', tls: 'TLSv1.3' },
+    ...{ sizeBytes: 4, content: Buffer.from('mail'), blobKey: null, nowMs },
+    ...change,
+  });
+  const ofRoute = mail({
+    ...{ use: { kind: 'route', accountId, mode: 'live', routeId: 'inr_1' }, content: null, blobKey: 'zz/1' },
+    sizeBytes: 70_000,
+  });
+  await stage.act(storeInboundOperation, [mail({ content: null, blobKey: 'zz/1' }), ofRoute]);
+  await stage.act(storeInboundOperation, [mail()]);
+  await stage.act(storeInboundOperation, [mail()]);
+  const claim = { nowMs, leaseMs: 60_000, limit: 10, quarantined: true, freeOnly: false };
+  const { jobs } = await stage.act(claimInboundOperation, { ...claim, overQuota: [`route ${accountId}`] });
+  assert.equal(jobs.length, 3, 'the lane over its quota is parked');
+  const leaseOf = ({ seq, fence, mail: { id: inboundId } }: InboundJob) => ({ seq, fence, inboundId });
+  const [shared, off, aside] = jobs.map(leaseOf);
+  const owner = { accountId: '', mode: 'live' } as const;
+  const stale = { ...off!, fence: off!.fence - 1, ...owner, againAtMs: null };
+  assert.equal((await stage.actNumbers(putOffInboundOperation, [stale])).length, 1, 'an old fence changes nothing');
+  await stage.actNumbers(putOffInboundOperation, [
+    { ...off!, ...owner, againAtMs: nowMs + 9 * HOUR_MS },
+    { ...aside!, ...owner, againAtMs: null },
+  ]);
+  assert.equal(await stage.act(clampInboundOperation, { nowMs, latestMs: [HOUR_MS], crashPauseMs: 60_000 }), 1);
+  assert.deepEqual(await stage.actNumbers(keepInboundOperation, [shared!]), []);
+  assert.equal((await stage.actNumbers(keepInboundOperation, [shared!])).length, 1, 'it is ended once');
+  assert.deepEqual(await stage.act(inboundBlobsOperation, ['zz/1', 'zz/2']), ['zz/1']);
+  assert.deepEqual(await stage.act(inboundBlobsOperation, []), []);
+  const kept = mail({ ...{ use: ofRoute.use, content: null, blobKey: 'zz/3' }, sizeBytes: 70_000 });
+  await stage.act(storeKeptOperation, kept);
+  assert.equal((await stage.act(findInboundOperation, { id: kept.id, accountId, mode: 'live' }))?.blobKey, 'zz/3');
+  const found = await stage.act(findInboundOperation, { id: ofRoute.id, accountId, mode: 'live' });
+  assert.equal(found?.blobKey, 'zz/1');
+  assert.equal(
+    await stage.act(findInboundOperation, { id: ofRoute.id, accountId: 'acc_other', mode: 'live' }),
+    undefined,
+  );
+  const early = await stage.act(removeInboundOperation, { beforeMs: nowMs, limit: 10 });
+  assert.equal(early.count, 0);
+  const removed = await stage.act(removeInboundOperation, { beforeMs: nowMs + 1, limit: 10 });
+  assert.deepEqual(removed, { count: 3, blobKeys: ['zz/3'] }, 'what waits stays, and with it the blob that it shares');
+};

@@ -1,0 +1,65 @@
+/** Two nodes whose addresses warm up: what a large provider's server took in a day counts, whichever node it came from. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type Cluster, startCluster } from '../kit/cluster.ts';
+import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const SHARE = 50;
+const MAILS = 80;
+
+let google: SmtpSink;
+let dns: FakeDns;
+let cluster: Cluster;
+
+before(async () => {
+  google = await smtpSink({ host: '127.0.0.2' });
+  dns = await fakeDns({ 'gmail.example': { MX: [[5, 'mx.google.com']] }, 'mx.google.com': { A: ['127.0.0.2'] } });
+  cluster = await startCluster({
+    nodes: 2,
+    env: {
+      POSTRIDER_DNS_SERVERS: dns.server,
+      POSTRIDER_MX_PORT: String(google.port),
+      POSTRIDER_MX_ALLOW: '127.0.0.0/8',
+      // Tomorrow: it is the first day today, and still after a midnight within this test.
+      POSTRIDER_WARMUP: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10),
+    },
+  });
+  const [front] = cluster.nodes;
+  await front!.cli('domain', 'add', front!.live.accountId, 'shop.example', '--verified');
+});
+after(async () => {
+  await cluster?.close();
+  await Promise.all([google?.close(), dns?.close()]);
+});
+
+async function send(from: number, count: number): Promise<void> {
+  for (let to = from; to < from + count; to += 1) {
+    const mail = { from: 'a@shop.example', to: `${to}@gmail.example`, subject: 's', text: 't' };
+    assert.equal((await cluster.api.post('/send', mail)).status, 202);
+  }
+}
+
+const count = async (status: string): Promise<number> =>
+  (await cluster.api.get(`/messages?status=${status}&limit=100`)).body.length;
+
+test('two nodes send the share of one host, and the rest waits, also when one was killed', async () => {
+  await send(0, MAILS);
+  await waitUntil('all to be delivered or delayed', async () => {
+    const [delivered, delayed] = await Promise.all([count('delivered'), count('delayed')]);
+    return delivered === SHARE && delayed === MAILS - SHARE;
+  });
+  assert.equal(google.accepted, SHARE);
+  await cluster.nodes[1]!.kill('SIGKILL');
+  await cluster.nodes[1]!.restart();
+  await send(MAILS, 10);
+  await waitUntil('these to be put off', async () => (await count('delayed')) === MAILS - SHARE + 10);
+  assert.equal(google.accepted, SHARE);
+  const { body } = await cluster.api.get('/events?eventType=DeliveryDelay&limit=1');
+  const [one] = body as unknown as { deliveryDelay: Record<string, string> }[];
+  assert.deepEqual([one!.deliveryDelay.category, one!.deliveryDelay.owner], ['warm-up', 'our-side']);
+  assert.match(one!.deliveryDelay.reply!, /^warm-up day 1: 50 of 50 mails to google today/);
+  const status = await cluster.nodes[0]!.cli('queue', 'status');
+  assert.match(JSON.stringify(status), /warm-up day 1: 50 of 50 mails to google today/);
+});

@@ -1,0 +1,51 @@
+/**
+ * kill -9 between the 250 for a bounce and its event, again and again: after the next start the event is there, once; a server that heard no
+ * 250 and brings the bounce again makes no second one.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { deliveryReport } from '../kit/report-mail.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const ROUNDS = 6;
+
+test('a bounce that was taken is one event, whenever the process is killed', async (t) => {
+  const sink = await smtpSink();
+  const service = await startService({ env: { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` } });
+  t.after(async () => {
+    await service.close();
+    await sink.close();
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  const shown = async (id: string) => (await service.api.get(`/messages/${id}`)).body;
+  let before = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const to = `ann${round}@example.com`;
+    const sent = await service.api.post('/send', { from: 'a@shop.example', to, subject: 'x', text: 'x' });
+    const id = sent.body.data.messageId as string;
+    await waitUntil('its delivery', async () => (await shown(id)).status === 'delivered');
+    const report = { to: tokenAddress('bounce', id), content: deliveryReport({ recipient: to }) };
+    const isHeard = round % 3 !== 2;
+    const said = bring(service.inboundPort, report);
+    if (isHeard) assert.match(await said, /^250 /);
+    else said.catch(() => undefined);
+    await service.kill('SIGKILL');
+    await service.restart();
+    before += (await shown(id)).status === 'delivered' ? 1 : 0;
+    // Who heard nothing comes again; who heard 250 may, too.
+    if (!isHeard || round % 2 === 0) assert.match(await bring(service.inboundPort, report), /^250 /);
+    const message = await waitUntil('the bounce', async () => {
+      const body = await shown(id);
+      return body.status === 'bounced' && body;
+    });
+    const bounces = message.timeline.filter((event: { eventType: string }) => event.eventType === 'Bounce');
+    assert.equal(bounces.length, 1, `round ${round}`);
+  }
+  const { buckets } = (await service.api.get('/statistics?interval=day')).body;
+  const counted = buckets.reduce((sum: number, { bounced }: { bounced: { hard: number } }) => sum + bounced.hard, 0);
+  assert.equal(counted, ROUNDS, 'and once in the statistics');
+  t.diagnostic(`${before} of ${ROUNDS} were killed before the event`);
+});

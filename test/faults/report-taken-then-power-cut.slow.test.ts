@@ -1,0 +1,48 @@
+/** The power is cut between the 250 for a bounce and its event: after the next start the event is there, once. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { test } from 'node:test';
+import { bring, comesBack, tokenAddress } from '../kit/come-back.ts';
+import { cannotCutPower, cutDisk } from '../kit/cut-disk.ts';
+import { deliveryReport } from '../kit/report-mail.ts';
+import { smtpSink } from '../kit/smtp-sink.ts';
+import { startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+const CUTS = 4;
+
+test('a bounce that was taken is one event, whenever the power is cut', { skip: cannotCutPower() }, async (t) => {
+  const sink = await smtpSink();
+  const disk = await cutDisk();
+  const env = { ...comesBack, POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` };
+  const service = await startService({ env, dataDir: path.join(disk.folder, 'data') });
+  t.after(async () => {
+    await service.close();
+    await disk.remove();
+    await sink.close();
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+  const shown = async (id: string) => (await service.api.get(`/messages/${id}`)).body;
+  for (let cut = 0; cut < CUTS; cut += 1) {
+    const to = `ann${cut}@example.com`;
+    const sent = await service.api.post('/send', { from: 'a@shop.example', to, subject: 'x', text: 'x' });
+    const id = sent.body.data.messageId as string;
+    await waitUntil('its delivery', async () => (await shown(id)).status === 'delivered');
+    const report = { to: tokenAddress('bounce', id), content: deliveryReport({ recipient: to }) };
+    const cutter = await disk.prepare();
+    assert.match(await bring(service.inboundPort, report), /^250 /);
+    process.kill(service.pid, 'SIGSTOP');
+    await cutter.cut();
+    await service.kill('SIGKILL');
+    cutter.release();
+    await disk.remount();
+    await service.restart();
+    if (cut % 2 === 1) assert.match(await bring(service.inboundPort, report), /^250 /, 'and once more');
+    const message = await waitUntil('the bounce', async () => {
+      const body = await shown(id);
+      return body.status === 'bounced' && body;
+    });
+    const bounces = message.timeline.filter((event: { eventType: string }) => event.eventType === 'Bounce');
+    assert.equal(bounces.length, 1, `cut ${cut}`);
+  }
+});

@@ -1,0 +1,229 @@
+/** Mail that is played in to routes of the sandbox: its event, by log and by webhook, its files by link, and what goes round. */
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { Webhook } from 'standardwebhooks';
+import type { JsonObject } from '../kit/api.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
+
+let service: Service;
+let catcher: WebhookCatcher;
+before(async () => {
+  catcher = await webhookCatcher();
+  service = await startService({ env: { POSTRIDER_WEBHOOK_ALLOW: '127.0.0.0/8' } });
+});
+after(async () => {
+  await service?.close();
+  await catcher?.close();
+});
+
+const route = async (body: JsonObject): Promise<JsonObject> => {
+  const made = await service.sandboxApi.post('/inbound-routes', body);
+  assert.equal(made.status, 201, made.text);
+  return made.body;
+};
+const play = async (body: JsonObject): Promise<JsonObject> => {
+  const played = await service.sandboxApi.post('/sandbox/inbound', body);
+  assert.equal(played.status, 201, played.text);
+  return played.body;
+};
+const postedOf = (inboundId: string) =>
+  catcher.requests.filter(({ body }) => JSON.parse(body.toString()).messageId === inboundId);
+const fetchLink = (url: string) => fetch(`${service.url}${new URL(url).pathname}`);
+
+test('a reply becomes a signed event, once at each endpoint that is to get it, and is tied to its message', async () => {
+  const own = await route({ match: 'reply+*@in.shop.example', url: `${catcher.url}/own` });
+  const sent = await service.sandboxApi.post('/send', {
+    ...{ from: 'shop@shop.example', to: 'ann@example.com', subject: 'Order 17', text: 'On its way.' },
+  });
+  const { messageId } = sent.body.data;
+  await service.sandboxApi.post('/webhooks', { url: `${catcher.url}/all`, events: ['Inbound'] });
+  const photo = randomBytes(200_000);
+  const played = await play({
+    ...{ to: 'reply+17@in.shop.example', from: 'ann@example.com', subject: 'Re: Order 17', inReplyTo: messageId },
+    text: 'It came, thank you.\n\nOn 20 Nov 2026 at 9:44 Shop wrote:\n> On its way.\n',
+    attachments: [{ name: 'phötó.jpg', contentType: 'image/jpeg', content: photo.toString('base64') }],
+  });
+  assert.deepEqual([played.outcome, played.inReplyTo, played.inboundRouteId], ['event', messageId, own.inboundRouteId]);
+  const [posted] = await waitUntil(
+    'the event',
+    () => postedOf(played.inboundId).length > 0 && postedOf(played.inboundId),
+  );
+  assert.equal(posted!.path, '/hook/own');
+  const event = new Webhook(own.secret.slice('whsec_'.length)).verify(
+    posted!.body.toString(),
+    posted!.headers as never,
+  ) as JsonObject;
+  assert.deepEqual(
+    [event.eventId, event.eventType, event.recipient],
+    [played.eventId, 'Inbound', 'reply+17@in.shop.example'],
+  );
+  const { inbound } = event;
+  assert.equal(inbound.replyText, 'It came, thank you.');
+  assert.deepEqual(inbound.envelope, { from: 'ann@example.com', to: 'reply+17@in.shop.example' });
+  assert.deepEqual([inbound.inReplyTo, inbound.autoReply], [messageId, false]);
+  const file = await fetchLink(inbound.attachments[0].url);
+  assert.deepEqual(
+    [file.status, inbound.attachments[0].name, inbound.attachments[0].sizeBytes],
+    [200, 'phötó.jpg', photo.length],
+  );
+  assert.match(file.headers.get('content-disposition') ?? '', /^attachment; .*ph%C3%B6t%C3%B3\.jpg/);
+  assert.match(file.headers.get('content-security-policy') ?? '', /sandbox/);
+  assert.ok(Buffer.from(await file.arrayBuffer()).equals(photo));
+
+  const listed = (await service.sandboxApi.get('/events?eventType=Inbound')).body as unknown as JsonObject[];
+  assert.deepEqual(
+    listed.find((one) => one.eventId === event.eventId),
+    event,
+    'the log shows what was posted',
+  );
+  const shown = (await service.sandboxApi.get(`/inbound/${played.inboundId}`)).body;
+  assert.deepEqual([shown.eventId, shown.content.text, shown.attachments], [event.eventId, inbound.text, 1]);
+  const raw = await service.sandboxApi.get(`/inbound/${played.inboundId}/content`);
+  const linked = Buffer.from(await (await fetchLink(inbound.rawUrl)).arrayBuffer());
+  assert.equal(createHash('sha256').update(linked).digest('hex'), createHash('sha256').update(raw.text).digest('hex'));
+  assert.equal(linked.length, shown.sizeBytes);
+  const again = await service.sandboxApi.get(`/inbound/${played.inboundId}/attachments/0`);
+  assert.equal(again.status, 200);
+  for (const gone of ['1', '-1', 'x'])
+    assert.equal((await service.sandboxApi.get(`/inbound/${played.inboundId}/attachments/${gone}`)).status, 404);
+  assert.equal((await service.api.get(`/inbound/${played.inboundId}`)).status, 404, 'the sandbox is not live');
+
+  const { webhookId } = own;
+  const deliveries = (await service.sandboxApi.get(`/webhooks/${webhookId}/deliveries`))
+    .body as unknown as JsonObject[];
+  assert.deepEqual(
+    deliveries.map(({ eventType, status }) => [eventType, status]),
+    [['Inbound', 'succeeded']],
+  );
+  const resent = await service.sandboxApi.post(
+    `/webhooks/${webhookId}/deliveries/${deliveries[0]!.deliveryId}/retry`,
+    {},
+  );
+  assert.equal(resent.status, 200);
+  await waitUntil('it is sent again', () => postedOf(played.inboundId).length === 2);
+  const [first, second] = postedOf(played.inboundId);
+  assert.equal(first!.body.toString(), second!.body.toString(), 'the same bytes');
+  assert.ok(
+    postedOf(played.inboundId).every(({ path }) => path === '/hook/own'),
+    'others do not get what goes to an address of its own',
+  );
+});
+
+test('a replay sends a webhook the mail that it would have been sent, and no other', async () => {
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  const own = await route({ match: 'private@again.shop.example', url: `${catcher.url}/private` });
+  const other = await route({ match: 'other@again.shop.example', url: `${catcher.url}/other` });
+  await route({ match: 'plain@again.shop.example' });
+  const all = (await service.sandboxApi.post('/webhooks', { url: `${catcher.url}/general`, events: ['Inbound'] })).body;
+  const from = 'ann@example.com';
+  const playTo = async (local: string): Promise<string> =>
+    (await play({ to: `${local}@again.shop.example`, from, text: 'x' })).inboundId;
+  const [toOwn, toOther, toAll] = [await playTo('private'), await playTo('other'), await playTo('plain')];
+  const pathsOf = (inboundId: string) => postedOf(inboundId).map(({ path }) => path.replace('/hook/', ''));
+  const count = () => [pathsOf(toOwn), pathsOf(toOther), pathsOf(toAll).filter((path) => path === 'general')];
+  const first = [['private'], ['other'], ['general']];
+  await waitUntil('each to be posted once', () => isDeepStrictEqual(count(), first));
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  const replay = async (webhookId: string): Promise<number> => {
+    const answered = await service.sandboxApi.post(`/webhooks/${webhookId}/replay`, { since, until });
+    assert.equal(answered.status, 200, answered.text);
+    return answered.body.events;
+  };
+  assert.deepEqual([await replay(own.webhookId), await replay(other.webhookId)], [1, 1]);
+  await replay(all.webhookId);
+  await waitUntil('each to be posted again', () => count().every((paths) => paths.length >= 2));
+  const idle = async (webhookId: string) =>
+    ((await service.sandboxApi.get(`/webhooks/${webhookId}/deliveries`)).body as unknown as JsonObject[]).every(
+      ({ status }) => status === 'succeeded',
+    );
+  await waitUntil('nothing to wait', async () => {
+    const done = [await idle(own.webhookId), await idle(other.webhookId), await idle(all.webhookId)];
+    return done.every(Boolean);
+  });
+  assert.deepEqual(
+    count(),
+    first.map(([path]) => [path, path]),
+  );
+  const log = await service.sandboxApi.get('/events?recipient=Private@again.shop.example');
+  const ids = (log.body as unknown as JsonObject[]).map(({ messageId }) => messageId);
+  assert.deepEqual(ids, [toOwn], 'and the log finds it by the address that it came to');
+});
+
+test('links cannot be altered, and mail to nobody is refused', async () => {
+  await route({ match: 'plain@in.shop.example' });
+  const { inboundId } = await play({ to: 'plain@in.shop.example', from: '', raw: 'Subject: x\n\nhello\n' });
+  const { content } = (await service.sandboxApi.get(`/inbound/${inboundId}`)).body;
+  const token = new URL(content.rawUrl).pathname;
+  assert.equal((await fetch(service.url + token)).status, 200, 'control');
+  for (let at = '/inbound-files/'.length; at < token.length; at += 3) {
+    const altered = token.slice(0, at) + (token[at] === 'a' ? 'b' : 'a') + token.slice(at + 1);
+    assert.equal((await fetch(service.url + altered)).status, 404, altered);
+  }
+  const nobody = await service.sandboxApi.post('/sandbox/inbound', {
+    to: 'no@in.shop.example',
+    from: 'a@x.example',
+    text: 'x',
+  });
+  assert.equal(nobody.status, 404);
+  const mixed = { to: 'plain@in.shop.example', from: 'x y', raw: 'x', text: 'x' };
+  const refused = await service.sandboxApi.post('/sandbox/inbound', mixed);
+  assert.deepEqual(refused.body.error.details.map(({ field }: JsonObject) => field).sort(), ['from', 'text']);
+  assert.equal((await service.api.post('/sandbox/inbound', { to: 'plain@in.shop.example', from: '' })).status, 403);
+  await route({ match: 'small@in.shop.example', maxBytes: 1_000 });
+  const large = { to: 'small@in.shop.example', from: 'a@x.example', text: 'x'.repeat(2_000) };
+  assert.equal((await service.sandboxApi.post('/sandbox/inbound', large)).status, 413);
+});
+
+test('what would go round has no event, and is listed with why', async () => {
+  await route({ match: 'loop@in.shop.example' });
+  const playRaw = (header: string) =>
+    play({ to: 'loop@in.shop.example', from: 'a@x.example', raw: `${header}\n\nhello\n` });
+  const { messageId } = (
+    await service.sandboxApi.post('/send', {
+      ...{ from: 'shop@shop.example', to: 'loop@in.shop.example', subject: 's', text: 't' },
+    })
+  ).body.data;
+  const { headerMessageId } = (await service.sandboxApi.get(`/messages/${messageId}`)).body;
+  for (const [header, outcome, autoReply] of [
+    ['Auto-Submitted: auto-replied (vacation)', 'auto-reply', true],
+    ['Auto-Submitted: auto-generated', 'event', false],
+    ['Auto-Submitted: no', 'event', false],
+    ['X-Autoreply: yes', 'event', true],
+    ['Subject: Automatische Antwort: Urlaub', 'event', true],
+    [`Message-ID: ${headerMessageId}`, 'own-mail', false],
+    ['Message-ID: <other@x.example>', 'event', false],
+    ['Received: by a\n'.repeat(31).trim(), 'too-many-hops', false],
+    ['Received: by a\n'.repeat(30).trim(), 'event', false],
+  ] as const) {
+    const played = await playRaw(header);
+    assert.deepEqual([played.outcome, played.eventId === null], [outcome, outcome !== 'event'], header.slice(0, 60));
+    const { content } = (await service.sandboxApi.get(`/inbound/${played.inboundId}`)).body;
+    assert.equal(content.autoReply, autoReply, header.slice(0, 60));
+  }
+  const dropped = (await service.sandboxApi.get('/inbound?outcome=own-mail')).body as unknown as JsonObject[];
+  assert.equal(dropped.length, 1);
+  const events = (await service.sandboxApi.get('/events?eventType=Inbound&limit=100')).body as unknown as JsonObject[];
+  assert.ok(!events.some(({ messageId: id }) => id === dropped[0]!.inboundId));
+});
+
+test('a mail that is addressed to a message answers it', async () => {
+  await route({ match: 'r+*@in.shop.example' });
+  const { messageId } = (
+    await service.sandboxApi.post('/send', {
+      ...{ from: 'shop@shop.example', to: 'ann@example.com', subject: 's', text: 't' },
+    })
+  ).body.data;
+  assert.equal(
+    (await play({ to: `r+${messageId}@in.shop.example`, from: 'ann@example.com', text: 'x' })).inReplyTo,
+    messageId,
+  );
+  const unknown = `msg_${'0'.repeat(21)}`;
+  assert.equal(
+    (await play({ to: `r+${unknown}@in.shop.example`, from: 'ann@example.com', text: 'x' })).inReplyTo,
+    null,
+  );
+});

@@ -1,0 +1,135 @@
+/**
+ * Arbitrary mail for the reader of bounces and complaints: it answers whatever it is given, in bounded time, and what it answers
+ * is safe to store, to show and to compare. Committed seeds run always, then a fresh one, which is printed when it fails.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { reportedOutcome } from '../../src/delivery/reported-outcome.ts';
+import { readReport } from '../../src/mail/report/report.ts';
+import { runningMs } from '../kit/running-time.ts';
+
+const folder = new URL('../corpus/reports/', import.meta.url);
+const mails = readdirSync(folder)
+  .filter((name) => name.endsWith('.eml'))
+  .map((name) => readFileSync(new URL(name, folder), 'latin1'));
+
+const SEEDS = [17, 3464, 5965, 6522, 913604263];
+const TOKENS = [
+  ...[
+    '\r\n',
+    '\n',
+    '\r',
+    '\r\n\r\n',
+    '\0',
+    '--',
+    '<',
+    '>',
+    '"',
+    ';',
+    ':',
+    '=',
+    '=?',
+    '?=',
+    '\x1b$B',
+    '\xff',
+    ' ',
+    '\t',
+  ],
+  ...['550 ', '5.1.1', '4.4.7', 'Final-Recipient: rfc822;', 'Action: failed', 'Status: 5', 'Diagnostic-Code: smtp;'],
+  ...['Content-Type: multipart/report; boundary=', 'message/delivery-status', 'message/feedback-report', 'text/html'],
+  ...[
+    'Content-Transfer-Encoding: base64',
+    'quoted-printable',
+    'charset=x',
+    'a@b.example',
+    '<a@b.example>:',
+    'utf-8; \\x{FC}',
+  ],
+  ...[
+    'From: MAILER-DAEMON',
+    'X-Failed-Recipients:',
+    'Feedback-Type: abuse',
+    'Original-Rcpt-To:',
+    'Message-ID: <',
+    '@',
+    '\\',
+  ],
+];
+const WHY = ['auto-reply', 'challenge', 'list', 'not-a-report', 'unreadable'];
+const LONGEST_MS = 250;
+
+const isShowable = (text: string | null): boolean => text === null || (text.isWellFormed() && !/\p{Cc}/u.test(text));
+
+function check(text: string): void {
+  const began = runningMs();
+  const report = readReport(Buffer.from(text, 'latin1'));
+  const ms = runningMs() - began;
+  assert.ok(ms < LONGEST_MS, `${ms} ms`);
+  if (report.kind === 'none') {
+    assert.ok(WHY.includes(report.why));
+    return;
+  }
+  const { messageId, to } = report.mail;
+  assert.ok(messageId === null || (/^<[^<>\s]+>$/.test(messageId) && isShowable(messageId)), `${messageId}`);
+  assert.ok(to.every((one) => one.includes('@')) && report.dialect !== '');
+  if (report.kind === 'complaint') {
+    assert.ok(report.recipients.every((one) => one.includes('@') && isShowable(one)));
+    return;
+  }
+  assert.ok(report.recipients.length > 0);
+  for (const one of report.recipients) {
+    for (const address of [one.finalRecipient, one.originalRecipient]) {
+      assert.ok(address === null || (/^[^\s<>]+@[^\s<>@]+$/.test(address) && address.length <= 320), `${address}`);
+    }
+    assert.ok(one.status === null || /^[245]\.\d{1,3}\.\d{1,3}$/.test(one.status));
+    assert.ok(one.smtpCode === null || (one.smtpCode >= 400 && one.smtpCode < 600));
+    assert.ok(isShowable(one.diagnostic) && (one.diagnostic ?? '').length <= 1000);
+    assert.ok(isShowable(one.remoteHost));
+    const { suppress, kind } = reportedOutcome(one);
+    assert.equal(kind === 'permanent', one.action === 'failed');
+    assert.ok(!suppress || one.action === 'failed');
+  }
+}
+
+const mutation = fc.record({
+  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  cut: fc.constantFrom(0, 0, 1, 2, 20, 300),
+  put: fc.oneof(
+    fc.constantFrom(...TOKENS),
+    fc.string({ unit: 'binary-ascii', maxLength: 6 }),
+    fc
+      .tuple(fc.constantFrom(...TOKENS), fc.integer({ min: 2, max: 3000 }))
+      .map(([token, times]) => token.repeat(times)),
+    fc.constantFrom(...mails).map((mail) => mail.slice(0, 2000)),
+  ),
+});
+const mutated = fc.tuple(fc.constantFrom(...mails), fc.array(mutation, { maxLength: 5 })).map(([mail, mutations]) =>
+  mutations.reduce((text, { at, cut, put }) => {
+    const index = Math.floor(at * text.length);
+    return text.slice(0, index) + put + text.slice(index + cut);
+  }, mail),
+);
+const composed = fc.array(fc.constantFrom(...TOKENS), { maxLength: 60 }).map((tokens) => tokens.join(''));
+const property = fc.property(fc.oneof({ weight: 4, arbitrary: mutated }, { weight: 1, arbitrary: composed }), check);
+
+test('the corpus with mutations, from committed seeds', () => {
+  for (const seed of SEEDS) fc.assert(property, { seed, numRuns: 300 });
+});
+
+test('the corpus with mutations, from a fresh seed', () => {
+  fc.assert(property, { numRuns: 1000 });
+});
+
+test('ten thousand reports leave no memory behind', () => {
+  const collect = (globalThis as { gc?: () => void }).gc;
+  const used = (): number => {
+    collect?.();
+    return process.memoryUsage().heapUsed;
+  };
+  for (const mail of mails) check(mail);
+  const before = used();
+  for (let i = 0; i < 10_000; i += 1) readReport(Buffer.from(mails[i % mails.length]!.slice(0, 4000), 'latin1'));
+  assert.ok(used() - before < 100_000_000, 'more than 10 KB for each');
+});

@@ -1,0 +1,87 @@
+/**
+ * What is not decided by the code itself (time, sockets, disks, threads, randomness) comes from modules of Node that the simulation
+ * replaces as a whole. This is the list of them, and of the files that may go another way, since a simulated node does not run them or
+ * they only read at the start. The command line is no part of a node.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { importsOf, productFiles, type SourceFile } from './source-tree.ts';
+
+/** Replaced by test/simulation/{globals,doors,disk}.ts. */
+const DOORS = new Set([
+  ...['node:crypto', 'node:dgram', 'node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'node:tls'],
+  'node:worker_threads',
+]);
+/** What they do is decided by their arguments. */
+const PURE = new Set([
+  ...['node:buffer', 'node:events', 'node:path', 'node:stream', 'node:stream/promises', 'node:url', 'node:util'],
+]);
+/** Files that go around the doors, by what they use. */
+const AROUND: Readonly<Record<string, readonly string[]>> = {
+  // Read and written synchronously, at the start and by backups.
+  'node:fs': [
+    ...['src/delivery/providers.ts', 'src/doctor/certificates.ts', 'src/doctor/secrets.ts', 'src/http/portal.ts'],
+    ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],
+    ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],
+    ...['src/storage/portable-file.ts', 'src/storage/postgres/transfer.ts', 'src/storage/postgres/url.ts'],
+    ...['src/storage/secret-key.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/errors.ts'],
+    'src/users/create.ts',
+  ],
+  // Real in the simulation too, in its own thread.
+  'node:sqlite': [
+    ...['src/storage/blobs/copy.ts', 'src/storage/data-directory.ts', 'src/storage/portable-file.ts'],
+    ...['src/storage/postgres/transfer.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/connection.ts'],
+  ],
+  // The system's resolver, for localhost and names that an operator gave.
+  'node:dns': ['src/net/dns-servers.ts', 'src/net/dns.ts'],
+  'node:dns/promises': ['src/net/smtp-connect.ts'],
+  'node:https': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+  'node:os': ['src/audit/origin.ts', 'src/config-values.ts', 'src/roles/ports.ts'],
+  'node:v8': ['src/base/collector.ts'],
+  'node:vm': ['src/base/collector.ts'],
+  'node:zlib': ['src/http/files.ts', 'src/tls-reports/report.ts'],
+  // Timers of Node's own, which nobody replaces.
+  'AbortSignal.timeout': [
+    ...['src/acme/acme.ts', 'src/acme/client.ts', 'src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+  ],
+};
+/** What is there without an import, and is not replaced. */
+const GLOBALS =
+  /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
+
+function detours(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    if (file.path.startsWith('src/cli/')) return [];
+    const builtin = importsOf(file).filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly);
+    const used = [...builtin.map(({ specifier }) => specifier), ...(file.text.match(GLOBALS) ?? [])];
+    return [...new Set(used)]
+      .filter((one) => !DOORS.has(one) && !PURE.has(one) && !AROUND[one]?.includes(file.path))
+      .map((one) => `${file.path}: ${one} goes around the doors of the simulation; see docs/decisions/0020`);
+  });
+}
+
+test('time, sockets, disks, threads and randomness come through the doors that the simulation replaces', () => {
+  assert.deepEqual(detours(productFiles()), []);
+});
+
+test('no file is excused that does not need it', () => {
+  const files = new Map(productFiles().map((file) => [file.path, file.text]));
+  const idle = Object.entries(AROUND).flatMap(([one, paths]) =>
+    paths.filter((path) => !files.get(path)?.includes(one)).map((path) => `${path}: ${one}`),
+  );
+  assert.deepEqual(idle, []);
+});
+
+test('control: other ways out are seen', () => {
+  const file = (text: string): SourceFile => ({ path: 'src/delivery/x.ts', text });
+  const bad = [
+    "import { connect } from 'node:http2';",
+    "import { readFileSync } from 'node:fs';",
+    'const answer = await fetch(url);',
+    'const signal = AbortSignal.timeout(5_000);',
+    'const now = process.hrtime.bigint();',
+  ];
+  for (const text of bad) assert.equal(detours([file(text)]).length, 1, text);
+  assert.deepEqual(detours([file("import { connect } from 'node:net';\nimport type { Stats } from 'node:fs';")]), []);
+  assert.deepEqual(detours([{ path: 'src/cli/x.ts', text: 'await fetch(url);' }]), []);
+});

@@ -1,0 +1,110 @@
+/** Mail as it comes back: delivery reports (RFC 3464), feedback reports (RFC 5965) and out-of-office notes. */
+
+const crlf = (text: string): Buffer => Buffer.from(text.replace(/\r?\n/g, '\r\n'));
+
+export interface ReportedCopy {
+  recipient: string;
+  /** With its angle brackets; without it the report quotes none. */
+  headerMessageId?: string;
+  action?: 'failed' | 'delayed';
+  status?: string;
+  diagnostic?: string;
+}
+
+/** As Postfix writes it. */
+export function deliveryReport(copy: ReportedCopy): Buffer {
+  const { recipient, headerMessageId, action = 'failed', status = '5.1.1' } = copy;
+  const { diagnostic = `550 5.1.1 <${recipient}>: Recipient address rejected: User unknown` } = copy;
+  return crlf(`From: MAILER-DAEMON@mx.example (Mail Delivery System)
+To: undisclosed-recipients:;
+Subject: ${action === 'failed' ? 'Undelivered Mail Returned to Sender' : 'Delayed Mail (still being retried)'}
+Auto-Submitted: auto-replied
+Message-Id: <20261123.17@mx.example>
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary="b17"
+
+This is a MIME-encapsulated message.
+
+--b17
+Content-Description: Notification
+Content-Type: text/plain; charset=us-ascii
+
+This is the mail system at host mx.example.
+
+<${recipient}>: host inner.example[192.0.2.7] said: ${diagnostic}
+
+--b17
+Content-Description: Delivery report
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.example
+Arrival-Date: Mon, 23 Nov 2026 09:00:00 +0000 (UTC)
+
+Final-Recipient: rfc822; ${recipient}
+Original-Recipient: rfc822;${recipient}
+Action: ${action}
+Status: ${status}
+Remote-MTA: dns; inner.example
+Diagnostic-Code: smtp; ${diagnostic}
+
+--b17
+Content-Description: Undelivered Message
+Content-Type: message/rfc822
+
+From: Shop <shop@example.org>
+To: ${recipient}
+Subject: Your order
+${headerMessageId === undefined ? '' : `Message-ID: ${headerMessageId}\n`}
+Thank you.
+
+--b17--
+`);
+}
+
+/** As feedback loops write it; `recipient` null where it is redacted. */
+export function feedbackReport(copy: { recipient: string | null; headerMessageId: string; type?: string }): Buffer {
+  const { recipient, headerMessageId, type = 'abuse' } = copy;
+  return crlf(`From: <fbl@fbl.example>
+To: <abuse@bounces.example>
+Subject: FW: Your order
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=feedback-report; boundary="b18"
+
+--b18
+Content-Type: text/plain; charset=us-ascii
+
+This is an abuse report for a message received from 192.0.2.1.
+
+--b18
+Content-Type: message/feedback-report
+
+Feedback-Type: ${type}
+User-Agent: Feedback/1.0
+Version: 1
+${recipient === null ? '' : `Original-Rcpt-To: <${recipient}>\n`}Arrival-Date: Mon, 23 Nov 2026 09:00:00 +0000
+
+--b18
+Content-Type: message/rfc822
+Content-Disposition: inline
+
+From: Shop <shop@example.org>
+To: ${recipient ?? 'redacted'}
+Subject: Your order
+Message-ID: ${headerMessageId}
+
+Thank you.
+
+--b18--
+`);
+}
+
+/** With words that a careless reader takes for a bounce. */
+export function outOfOffice(recipient: string): Buffer {
+  return crlf(`From: ${recipient}
+To: shop@example.org
+Subject: Automatic reply: Your order
+Auto-Submitted: auto-replied (vacation)
+
+I am away until Monday. Mail to my old address says 550 5.1.1 user unknown.
+`);
+}

@@ -1,0 +1,23 @@
+/** Every published sequence that some server takes for the end of a mail (SEC Consult 2023, CVE-2023-51764 to -51766). */
+export const SMUGGLING: readonly string[] = [
+  '\n.\n',
+  '\n.\r\n',
+  '\n.\r',
+  '\r.\r',
+  '\r.\r\n',
+  '\r.\n',
+  '\r\n.\n',
+  '\r\n.\r',
+  '\r\n\0.\r\n',
+  '\r\n.\0\r\n',
+  '\r\0\n.\r\n',
+  '\r\n.\r\0\n',
+  '\n\n.\r\n',
+  '\n\n.\n',
+  '\r\r.\r\r',
+  '\r\r\n.\r\r\n',
+  '\r\n\r.\r\n',
+  '\r\n.\r\r\n',
+  '\n\r\n.\n\r\n',
+  '\0\n.\n\0',
+];
