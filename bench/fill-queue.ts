@@ -1,6 +1,6 @@
 /**
  * Fills the queue of a stopped service's data directory with scheduled-looking backlog: real rows, written in large
- * transactions, one destination for every ten messages.
+ * transactions, one destination for every ten messages unless the caller says otherwise.
  */
 import { newId } from '../src/base/ids.ts';
 import { dataDirectory } from '../src/storage/data-directory.ts';
@@ -10,9 +10,9 @@ import { type Acceptance, acceptOperation } from '../src/send/acceptance.ts';
 
 const content = Buffer.from('From: bench@bench.example\r\nSubject: bench\r\n\r\nbench\r\n');
 
-function oneMail(accountId: string, index: number): Acceptance {
+function oneMail(accountId: string, recipient: string): Acceptance {
   const nowMs = Date.now();
-  const domain = `d${Math.floor(index / 10)}.example`;
+  const domain = recipient.slice(recipient.indexOf('@') + 1);
   return {
     accountId,
     mode: 'live',
@@ -39,8 +39,8 @@ function oneMail(accountId: string, index: number): Acceptance {
             messageId: newId('msg', nowMs),
             sendEventId: newId('evt', nowMs),
             rejectEventId: newId('evt', nowMs),
-            email: `rcpt@${domain}`,
-            suppressionKey: `rcpt@${domain}`,
+            email: recipient,
+            suppressionKey: recipient,
             role: 'to',
             lane: `${accountId}/${domain}`,
             simulateSuppressed: false,
@@ -59,13 +59,18 @@ function oneMail(accountId: string, index: number): Acceptance {
 }
 
 /** Accepts `count` messages in one go for the account. */
-export function fillQueue(folder: string, accountId: string, count: number): Promise<void> {
+export function fillQueue(
+  folder: string,
+  accountId: string,
+  count: number,
+  recipientOf = (index: number): string => `rcpt@d${Math.floor(index / 10)}.example`,
+): Promise<void> {
   const connection = openSqlite(dataDirectory(folder).databaseFile, { readOnly: false });
   const fill = async (): Promise<void> => {
     for (let done = 0; done < count; ) {
       connection.begin();
       const part = Math.min(200, count - done);
-      const calls = Array.from({ length: part }, (_, index) => oneMail(accountId, done + index));
+      const calls = Array.from({ length: part }, (_, index) => oneMail(accountId, recipientOf(done + index)));
       await acceptOperation.run(connection, calls);
       connection.commit();
       done += part;
