@@ -70,12 +70,9 @@ ${lines.join('\n')}
 
 /** docs/config.md: every environment variable with its default and its meaning. */
 export function configDocument(
-  table: Record<string, { name: string; shown: string; meaning: string; notYet?: true }> = settings,
+  table: Record<string, { name: string; shown: string; meaning: string }> = settings,
 ): string {
-  const rows = Object.values(table).map(
-    (one) =>
-      `| \`${one.name}\` | ${cell(one.shown)} | ${one.notYet ? '**no effect yet**, planned: ' : ''}${cell(one.meaning)} |`,
-  );
+  const rows = Object.values(table).map((one) => `| \`${one.name}\` | ${cell(one.shown)} | ${cell(one.meaning)} |`);
   return `${MADE}
 
 # Configuration
@@ -84,7 +81,6 @@ Source: \`src/config.ts\`.
 
 Postrider is configured by environment variables alone. A wrong value stops the start with one line that names the
 variable, the value and what is allowed; a variable that looks like a setting and is none is warned about.
-One marked "no effect yet" is planned: its value is checked, the service warns at its start, and nothing goes by it.
 
 | variable | default | meaning |
 | --- | --- | --- |

@@ -17,12 +17,13 @@ const FOLDERS = [
   'test/clients',
   'test/peers',
   'test/fuzz',
+  'test/simulation',
   'test/dialogs',
   'test/portal',
 ];
 
 /** Authorities that every connection of the process trusts, the memory of the process, a server that only this file may stop. */
-const OF_THE_PROCESS = /(setDefaultCACertificates|memoryUsage|ownPostgresServer)\(/;
+const OF_THE_PROCESS = /\b(setDefaultCACertificates|memoryUsage|ownPostgresServer)\(/;
 const ON_POSTGRES = /\b(tempPostgres|DIALECTS|startCluster)\b|'postgres'/;
 const ON_S3 = /\b(startS3|startLocalS3|s3Service)\(/;
 
