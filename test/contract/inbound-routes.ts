@@ -174,7 +174,7 @@ export const replayed: Scenario = async (stage) => {
     ...{ ...own, ...all, nowMs: stage.nowMs, events: '["Inbound","Send"]', description: null, enabled: null },
   });
   const log = { ...own, order: 'asc', after: null, limit: 50, messageId: null, sinceMs: null, untilMs: null } as const;
-  const events = await stage.database.execute(readEventsOperation, log);
+  const events = await stage.act(readEventsOperation, log);
   const chosenFor = async ({ id: webhookId }: { id: string }): Promise<string[]> => {
     const { chosen } = await stage.act(chooseForReplayOperation, {
       ...{ ...own, webhookId, sinceMs: 0, untilMs: stage.nowMs + 3_600_000, eventTypes: ['Inbound', 'Send'] },

@@ -97,7 +97,7 @@ async function runSession(
 ): Promise<{ said: string; code: number | null; service: Service }> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-docs-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  for (const name of ['bin', 'src', 'migrations', 'node_modules', 'package.json', '.npmrc', 'docs']) {
+  for (const name of ['bin', 'src', 'test', 'migrations', 'node_modules', 'package.json', '.npmrc', 'docs']) {
     symlinkSync(path.join(root, name), path.join(folder, name));
   }
   const service = await startService({ dataDir: path.join(folder, 'data') });
