@@ -6,6 +6,7 @@ import { startService } from '../kit/start-service.ts';
 import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
 
 const WINDOWS = {
+  'light desktop': { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
   'dark desktop': { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
   'light phone': { colorScheme: 'light', viewport: { width: 360, height: 740 } },
   // A window of 1280 pixels at 200 %.
