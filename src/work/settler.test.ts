@@ -120,3 +120,20 @@ test('a result whose lease was lost is recorded under the fence that came back, 
     [undefined, 2, undefined],
   );
 });
+
+test('a row that was recorded and claimed again before that was heard of goes back, and waits for no lease to end', async () => {
+  const released: Lease[] = [];
+  const settler: Settler<Lease> = settlerOf({
+    database: {
+      state: () => ({ ready: true }),
+      execute: async (_: unknown, { release }: Required<PutBack>) => void released.push(...release),
+    } as unknown as Database,
+    record: async () => {
+      settler.adopt(1, 2);
+      return [];
+    },
+  });
+  settler.add(RESULT);
+  await settler.drained();
+  assert.deepEqual(released, [{ seq: 1, fence: 2 }]);
+});

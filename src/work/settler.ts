@@ -170,8 +170,13 @@ export class Settler<R extends Lease> {
     for (const result of batch) {
       const fence = this.#newFences.get(result.seq);
       this.#newFences.delete(result.seq);
-      if (!lost.has(result.seq)) continue;
-      if (fence !== undefined && fence > result.fence) {
+      const isClaimedAgain = fence !== undefined && fence > result.fence;
+      if (!lost.has(result.seq)) {
+        // Recorded, due at once and claimed again, all before this was heard of: what is in hand is out of date.
+        if (isClaimedAgain) this.putBack('release', { seq: result.seq, fence });
+        continue;
+      }
+      if (isClaimedAgain) {
         this.#waiting.push({ ...result, fence });
         again.add(result.seq);
         continue;
