@@ -38,13 +38,13 @@ const lateOf = ({ accountId, messageId }: SentCopy, nowMs: number) => ({
 
 const NAMED_ADVICE = 'The recipient marked this mail as spam; stop sending to this address.';
 const UNNAMED_ADVICE =
-  'Somebody who got this mail marked it as spam; the report does not say who, so that no address was suppressed.';
+  'Somebody who got this mail marked it as spam; the report does not show who, so that no address was suppressed.';
 
 export interface Complained {
   feedbackType: string;
   /** Who reported it. */
   remoteHost: string | null;
-  /** Where the report does not say which recipient it was, the mail may have had this one only. */
+  /** Where the report does not show which recipient it was, the mail may have had this one only. */
   recipientIs: 'named' | 'the-only-one' | 'one-of-several';
 }
 

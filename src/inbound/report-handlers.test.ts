@@ -13,6 +13,7 @@ import { createMetrics, type InboundResult } from '../base/metrics.ts';
 import { claimOperation } from '../delivery/claim.ts';
 import { settleOperation } from '../delivery/settle.ts';
 import { readEventsOperation } from '../events/events.ts';
+import { createTokenAddresses, type TokenUse } from '../mail/token-address.ts';
 import type { DeliveryJob } from '../messages/messages.ts';
 import { acceptOperation } from '../send/acceptance.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
@@ -31,6 +32,7 @@ type Detail = Record<string, Record<string, unknown>>;
 
 const accountId = 'acc_shop';
 const DAY_MS = 86_400_000;
+const tokens = createTokenAddresses(Buffer.alloc(32, 1));
 
 async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   const temp = await tempDatabase(dialect);
@@ -42,7 +44,10 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   const metrics = createMetrics();
   const blobs = openDiskBlobs(path.join(temp.folder, 'inbound-blobs'));
   const workers = Array.from({ length: nodes }, () => {
-    const handlers = { ...createReportHandlers({ database, clock, log, metrics }), route: createKeeper(database) };
+    const handlers = {
+      ...createReportHandlers({ database, clock, tokens, log, metrics }),
+      route: createKeeper(database),
+    };
     const deps = { database, blobs, clock, log, handlers, random: () => 0.5, onRecorded: () => undefined };
     const worker = startInboundWorker({ ...deps, pollMs: 50 });
     closers.push(() => worker.stop());
@@ -90,9 +95,10 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     assert.equal(await sum(), before + results);
   };
   const events = async (messageId: string) => {
-    const page = { accountId, mode: 'live' as const, order: 'asc' as const, after: null, limit: 100, messageId };
+    // Upwards the log ends before what other transactions may still write.
+    const page = { accountId, mode: 'live' as const, order: 'desc' as const, after: null, limit: 100, messageId };
     const rows = await database.execute(readEventsOperation, { ...page, sinceMs: null, untilMs: null });
-    return rows.map(({ type, detail }) => ({ type, detail: JSON.parse(detail) as Detail }));
+    return rows.map(({ type, detail }) => ({ type, detail: JSON.parse(detail) as Detail })).reverse();
   };
   const last = async (messageId: string, member: string) => (await events(messageId)).at(-1)!.detail[member]!;
   const types = async (messageId: string) => (await events(messageId)).map((event) => event.type);
@@ -109,6 +115,9 @@ function returnPath(messageId: string, isShared = false): Use {
 }
 const ABUSE: Use = { kind: 'abuse' };
 
+const addressOf = (use: TokenUse, messageId: string, daysAgo = 0): string =>
+  `${tokens.make(use, { messageId }, Date.now() - daysAgo * DAY_MS)}@bounces.example`;
+
 for (const dialect of DIALECTS)
   test(`a bounce that comes twice to two nodes at once is one Bounce, and so with delays and complaints (${dialect})`, async () => {
     const r = await rig(dialect, 2);
@@ -122,7 +131,8 @@ for (const dialect of DIALECTS)
       deliveryReport({ ...delayed, diagnostic: 'connect to inner.example: Connection timed out' }),
       twice,
     );
-    await r.receive(feedbackReport({ recipient: 'eve@example.com', headerMessageId }), [ABUSE, ABUSE]);
+    const quoted = `Return-Path: <${addressOf('bounce', eve)}>`;
+    await r.receive(feedbackReport({ recipient: 'eve@example.com', headerMessageId, quoted }), [ABUSE, ABUSE]);
     assert.deepEqual(await r.types(ann), ['Send', 'Delivery', 'Bounce']);
     assert.deepEqual(await r.types(bob), ['Send', 'Delivery', 'DeliveryDelay']);
     assert.deepEqual(await r.types(eve), ['Send', 'Delivery', 'Complaint']);
@@ -200,6 +210,36 @@ test('a complaint without its recipient is an event and suppresses nobody, but w
     [complaint.feedbackType, complaint.suppressed, complaint.remoteHost],
     ['abuse', false, 'mx.example'],
   );
+});
+
+test('one recipient cannot complain for another: who is named is believed by a token of his own copy', async () => {
+  const r = await rig();
+  const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
+  const [ann, bob, eve] = ids as [string, string, string];
+  await r.deliver(await r.claim());
+  const report = (quoted: string, recipient: string | null = 'ann@example.com') =>
+    r.receive(feedbackReport({ recipient, headerMessageId, quoted }), [ABUSE]);
+  const old = addressOf('bounce', ann, 16);
+  const forged = addressOf('bounce', ann).replace(/^b\+./, (start) => (start === 'b+a' ? 'b+b' : 'b+a'));
+  for (const quoted of [
+    'X-Nothing: 1',
+    `Return-Path: <${old}>`,
+    `Return-Path: <${forged}>`,
+    `Subject: ${addressOf('bounce', ann)}`,
+  ])
+    await report(quoted);
+  assert.deepEqual(await r.suppressed(), []);
+  const types = await Promise.all(ids.map((id) => r.types(id)));
+  assert.equal(types.flat().filter((type) => type === 'Complaint').length, 1, 'all of it is one event of the mail');
+  const stand = ids[types.findIndex((of) => of.includes('Complaint'))]!;
+  const other = stand === bob ? 'eve@example.com' : 'bob@example.com';
+  await report(`List-Unsubscribe: <mailto:${addressOf('unsubscribe', stand === bob ? eve : bob)}?subject=unsubscribe>`);
+  assert.deepEqual(await r.suppressed(), [`${other} complaint`], 'his own copy is what he can complain about');
+  await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
+  assert.equal((await r.suppressed()).length, 2, 'and what was forged before does not silence the recipient');
+  await report(`Return-Path: <${addressOf('bounce', stand)}>`, null);
+  assert.deepEqual(await r.types(stand), ['Send', 'Delivery', 'Complaint', 'Complaint']);
+  assert.deepEqual(await r.counted(), { complaint: 3, repeated: 4 });
 });
 
 test('a mail to the address in List-Unsubscribe unsubscribes, once, whatever it says', async () => {

@@ -12,16 +12,17 @@ import { timeSlice } from '../base/time-slice.ts';
 import type { Unsubscribing } from '../engagement/engagement.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { type Report, readReport } from '../mail/report/report.ts';
-import type { ReturnPathClaim } from '../mail/token-address.ts';
+import type { ReturnPathClaim, TokenAddresses } from '../mail/token-address.ts';
 import { findSentOperation, type LateAnswer, type LateResult, type SentCopy } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import type { Found, Handler, Handlers, InboundMail } from './inbound-mail.ts';
-import { type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
+import { type ComplaintContext, type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
 import { type RecordedMeanings, recordReportsOperation } from './report-store.ts';
 
 export interface ReportHandlerDeps {
   database: Database;
   clock: Clock;
+  tokens: Pick<TokenAddresses, 'open'>;
   log: Log;
   metrics: Pick<Metrics, 'inbound' | 'bounced'>;
 }
@@ -57,7 +58,7 @@ async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<
 }
 
 async function resultsOf(
-  { database, clock }: ReportHandlerDeps,
+  { database, clock, tokens }: ReportHandlerDeps,
   mail: InboundMail,
   report: Report,
 ): Promise<ReportResults> {
@@ -68,22 +69,26 @@ async function resultsOf(
     if (!claim) return ignored('unproven');
     return resultsOfBounce(report, await copiesOf(database, claim), clock.now());
   }
-  const copies = await complained(database, claim, report.mail.messageId);
-  const isByToken = claim !== undefined && !claim.isShared;
-  return resultsOfComplaint(report, { copies, isByToken, reporter: mail.client.helo || null, nowMs: clock.now() });
+  const nowMs = clock.now();
+  const claims = claim ? [claim] : report.tokens.flatMap((local) => tokens.open(local, nowMs) ?? []);
+  const complained = await complainedCopies(database, claims, report.mail.messageId);
+  return resultsOfComplaint(report, { ...complained, reporter: mail.client.helo || null, nowMs });
 }
 
 function copiesOf(database: Database, { messageId, isShared }: ReturnPathClaim): Promise<SentCopy[]> {
   return database.execute(findSentOperation, { messageId, isShared });
 }
 
-async function complained(
+/** By the first token that stands for one copy, else by the first that stands for several, else by the Message-ID. */
+async function complainedCopies(
   database: Database,
-  claim: ReturnPathClaim | undefined,
+  claims: readonly ReturnPathClaim[],
   headerMessageId: string | null,
-): Promise<SentCopy[]> {
-  if (claim) return copiesOf(database, claim);
-  return headerMessageId === null ? [] : database.execute(findSentOperation, { headerMessageId });
+): Promise<Pick<ComplaintContext, 'copies' | 'proof'>> {
+  const claim = claims.find(({ isShared }) => !isShared) ?? claims[0];
+  if (claim) return { copies: await copiesOf(database, claim), proof: claim.isShared ? 'transaction' : 'copy' };
+  const copies = headerMessageId === null ? [] : await database.execute(findSentOperation, { headerMessageId });
+  return { copies, proof: 'message-id' };
 }
 
 /** Whatever it says: the address was in that mail alone, for this. */

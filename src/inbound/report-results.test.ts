@@ -85,15 +85,25 @@ const complaint = ({ recipients = [], feedbackId: id }: Said) =>
   ({
     ...{ kind: 'complaint', dialect: 'arf', feedbackType: 'abuse', recipients },
     mail: { messageId: OURS, feedbackId: id ?? null, to: [] },
+    tokens: [],
   }) satisfies Report;
 
 const ann = ['ann@example.com'];
+const bob = ['bob@example.com'];
+const all = { proof: 'transaction' } as const;
 const ofTwo = [copy('ann', { accountId: 'acc_2', messageId: 'msg_other' }), copy('ann')];
 const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>, expected: string][] = [
-  ['with its recipient', { recipients: ann }, { copies: three }, 'Complaint msg_ann suppressed'],
+  ['with its recipient', { recipients: ann }, { copies: one }, 'Complaint msg_ann suppressed'],
+  [
+    'of one of several, by a token of all',
+    { recipients: bob },
+    { ...all, copies: three },
+    'Complaint msg_bob suppressed',
+  ],
+  ['of one of several, by the Message-ID alone', { recipients: bob }, { copies: three }, 'Complaint msg_ann'],
   ['without one, of a mail to one', {}, { copies: one }, 'Complaint msg_ann'],
   ['without one, of a mail to several', {}, { copies: three }, 'Complaint msg_ann'],
-  ['without one, by a token', {}, { copies: one, isByToken: true }, 'Complaint msg_ann suppressed'],
+  ['without one, by a token', {}, { copies: one, proof: 'copy' }, 'Complaint msg_ann suppressed'],
   ['of somebody who is no recipient', { recipients: ['a@b.local'] }, { copies: three }, 'Complaint msg_ann'],
   ['about no mail of ours', { recipients: ann }, { copies: [] }, 'unknown-mail'],
   ['about an id of two accounts', { recipients: ann }, { copies: ofTwo }, 'unproven'],
@@ -113,12 +123,12 @@ const COMPLAINTS: [name: string, said: Said, context: Partial<ComplaintContext>,
 
 for (const [name, said, context, expected] of COMPLAINTS)
   test(`a complaint ${name}`, () => {
-    const whole = { copies: [], isByToken: false, reporter: 'fbl.example', nowMs: NOW, ...context };
+    const whole = { copies: [], proof: 'message-id' as const, reporter: 'fbl.example', nowMs: NOW, ...context };
     assert.equal(shown(resultsOfComplaint(complaint(said), whole)), expected);
   });
 
 test('a complaint about one of several, nobody knows which, changes no state', () => {
-  const context = { copies: three, isByToken: false, reporter: null, nowMs: NOW };
+  const context = { copies: three, proof: 'transaction', reporter: null, nowMs: NOW } as const;
   assert.deepEqual(
     resultsOfComplaint(complaint({}), context).results.map((result) => result.eventOnly),
     [true],

@@ -5,8 +5,9 @@
  * - A bounce comes to the return path of the copies that it may be about. Which of them, its recipients say: the original one
  *   or the final one. Where there was one copy only, a recipient that was left out or rewritten on the way is that one's; a
  *   rewritten one if the report also quotes our Message-ID.
- * - A complaint comes to a return path, or quotes our Message-ID. Without a recipient it is an event and suppresses nothing, unless the
- *   token names the copy.
+ * - A complaint is about the copy whose token it comes to or quotes (its return path, CFBL-Address, List-Unsubscribe): only who has the copy
+ *   has that. The Message-ID is known to every recipient of the mail, so that by it alone a recipient that is named is believed where
+ *   the mail had no other. What is not believed is one event of the whole mail, and suppresses nobody.
  *
  * All else changes nothing, and is counted by what it was.
  */
@@ -74,23 +75,27 @@ function copyTo(address: string, copies: readonly SentCopy[]): SentCopy | undefi
 }
 const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', 'complained']);
 
+/** What shows which copies a complaint is about: a token of one, a token of all in a transaction, or no more than the Message-ID. */
+export type ComplaintProof = 'copy' | 'transaction' | 'message-id';
+
 export interface ComplaintContext {
   /** Those of the token, or those with the Message-ID that the report quotes. */
   copies: readonly SentCopy[];
-  /** The token stands for one copy and no other. */
-  isByToken: boolean;
+  proof: ComplaintProof;
   /** As the reporting server names itself. */
   reporter: string | null;
   nowMs: number;
 }
 
 export function resultsOfComplaint(report: Complaint, context: ComplaintContext): ReportResults {
-  const { isByToken, reporter, nowMs } = context;
+  const { proof, reporter, nowMs } = context;
   const copies = ofOneAccount(report, context.copies);
   if (copies.length === 0) return ignored(context.copies.length > 0 ? 'unproven' : 'unknown-mail');
   const said = { feedbackType: report.feedbackType, remoteHost: reporter };
-  const named = new Set(report.recipients.flatMap((address) => copyTo(address, copies) ?? []));
-  if (named.size === 0 && isByToken) named.add(copies[0]!);
+  const isBelieved = proof !== 'message-id' || new Set(copies.map((copy) => sameAddressKey(copy.recipient))).size === 1;
+  const recipients = isBelieved ? report.recipients : [];
+  const named = new Set(recipients.flatMap((address) => copyTo(address, copies) ?? []));
+  if (named.size === 0 && proof === 'copy') named.add(copies[0]!);
   const results = [...named].map(
     (copy) => [copy, lateComplaint(copy, { ...said, recipientIs: 'named' }, nowMs)] as const,
   );

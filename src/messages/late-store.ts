@@ -5,7 +5,8 @@
  *
  *   bounce     delivered → bounced
  *   delay      delivered stays as it is, with one event
- *   complaint  delivered → complained; one that bounced, or where nobody says which copy it is about, gets its event and stays as it is
+ *   complaint  delivered → complained; one that bounced, or where nobody shows which copy it is about, gets its event and stays as it is.
+ *              One that suppresses counts after one that does not: who forged that one has not silenced the recipient
  *
  * Nothing is changed of a message that is still tried here (its own attempts decide), and of one that never left.
  */
@@ -134,7 +135,9 @@ async function lockMessages(tx: Transaction, results: readonly LateResult[]): Pr
   );
   for (const event of events) {
     const isEarlier = event.type === 'DeliveryDelay' && !isLateDelay(event.detail);
-    if (!isEarlier) states.get(keyOf(event))?.has.add(event.type);
+    const has = states.get(keyOf(event))?.has;
+    if (!isEarlier) has?.add(event.type);
+    if (event.type === 'Complaint' && hasSuppressed(event.detail)) has?.add(PROVEN_COMPLAINT);
   }
   return states;
 }
@@ -145,6 +148,17 @@ function isLateDelay(detail: string): boolean {
   return deliveryDelay?.late === true;
 }
 
+function hasSuppressed(detail: string): boolean {
+  const { complaint } = JSON.parse(detail) as { complaint?: { suppressed?: boolean } };
+  return complaint?.suppressed === true;
+}
+
+/** Beside the types of events: a complaint that suppressed its recipient. */
+const PROVEN_COMPLAINT = 'Complaint, suppressed';
+
+const isProvenComplaint = ({ type, suppress: suppressed }: LateResult): boolean =>
+  type === 'Complaint' && suppressed !== null;
+
 async function settleOne(tx: Transaction, result: LateResult, known: Known | undefined): Promise<LateAnswer> {
   const step = known && stepOf(result, known);
   if (step === undefined || step === 'repeated') return step ?? 'unfit';
@@ -154,6 +168,7 @@ async function settleOne(tx: Transaction, result: LateResult, known: Known | und
   else if (!(await transition(tx, { accountId, mode: LIVE, messageId, to: step, atMs, event }))) return 'unfit';
   if (step !== 'event') known!.status = step;
   known!.has.add(type);
+  if (isProvenComplaint(result)) known!.has.add(PROVEN_COMPLAINT);
   if (result.suppress) {
     const { email, reason, untilMs: expiresAt } = result.suppress;
     const entry = { email, reason, expiresAt, sourceMessageId: messageId, createdAt: atMs };
@@ -163,10 +178,12 @@ async function settleOne(tx: Transaction, result: LateResult, known: Known | und
 }
 
 /** The state it leads to, `event` where it stays as it is; undefined where there is no place for it. */
-function stepOf({ type, eventOnly = false }: LateResult, { status, has }: Known) {
+function stepOf(result: LateResult, { status, has }: Known) {
+  const { type, eventOnly = false } = result;
+  const isProven = isProvenComplaint(result);
   if (type === 'Bounce') return status === 'delivered' ? 'bounced' : status === 'bounced' ? 'repeated' : undefined;
-  if (has.has(type)) return 'repeated';
+  if (has.has(isProven ? PROVEN_COMPLAINT : type)) return 'repeated';
   if (type === 'DeliveryDelay') return status === 'delivered' ? 'event' : undefined;
   if (status === 'delivered') return eventOnly ? 'event' : 'complained';
-  return status === 'bounced' ? 'event' : undefined;
+  return status === 'bounced' || (isProven && status === 'complained') ? 'event' : undefined;
 }

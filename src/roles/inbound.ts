@@ -78,7 +78,7 @@ export function startInboundWork(parts: Parts, { onRecorded }: { onRecorded(): v
   return startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
-      ...createReportHandlers({ database, clock, log, metrics }),
+      ...createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics }),
       route: createRouteHandler({ database, links: createInboundLinks(linkBase) }),
     },
   });

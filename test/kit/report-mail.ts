@@ -61,9 +61,18 @@ Thank you.
 `);
 }
 
-/** As feedback loops write it; `recipient` null where it is redacted. */
-export function feedbackReport(copy: { recipient: string | null; headerMessageId: string; type?: string }): Buffer {
-  const { recipient, headerMessageId, type = 'abuse' } = copy;
+export interface ComplainedCopy {
+  /** Null where it is redacted. */
+  recipient: string | null;
+  headerMessageId: string;
+  type?: string;
+  /** Fields of the mail that is quoted, beside the usual ones. */
+  quoted?: string;
+}
+
+/** As feedback loops write it. */
+export function feedbackReport(copy: ComplainedCopy): Buffer {
+  const { recipient, headerMessageId, type = 'abuse', quoted } = copy;
   return crlf(`From: <fbl@fbl.example>
 To: <abuse@bounces.example>
 Subject: FW: Your order
@@ -87,7 +96,7 @@ ${recipient === null ? '' : `Original-Rcpt-To: <${recipient}>\n`}Arrival-Date: M
 Content-Type: message/rfc822
 Content-Disposition: inline
 
-From: Shop <shop@example.org>
+${quoted === undefined ? '' : `${quoted}\n`}From: Shop <shop@example.org>
 To: ${recipient ?? 'redacted'}
 Subject: Your order
 Message-ID: ${headerMessageId}

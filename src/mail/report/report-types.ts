@@ -25,5 +25,13 @@ export interface ReportedMail {
 
 export type Report =
   | { kind: 'bounce'; recipients: ReportedRecipient[]; mail: ReportedMail; dialect: string }
-  | { kind: 'complaint'; feedbackType: string; recipients: string[]; mail: ReportedMail; dialect: string }
+  | {
+      kind: 'complaint';
+      feedbackType: string;
+      recipients: string[];
+      mail: ReportedMail;
+      dialect: string;
+      /** Local parts of addresses of ours that it quotes, none of them checked. */
+      tokens: string[];
+    }
   | { kind: 'none'; why: 'auto-reply' | 'challenge' | 'list' | 'not-a-report' | 'unreadable' };

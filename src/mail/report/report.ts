@@ -9,6 +9,7 @@ import { dialectOf, isFromDaemon, speaksOfFailure } from './bounce-words.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
 import { attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
+import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, REPORT_LIMITS, type ReceivedMail, type ReportLimits, readReceived } from './received.ts';
 import type { Report, ReportedRecipient } from './report-types.ts';
 import { addressesIn, isVague } from './said-reply.ts';
@@ -153,7 +154,10 @@ export function readReport(raw: Uint8Array, limits: Partial<ReportLimits> = {}):
   if (complaint === 'none') return none('not-a-report');
   const returned = returnedMail(mail, attached);
   const { text } = returned;
-  if (complaint) return { kind: 'complaint', ...complaint, mail: reportedMail(mail, returned.original, text) };
+  if (complaint) {
+    const tokens = quotedTokens(mail, returned.original);
+    return { kind: 'complaint', ...complaint, tokens, mail: reportedMail(mail, returned.original, text) };
+  }
   const byFields = readByFields(returned);
   if (byFields) return byFields;
   const automatic = saysAutomatic(mail);
