@@ -54,9 +54,13 @@ function ownerOf(use: Use): { accountId: string; mode: Mode } {
   return use.kind === 'route' ? { accountId: use.accountId, mode: use.mode } : { accountId: '', mode: 'live' };
 }
 
-/** Bounces wait behind bounces, complaints behind complaints, and the mail of one account behind its own. */
-function laneOf(use: Use): string {
-  return use.kind === 'route' ? `route ${use.accountId}` : use.kind;
+/**
+ * The mail of one account waits behind its own, what is about one copy behind what else is about it, and what anybody may write behind
+ * what came from the same address: who sends a flood stands in his own way.
+ */
+function laneOf({ use, client }: NewInbound): string {
+  if (use.kind === 'route') return `route ${use.accountId}`;
+  return `${use.kind} ${'copy' in use ? use.copy.messageId : client.address}`;
 }
 
 function rowOf(
@@ -85,8 +89,8 @@ export async function storeInbound(tx: Transaction, mails: readonly NewInbound[]
   );
   await enqueue(
     tx,
-    mails.map(({ id: subject, use, nowMs: dueMs }) => ({
-      ...{ kind: INBOUND_WORK, ...ownerOf(use), subject, ref: 0, lane: laneOf(use), dueMs },
+    mails.map((mail) => ({
+      ...{ kind: INBOUND_WORK, ...ownerOf(mail.use), subject: mail.id, ref: 0, lane: laneOf(mail), dueMs: mail.nowMs },
     })),
   );
 }

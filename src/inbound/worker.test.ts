@@ -11,7 +11,7 @@ import { createLog } from '../base/log.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import type { Handler, InboundMail, Use } from './inbound-mail.ts';
 import { createInboundQueue, type InboundItem } from './queue.ts';
-import { claimInboundOperation, findInboundOperation, storeInboundOperation } from './store.ts';
+import { type ClaimedInbound, claimInboundOperation, findInboundOperation, storeInboundOperation } from './store.ts';
 import { createKeeper, startInboundWorker } from './worker.ts';
 
 const closers: (() => Promise<void>)[] = [];
@@ -46,11 +46,13 @@ async function rig(dialect: Dialect, nodes = 1) {
     return worker;
   };
   const workers = Array.from({ length: nodes }, start);
-  const store = async (change: { use?: Use; content?: Buffer; blobKey?: string } = {}): Promise<string> => {
-    const { use = { kind: 'abuse' }, content = Buffer.from('mail'), blobKey = null } = change;
+  const store = async (
+    change: { use?: Use; content?: Buffer; blobKey?: string; address?: string } = {},
+  ): Promise<string> => {
+    const { use = { kind: 'abuse' }, content = Buffer.from('mail'), blobKey = null, address = '192.0.2.1' } = change;
     const id = newId('inb');
     const facts = { id, receivedAtMs: clock.now(), envelopeFrom: '', recipient: 'abuse@b.example', use };
-    const client = { address: '192.0.2.1', helo: 'mx.example', tls: null };
+    const client = { address, helo: 'mx.example', tls: null };
     const bytes = { sizeBytes: content.length, content: blobKey === null ? content : null, blobKey };
     await database.execute(storeInboundOperation, [{ ...facts, client, ...bytes, nowMs: clock.now() }]);
     return id;
@@ -145,6 +147,38 @@ test('lanes take turns, and one that is full does not stand in the way of others
   );
   assert.equal(queue.next(() => true)?.job.seq, 3);
 });
+
+const floods: [name: string, flood: { use: Use; address?: string }, other: { use: Use; address?: string }][] = [
+  ['of one token', { use: tokenOf('msg_flood') }, { use: tokenOf('msg_other') }],
+  ['of one address to abuse', { use: { kind: 'abuse' } }, { use: { kind: 'abuse' }, address: '192.0.2.99' }],
+  ['for one account', { use: routeOf('acc_flood') }, { use: routeOf('acc_other') }],
+];
+function tokenOf(messageId: string): Use {
+  return { kind: 'return-path', copy: { messageId, isShared: false, day: 1 } };
+}
+function routeOf(accountId: string): Use {
+  return { kind: 'route', accountId, mode: 'live', routeId: 'inr_1' };
+}
+
+for (const [name, flood, other] of floods)
+  test(`a flood ${name} does not hold up what others send`, async () => {
+    const r = await rig('sqlite', 0);
+    const execute = r.database.execute.bind(r.database);
+    let claimed = 0;
+    r.database.execute = async (operation, args) => {
+      const answer = await execute(operation, args);
+      if ((operation as unknown) === claimInboundOperation) claimed += (answer as ClaimedInbound).taken;
+      return answer;
+    };
+    for (let index = 0; index < 100; index += 1) await r.store(flood);
+    const id = await r.store(other);
+    // Nobody is done before all of it is in hand.
+    r.onRead(async () => void (await waitUntil('all to be claimed', () => claimed >= 101)));
+    r.start();
+    await waitUntil('the mail behind the flood', () => r.read.some((mail) => mail.id === id));
+    const before = r.read.findIndex((mail) => mail.id === id);
+    assert.ok(before <= 20, `${before} of 100 were read before it`);
+  });
 
 test('mails that come one after the other are claimed together, not each for itself', async () => {
   const r = await rig('sqlite', 0);

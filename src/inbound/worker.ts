@@ -1,7 +1,7 @@
 /**
  * Deals with mail that came in: a kind of work of the engine (src/work/engine.ts). A mail is read by the handler of what its
- * recipient is for, and what that found is recorded in one transaction with the end of its row of work. Lanes take turns (reports, and
- * the mail of each account), so that nobody's mail waits behind somebody else's; a few mails are read at once, and
+ * recipient is for, and what that found is recorded in one transaction with the end of its row of work. Lanes take turns (what is about one
+ * copy, what one address wrote to abuse, the mail of each account), so that nobody's mail waits behind somebody else's; a few mails are read at once, and
  * only so much content is in memory.
  *
  * What cannot be read because something is away (storage, DNS) is tried again with growing waits. Over what our own code fails three

@@ -21,6 +21,12 @@ export function encodedLength(bytes: number, encoding: TransferEncoding): number
 const IS_BASE64 = new Uint8Array(256);
 for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_')
   IS_BASE64[character.charCodeAt(0)] = 1;
+const EQUALS = 61;
+/** The value of each character that is a hexadecimal digit; NaN for all others. */
+const HEX = Float64Array.from({ length: 256 }, (_, code) => {
+  const character = String.fromCharCode(code);
+  return /[0-9A-Fa-f]/.test(character) ? Number.parseInt(character, 16) : Number.NaN;
+});
 const COUNTED_AT_ONCE = 1024 * 1024;
 
 function base64Characters(bytes: Uint8Array): number {
@@ -61,10 +67,16 @@ export function decodeTransfer(encoded: Buffer, encoding: TransferEncoding): Buf
 /** RFC 2045 §6.7: white space at a line's end is none of the text's; a line that ends with = goes on. */
 function unquoted(text: string): Buffer {
   const lines = text.replace(/(?<![ \t])[ \t]+(?=\r?\n)/g, '').replace(/=\r?\n/g, '');
-  const decoded = lines.replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  return Buffer.from(decoded, 'latin1');
+  // By byte: a function called for each escape made 25 MB of them 3 s of work, which anybody may send.
+  const bytes = Buffer.from(lines, 'latin1');
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const value = bytes[at] === EQUALS ? HEX[bytes[at + 1]!]! * 16 + HEX[bytes[at + 2]!]! : Number.NaN;
+    const isEscape = !Number.isNaN(value);
+    bytes[length++] = isEscape ? value : bytes[at]!;
+    if (isEscape) at += 2;
+  }
+  return bytes.subarray(0, length);
 }
 
 /** Decodes what streams, in bounded memory. */
