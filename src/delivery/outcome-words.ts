@@ -163,7 +163,7 @@ export const REPORTED_BLOCK_ADVICE =
 
 /** Of our own refusal to send mail to ourselves. */
 export const LOOP_ADVICE =
-  'The DNS names this service itself as mail exchanger of this domain, and it keeps no mailboxes: name the server that does, or give this service a host name of its own with POSTRIDER_SMTP_HOSTNAME.';
+  'The DNS names this service itself as mail exchanger of this domain, which has no inbound route here: make one, or name the server that keeps its mailboxes, or give this service a host name of its own with POSTRIDER_SMTP_HOSTNAME.';
 
 /** Where the recipient's domain asks for encryption (MTA-STS, DANE) that its own server does not provide. */
 export const TLS_POLICY_ADVICE =

@@ -5,7 +5,7 @@ import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts
 import { parseCidrs } from '../net/address-guard.ts';
 import { type Dns, openDns } from '../net/dns.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
-import { type Resolved, resolveRoute } from './route.ts';
+import { type OwnHost, type Resolved, resolveRoute } from './route.ts';
 
 let fake: FakeDns;
 let dns: Dns;
@@ -27,15 +27,21 @@ after(async () => {
 const own = parseCidrs('192.0.2.25, 2001:db8::25');
 const allowed = parseCidrs('192.0.2.0/24, 2001:db8::/32');
 
+interface Asked extends Partial<Pick<OwnHost, 'hasRoutes' | 'inbound'>> {
+  attempts?: number;
+  sources?: string[];
+}
+
 async function resolve(
   domain: string,
   zone: FakeZone,
-  { attempts = 0, sources = [] as string[] } = {},
+  { attempts = 0, sources = [] as string[], ...takes }: Asked = {},
 ): Promise<Resolved> {
   assert.ok(own.ok && allowed.ok);
   fake.zone = zone;
   const routing = { route: { kind: 'mx' as const }, dns, mxPort: 25, mxAllow: allowed.cidrs };
-  const us = { name: 'out.shop.example', addresses: own.cidrs };
+  const takesNothing = { hasRoutes: async () => false, inbound: () => undefined };
+  const us = { name: 'out.shop.example', addresses: own.cidrs, ...takesNothing, ...takes };
   const from = openSourceAddresses(sources);
   return resolveRoute({ ...routing, own: us, sources: from }, domain, { goesLast: () => false, attempts });
 }
@@ -91,6 +97,49 @@ test('so does one of our addresses, however it is written', async () => {
   };
   assert.deepEqual(hosts(await resolve('a.example', zone)), ['mx.other.example']);
   assert.equal(refusal(await resolve('b.example', zone)), '550 5.4.6');
+});
+
+test('mail for a domain with inbound routes goes to our own port, and elsewhere only where the DNS says so', async () => {
+  const zone: FakeZone = {
+    'in.example': {
+      MX: [
+        [10, 'out.shop.example'],
+        [20, 'worse.other.example'],
+      ],
+    },
+    'alias.example': { MX: [[10, 'mx.alias.example']] },
+    'mx.alias.example': { CNAME: 'out.shop.example' },
+    'out.shop.example': { A: ['192.0.2.4'] },
+    'elsewhere.example': {
+      MX: [
+        [10, 'worse.other.example'],
+        [20, 'out.shop.example'],
+      ],
+    },
+    'worse.other.example': { A: ['192.0.2.3'] },
+    'other.example': { MX: [[10, 'out.shop.example']] },
+  };
+  const asked: string[] = [];
+  const hasRoutes = async (domain: string): Promise<boolean> => {
+    asked.push(domain);
+    return domain !== 'other.example';
+  };
+  const here = { hasRoutes, inbound: () => ({ address: '127.0.0.1', port: 2525 }) };
+  for (const domain of ['in.example', 'alias.example']) {
+    const resolved = await resolve(domain, zone, here);
+    assert.ok(resolved.ok);
+    const [{ host, addresses, port, tls } = assert.fail(), ...others] = resolved.candidates;
+    assert.deepEqual([host, addresses, port, tls], ['out.shop.example', ['127.0.0.1'], 2525, 'opportunistic']);
+    assert.deepEqual(others, []);
+  }
+  assert.deepEqual(hosts(await resolve('elsewhere.example', zone, here)), ['worse.other.example']);
+  assert.equal(refusal(await resolve('other.example', zone, here)), '550 5.4.6');
+  assert.deepEqual(asked, ['in.example', 'alias.example', 'other.example'], 'nobody else is asked for');
+
+  const onAnotherNode = await resolve('in.example', zone, { hasRoutes });
+  assert.deepEqual(hosts(onAnotherNode), ['out.shop.example', 'worse.other.example'], 'as published');
+  const unknown = { ...here, hasRoutes: () => Promise.reject(new Error('the database is away')) };
+  assert.deepEqual(hosts(await resolve('in.example', zone, unknown)), ['out.shop.example'], 'the port will say');
 });
 
 test('of 150 exchangers five are looked up for an attempt, and other five for the next', async () => {

@@ -6,7 +6,8 @@
  * all of whose exchangers point to refused addresses bounces (5.4.4, policy): an MX of 127.0.0.1 is how domains say that they
  * take no mail, and waiting does not change it; the address is not suppressed, since a mistake in the DNS may be corrected.
  * An exchanger that is this service itself is dropped with all that are no better than it (§5.1); with nothing left the mail
- * would go round in a loop, and bounces (5.4.6, §5.4.6 of the same).
+ * would go round in a loop, and bounces (5.4.6, §5.4.6 of the same). But a domain with inbound routes is ours to take: its mail
+ * goes to the inbound port of this process, or where that is another node's, to the exchangers as they are published.
  *
  * Exchangers of one preference come in random order each time, those that failed lately behind all others. Bounded: 5 exchangers
  * an attempt, 5 addresses each, IPv6 and IPv4 in turn, whatever the domain lists; of more than 5, each further attempt of a message
@@ -53,12 +54,18 @@ export interface OwnHost {
   name: string;
   /** Addresses at which it takes mail on the port of exchangers. */
   addresses: readonly Cidr[];
+  /** Whether inbound routes take mail for a domain (A-labels). */
+  hasRoutes(domain: string): Promise<boolean>;
+  /** Where this process listens for mail from outside; undefined where it does not. */
+  inbound(): { address: string; port: number } | undefined;
 }
 
 /** Key of the destination that all mail shares behind a relay. */
 export const RELAY = 'relay';
 /** Key of the relay that takes mail for destinations that block our host. */
 export const FALLBACK = 'fallback';
+/** TLS of an exchanger, unless its domain asks for more. */
+const BY_POLICY = { tls: 'opportunistic', verifyCertificate: false } as const;
 const MAX_EXCHANGERS = 5;
 const MAX_ADDRESSES = 5;
 
@@ -168,13 +175,29 @@ async function resolveExchangers(
   // RFC 5321 §5.1: without MX records the domain itself is its exchanger.
   const listed = mx.status === 'found' ? mx.value.hosts : [{ host: domain, preference: 0 }];
   const others = cutAtOurselves(listed, ({ host }) => host === routing.own.name);
-  if (others.length === 0) return loop(routing, domain);
+  if (others.length === 0) return resolveOurselves(routing, { domain, listed, turn });
   const ordered = inOrder(others, turn);
   const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
   const usable = cutAtOurselves(found, (one) => isOurs(routing, one));
-  if (usable.length === 0 && found.length > 0) return loop(routing, domain);
-  const chosen = choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
-  return chosen.ok ? underPolicies(routing, domain, chosen.candidates) : chosen;
+  if (usable.length === 0 && found.length > 0) return resolveOurselves(routing, { domain, listed, turn });
+  return choose(routing, { domain, found: usable, isAll: ordered.length <= MAX_EXCHANGERS });
+}
+
+/** The best exchanger of the domain is this service. What cannot be asked speaks for the domain: its recipients are asked for at the port. */
+async function resolveOurselves(
+  routing: Routing,
+  { domain, listed, turn }: { domain: string; listed: readonly MxHost[]; turn: Turn },
+): Promise<Resolved> {
+  const { own } = routing;
+  if (!(await own.hasRoutes(domain).catch(() => true))) return loop(routing, domain);
+  const inbound = own.inbound();
+  if (inbound) {
+    const { address, port } = inbound;
+    return { ok: true, candidates: [{ host: own.name, addresses: [address], port, ...BY_POLICY }] };
+  }
+  const ordered = inOrder(listed, turn);
+  const found = await lookUp(routing, ordered.slice(0, MAX_EXCHANGERS));
+  return choose(routing, { domain, found, isAll: ordered.length <= MAX_EXCHANGERS });
 }
 
 /** Each with what the domain asks of a connection to it, without those to which there may be none now. */
@@ -218,11 +241,15 @@ function lookUp({ dns }: Routing, exchangers: readonly MxHost[]): Promise<FoundE
   );
 }
 
-/** The exchangers that have addresses to which we connect; with `isAll` there are no others than those looked up. */
-function choose(
-  { mxAllow, mxPort, sources }: Routing,
+/**
+ * The exchangers that have addresses to which we connect, each with what the domain asks of a connection to it; with `isAll` there
+ * are no others than those looked up.
+ */
+async function choose(
+  routing: Routing,
   { domain, found, isAll }: { domain: string; found: readonly FoundExchanger[]; isAll: boolean },
-): Resolved {
+): Promise<Resolved> {
+  const { mxAllow, mxPort, sources } = routing;
   const candidates: Candidate[] = [];
   const refused: string[] = [];
   let unreached: string | undefined;
@@ -240,11 +267,10 @@ function choose(
       host,
       addresses: interleaveFamilies(permitted).slice(0, MAX_ADDRESSES),
       port: mxPort,
-      tls: 'opportunistic',
-      verifyCertificate: false,
+      ...BY_POLICY,
     });
   }
-  if (candidates.length > 0) return { ok: true, candidates };
+  if (candidates.length > 0) return underPolicies(routing, domain, candidates);
   const unsure = found.flatMap(({ answer }) => (answer.status === 'temporary' ? [answer.cause] : []));
   if (unsure.length > 0) {
     const message = `the mail exchangers of ${domain} cannot be looked up (${unsure[0]})`;

@@ -1,14 +1,20 @@
-/** The route that takes mail for an address, as the listener asks for it. */
+/** The route that takes mail for an address, as the listener asks for it; and whether a domain has any, as deliveries do. */
 import type { Clock } from '../base/clock.ts';
 import { coveringDomains, SENDS_WHILE_FAILING_MS } from '../domains/domains.ts';
 import type { FindRoute } from '../inbound/inbound.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
-import { type Covering, matchRoutesOperation } from './store.ts';
+import { type Covering, hasRoutesOperation, matchRoutesOperation } from './store.ts';
 
 /** What an account must have verified to use a domain (A-labels) now. */
 export function coveringOf(domain: string, nowMs: number): Covering {
   return { names: coveringDomains(domain), failingAfterMs: nowMs - SENDS_WHILE_FAILING_MS };
+}
+
+/** Whether routes take mail for a domain (A-labels) now. */
+export function createHasRoutes({ database, clock }: { database: Database; clock: Clock }) {
+  return (domain: string): Promise<boolean> =>
+    database.execute(hasRoutesOperation, { domain, covering: coveringOf(domain, clock.now()) });
 }
 
 export function createFindRoute({ database, clock }: { database: Database; clock: Clock }): FindRoute {

@@ -12,6 +12,7 @@ import type {
   RecordedFindings,
   storeKeptOperation,
 } from '../inbound/inbound.ts';
+import { sameAddressKey } from '../mail/address.ts';
 import { batch, findOperation, operation, runWithin, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, table } from '../storage/rows.ts';
 import type { RouteOwner } from './store.ts';
@@ -78,15 +79,31 @@ interface Recorded {
   eventId: string | null;
 }
 
+/** Messages that the account sent with this Message-ID, those of the latest email first. */
+async function messagesWith(
+  tx: Transaction,
+  { accountId, mode }: ReadInbound,
+  headerMessageId: string,
+): Promise<{ id: string; recipient: string }[]> {
+  return tx.all(
+    `SELECT m.id, m.recipient FROM email e JOIN message m ON m.account_id = e.account_id AND m.mode = e.mode AND m.email_seq = e.seq
+     WHERE substr(e.header_message_id, 1, 200) = substr(CAST(? AS TEXT), 1, 200) AND e.header_message_id = ?
+       AND e.account_id = ? AND e.mode = ? ORDER BY e.seq DESC, m.id LIMIT 50`,
+    ...[headerMessageId, headerMessageId, accountId, mode],
+  );
+}
+
+/** Whether it is mail of the account that came back. What was sent to this very address, and once, has only arrived. */
+async function cameBack(tx: Transaction, mail: ReadInbound): Promise<boolean> {
+  const sent = mail.headerMessageId === null ? [] : await messagesWith(tx, mail, mail.headerMessageId);
+  const address = sameAddressKey(mail.recipient);
+  return sent.length > 0 && sent.filter(({ recipient }) => sameAddressKey(recipient) === address).length !== 1;
+}
+
 /** Of these Message-IDs, the message of the account that has the first one that is known. */
-async function messageWith(tx: Transaction, mail: ReadInbound, messageIds: readonly string[]): Promise<string | null> {
-  for (const one of messageIds) {
-    const found = await tx.all<{ id: string; recipient: string }>(
-      `SELECT m.id, m.recipient FROM email e JOIN message m ON m.account_id = e.account_id AND m.mode = e.mode AND m.email_seq = e.seq
-       WHERE substr(e.header_message_id, 1, 200) = substr(CAST(? AS TEXT), 1, 200) AND e.header_message_id = ?
-         AND e.account_id = ? AND e.mode = ? ORDER BY e.seq DESC, m.id LIMIT 50`,
-      ...[one, one, mail.accountId, mail.mode],
-    );
+async function answeredWith(tx: Transaction, mail: ReadInbound): Promise<string | null> {
+  for (const one of mail.references) {
+    const found = await messagesWith(tx, mail, one);
     // Of an email to several, that of the one who answers.
     const sender = mail.envelopeFrom.toLowerCase();
     const own = found.find(({ recipient }) => sender !== '' && recipient.toLowerCase() === sender) ?? found[0];
@@ -103,14 +120,13 @@ async function answeredMessage(tx: Transaction, mail: ReadInbound): Promise<stri
           'SELECT id FROM message WHERE account_id = ? AND mode = ? AND id = ?',
           ...[mail.accountId, mail.mode, mail.namedMessageId],
         );
-  return named?.id ?? messageWith(tx, mail, mail.references);
+  return named?.id ?? answeredWith(tx, mail);
 }
 
 async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> {
   const { id, accountId, mode, routeId, recipient, subject, headerFrom } = mail;
   const inReplyTo = await answeredMessage(tx, mail);
-  const isOwn = mail.headerMessageId !== null && (await messageWith(tx, mail, [mail.headerMessageId])) !== null;
-  const outcome = mail.dropped ?? (isOwn ? 'own-mail' : 'event');
+  const outcome = mail.dropped ?? ((await cameBack(tx, mail)) ? 'own-mail' : 'event');
   const route = await tx.get<{ events: number; webhookId: string | null }>(
     'SELECT events, webhook_id AS "webhookId" FROM inbound_route WHERE id = ?',
     routeId,

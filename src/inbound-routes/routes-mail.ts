@@ -34,7 +34,7 @@ const summary = {
   inboundRouteId: Type.String(),
   outcome: oneOf(OUTCOMES, {
     description:
-      'event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.',
+      'event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.',
   }),
   from: Type.String({ description: 'The From header.' }),
   recipient: Type.String(),

@@ -292,6 +292,21 @@ export const matchRoutesOperation = batch(
   },
 );
 
+/** Whether there are live routes of the domain (A-labels) that take mail now. */
+export const hasRoutesOperation = operation(
+  'inboundRoutes.hasRoutes',
+  'read',
+  async (tx, { domain, covering }: { domain: string; covering: Covering }): Promise<boolean> => {
+    const verified = covered('r.account_id', covering);
+    const found = await tx.get(
+      `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.mode = 'live'
+         AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql} LIMIT 1`,
+      ...[domain, ...verified.params],
+    );
+    return found !== undefined;
+  },
+);
+
 /** The route of an account's sandbox that takes the address. */
 export const matchSandboxRouteOperation = operation(
   'inboundRoutes.matchSandbox',

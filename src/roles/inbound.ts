@@ -71,10 +71,17 @@ export function returnPathsOf(
   return createReturnPaths({ tokens: createTokenAddresses(secretKey), clock, bounceDomain });
 }
 
-/** Deals with what came in, whichever node it came in by. `onRecorded`: events may have been written. */
-export function startInboundWork(parts: Parts, { onRecorded }: { onRecorded(): void }): InboundWorker {
-  const { config, database, blobs, clock, log, metrics, secretKey } = parts;
-  const linkBase = { secretKey, baseUrl: config.baseUrl ?? `http://localhost:${config.httpPort}` };
+interface InboundWorkOptions {
+  /** Public address of the service, without a slash at its end: where links of events lead. */
+  baseUrl: string;
+  /** Events may have been written. */
+  onRecorded(): void;
+}
+
+/** Deals with what came in, whichever node it came in by. */
+export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundWorkOptions): InboundWorker {
+  const { database, blobs, clock, log, metrics, secretKey } = parts;
+  const linkBase = { secretKey, baseUrl };
   return startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {

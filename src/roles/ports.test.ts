@@ -4,7 +4,9 @@ import { test } from 'node:test';
 import { ownExchangerAddresses } from './ports.ts';
 
 test('the addresses of this machine are those of an exchanger where we listen on its port, and nowhere else', () => {
-  assert.ok(ownExchangerAddresses({ mxPort: 2525, smtpPort: 2525 }).includes('127.0.0.1'));
-  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: 2525 }), []);
-  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: undefined }), []);
+  const inboundPort = undefined;
+  assert.ok(ownExchangerAddresses({ mxPort: 2525, smtpPort: 2525, inboundPort }).includes('127.0.0.1'));
+  assert.ok(ownExchangerAddresses({ mxPort: 25, smtpPort: 587, inboundPort: 25 }).includes('127.0.0.1'));
+  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: 2525, inboundPort: 2526 }), []);
+  assert.deepEqual(ownExchangerAddresses({ mxPort: 25, smtpPort: undefined, inboundPort }), []);
 });

@@ -125,9 +125,19 @@ export async function assertPortsFree(config: Config): Promise<void> {
  * The addresses at which this service takes mail where exchangers do: those of this machine, if a port of ours is that of
  * exchangers. Elsewhere another server of the same machine may be somebody's exchanger.
  */
-export function ownExchangerAddresses({ mxPort, smtpPort }: Pick<Config, 'mxPort' | 'smtpPort'>): string[] {
-  if (smtpPort !== mxPort) return [];
+export function ownExchangerAddresses({
+  mxPort,
+  smtpPort,
+  inboundPort,
+}: Pick<Config, 'mxPort' | 'smtpPort' | 'inboundPort'>): string[] {
+  if (smtpPort !== mxPort && inboundPort !== mxPort) return [];
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
+}
+
+/** The address by which this machine reaches a listener of its own that is bound to `host`. */
+export function localAddressOf(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
 }
 
 /** Rejects with the line for the operator when one of the addresses that mail leaves from is not this machine's. */

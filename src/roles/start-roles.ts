@@ -6,8 +6,8 @@
 import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/accounts.ts';
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
-import { ROLES } from '../config.ts';
-import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
+import { publicUrl, ROLES } from '../config.ts';
+import { type Delivery, type DeliveryDeps, type Providers, type Routing, startDelivery } from '../delivery/delivery.ts';
 import {
   createHostProbe,
   type DomainChecksOptions,
@@ -18,7 +18,8 @@ import {
 import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
-import { inboundBlobsOperation } from '../inbound/inbound.ts';
+import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
+import { createHasRoutes } from '../inbound-routes/inbound-routes.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
@@ -35,7 +36,14 @@ import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { type InboundRole, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
-import { httpsTarget, httpTarget, ownExchangerAddresses, portError, STANDARD_SMTP_PORT } from './ports.ts';
+import {
+  httpsTarget,
+  httpTarget,
+  localAddressOf,
+  ownExchangerAddresses,
+  portError,
+  STANDARD_SMTP_PORT,
+} from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 import { createKeysFor, openTlsReports } from './tls-reports.ts';
 
@@ -69,9 +77,9 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
   const trackingHosts = openTrackingHosts({ database, clock, log, baseUrl: config.baseUrl });
   await trackingHosts.read();
   const certificates = await openCertificates(parts, { files: options.tlsFiles, trackingHosts });
-  const workers = startWorkers(parts, options);
-  const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const ports: Ports = { app: undefined, smtp: undefined, inbound: undefined };
+  const workers = startWorkers(parts, { ...options, inboundPort: () => ports.inbound?.port });
+  const refusedRequests = createRefusedRequests({ ...parts, dropped: parts.metrics.refusedRequestsDropped });
   const stop = async (): Promise<void> => {
     // All at once, so that each has its grace within the thirty seconds. Events of the last results stay in the store.
     const drained = Promise.all([
@@ -102,8 +110,13 @@ export async function startRoles(parts: Parts, options: RoleOptions): Promise<Ro
 
 type Workers = ReturnType<typeof startWorkers>;
 
+interface WorkerOptions extends Pick<RoleOptions, 'nodes' | 'providers'> {
+  /** Of this process, once it listens. */
+  inboundPort(): number | undefined;
+}
+
 /** Delivery and webhooks, and what wakes them. */
-function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nodes' | 'providers'>) {
+function startWorkers(parts: Parts, { nodes, providers, inboundPort }: WorkerOptions) {
   const { config, database, blobs, clock, log, secretKey, metrics } = parts;
   const http = openHttpClient({
     lookup: parts.dns.lookupHost,
@@ -125,7 +138,7 @@ function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nod
   if (webhooks) wakeUps.onWake('webhooks', () => webhooks.nudge());
   const delivery = config.roles.includes('delivery')
     ? startDeliveryRole(parts, {
-        providers,
+        ...{ providers, inboundPort },
         notifyOperators: (notice) => mail.notify({ accountId: SYSTEM_ACCOUNT, ...notice }),
         onSettled: nudgeWebhooks,
         connectionShare: () => nodes.share('delivery'),
@@ -142,17 +155,21 @@ function startWorkers(parts: Parts, { nodes, providers }: Pick<RoleOptions, 'nod
     },
     destinations: delivery?.delivery.published() ?? [],
   }));
-  const inbound = config.roles.includes('delivery')
-    ? startInboundWork(parts, { onRecorded: nudgeWebhooks })
-    : undefined;
-  if (inbound) wakeUps.onWake('inbound', () => inbound.nudge());
   if (delivery) wakeUps.onWake('delivery', () => delivery.delivery.nudge());
+  let inbound: InboundWorker | undefined;
   return {
     http,
     followers,
     mail,
     nudgeDelivery,
     nudgeInbound: (): void => wakeUps.wake('inbound'),
+    /** What came in is dealt with where deliveries run, once it is known where the links of its events lead. */
+    startInbound: (baseUrl: string): void => {
+      if (!config.roles.includes('delivery')) return;
+      const work = startInboundWork(parts, { baseUrl, onRecorded: nudgeWebhooks });
+      wakeUps.onWake('inbound', () => work.nudge());
+      inbound = work;
+    },
     /** After mail was accepted, which comes before webhooks. */
     nudgeWebhooks: (): void => {
       webhooks?.giveWay();
@@ -199,8 +216,9 @@ async function openPorts(
     : createServicePort(parts);
   const httpPort = await listenHttp(ports.app, parts);
   const httpsPort = await listenHttps(ports.app, parts);
+  const baseUrl = publicUrl({ ...config, ...(hasApi && httpPort !== undefined && { httpPort }) });
+  workers.startInbound(baseUrl);
   if (certificates.smtp && config.roles.includes('smtp')) {
-    const baseUrl = config.baseUrl ?? `http://localhost:${hasApi ? httpPort : config.httpPort}`;
     const rateShare = (): number => nodes.share('smtp');
     ports.smtp = await startSmtpRole(parts, { ...shared, tls: certificates.smtp, baseUrl, rateShare });
   }
@@ -263,6 +281,7 @@ function createWakeUps({ hints }: Pick<Parts, 'hints'>): WakeUps {
 
 interface DeliveryRoleOptions {
   providers: Providers;
+  inboundPort: WorkerOptions['inboundPort'];
   notifyOperators: NonNullable<DeliveryDeps['notifyOperators']>;
   onSettled(): void;
   /** The part of a limit on connections that is this process's among the nodes that deliver. */
@@ -296,7 +315,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       dns,
       mxPort: config.mxPort,
       mxAllow: allow,
-      own: { name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+      own: ownHostOf(parts, options),
       sources: openSourceAddresses(config.sourceAddresses),
       policies,
     },
@@ -344,6 +363,18 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
         await policies?.stop();
         await reports?.stop();
       },
+    },
+  };
+}
+
+/** What mail to ourselves is recognised by, and where it goes. */
+function ownHostOf({ config, database, clock }: Parts, { inboundPort }: DeliveryRoleOptions): Routing['own'] {
+  return {
+    ...{ name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+    hasRoutes: createHasRoutes({ database, clock }),
+    inbound: () => {
+      const port = inboundPort();
+      return port === undefined ? undefined : { address: localAddressOf(config.smtpHost), port };
     },
   };
 }

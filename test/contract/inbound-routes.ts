@@ -16,6 +16,7 @@ import {
 import {
   createRouteOperation,
   findRouteOperation,
+  hasRoutesOperation,
   listRoutesOperation,
   matchRoutesOperation,
   matchSandboxRouteOperation,
@@ -128,10 +129,14 @@ export const mails: Scenario = async (stage) => {
   const played = await stage.act(playInboundOperation, { stored: stored[3]!, mail: mails[3]! });
   assert.equal(played.outcome, 'auto-reply');
   await stage.act(storeKeptOperation, { ...stored[3]!, id: stage.id('inb') });
+  const arrived = read(stage, { ...shared, headerMessageId, recipient: 'Bob@x.example' });
+  const arriving = { ...stored[3]!, id: arrived.id, recipient: arrived.recipient };
+  const taken = await stage.act(playInboundOperation, { stored: arriving, mail: arrived });
+  assert.equal(taken.outcome, 'event', 'it was sent to that address');
   const page = { accountId, mode: sent.mode, before: null, limit: 10, routeId: null, outcome: null };
   assert.deepEqual(
     (await stage.act(listInboundOperation, page)).map(({ inReplyTo }) => inReplyTo),
-    [null, null, messageId, messageId],
+    [null, null, null, messageId, messageId],
   );
   await stage.act(listInboundOperation, { ...page, before: mails[2]!.id, limit: 1, routeId, outcome: 'event' });
   await stage.act(listInboundOperation, { ...page, routeId: 'inr_other' });
@@ -142,9 +147,9 @@ export const mails: Scenario = async (stage) => {
   assert.match(event!.detail, /hello/, 'the event says what is in the record');
   const beforeMs = stage.nowMs + 1;
   await stage.act(forgetInboundOperation, { beforeMs: stage.nowMs, limit: 10 });
-  assert.equal(await stage.act(forgetInboundOperation, { beforeMs, limit: 10 }), 4);
+  assert.equal(await stage.act(forgetInboundOperation, { beforeMs, limit: 10 }), 5);
   assert.doesNotMatch((await stage.act(readEventsOperation, log))[0]!.detail, /hello/);
-  assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 4);
+  assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 5);
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
 };
 
@@ -229,6 +234,11 @@ export const routes: Scenario = async (stage) => {
   assert.equal((await look('Reply+17'))?.routeId, prefixId);
   assert.equal((await look('any'))?.routeId, id);
   for (const domain of ['shop.example', 'localhost', '']) assert.equal(await look('any', domain), null);
+  const hasRoutes = (domain: string, name = 'shop.example') =>
+    stage.act(hasRoutesOperation, { domain, covering: { names: [name], failingAfterMs: 0 } });
+  assert.equal(await hasRoutes('in.shop.example'), true);
+  assert.equal(await hasRoutes('shop.example'), false);
+  assert.equal(await hasRoutes('in.shop.example', 'other.example'), false, 'of a domain that is not verified');
   for (const local of ['reply+1', 'any'])
     await stage.act(matchSandboxRouteOperation, { accountId, local, domain: 'in.shop.example' });
   await stage.act(listRoutesOperation, { ...live, before: null, limit: 1 });

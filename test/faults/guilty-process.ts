@@ -36,7 +36,7 @@ startDelivery({
     dns: openDns({ servers: [], timeoutMs: 500 }),
     mxPort: 25,
     mxAllow: [],
-    own: { name: 'postrider.test', addresses: [] },
+    own: { name: 'postrider.test', addresses: [], hasRoutes: async () => false, inbound: () => undefined },
     sources: openSourceAddresses([]),
   },
   hostname: 'postrider.test',

@@ -1,6 +1,7 @@
 /**
  * Direct delivery by MX, against a DNS server and receivers of our own: preference and fall-back, no MX, null MX, names
- * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS.
+ * that do not exist or cannot be asked, addresses that must not be connected to, opportunistic and required TLS; and mail for
+ * inbound routes of the service itself.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,9 @@ import { after, before, test } from 'node:test';
 import { dataDirectory } from '../../src/storage/data-directory.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
+import { bringMail, openInbound } from '../kit/inbound-rig.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { connectTalker } from '../kit/smtp-talker.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { testCertificate } from '../kit/test-certificate.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -52,6 +55,7 @@ before(async () => {
         [20, 'main.mx.example'],
       ],
     },
+    'in.shop.example': { MX: [[10, 'out.mx.example']] },
     'inside.example': { MX: [[10, 'inside.mx.example']] },
     'broken.example': { fail: 'SERVFAIL' },
   });
@@ -61,6 +65,7 @@ before(async () => {
       POSTRIDER_MX_PORT: String(first.port),
       POSTRIDER_MX_ALLOW: '127.0.0.0/8',
       POSTRIDER_SMTP_HOSTNAME: 'out.mx.example',
+      POSTRIDER_INBOUND_PORT: '0',
       NODE_EXTRA_CA_CERTS: trusted,
     },
   });
@@ -148,6 +153,74 @@ test('a domain whose best exchanger is this service bounces instead of going rou
   const { enhancedCode, owner, suppressed } = event.bounce;
   assert.deepEqual([enhancedCode, owner, suppressed], ['5.4.6', 'our-side', false]);
   assert.equal(first.connections.total + second.connections.total, before);
+});
+
+/** The mail that came in, newest first. */
+async function cameIn(recipient: string): Promise<JsonObject[]> {
+  const all = (await service.api.get('/inbound?limit=100')).body as unknown as JsonObject[];
+  return all.filter((one) => one.recipient === recipient);
+}
+
+test('mail for an inbound route of the service arrives there, once, and others of its domain are nobody', async () => {
+  const seen = first.connections.total + second.connections.total;
+  assert.equal((await service.api.post('/inbound-routes', { match: 'support@in.shop.example' })).status, 201);
+  const photo = Buffer.from('a photo');
+  const attachments = [{ name: 'a.jpg', contentType: 'image/jpeg', content: photo.toString('base64') }];
+  const sent = await send('Support@in.shop.example', { text: 'It broke.', attachments });
+  const { event } = await outcome(sent, 'Delivery');
+  assert.equal(event.delivery.remoteHost, 'out.mx.example');
+  assert.match(event.delivery.reply, /^250 2\.0\.0 queued as inb_/);
+  const [mail] = await waitUntil('the mail', async () => {
+    const found = await cameIn('Support@in.shop.example');
+    return found.length > 0 && found;
+  });
+  const { inboundId, eventId, content } = (await service.api.get(`/inbound/${mail!.inboundId}`)).body;
+  assert.deepEqual([mail!.outcome, content.text.trim(), content.inReplyTo], ['event', 'It broke.', null]);
+  const events = (await service.api.get(`/events?messageId=${inboundId}`)).body as unknown as JsonObject[];
+  assert.deepEqual(
+    events.map((one) => [one.eventId, one.eventType]),
+    [[eventId, 'Inbound']],
+  );
+  const { url } = events[0]!.inbound.attachments[0];
+  assert.equal(new URL(url).port, new URL(service.url).port, 'links lead to the port that is bound');
+  assert.equal(await (await fetch(url)).text(), photo.toString());
+
+  const nobody = (await outcome(await send('nobody@in.shop.example'), 'Bounce')).event.bounce;
+  assert.deepEqual([nobody.enhancedCode, nobody.category], ['5.1.1', 'mailbox-not-found']);
+  assert.equal(first.connections.total + second.connections.total, seen, 'nothing left');
+});
+
+test('mail that comes back to an inbound route ends there, also what a program sends there again and again', async () => {
+  assert.equal((await service.api.post('/inbound-routes', { match: 'again+*@in.shop.example' })).status, 201);
+  const bring = async (to: string, raw: string): Promise<void> => {
+    const talker = await openInbound(service.inboundPort);
+    assert.match(await bringMail(talker, to, raw), /^250/);
+    talker.destroy();
+  };
+  const outcomesOf = async (to: string, count: number): Promise<string[]> => {
+    const found = await waitUntil(`${count} mails`, async () => {
+      const mails = await cameIn(to);
+      return mails.length >= count && mails;
+    });
+    return found.map(({ outcome: one }) => one);
+  };
+  const to = 'again+1@in.shop.example';
+  await send(to);
+  assert.deepEqual(await outcomesOf(to, 1), ['event']);
+  const raw = (await service.api.get(`/inbound/${(await cameIn(to))[0]!.inboundId}/content`)).text;
+  // As somebody's forwarding brings it to another address of the route.
+  await bring('again+2@in.shop.example', raw);
+  assert.deepEqual(await outcomesOf('again+2@in.shop.example', 1), ['own-mail']);
+  // As a program does that submits what it gets to where it got it.
+  const talker = await connectTalker(service.smtpPort);
+  await talker.reply();
+  await talker.logIn(service.smtpCredential);
+  for (const line of ['MAIL FROM:<orders@shop.example>', `RCPT TO:<${to}>`, 'DATA'])
+    assert.match(await talker.say(line), /^[23]/);
+  talker.send(`${raw}.\r\n`);
+  assert.match(await talker.reply(), /^250/);
+  talker.destroy();
+  assert.deepEqual(await outcomesOf(to, 2), ['own-mail', 'event']);
 });
 
 test('a domain that does not exist bounces at once', async () => {

@@ -126,7 +126,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
     dns,
     mxPort: 25,
     mxAllow: [],
-    own: { name: 'postrider.test', addresses: [] },
+    own: { name: 'postrider.test', addresses: [], hasRoutes: async () => false, inbound: () => undefined },
     sources: openSourceAddresses([]),
     ...options.routing,
   };

@@ -1667,7 +1667,7 @@ export interface components {
       inboundId: string;
       inboundRouteId: string;
       /**
-       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.
+       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.
        * @enum {string}
        */
       outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
@@ -1688,7 +1688,7 @@ export interface components {
       inboundId: string;
       inboundRouteId: string;
       /**
-       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back (own-mail), or it passed more than 30 servers.
+       * @description event: it has an event Inbound. Else it ended here, so that nothing goes round: it answers a mail automatically (auto-reply), it is mail of this account that came back from elsewhere (own-mail), or it passed more than 30 servers.
        * @enum {string}
        */
       outcome: "event" | "auto-reply" | "own-mail" | "too-many-hops";
