@@ -7,14 +7,20 @@
  * Where in the log a time is. Events are numbered nearly, but not exactly, in the order of their times: clocks are set, the
  * sandbox's runs ahead. So the log is cut into segments, and each keeps the first and last time in it; what may hold an event
  * of a time asked for is read, and nothing that does is ever left out. The last segment is open: its times are not known.
+ *
+ * Mail that came in makes events that are large (what was written in it, some 300 KB). A page of them ends before its limit rather
+ * than hold more than PAGE_BYTES, and says so.
  */
 import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { addressSpellings } from '../mail/address.ts';
 import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { numbersBefore, rowset } from '../storage/rows.ts';
-import type { SearchPart } from '../storage/searches.ts';
+import type { Found, SearchPart } from '../storage/searches.ts';
 import type { EventRow, EventType } from './event.ts';
+
+/** Of the mail that came in, in one page: some 30 ms of JSON. At least one event is shown, whatever its size. */
+export const PAGE_BYTES = 4_000_000;
 
 /** Where an event lies in the log. */
 export interface EventPlace {
@@ -77,10 +83,10 @@ export function logOrder({ dialect }: Transaction): LogOrder {
   };
 }
 
-/** The columns of EventRow from these rows of `event`. */
+/** The columns of EventRow from these rows of `event`; without what was written in mail that came in, of which there is the size. */
 const joined = (log: LogOrder, events: string): string =>
-  `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, coalesce(i.detail, v.detail) AS detail, m.recipient, e.header_from, e.subject,
-     e.tags, e.metadata
+  `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
+     m.recipient, e.header_from, e.subject, e.tags, e.metadata
    FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
@@ -93,7 +99,44 @@ const SETTLED =
 const EVERYDAY: readonly EventType[] = ['Send', 'Delivery'];
 const EVERYDAY_LIST = EVERYDAY.map((type) => `'${type}'`).join(', ');
 
-async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]> {
+/** Those that a page has room for, and where it ended because the next one is too large. */
+async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRow, EventPlace>> {
+  const rows = await chooseEvents(tx, page);
+  const fitting = fittingOf(rows);
+  const last = fitting.at(-1);
+  const stoppedAt = last && fitting.length < rows.length ? placeOf(last) : null;
+  return { rows: await withMail(tx, fitting), stoppedAt };
+}
+
+type ChosenRow = EventRow & { mailBytes: number | null };
+
+function fittingOf(rows: readonly ChosenRow[]): readonly ChosenRow[] {
+  let bytes = 0;
+  const end = rows.findIndex(({ mailBytes }, index) => {
+    bytes += mailBytes ?? 0;
+    return index > 0 && bytes > PAGE_BYTES;
+  });
+  return end === -1 ? rows : rows.slice(0, end);
+}
+
+/** The rows with what was written in the mail that came in. */
+async function withMail(tx: Transaction, rows: readonly ChosenRow[]): Promise<EventRow[]> {
+  const ofMail = rows.filter(({ mailBytes }) => mailBytes !== null).map(({ message_id: id }) => ({ id }));
+  if (ofMail.length === 0) return [...rows];
+  const asked = rowset(tx, 'asked', { id: 'text' }, ofMail);
+  const found = await tx.all<{ id: string; detail: string }>(
+    `SELECT id, detail FROM inbound_message WHERE id IN (SELECT asked.id FROM ${asked.sql})`,
+    ...asked.params,
+  );
+  const details = new Map(found.map(({ id, detail }) => [id, detail]));
+  return rows.map((row) => ({ ...row, detail: details.get(row.message_id) ?? row.detail }));
+}
+
+function placeOf({ position, seq }: EventRow): EventPlace {
+  return { position: position ?? seq, seq };
+}
+
+async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow[]> {
   const log = logOrder(tx);
   const conditions = ['v.account_id = ?', 'v.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
@@ -123,7 +166,7 @@ async function readEvents(tx: Transaction, page: EventPage): Promise<EventRow[]>
   // The page is chosen before anything is joined: every event has its message and email, or its inbound mail.
   const ranges = await rangesOf(tx, page);
   const chosen = choose(ranges, conditionsOfTypes(page.eventTypes), { conditions, params, place, limit: page.limit });
-  return tx.all<EventRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
+  return tx.all<ChosenRow>(`${joined(log, `(${chosen.sql})`)} ORDER BY ${place}`, ...chosen.params);
 }
 
 /** What is asked of the message and the email of an event `v`, or of the mail that came in. */
@@ -195,7 +238,13 @@ async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | n
   return isTimed ? rangesOfTime(tx, page) : [null];
 }
 
-export const readEventsOperation = operation('events.read', 'read', (tx, page: EventPage) => readEvents(tx, page));
+/** All of them, whatever their size. */
+export const readEventsOperation = operation('events.read', 'read', async (tx, page: EventPage) =>
+  withMail(tx, await chooseEvents(tx, page)),
+);
+
+/** As they are shown: a page of large events is shorter than its limit, and says where it stopped. */
+export const readEventPageOperation = operation('events.readPage', 'read', (tx, page: EventPage) => readPage(tx, page));
 
 /** The place that ends a part of so many events behind one, in the order asked for; null where there are fewer. */
 async function partEnd(tx: Transaction, page: EventPage, rows: number): Promise<EventPlace | null> {
@@ -221,7 +270,8 @@ export const searchEventsOperation = operation(
   'search',
   async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<SearchPart<EventRow, EventPlace>> => {
     const end = await partEnd(tx, page, rows);
-    return { found: await readEvents(tx, end === null ? page : { ...page, through: end }), end };
+    const { rows: found, stoppedAt } = await readPage(tx, end === null ? page : { ...page, through: end });
+    return { found, end: stoppedAt ?? end };
   },
 );
 
@@ -230,7 +280,7 @@ export async function timeline(
   tx: Transaction,
   message: { accountId: string; mode: Mode; messageId: string },
 ): Promise<EventRow[]> {
-  return tx.all<EventRow>(
+  return tx.all<ChosenRow>(
     `${joined(logOrder(tx), 'event')} WHERE v.message_id = ? AND v.account_id = ? AND v.mode = ? ORDER BY v.seq`,
     ...[message.messageId, message.accountId, message.mode],
   );

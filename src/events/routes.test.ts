@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { seedInbound } from '../../test/kit/seed-inbound.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { createConcurrencyLimiter } from '../caps/caps.ts';
 import { createSearches } from '../storage/searches.ts';
@@ -169,6 +170,45 @@ test('events are filtered by tags and by several types', async () => {
   assert.deepEqual(await shown('eventType=Bounce&eventType=Send&tag=ab'), [messageIds[2]]);
   assert.deepEqual(await shown('eventType=Bounce&eventType=Click'), []);
   assert.deepEqual(await shown('eventType=Send&eventType=Click'), messageIds);
+});
+
+test('a page of large events is shorter, and the next one goes on where it stopped', async () => {
+  const accountId = 'acc_large';
+  const api = app.api(accountId);
+  const { database } = app.temp;
+  const recipient = 'ada@in.shop.example';
+  const written: string[] = [];
+  const large = 'x'.repeat(290_000);
+  for (let index = 0; index < 30; index += 1) {
+    written.push(await seedInbound(database, { accountId, recipient, text: large }));
+    if (index % 10 === 0) await seed(accountId, 1);
+  }
+  // Larger than a page may be, and shown all the same.
+  written.push(await seedInbound(database, { accountId, recipient, text: 'y'.repeat(5_000_000) }));
+  for (const [query, expected, mostBytes] of [
+    ['limit=100', written.toReversed(), 4_100_000],
+    ['limit=100&order=asc', written, 4_100_000],
+    [`limit=100&recipient=${recipient}`, written.toReversed(), 8_200_000],
+  ] as const) {
+    const ids: string[] = [];
+    const sizes: number[] = [];
+    let cursor = '';
+    for (;;) {
+      const page = await api.get(`/events?${query}${cursor}`);
+      const events = page.body as unknown as { eventId: string; inbound?: { text: string } }[];
+      const ofMail = events.filter(({ inbound }) => inbound !== undefined);
+      ids.push(...ofMail.map(({ eventId }) => eventId));
+      assert.ok(
+        ofMail.every(({ inbound }) => inbound!.text.length >= large.length),
+        'nothing is cut',
+      );
+      if (ofMail.length > 1) sizes.push(page.text.length);
+      if (!page.headers.link) break;
+      cursor = `&cursor=${page.headers['x-next-cursor']}`;
+    }
+    assert.deepEqual(ids, expected, query);
+    assert.ok(Math.max(...sizes) < mostBytes, `${query}: ${sizes}`);
+  }
 });
 
 test('since and until are inclusive; wrong values are named', async () => {

@@ -21,7 +21,8 @@ import {
   type EventPlace,
   isBehindEndOperation,
   latestPlacesOperation,
-  readEventsOperation,
+  PAGE_BYTES,
+  readEventPageOperation,
   searchEventsOperation,
 } from './read-store.ts';
 import { createEventCursors, type EventCursors, eventStream, type Followers } from './stream.ts';
@@ -93,7 +94,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listEvents',
       summary: 'List events, or follow them',
       description:
-        'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. By recipient or tag a page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.',
+        'Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.',
       query,
       response: { status: 200, schema: Type.Array(eventSchema) },
       async handle(request: RouteRequest<Caller, undefined, Static<typeof query>>) {
@@ -151,11 +152,15 @@ async function readPageOf(
   page: EventPage,
 ): Promise<Found<EventRow, EventPlace>> {
   const isSearch = page.messageId === null && (page.recipient || page.tags?.length);
-  if (!isSearch) return { rows: await database.execute(readEventsOperation, page), stoppedAt: null };
+  if (!isSearch) return database.execute(readEventPageOperation, page);
+  let length = 0;
   return searches.run({
     ...{ accountId: page.accountId, limit: page.limit, from: page.after, signal },
-    read: ({ from, rows, limit }) =>
-      database.execute(searchEventsOperation, { page: { ...page, after: from, limit }, rows }),
+    read: async ({ from, rows, limit }) => {
+      const part = await database.execute(searchEventsOperation, { page: { ...page, after: from, limit }, rows });
+      for (const { detail } of part.found) length += detail.length;
+      return { ...part, isFull: length > PAGE_BYTES };
+    },
   });
 }
 

@@ -15,6 +15,8 @@ export interface SearchPart<R, P> {
   found: R[];
   /** The place of the last row that was looked at, found or not; null at the end of the list. */
   end: P | null;
+  /** What was found is as much as one answer may hold. */
+  isFull?: boolean;
 }
 
 /** A list with a filter that may pass over most of its rows. Places are those of a cursor: `null` is the beginning. */
@@ -60,6 +62,7 @@ function partsOf<R, P>(search: Search<R, P>, pace: Pace): () => Promise<Found<R,
     found.push(...part.found);
     from = part.end;
     if (from === null || found.length >= limit) return { rows: found, stoppedAt: null };
+    if (part.isFull) return { rows: found, stoppedAt: from };
     if (endedMs + (endedMs - turnMs) > untilMs) return { rows: found, stoppedAt: from };
     turnMs = endedMs;
     if (endedMs - beganMs > PART_MS) rows = Math.max(rows >> 1, 1);

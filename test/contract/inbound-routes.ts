@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation } from '../../src/domains/store.ts';
-import { readEventsOperation } from '../../src/events/read-store.ts';
+import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
 import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
 import {
   findInboundMessageOperation,
@@ -151,6 +151,35 @@ export const mails: Scenario = async (stage) => {
   assert.doesNotMatch((await stage.act(readEventsOperation, log))[0]!.detail, /hello/);
   assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 5);
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
+};
+
+/** Three mails of which a page of the log holds two, and a search too. */
+export const largeEvents: Scenario = async (stage) => {
+  const accountId = await accountOf(stage, 'shop.example');
+  const own = { accountId, mode: 'live' } as const;
+  const ids: string[] = [];
+  for (let index = 0; index < 3; index += 1) {
+    const mail = read(stage, { ...own, headerMessageId: null, content: { text: 'x'.repeat(1_900_000) } });
+    const { id, envelopeFrom, recipient } = mail;
+    const stored = {
+      ...{ id, envelopeFrom, recipient, nowMs: stage.nowMs, receivedAtMs: stage.nowMs, sizeBytes: 5 },
+      ...{ client: { address: '192.0.2.1', helo: 'x', tls: null }, content: Buffer.from('hello'), blobKey: null },
+      use: { kind: 'route', ...own, routeId: 'inr_none' } as const,
+    };
+    ids.push((await stage.act(playInboundOperation, { stored, mail })).eventId!);
+  }
+  const log = { ...own, order: 'asc', after: null, limit: 50, messageId: null, sinceMs: null, untilMs: null } as const;
+  const first = await stage.act(readEventPageOperation, log);
+  const rest = await stage.act(readEventPageOperation, { ...log, after: first.stoppedAt });
+  assert.deepEqual(
+    [first, rest].map(({ rows }) => rows.map(({ id }) => id)),
+    [ids.slice(0, 2), ids.slice(2)],
+  );
+  assert.equal(rest.stoppedAt, null);
+  assert.equal((await stage.act(readEventsOperation, log)).length, 3);
+  const page = { ...log, recipient: 'a@in.shop.example' };
+  const found = await stage.act(searchEventsOperation, { page, rows: 10 });
+  assert.deepEqual([found.found.length, found.end], [2, first.stoppedAt]);
 };
 
 /** A replay sends an endpoint what it would have been sent: of the mail of three routes, two with an endpoint of their own. */

@@ -78,6 +78,7 @@ export const scenarios: Record<string, Scenario> = {
   'what is kept of deliveries': retention.deliveries,
   'inbound routes': inboundRoutes.routes,
   'mail of inbound routes': inboundRoutes.mails,
+  'large events of mail that came in': inboundRoutes.largeEvents,
   'replays of mail of inbound routes': inboundRoutes.replayed,
   incidents,
   'refused requests': refusedRequests,

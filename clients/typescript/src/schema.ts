@@ -148,7 +148,7 @@ export interface paths {
   "/events": {
     /**
      * List events, or follow them
-     * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. By recipient or tag a page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.
+     * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.
      */
     get: operations["listEvents"];
   };
@@ -3593,7 +3593,7 @@ export interface operations {
   };
   /**
    * List events, or follow them
-   * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. By recipient or tag a page may hold less than limit, or nothing, and goes on as long as there is a Link to the next one.
+   * @description Newest first. With order=asc, X-Next-Cursor is given even at the end: ask again with it later, and nothing is skipped. A page of large events (mail that came in) is shorter than limit, and by recipient or tag a page may hold less or nothing: it goes on as long as there is a Link to the next one.
    */
   listEvents: {
     parameters: {
