@@ -3,7 +3,7 @@
  * deliveries do.
  */
 import type { Running } from '../base/lifecycle.ts';
-import { createReturnPaths, type ReturnPaths } from '../delivery/delivery.ts';
+import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
 import { isReturnPathOperation } from '../domains/domains.ts';
 import {
   createRecipients,
@@ -12,11 +12,16 @@ import {
   startInboundWorker,
   storeInboundOperation,
 } from '../inbound/inbound.ts';
-import { createFindRoute, createInboundLinks, createRouteHandler } from '../inbound-routes/inbound-routes.ts';
+import {
+  createFindRoute,
+  createHasRoutes,
+  createInboundLinks,
+  createRouteHandler,
+} from '../inbound-routes/inbound-routes.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
 import { createInboundServer, type TlsIdentity } from '../smtp/smtp.ts';
-import type { Parts } from './parts.ts';
-import { inboundTarget } from './ports.ts';
+import { type Parts, ranges } from './parts.ts';
+import { inboundTarget, localAddressOf, ownExchangerAddresses } from './ports.ts';
 import { bind, CLOSE_MS, DRAIN_MS } from './smtp.ts';
 
 export interface InboundRole extends Running {
@@ -69,6 +74,18 @@ export function returnPathsOf(
   bounceDomain: string,
 ): ReturnPaths {
   return createReturnPaths({ tokens: createTokenAddresses(secretKey), clock, bounceDomain });
+}
+
+/** What mail to ourselves is recognised by, and where it goes. `inboundPort` is that of this process, once it listens. */
+export function ownHostOf({ config, database, clock }: Parts, inboundPort: () => number | undefined): Routing['own'] {
+  return {
+    ...{ name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
+    hasRoutes: createHasRoutes({ database, clock }),
+    inbound: () => {
+      const port = inboundPort();
+      return port === undefined ? undefined : { address: localAddressOf(config.smtpHost), port };
+    },
+  };
 }
 
 interface InboundWorkOptions {

@@ -7,7 +7,7 @@ import { createSmtpAuthenticator, createSuspensionCheck } from '../accounts/acco
 import { uploadedBlobsOperation } from '../attachments/attachments.ts';
 import type { Running } from '../base/lifecycle.ts';
 import { publicUrl, ROLES } from '../config.ts';
-import { type Delivery, type DeliveryDeps, type Providers, type Routing, startDelivery } from '../delivery/delivery.ts';
+import { type Delivery, type DeliveryDeps, type Providers, startDelivery } from '../delivery/delivery.ts';
 import {
   createHostProbe,
   type DomainChecksOptions,
@@ -19,7 +19,6 @@ import { createFollowers } from '../events/events.ts';
 import { startHousekeeping } from '../housekeeping/housekeeping.ts';
 import type { HttpApp } from '../http/app.ts';
 import { type InboundWorker, inboundBlobsOperation } from '../inbound/inbound.ts';
-import { createHasRoutes } from '../inbound-routes/inbound-routes.ts';
 import { openDns } from '../net/dns.ts';
 import { openHttpClient } from '../net/http-client.ts';
 import { openSourceAddresses } from '../net/source-addresses.ts';
@@ -34,16 +33,10 @@ import { openTlsPolicies } from '../tls-policy/tls-policy.ts';
 import { startWebhooks } from '../webhooks/webhooks.ts';
 import { createApi, createServicePort } from './api.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
-import { type InboundRole, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
+import { measureDelivery } from './delivery-metrics.ts';
+import { type InboundRole, ownHostOf, returnPathsOf, startInboundRole, startInboundWork } from './inbound.ts';
 import { type Parts, ranges } from './parts.ts';
-import {
-  httpsTarget,
-  httpTarget,
-  localAddressOf,
-  ownExchangerAddresses,
-  portError,
-  STANDARD_SMTP_PORT,
-} from './ports.ts';
+import { httpsTarget, httpTarget, portError, STANDARD_SMTP_PORT } from './ports.ts';
 import { type SmtpRole, startSmtpRole } from './smtp.ts';
 import { createKeysFor, openTlsReports } from './tls-reports.ts';
 
@@ -315,7 +308,7 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       dns,
       mxPort: config.mxPort,
       mxAllow: allow,
-      own: ownHostOf(parts, options),
+      own: ownHostOf(parts, options.inboundPort),
       sources: openSourceAddresses(config.sourceAddresses),
       policies,
     },
@@ -365,47 +358,6 @@ function startDeliveryRole(parts: Parts, options: DeliveryRoleOptions): { delive
       },
     },
   };
-}
-
-/** What mail to ourselves is recognised by, and where it goes. */
-function ownHostOf({ config, database, clock }: Parts, { inboundPort }: DeliveryRoleOptions): Routing['own'] {
-  return {
-    ...{ name: config.smtpHostname, addresses: ranges(ownExchangerAddresses(config)) },
-    hasRoutes: createHasRoutes({ database, clock }),
-    inbound: () => {
-      const port = inboundPort();
-      return port === undefined ? undefined : { address: localAddressOf(config.smtpHost), port };
-    },
-  };
-}
-
-function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): void {
-  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time left of the pause of a destination.' };
-  metrics.readGaugeFrom(paused, () =>
-    delivery.state().pausedDestinations.map(({ key, untilMs }) => ({
-      labels: { destination: key },
-      value: Math.max(0, (untilMs - clock.now()) / 1000),
-    })),
-  );
-  const blocked = {
-    name: 'postrider_destination_blocked_seconds',
-    help: 'For how long a destination refuses our host.',
-  };
-  metrics.readGaugeFrom(blocked, () =>
-    delivery.state().blockedDestinations.map(({ key, sinceMs }) => ({
-      labels: { destination: key },
-      value: Math.max(0, (clock.now() - sinceMs) / 1000),
-    })),
-  );
-  const waiting = {
-    name: 'postrider_destination_waiting_messages',
-    help: 'Messages in memory that wait, at the 20 busiest destinations.',
-  };
-  const loadOf = (what: 'waiting' | 'active') => () =>
-    delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
-  metrics.readGaugeFrom(waiting, loadOf('waiting'));
-  const running = { name: 'postrider_destination_connections', help: 'Connections in use, at the same destinations.' };
-  metrics.readGaugeFrom(running, loadOf('active'));
 }
 
 function startStatistics({ database, clock, log, metrics }: Parts, { isFirstNode }: DeliveryRoleOptions): Running {

@@ -1,0 +1,32 @@
+/** What the metrics say of destinations, read when they are asked for. */
+import type { Delivery } from '../delivery/delivery.ts';
+import type { Parts } from './parts.ts';
+
+export function measureDelivery({ metrics, clock }: Parts, delivery: Delivery): void {
+  const paused = { name: 'postrider_destination_paused_seconds', help: 'Time left of the pause of a destination.' };
+  metrics.readGaugeFrom(paused, () =>
+    delivery.state().pausedDestinations.map(({ key, untilMs }) => ({
+      labels: { destination: key },
+      value: Math.max(0, (untilMs - clock.now()) / 1000),
+    })),
+  );
+  const blocked = {
+    name: 'postrider_destination_blocked_seconds',
+    help: 'For how long a destination refuses our host.',
+  };
+  metrics.readGaugeFrom(blocked, () =>
+    delivery.state().blockedDestinations.map(({ key, sinceMs }) => ({
+      labels: { destination: key },
+      value: Math.max(0, (clock.now() - sinceMs) / 1000),
+    })),
+  );
+  const waiting = {
+    name: 'postrider_destination_waiting_messages',
+    help: 'Messages in memory that wait, at the 20 busiest destinations.',
+  };
+  const loadOf = (what: 'waiting' | 'active') => () =>
+    delivery.state().destinations.map((one) => ({ labels: { destination: one.key }, value: one[what] }));
+  metrics.readGaugeFrom(waiting, loadOf('waiting'));
+  const running = { name: 'postrider_destination_connections', help: 'Connections in use, at the same destinations.' };
+  metrics.readGaugeFrom(running, loadOf('active'));
+}
