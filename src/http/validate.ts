@@ -289,10 +289,14 @@ interface Misfit {
 /** Validates a value; what it answers carries the value itself, unchanged. */
 export type Validator<T = unknown> = (value: unknown) => Validated<T>;
 
-/** Compiles a schema once; throws when the schema itself is wrong. */
+/**
+ * A schema as a function, made when it is called first, since a start takes no time for routes that nobody uses. The first call throws
+ * when the schema itself is wrong; `test/house/openapi.test.ts` reads all of them.
+ */
 export function compile<S extends TSchema>(schema: S): Validator<Static<S>> {
-  const validate: ValidateFunction = ajv.compile(schema);
+  let validate: ValidateFunction | undefined;
   return (value) => {
+    validate ??= ajv.compile(schema);
     if (validate(value)) return ok(value as Static<S>);
     const errors = validate.errors ?? [];
     const telling = withoutTypesOfWords(withoutUnionNoise(errors.slice(0, MAX_ERRORS)));
