@@ -83,15 +83,20 @@ export async function claim(tx: Transaction, options: Claim): Promise<Work[]> {
       ...[...now.params, options.leaseMs, ...lease.params],
     );
   }
-  const take = (condition: string, limit: number) =>
-    tx.all<Work>(
-      `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}
+  const due = [options.kind, ...now.params];
+  const take = async (condition: string, limit: number): Promise<Work[]> => {
+    const isDue = `kind = ? AND held = 0 AND due <= ${now.sql} AND ${condition}`;
+    // Idle processes ask each second: on the embedded database this look costs a hundredth of the statement that takes rows.
+    if (tx.dialect === 'sqlite' && !(await tx.get(`SELECT 1 FROM work WHERE ${isDue} LIMIT 1`, ...due))) return [];
+    return tx.all<Work>(
+      `WITH chosen AS MATERIALIZED (SELECT seq FROM work WHERE ${isDue}
          ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)})
        UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
          due = ${now.sql} + CAST(? AS BIGINT)
        WHERE seq IN (SELECT seq FROM chosen) RETURNING ${CLAIMED}`,
-      ...[options.kind, ...now.params, limit, ...now.params, options.leaseMs],
+      ...[...due, limit, ...now.params, options.leaseMs],
     );
+  };
   const rows = await Promise.all([
     take(`crashes + ${CRASH} < ${QUARANTINE_AFTER_CRASHES}`, options.limit),
     options.quarantined ? take(`crashes + ${CRASH} >= ${QUARANTINE_AFTER_CRASHES}`, 1) : [],
