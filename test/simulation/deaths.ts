@@ -45,7 +45,7 @@ export function planDeaths(world: Mortal): void {
   };
 
   const deaths = draw.chance(0.35) ? 0 : 1 + draw.below(4);
-  const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 1_500 : 8_000));
+  const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 800 : 4_000));
   const atSteps = drawn.sort((a, b) => a - b);
   timeline.beforeStep = () => {
     if (timeline.steps < (atSteps[0] ?? Number.POSITIVE_INFINITY) || !node.isUp) return;
