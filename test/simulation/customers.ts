@@ -6,7 +6,7 @@ import { here } from './globals.ts';
 import type { SimSocket } from './network.ts';
 import { HTTP_PORT, SMTP_PORT } from './node.ts';
 import type { Random } from './random.ts';
-import { SENDER_DOMAIN, type Template } from './template.ts';
+import { SENDER_DOMAIN, type Template, type Tenant } from './template.ts';
 import { SimTlsSocket } from './tls.ts';
 
 const OUR_ADDRESS = '192.0.2.1';
@@ -15,6 +15,7 @@ const CUSTOMER_ADDRESS = '203.0.113.7';
 export interface WantedMail {
   key: string;
   to: string[];
+  by: keyof Template['tenants'];
   via: 'http' | 'smtp';
   expiresAfterSeconds: number;
   requireTls: boolean;
@@ -40,13 +41,20 @@ export interface Entry {
   attempts: number;
   /** Message ids by recipient, as they were acknowledged; each answer must say the same. */
   acknowledged: Map<string, string>[];
+  /** When it was first acknowledged, virtual ms. */
+  acknowledgedAtMs: number | undefined;
   /** Message ids whose cancellation was acknowledged, with the time. */
   cancelled: Map<string, number>;
   /** Answers that no customer should see. */
   strange: string[];
 }
 
-interface Answer {
+/** A mail of which nothing has happened yet. */
+export const newEntry = (mail: WantedMail): Entry => ({
+  ...{ mail, attempts: 0, acknowledged: [], acknowledgedAtMs: undefined, cancelled: new Map(), strange: [] },
+});
+
+export interface Answer {
   status: number;
   headers: string;
   body: string;
@@ -82,26 +90,69 @@ export function request(method: string, path: string, { headers, body }: { heade
   });
 }
 
-export function apiCall(template: Template, method: string, path: string, body: unknown, more: string[] = []) {
-  const headers = [`X-Api-Key: ${template.apiKey}`, `X-Id: ${template.accountId}`, ...more];
+export function apiCall(
+  { apiKey, accountId }: Tenant,
+  method: string,
+  path: string,
+  body: unknown,
+  more: string[] = [],
+): Promise<Answer> {
+  const headers = [`X-Api-Key: ${apiKey}`, `X-Id: ${accountId}`, ...more];
   const text = body === undefined ? '' : JSON.stringify(body);
   return request(method, path, { headers: [...headers, 'Content-Type: application/json'], body: text });
 }
 
-async function sendHttp(template: Template, { mail, acknowledged, strange }: Entry): Promise<boolean> {
-  const body = {
-    ...{ from: `Shop <orders@${SENDER_DOMAIN}>`, to: mail.to, subject: mail.key, text: 'x'.repeat(mail.length) },
-    ...{ expiresAfterSeconds: mail.expiresAfterSeconds, requireTls: mail.requireTls, metadata: { key: mail.key } },
-    ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
-  };
-  const answer = await apiCall(template, 'POST', '/send', body, [`Idempotency-Key: ${mail.key}`]);
+/** What asks for the mail, as POST /send has it. */
+const requestOf = (mail: WantedMail, { domain }: Tenant) => ({
+  ...{ from: `Shop <orders@${domain}>`, to: mail.to, subject: mail.key, text: 'x'.repeat(mail.length) },
+  ...{ expiresAfterSeconds: mail.expiresAfterSeconds, requireTls: mail.requireTls, metadata: { key: mail.key } },
+  ...(mail.sendAtMs !== undefined && { sendAt: new Date(mail.sendAtMs).toISOString() }),
+});
+
+export interface Accepted {
+  recipients: { email: string; messageId: string }[];
+}
+
+export function noteAccepted(entry: Entry, { recipients }: Accepted): void {
+  entry.acknowledged.push(new Map(recipients.map((one) => [one.email, one.messageId])));
+  entry.acknowledgedAtMs ??= here().timeline.nowMs;
+}
+
+/** Answers that ask to come again. */
+export const isLater = (status: number): boolean => [409, 429, 500, 503].includes(status);
+
+async function sendHttp({ tenants }: Template, entry: Entry): Promise<boolean> {
+  const { mail, strange } = entry;
+  const tenant = tenants[mail.by];
+  const answer = await apiCall(tenant, 'POST', '/send', requestOf(mail, tenant), [`Idempotency-Key: ${mail.key}`]);
   if (answer.status === 202) {
-    const { data } = JSON.parse(answer.body) as { data: { recipients: { email: string; messageId: string }[] } };
-    acknowledged.push(new Map(data.recipients.map((one) => [one.email, one.messageId])));
+    noteAccepted(entry, (JSON.parse(answer.body) as { data: Accepted }).data);
     return true;
   }
-  if (![409, 429, 500, 503].includes(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+  if (!isLater(answer.status)) strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
   return false;
+}
+
+interface BatchResult {
+  status: number;
+  data?: Accepted;
+}
+
+/** Several mails in one request, each of which is accepted or not; true when all of them are. */
+async function sendBatch({ tenants }: Template, key: string, entries: readonly Entry[]): Promise<boolean> {
+  const tenant = tenants[entries[0]!.mail.by];
+  const body = { messages: entries.map(({ mail }) => requestOf(mail, tenant)) };
+  const answer = await apiCall(tenant, 'POST', '/send/batch', body, [`Idempotency-Key: ${key}`]);
+  if (answer.status !== 200) {
+    if (!isLater(answer.status)) entries[0]!.strange.push(`${answer.status} ${answer.body.slice(0, 200)}`);
+    return false;
+  }
+  const { results } = JSON.parse(answer.body) as { results: BatchResult[] };
+  for (const [at, { status, data }] of results.entries()) {
+    if (data) noteAccepted(entries[at]!, data);
+    else if (!isLater(status)) entries[at]!.strange.push(`${status} in a batch`);
+  }
+  return results.every(({ data }) => data !== undefined);
 }
 
 /** Replies of a server, one after the other; rejects when the connection ends. */
@@ -148,7 +199,8 @@ async function expectCode(code: string, reply: Promise<string>): Promise<string>
   return said;
 }
 
-async function sendSmtp(template: Template, { mail, acknowledged, strange }: Entry): Promise<boolean> {
+async function sendSmtp(template: Template, entry: Entry): Promise<boolean> {
+  const { mail, strange } = entry;
   const socket = here().network.connect({ host: OUR_ADDRESS, port: SMTP_PORT }, CUSTOMER_ADDRESS);
   const timer = setTimeout(() => socket.destroy(new Error('no answer')), 2 * ANSWER_MS);
   try {
@@ -172,7 +224,7 @@ async function sendSmtp(template: Template, { mail, acknowledged, strange }: Ent
     const said = await expectCode('250', ask([...header, ...own, '', ...lines, '.'].join('\r\n')));
     const id = /queued as (msg_\w+)/.exec(said)?.[1];
     if (id === undefined) strange.push(said);
-    else acknowledged.push(new Map([[mail.to[0]!, id]]));
+    else noteAccepted(entry, { recipients: [{ email: mail.to[0]!, messageId: id }] });
     return true;
   } catch (error) {
     if (error instanceof Unexpected && !/^4\d\d/.test(error.message)) strange.push(error.message);
@@ -183,24 +235,39 @@ async function sendSmtp(template: Template, { mail, acknowledged, strange }: Ent
   }
 }
 
-async function cancel(template: Template, { mail, acknowledged, cancelled }: Entry): Promise<void> {
+async function cancel({ tenants }: Template, { mail, acknowledged, cancelled }: Entry): Promise<void> {
   if (mail.cancelAfterMs === undefined) return;
   const { timeline } = here();
   await timeline.wait(mail.cancelAfterMs);
   for (const id of acknowledged.at(-1)?.values() ?? []) {
-    const answer = await apiCall(template, 'POST', `/messages/${id}/cancel`, undefined).catch(() => undefined);
+    const answer = await apiCall(tenants[mail.by], 'POST', `/messages/${id}/cancel`, undefined).catch(() => undefined);
     if (answer?.status === 200) cancelled.set(id, timeline.nowMs);
   }
 }
 
-/** Sends until it is acknowledged, with the same key; gives up after some hours, as people do. */
-export async function sendUntilAcknowledged(template: Template, entry: Entry, random: Random): Promise<void> {
-  const { timeline } = here();
-  const send = entry.mail.via === 'http' ? sendHttp : sendSmtp;
-  for (let attempt = 0; attempt < 60; attempt += 1) {
-    entry.attempts += 1;
-    const isDone = await send(template, entry).catch(() => false);
-    if (isDone) return cancel(template, entry);
-    await timeline.wait(Math.min(600_000, 500 * 2 ** attempt) * random.between(0.5, 1.5));
+/** Tries until it succeeds; gives up after some hours, as people do. Says whether it did. */
+export async function untilDone(attempt: () => Promise<boolean>, random: Random): Promise<boolean> {
+  for (let times = 0; times < 60; times += 1) {
+    if (await attempt().catch(() => false)) return true;
+    await here().timeline.wait(Math.min(600_000, 500 * 2 ** times) * random.between(0.5, 1.5));
   }
+  return false;
+}
+
+/** Sends until it is acknowledged, with the same key. */
+export async function sendUntilAcknowledged(template: Template, entry: Entry, random: Random): Promise<void> {
+  const send = entry.mail.via === 'http' ? sendHttp : sendSmtp;
+  const isSent = await untilDone(() => {
+    entry.attempts += 1;
+    return send(template, entry);
+  }, random);
+  if (isSent) await cancel(template, entry);
+}
+
+export async function batchUntilAcknowledged(
+  template: Template,
+  entries: readonly Entry[],
+  { key, random }: { key: string; random: Random },
+): Promise<void> {
+  await untilDone(() => sendBatch(template, key, entries), random);
 }

@@ -154,6 +154,16 @@ export class SimSocket extends Duplex {
     return this.#peer?.process.isDead !== false;
   }
 
+  /** Who is at the other end. */
+  get guest(): Process | undefined {
+    return this.#peer?.process;
+  }
+
+  /** That the other end still has the connection and can tell. */
+  get isHeldByGuest(): boolean {
+    return !this.isAlone && !this.isCut && this.#peer?.destroyed === false && !this.#peer.writableEnded;
+  }
+
   join(peer: SimSocket, fate: Fate | undefined): void {
     this.#peer = peer;
     this.#fate = fate;

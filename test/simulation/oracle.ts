@@ -11,6 +11,8 @@ export interface Evidence {
   ledger: readonly Entry[];
   peers: readonly Peer[];
   receiver: Receiver;
+  /** Whose live events go to the endpoint. */
+  subscriber: string;
   database: SqliteConnection;
   /** When nodes died, virtual ms. */
   deathsMs: readonly number[];
@@ -33,6 +35,8 @@ interface MessageRow {
 
 interface EventRow {
   id: string;
+  account_id: string;
+  mode: string;
   type: string;
   message_id: string;
   at: number;
@@ -55,7 +59,9 @@ export function faultsOf(evidence: Evidence): string[] {
   const messages = evidence.database.all<MessageRow>(
     `SELECT m.id, m.recipient, m.status, m.attempts, m.expires_at, m.created_at, e.subject FROM message m JOIN email e ON e.seq = m.email_seq`,
   );
-  const events = evidence.database.all<EventRow>('SELECT id, type, message_id, at FROM event ORDER BY seq');
+  const events = evidence.database.all<EventRow>(
+    'SELECT id, account_id, mode, type, message_id, at FROM event ORDER BY seq',
+  );
   const copies = evidence.peers.flatMap((peer) => peer.copies).sort((a, b) => a.atMs - b.atMs);
   return [
     ...(evidence.isOver ? [] : ['a message or an event has not come to its end within eight days']),
@@ -153,7 +159,7 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
 }
 
 function ofEvents(
-  { receiver, database }: Evidence,
+  { receiver, subscriber, database }: Evidence,
   { messages, events }: { messages: readonly MessageRow[]; events: readonly EventRow[] },
 ): string[] {
   const faults: string[] = [];
@@ -179,7 +185,8 @@ function ofEvents(
   for (const { eventId, webhookId } of receiver.received) {
     ids.set(eventId, (ids.get(eventId) ?? new Set()).add(webhookId));
   }
-  for (const { id, type } of events) {
+  for (const { id, type, account_id: accountId, mode } of events) {
+    if (accountId !== subscriber || mode !== 'live') continue;
     if (!accepted.has(id) && !failed.has(id)) faults.push(`the event ${type} ${id} never came to its endpoint`);
   }
   for (const [id, own] of ids) {
@@ -231,7 +238,7 @@ function ofSuppressions({ database, peers, clockSetAtMs }: Evidence, messages: r
   });
 }
 
-function ofPeers({ peers }: Evidence): string[] {
+function ofPeers({ peers, deathsMs, clockSetAtMs }: Evidence): string[] {
   return peers.flatMap((peer) => {
     const faults: string[] = [];
     if (peer.mostOpen > MOST_CONNECTIONS) faults.push(`${peer.name} had ${peer.mostOpen} connections at once`);
@@ -239,6 +246,8 @@ function ofPeers({ peers }: Evidence): string[] {
       0,
       ...peer.turnedAway.map((fromMs) => peer.turnedAway.filter((at) => at >= fromMs && at < fromMs + 60_000).length),
     );
+    // Pauses go by the wall clock.
+    if (clockSetAtMs.length === 0) faults.push(...peer.guests.faults(deathsMs).map((one) => `${peer.name} had ${one}`));
     const most = 2 * peer.manners.connections;
     if (busiest > Math.max(most, 3)) faults.push(`${peer.name} sent ${busiest} connections away in a minute`);
     return faults;

@@ -2,6 +2,7 @@
  * The mail servers of the world. Each has manners of its own, drawn from the seed: how many connections it takes, whether it speaks TLS,
  * greylists, refuses for a while, for good, stalls, or breaks off. What it took, and what it answered, is what the oracle goes by.
  */
+import { GuestBook } from './guest-book.ts';
 import type { Network, SimSocket } from './network.ts';
 import type { Random } from './random.ts';
 import { SimTlsSocket } from './tls.ts';
@@ -41,6 +42,10 @@ export interface Manners {
   lostAnswers: number;
   /** It answers nobody before this time. */
   downUntilMs: number;
+  /** When it is busy, and asks for so long a time then. */
+  busy: { fromMs: number; untilMs: number; asksForMs: number } | undefined;
+  /** How long it takes over a dot. */
+  dotMs: { quick: number; slow: number; slowShare: number };
 }
 
 export interface Peer {
@@ -53,9 +58,17 @@ export interface Peer {
   /** Most connections at a moment, and those beyond its limit that were sent away. */
   mostOpen: number;
   turnedAway: number[];
+  readonly guests: GuestBook;
 }
 
-export function drawManners(random: Random): Manners {
+/** A server without a fault. */
+export const PERFECT: Manners = {
+  ...{ tls: 'good', connections: 20, greylistMs: 0, temporary: 0, permanent: 0, closing: 0, stalls: 0 },
+  ...{ lostAnswers: 0, downUntilMs: 0, busy: undefined, dotMs: { quick: 80, slow: 80, slowShare: 0 } },
+};
+
+/** `isOnly`: its domain has no other server, which would be asked in its place. */
+export function drawManners(random: Random, { isOnly }: { isOnly: boolean }): Manners {
   const is = (share: number): boolean => random.chance(share);
   return {
     tls: is(0.6) ? 'good' : random.pick(['none', 'broken', 'refused'] as const),
@@ -67,7 +80,15 @@ export function drawManners(random: Random): Manners {
     stalls: is(0.15) ? random.between(0.05, 0.3) : 0,
     lostAnswers: is(0.25) ? random.between(0.05, 0.4) : 0,
     downUntilMs: is(0.15) ? random.between(60_000, 6 * 3_600_000) : 0,
+    busy: isOnly && is(0.2) ? drawBusy(random) : undefined,
+    dotMs: { quick: 80, slow: 15_000, slowShare: 0.12 },
   };
+}
+
+function drawBusy(random: Random): Manners['busy'] {
+  const fromMs = random.between(0, random.chance(0.5) ? 5_000 : 1_800_000);
+  const asksForMs = 1_000 * (20 + random.below(200));
+  return { fromMs, untilMs: fromMs + asksForMs * random.between(0.1, 4), asksForMs };
 }
 
 /** RFC 5321 §4.5.3.2.7. */
@@ -90,7 +111,8 @@ export function startPeer(
   },
 ): Peer {
   const { name, address, manners, random, count } = options;
-  const peer: Peer = { name, address, manners, copies: [], refused: new Map(), mostOpen: 0, turnedAway: [] };
+  const guests = new GuestBook(network.timeline);
+  const peer: Peer = { name, address, manners, copies: [], refused: new Map(), mostOpen: 0, turnedAway: [], guests };
   const firstSeen = new Map<string, number>();
   let open = 0;
 
@@ -106,6 +128,7 @@ export function startPeer(
     let commands = 0;
     open += 1;
     peer.mostOpen = Math.max(peer.mostOpen, open);
+    guests.came(socket);
     const over = (): void => {
       if (isOver) return;
       isOver = true;
@@ -188,7 +211,8 @@ export function startPeer(
       }
       options.onDot();
       const came = { dotAtMs: timeline.nowMs, isOfTheDead: socket.isAlone };
-      const slowMs = random.chance(0.12) ? random.between(1_000, 15_000) : random.between(1, 80);
+      const { quick, slow, slowShare } = manners.dotMs;
+      const slowMs = random.chance(slowShare) ? random.between(1_000, slow) : random.between(1, quick);
       timeline.after(slowMs, 'dot', () => {
         if (!isOver) taken(lines, came);
       });
@@ -211,7 +235,11 @@ export function startPeer(
         envelope = { from: /<(.*?)>/.exec(line)?.[1] ?? '', to: [] };
         return say('250 2.1.0 ok');
       }
-      if (verb === 'RCPT') return say(recipient(/<(.*?)>/.exec(line)?.[1] ?? ''));
+      if (verb === 'RCPT') {
+        const reply = recipient(/<(.*?)>/.exec(line)?.[1] ?? '');
+        guests.answered({ took: reply.startsWith('2') });
+        return say(reply);
+      }
       if (verb === 'DATA') {
         if (envelope.to.length === 0) return say('503 5.5.1 no recipients');
         content = [];
@@ -263,6 +291,13 @@ export function startPeer(
       socket.removeAllListeners('data');
       socket.resume();
       return;
+    }
+    const { busy } = manners;
+    const { nowMs } = timeline;
+    if (busy && (guests.isResting || (nowMs >= busy.fromMs && nowMs < busy.untilMs))) {
+      if (!guests.isResting) guests.asksFor(busy.asksForMs, socket);
+      count('a server that asked for time');
+      return hangUp(`421 4.7.0 too busy, try again in ${busy.asksForMs / 1000} seconds`);
     }
     if (open > manners.connections) {
       peer.turnedAway.push(timeline.nowMs);

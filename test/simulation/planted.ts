@@ -189,6 +189,36 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     find: '  return asks ? { ms: hint } : undefined;',
     replace: '  return undefined;',
   },
+  'a pause is over before its time': {
+    file: 'delivery/destinations.ts',
+    find: 'return pause !== undefined && now < pause.untilMs && now >= pause.beganMs;',
+    replace: 'return pause !== undefined && now < pause.beganMs + 10_000 && now >= pause.beganMs;',
+  },
+  'a pause ends with many connections at once': {
+    file: 'delivery/destinations.ts',
+    find: '      if (destination.pause) return active < 1 && mayProbe(key);\n',
+    replace: '      if (destination.pause) return active < most;\n',
+  },
+  'after a pause all goes on as before': {
+    file: 'delivery/destinations.ts',
+    find: 'if (!pause) destination.limit = Math.max(1, limit / 2);\n  const { host',
+    replace: 'const { host',
+  },
+  'a tenant waits for what another sent before': {
+    file: 'delivery/queue.ts',
+    find: 'const lane = this.#lanes.get(held.job.lane) ?? this.#newLane(held);',
+    replace: 'const lane = this.#lanes.get(held.domain) ?? this.#newLane(held);',
+    also: {
+      file: 'delivery/queue.ts',
+      find: 'const lane: Lane = { name, domain, queue: [], head: 0 };\n    this.#lanes.set(name, lane);',
+      replace: 'const lane: Lane = { name: domain, domain, queue: [], head: 0 };\n    this.#lanes.set(domain, lane);',
+    },
+  },
+  'one slow server holds up all others': {
+    file: 'delivery/schedule.ts',
+    find: '    if (this.#active >= this.#slots) return undefined;',
+    replace: '    if (this.#active >= 1) return undefined;',
+  },
 };
 
 /** Has the bug planted in what is loaded from now on. */

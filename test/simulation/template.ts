@@ -15,12 +15,20 @@ import { openDirect, openSqlite } from '../../src/storage/sqlite/connection.ts';
 import '../../src/roles/operations.ts';
 import { openTlsIdentity } from '../../src/smtp/smtp.ts';
 
+/** An account with a key of one mode, and the domain it sends from. */
+export interface Tenant {
+  accountId: string;
+  apiKey: string;
+  domain: string;
+}
+
 export interface Template {
   folder: string;
   databaseFile: string;
   secretKey: Buffer;
-  accountId: string;
-  apiKey: string;
+  /** Who sends most of the mail, who floods, and the first one's sandbox. */
+  tenants: { shop: Tenant; flood: Tenant; sandbox: Tenant };
+  /** Of the shop. */
   smtp: { username: string; password: string };
 }
 
@@ -50,17 +58,22 @@ export async function makeTemplate(base: string): Promise<Template> {
   const database = openDirect(databaseFile);
   const secretKey = Buffer.alloc(32, 7);
   const context = { database, clock: systemClock };
-  const { account, apiKey } = await createAccount(context, { name: 'Shop', plan: 'enterprise' });
-  const credential = await createSmtpCredential(context, { accountId: account.id, mode: 'live' });
+  const tenantOf = async (name: string, domain: string) => {
+    const { account, apiKey, sandboxApiKey } = await createAccount(context, { name, plan: 'enterprise' });
+    const accountId = account.id;
+    const by = systemOrigin(Date.now(), accountId);
+    const added = await addDomain({ ...context, secretKey, by }, { accountId, domain, verified: true });
+    if (!added.ok) throw new Error('the domain was refused');
+    const of = (key: string): Tenant => ({ accountId, apiKey: key, domain });
+    return { live: of(apiKey), sandbox: of(sandboxApiKey) };
+  };
+  const { live: shop, sandbox } = await tenantOf('Shop', SENDER_DOMAIN);
+  const { live: flood } = await tenantOf('Flood', 'flood.example');
+  const credential = await createSmtpCredential(context, { accountId: shop.accountId, mode: 'live' });
   if (!credential.ok) throw new Error('the credential was refused');
-  const added = await addDomain(
-    { ...context, secretKey, by: systemOrigin(Date.now(), account.id) },
-    { accountId: account.id, domain: SENDER_DOMAIN, verified: true },
-  );
-  if (!added.ok) throw new Error('the domain was refused');
   const hostname = 'mail.postrider.example';
   await openTlsIdentity({ files: undefined, folder, hostname, clock: systemClock, log: silentLog }).stop();
   await database.close();
   const { username, password } = credential.value;
-  return { folder, databaseFile, secretKey, accountId: account.id, apiKey, smtp: { username, password } };
+  return { folder, databaseFile, secretKey, tenants: { shop, flood, sandbox }, smtp: { username, password } };
 }

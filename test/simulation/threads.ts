@@ -24,7 +24,13 @@ interface Thread {
   mode: ThreadSetup['mode'];
   file: string;
   last: Promise<void>;
+  /** When the last message comes to it, and its last answer back: a port keeps their order. */
+  comesAtMs: number;
+  answersAtMs: number;
 }
+
+/** The least bit later than the message before, however late timers are. */
+const BEHIND_MS = 0.31;
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
@@ -80,7 +86,7 @@ export class SimulatedThreads {
   start(worker: EventEmitter, { file, mode }: ThreadSetup): void {
     const { process } = this.#timeline;
     const groups = createGroupRunner({ connection: this.connection(file, mode), mode, file });
-    this.#threads.set(worker, { process, groups, mode, file, last: Promise.resolve() });
+    this.#threads.set(worker, { process, groups, mode, file, last: Promise.resolve(), comesAtMs: 0, answersAtMs: 0 });
     this.#timeline.after(1, 'storage opens', () => worker.emit('message', 'open'), process);
   }
 
@@ -92,15 +98,23 @@ export class SimulatedThreads {
       return;
     }
     const request = message as ThreadRequest;
-    this.#timeline.after(
-      this.#random.between(0.02, 0.4),
+    const timeline = this.#timeline;
+    thread.comesAtMs = Math.max(thread.comesAtMs + BEHIND_MS, timeline.nowMs + this.#random.between(0.02, 0.4));
+    timeline.after(
+      thread.comesAtMs - timeline.nowMs,
       `storage ${thread.mode}`,
       () => {
         thread.last = thread.last.then(async () => {
           const answer = await this.#answerTo(thread, request);
           // A sync takes its time; some disks stall.
           const ms = this.#random.chance(0.01) ? this.#random.between(20, 800) : this.#random.between(0.1, 4);
-          this.#timeline.after(ms, 'storage answers', () => worker.emit('message', answer), thread.process);
+          thread.answersAtMs = Math.max(thread.answersAtMs + BEHIND_MS, timeline.nowMs + ms);
+          timeline.after(
+            thread.answersAtMs - timeline.nowMs,
+            'storage answers',
+            () => worker.emit('message', answer),
+            thread.process,
+          );
         });
       },
       thread.process,

@@ -5,18 +5,26 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
-import { apiCall, type Entry, sendUntilAcknowledged, type WantedMail } from './customers.ts';
+import {
+  apiCall,
+  batchUntilAcknowledged,
+  type Entry,
+  newEntry,
+  sendUntilAcknowledged,
+  type WantedMail,
+} from './customers.ts';
 import { planDeaths } from './deaths.ts';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
+import { drawFlood, type Flood, floodFaults } from './flood.ts';
 import { enterWorld, forgetTimers, here, timesFilled } from './globals.ts';
 import { Network } from './network.ts';
 import { createNode, type SimulatedNode } from './node.ts';
 import { faultsOf } from './oracle.ts';
-import { drawManners, type Peer, startPeer } from './peers.ts';
+import { drawManners, type Manners, type Peer, startPeer } from './peers.ts';
 import { type Random, seededRandom } from './random.ts';
 import { drawReceiver, type Receiver, startReceiver } from './receivers.ts';
-import type { Template } from './template.ts';
+import type { Template, Tenant } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
 
@@ -61,6 +69,8 @@ interface World {
   peers: Peer[];
   receiver: Receiver;
   ledger: Entry[];
+  /** Two tenants at a slow server, where the world is about that. */
+  flood: Flood | undefined;
   deathsMs: number[];
   faults: string[];
   /** Wall clock after it was set. */
@@ -94,8 +104,10 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
       ...faultsOf({
         ...{ ledger, peers, receiver, deathsMs, database, isOver },
         startMs: START_MS,
+        subscriber: options.template.tenants.shop.accountId,
         clockSetAtMs: world.clockSetAtMs,
       }),
+      ...(world.flood ? floodFaults(world.flood, ledger, peers) : []),
     );
     const transitions: Record<string, number> = {};
     for (const { name, n } of database.all<{ name: string; n: number }>(
@@ -118,7 +130,9 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
   const timeline = new Timeline(random.stream('timeline'));
   const disk = new Disk(timeline, random.stream('disk'));
   const draw = random.stream('faults');
-  const isCalm = draw.chance(0.2);
+  const floods = random.stream('flood');
+  const flood = floods.chance(0.06) ? drawFlood(floods) : undefined;
+  const isCalm = draw.chance(0.2) || flood !== undefined;
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
     random: random.stream('network'),
@@ -126,7 +140,7 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
   });
   const { counts } = network;
   const count = (what: string): void => network.count(what);
-  const failing = draw.chance(0.15);
+  const failing = draw.chance(0.15) && flood === undefined;
   const threads = new SimulatedThreads(timeline, {
     ...{ random: random.stream('threads'), count },
     faults: failing ? { refused: draw.between(0, 0.02), lost: draw.between(0, 0.003) } : { refused: 0, lost: 0 },
@@ -136,7 +150,7 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots = { came: (): void => undefined };
-  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count });
+  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count, flood });
   const hooks = random.stream('receiver');
   const receiver = startReceiver(network, { manners: drawReceiver(hooks), random: hooks, count });
   const faults: string[] = [];
@@ -156,7 +170,7 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
   });
   return {
     ...{ random, timeline, network, threads, disk, node, peers, receiver, faults, count, counts },
-    ...{ ledger: [], deathsMs, busy: 0, dots, clockSetAtMs: [] },
+    ...{ ledger: [], flood, deathsMs, busy: 0, dots, clockSetAtMs: [] },
   };
 }
 
@@ -169,11 +183,21 @@ function startPeers(world: {
   random: Random;
   dns: ReturnType<typeof createDns>;
   dots: World['dots'];
+  flood: Flood | undefined;
   count(what: string): void;
 }): Peer[] {
-  const { network, random, dns, dots, count } = world;
+  const { network, random, dns, dots, flood, count } = world;
   const onDot = (): void => dots.came();
   const peers: Peer[] = [];
+  const open = (name: string, address: string, manners: Manners): void => {
+    dns.set(name, [{ type: 'A', name, ttl: 300, data: address }]);
+    peers.push(startPeer(network, { name, address, manners, random, count, onDot }));
+  };
+  for (const [at, [domain, manners]] of Object.entries(flood?.manners ?? {}).entries()) {
+    const exchange = `mx.${domain}`;
+    dns.set(domain, [{ type: 'MX', name: domain, ttl: 300, data: { preference: 10, exchange } }]);
+    open(exchange, `5.11.${at}.1`, manners);
+  }
   for (let at = 0; at < PEERS; at += 1) {
     const hosts = random.chance(0.3) ? 2 : 1;
     const names = Array.from({ length: hosts }, (_, host) => `mx${host}.${domainOf(at)}`);
@@ -184,9 +208,7 @@ function startPeers(world: {
       })),
     );
     for (const [host, name] of names.entries()) {
-      const address = `5.10.${at}.${host + 1}`;
-      dns.set(name, [{ type: 'A', name, ttl: 300, data: address }]);
-      peers.push(startPeer(network, { name, address, manners: drawManners(random), random, count, onDot }));
+      open(name, `5.10.${at}.${host + 1}`, drawManners(random, { isOnly: hosts === 1 }));
     }
   }
   return peers;
@@ -199,7 +221,7 @@ function drawMail(random: Random, at: number): WantedMail {
   const to = Array.from({ length: recipients }, (_, one) => `r${number}.${one}@${domainOf((number + one) % PEERS)}`);
   const via = random.chance(0.7) ? 'http' : 'smtp';
   return {
-    ...{ key: `mail-${at}`, to, via },
+    ...{ key: `mail-${at}`, to, by: 'shop', via },
     expiresAfterSeconds: random.chance(0.6) ? 600 + random.below(7_200) : 259_200,
     requireTls: via === 'http' && random.chance(0.15),
     length: random.chance(0.1) ? 200_000 : 20 + random.below(500),
@@ -218,15 +240,9 @@ function live(world: World, template: Template): void {
   const spanMs = draw.chance(0.5) ? 2_000 : draw.between(10_000, 3_600_000);
   world.busy += 1;
   void (async () => {
-    await subscribe(template, world.receiver.url);
+    await subscribe(template.tenants.shop, world.receiver.url);
     for (let at = 0; at < mails; at += 1) {
-      const entry: Entry = {
-        mail: drawMail(draw, at),
-        attempts: 0,
-        acknowledged: [],
-        cancelled: new Map(),
-        strange: [],
-      };
+      const entry = newEntry(drawMail(draw, at));
       ledger.push(entry);
       const afterMs = draw.between(0, spanMs);
       for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
@@ -239,10 +255,34 @@ function live(world: World, template: Template): void {
         });
       }
     }
+    if (world.flood) pour(world, template, world.flood);
     world.busy -= 1;
   })();
+  if (world.flood) return;
   planDeaths({ ...world, random: random.stream('deaths') });
   planClock(world);
+}
+
+/** One tenant floods a server, the other has mail for it too. */
+function pour(world: World, template: Template, { flood, victims }: Flood): void {
+  const { timeline, ledger } = world;
+  const random = world.random.stream('pour');
+  const begin = (afterMs: number, run: () => Promise<unknown>): void => {
+    world.busy += 1;
+    timeline.after(afterMs, 'customer', () => {
+      void run().then(() => {
+        world.busy -= 1;
+      });
+    });
+  };
+  const entries = flood.map(newEntry);
+  ledger.push(...entries);
+  begin(0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
+  for (const { mail, afterMs } of victims) {
+    const entry = newEntry(mail);
+    ledger.push(entry);
+    begin(afterMs, () => sendUntilAcknowledged(template, entry, random));
+  }
 }
 
 /** The wall clock is set, forward or back. */
@@ -257,9 +297,9 @@ function planClock(world: World): void {
   });
 }
 
-async function subscribe(template: Template, url: string): Promise<void> {
+async function subscribe(tenant: Tenant, url: string): Promise<void> {
   for (let _attempt = 0; ; _attempt += 1) {
-    const answer = await apiCall(template, 'POST', '/webhooks', { url, events: EVENTS }).catch(() => undefined);
+    const answer = await apiCall(tenant, 'POST', '/webhooks', { url, events: EVENTS }).catch(() => undefined);
     if (answer?.status === 201) return;
     if (answer && answer.status < 500) throw new Error(`the endpoint was refused: ${answer.body}`);
     await new Promise((resolve) => setTimeout(resolve, 1_000));

@@ -1,0 +1,72 @@
+/**
+ * Two tenants: one floods a server that is slow, says nothing or asks for time, while the other writes to that server and to a quick one. In
+ * such a world nothing fails, so that whoever waits waits for the other tenant.
+ */
+import type { Entry, WantedMail } from './customers.ts';
+import type { Copy, Manners, Peer } from './peers.ts';
+import { PERFECT } from './peers.ts';
+import type { Random } from './random.ts';
+
+export const SLOW_DOMAIN = 'slow.example';
+export const QUICK_DOMAIN = 'quick.example';
+
+/** From the acknowledgement to the dot: some dozen round trips, of which each fiftieth is a retransmission. */
+const PASSAGE_MS = 15_000;
+
+export interface Flood {
+  manners: Record<typeof SLOW_DOMAIN | typeof QUICK_DOMAIN, Manners>;
+  /** Sent together, and what the other tenant sends so long after. */
+  flood: WantedMail[];
+  victims: { mail: WantedMail; afterMs: number }[];
+  /** How long the other tenant's mail may take, by domain. */
+  boundMs: Record<string, number>;
+}
+
+type Kind = 'slow' | 'tarpit' | 'busy';
+
+function mannersOf(kind: Kind, random: Random): Manners {
+  const quick = random.between(3_000, 8_000);
+  if (kind === 'tarpit') return { ...PERFECT, stalls: 1 };
+  if (kind === 'slow')
+    return { ...PERFECT, connections: 1 + random.below(2), dotMs: { quick, slow: quick, slowShare: 0 } };
+  const fromMs = random.between(3_000, 12_000);
+  const busy = { fromMs, untilMs: fromMs + 60_000, asksForMs: 60_000 };
+  return { ...PERFECT, busy, dotMs: { quick: 2_000, slow: 2_000, slowShare: 0 } };
+}
+
+export function drawFlood(random: Random): Flood {
+  const kind = random.pick<Kind>(['slow', 'slow', 'tarpit', 'busy']);
+  const slow = mannersOf(kind, random);
+  const mail = (key: string, more: Pick<WantedMail, 'by' | 'to'>): WantedMail => ({
+    ...{ key, via: 'http', expiresAfterSeconds: 1_200, requireTls: false, length: 100, sendAtMs: undefined },
+    ...{ cancelAfterMs: undefined, isDoubled: false, ...more },
+  });
+  const size = 40 + random.below(50);
+  const to = (name: string, domain: string): string[] => [`${name}@${domain}`];
+  const domains = [QUICK_DOMAIN, ...(kind === 'slow' ? [SLOW_DOMAIN] : [])];
+  return {
+    manners: { [SLOW_DOMAIN]: slow, [QUICK_DOMAIN]: PERFECT },
+    flood: Array.from({ length: size }, (_, at) => mail(`flood-${at}`, { by: 'flood', to: to(`f${at}`, SLOW_DOMAIN) })),
+    victims: domains.map((domain) => ({
+      mail: mail(`victim at ${domain}`, { by: 'shop', to: to('victim', domain) }),
+      afterMs: random.between(2_000, 20_000),
+    })),
+    // At the slow one a turn of the other comes before it, and what is under way.
+    boundMs: { [QUICK_DOMAIN]: PASSAGE_MS, [SLOW_DOMAIN]: PASSAGE_MS + 3 * slow.dotMs.quick },
+  };
+}
+
+/** Mail that waited longer than it had to. */
+export function floodFaults({ victims, boundMs }: Flood, ledger: readonly Entry[], peers: readonly Peer[]): string[] {
+  const copies: Copy[] = peers.flatMap((peer) => peer.copies);
+  return victims.flatMap(({ mail }) => {
+    const fromMs = ledger.find((entry) => entry.mail === mail)?.acknowledgedAtMs;
+    if (fromMs === undefined) return [];
+    const tookMs =
+      Math.min(...copies.filter(({ subject }) => subject === mail.key).map((copy) => copy.dotAtMs)) - fromMs;
+    const most = boundMs[mail.to[0]!.split('@')[1]!]!;
+    return tookMs > most
+      ? [`${mail.key} waited ${tookMs.toFixed(0)} ms for another tenant, of ${most.toFixed(0)}`]
+      : [];
+  });
+}

@@ -1,0 +1,103 @@
+/**
+ * What a mail server notes of us as its guests, connection by connection: how many stand at once, and what we do after it asked for time. The
+ * model of what we may do is the most that src/delivery/destinations.ts promises; a fault that hid an answer from us takes a note back.
+ */
+import type { SimSocket } from './network.ts';
+import type { Process, Timeline } from './timeline.ts';
+
+const INITIAL_CONNECTIONS = 5;
+const MOST_CONNECTIONS = 20;
+/** What was on its way to the server when it asked for time may still come. */
+const UNDER_WAY_MS = 8_000;
+/** From an answer to its record: a node that dies in between cannot know. */
+const RECORD_MS = 35_000;
+
+/** A time for which the server asked us to stay away. */
+interface Wish {
+  saidAtMs: number;
+  untilMs: number;
+  socket: SimSocket;
+}
+
+interface Note {
+  text: string;
+  atMs: number;
+  /** The wishes on which it rests. */
+  wishes: readonly Wish[];
+}
+
+export class GuestBook {
+  readonly #timeline: Timeline;
+  readonly #sockets = new Set<SimSocket>();
+  readonly #wishes: Wish[] = [];
+  readonly #notes: Note[] = [];
+  #guest: Process | undefined;
+  /** Connections at once that we may have by now. */
+  #allowed = INITIAL_CONNECTIONS;
+  /** No recipient was answered since the last wish: one connection at a time asks whether it is over. */
+  #isProbed = false;
+  readonly #probing = new Set<SimSocket>();
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  get #wish(): Wish | undefined {
+    return this.#wishes.at(-1);
+  }
+
+  /** That it has asked for time, which is not over. */
+  get isResting(): boolean {
+    return this.#wish !== undefined && this.#timeline.nowMs < this.#wish.untilMs;
+  }
+
+  came(socket: SimSocket): void {
+    const { nowMs } = this.#timeline;
+    if (socket.guest !== this.#guest) this.#allowed = Math.max(this.#allowed, INITIAL_CONNECTIONS);
+    this.#guest = socket.guest;
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    const open = [...this.#sockets].filter((one) => one.isHeldByGuest).length;
+    const wish = this.#wish;
+    if (wish === undefined) return;
+    if (this.isResting) {
+      if (nowMs > wish.saidAtMs + UNDER_WAY_MS) this.#note(`a connection in the ${this.#since(wish)} it asked for`);
+    } else if (this.#isProbed) {
+      this.#probing.add(socket);
+      const probes = [...this.#probing].filter((one) => one.isHeldByGuest).length;
+      if (probes > 1) this.#note(`${probes} connections at once to see whether its time is over`);
+    } else if (open > Math.max(1, Math.floor(this.#allowed))) {
+      this.#note(`${open} connections at once, of ${this.#allowed.toFixed(1)} after it asked for time`);
+    }
+  }
+
+  #since({ saidAtMs, untilMs }: Wish): string {
+    return `${Math.round((untilMs - saidAtMs) / 1000)} s`;
+  }
+
+  #note(text: string): void {
+    this.#notes.push({ text, atMs: this.#timeline.nowMs, wishes: [...this.#wishes] });
+  }
+
+  asksFor(ms: number, socket: SimSocket): void {
+    const { nowMs } = this.#timeline;
+    if (!this.#isProbed) this.#allowed = Math.max(1, this.#allowed / 2);
+    this.#isProbed = true;
+    this.#probing.clear();
+    this.#wishes.push({ saidAtMs: nowMs, untilMs: nowMs + ms, socket });
+  }
+
+  /** A recipient was answered. */
+  answered({ took }: { took: boolean }): void {
+    if (!this.isResting) this.#isProbed = false;
+    if (!took) return;
+    this.#allowed = Math.min(MOST_CONNECTIONS, this.#allowed + 1 / this.#allowed);
+  }
+
+  /** What was noted, as far as our side had to know of all that it rests on. */
+  faults(deathsMs: readonly number[]): string[] {
+    const isKnown = ({ socket, saidAtMs }: Wish): boolean =>
+      !socket.isCut && !deathsMs.some((atMs) => atMs >= saidAtMs && atMs < saidAtMs + RECORD_MS);
+    return this.#notes.filter(({ wishes }) => wishes.every(isKnown)).map(({ text, atMs }) => `${text}, at ${atMs}`);
+  }
+}
