@@ -54,12 +54,15 @@ function ownerOf(use: Use): { accountId: string; mode: Mode } {
   return use.kind === 'route' ? { accountId: use.accountId, mode: use.mode } : { accountId: '', mode: 'live' };
 }
 
+/** How the lanes of mail for routes begin. */
+export const ROUTE_LANE = 'route ';
+
 /**
  * The mail of one account waits behind its own, what is about one copy behind what else is about it, and what anybody may write behind
  * what came from the same address: who sends a flood stands in his own way.
  */
 function laneOf({ use, client }: NewInbound): string {
-  if (use.kind === 'route') return `route ${use.accountId}`;
+  if (use.kind === 'route') return ROUTE_LANE + use.accountId;
   return `${use.kind} ${'copy' in use ? use.copy.messageId : client.address}`;
 }
 

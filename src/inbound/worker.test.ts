@@ -180,6 +180,41 @@ for (const [name, flood, other] of floods)
     assert.ok(before <= 20, `${before} of 100 were read before it`);
   });
 
+test('few mails of a route are read at once, and not all that are read are of routes', () => {
+  const queue = createInboundQueue();
+  let seq = 0;
+  const item = (lane: string): InboundItem => {
+    seq += 1;
+    return { job: { seq, lane } as InboundItem['job'], state: 'waiting', leaseUntilMs: 0, quarantined: false };
+  };
+  const change = (one: InboundItem, state: InboundItem['state']): void => {
+    const from = one.state;
+    one.state = state;
+    queue.changed(one, from);
+  };
+  const start = (): InboundItem | undefined => {
+    const next = queue.next(() => true);
+    if (next) change(next, 'running');
+    return next;
+  };
+  const started = (): InboundItem[] => Array.from({ length: 100 }, start).filter((one) => one !== undefined);
+  const admit = (lane: string, count: number): void => {
+    for (let index = 0; index < count; index += 1) queue.admit(item(lane), { first: false, laneHasParked: false });
+  };
+  admit('route acc_1', 20);
+  const first = started();
+  assert.equal(first.length, 4);
+  for (const account of [2, 3, 4, 5]) admit(`route acc_${account}`, 20);
+  assert.equal(started().length, 8, 'twelve of all accounts');
+  admit('return-path', 20);
+  const reports = started();
+  assert.deepEqual([reports.length, ...new Set(reports.map(({ job }) => job.lane))], [20, 'return-path']);
+  change(first[0]!, 'settling');
+  change(first[0]!, 'gone');
+  change(first[1]!, 'gone');
+  assert.equal(started().length, 2, 'as many as have ended');
+});
+
 test('mails that come one after the other are claimed together, not each for itself', async () => {
   const r = await rig('sqlite', 0);
   const execute = r.database.execute.bind(r.database);
