@@ -60,6 +60,37 @@ const outcomes = {
 
 const link = (description: string) => Type.String({ description });
 
+const reason = nullable('string', 'Why it is no plain pass, for people.');
+const spf = closed({
+  result: oneOf(['none', 'neutral', 'pass', 'fail', 'softfail', 'temperror', 'permerror']),
+  domain: nullable('string', 'Of MAIL FROM; the HELO name where that is empty.'),
+  reason,
+});
+const dkim = closed({
+  result: oneOf(['pass', 'fail', 'policy', 'neutral', 'temperror', 'permerror']),
+  domain: nullable('string', 'd= of the signature.'),
+  selector: nullable('string', 's= of the signature.'),
+  reason,
+});
+const dmarc = closed({
+  result: oneOf(['none', 'pass', 'fail', 'temperror', 'permerror']),
+  policy: Type.Unsafe<'none' | 'quarantine' | 'reject' | null>({
+    enum: ['none', 'quarantine', 'reject', null],
+    description: 'What the domain asks for where mail fails; null without a record.',
+  }),
+  domain: nullable('string', 'Of From.'),
+  reason,
+});
+const arc = closed({ result: oneOf(['none', 'pass', 'fail']), reason });
+
+/** What a mail proves of the domains that it names. */
+const authentication = named('AuthenticationResults', {
+  spf,
+  dkim: Type.Array(dkim, { description: 'Of each signature; empty without one.' }),
+  dmarc,
+  arc,
+});
+
 /** What an event says of mail that came in for an inbound route. */
 export const inboundContentSchema = named('InboundContent', {
   inboundId: Type.String(),
@@ -88,6 +119,7 @@ export const inboundContentSchema = named('InboundContent', {
   sizeBytes: Type.Integer(),
   inReplyTo: nullable('string', 'The messageId that it answers, by In-Reply-To, References or reply+MESSAGEID@.'),
   autoReply: Type.Boolean({ description: 'Written by a program, such as an out-of-office reply.' }),
+  authentication: Type.Optional(authentication),
   unreadable: Type.Array(Type.String(), { description: 'What could not be read, in sentences; rawUrl has it all.' }),
 });
 

@@ -2,6 +2,7 @@
 export { createFindRoute, createHasRoutes } from './find-route.ts';
 export { createRouteHandler } from './handler.ts';
 export { createInboundLinks } from './links.ts';
+export { createMailVerifier } from './mail-verifier.ts';
 export { forgetInboundOperation, removeInboundMessagesOperation } from './message-store.ts';
 
 /** The largest mail that a route takes. */

@@ -6,6 +6,7 @@ import type { Mode } from '../base/mode.ts';
 import { type ReadMail, readMail } from '../mail/inbound/read-mail.ts';
 import { replyText } from '../mail/inbound/reply-text.ts';
 import { AUTOMATIC_SUBJECT } from '../mail/report/automatic-words.ts';
+import type { AuthenticationResults } from './authentication-results.ts';
 import { type InboundLinks, LINK_MS } from './links.ts';
 import type { ReadInbound } from './message-store.ts';
 
@@ -52,7 +53,16 @@ function referencesOf(mail: ReadMail): string[] {
   return [...new Set([...answered, ...thread.toReversed()])].slice(0, MOST_REFERENCES);
 }
 
-export async function readInbound(source: InboundSource, content: Buffer, links: InboundLinks): Promise<ReadInbound> {
+export interface InboundBytes {
+  content: Buffer;
+  authentication: AuthenticationResults | Promise<AuthenticationResults>;
+}
+
+export async function readInbound(
+  source: InboundSource,
+  { content, authentication }: InboundBytes,
+  links: InboundLinks,
+): Promise<ReadInbound> {
   const mail = await readMail(content);
   const expiresAtMs = source.receivedAtMs + LINK_MS;
   const { headers, text, html, textTruncated, htmlTruncated, unreadable } = mail;
@@ -73,7 +83,7 @@ export async function readInbound(source: InboundSource, content: Buffer, links:
       ...{ text, html, replyText: replyText(text), textTruncated, htmlTruncated, attachments },
       rawUrl: links.url({ inboundId: source.id, file: 'raw', expiresAtMs }),
       linksExpireAt: iso(expiresAtMs),
-      ...{ sizeBytes: content.length, autoReply: isAutomatic, unreadable },
+      ...{ sizeBytes: content.length, autoReply: isAutomatic, authentication: await authentication, unreadable },
     },
     files: JSON.stringify(mail.files),
     eventId: newId('evt', source.receivedAtMs),

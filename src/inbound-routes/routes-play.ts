@@ -16,6 +16,15 @@ import { findMessageOperation, INLINE_BYTES } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
+import {
+  ARC_RESULTS,
+  type AuthenticationResults,
+  DKIM_RESULTS,
+  DMARC_POLICIES,
+  DMARC_RESULTS,
+  NOT_AUTHENTICATED,
+  SPF_RESULTS,
+} from './authentication-results.ts';
 import type { InboundLinks } from './links.ts';
 import { playInboundOperation } from './message-store.ts';
 import { readInbound } from './read-inbound.ts';
@@ -33,6 +42,8 @@ export interface PlayInboundDeps {
 const MOST_BYTES = 16_000_000;
 const text = (maxLength: number, description?: string) =>
   Type.Optional(Type.String({ maxLength, ...(description !== undefined && { description }) }));
+
+const domain = text(255);
 
 const playRequest = named('PlayInboundRequest', {
   to: Type.String({
@@ -66,6 +77,24 @@ const playRequest = named('PlayInboundRequest', {
         contentId: text(200),
       }),
       { maxItems: 10 },
+    ),
+  ),
+  authentication: Type.Optional(
+    closed(
+      {
+        spf: Type.Optional(closed({ result: oneOf([...SPF_RESULTS]), domain })),
+        dkim: Type.Optional(
+          Type.Array(closed({ result: oneOf([...DKIM_RESULTS]), domain, selector: domain }), { maxItems: 10 }),
+        ),
+        dmarc: Type.Optional(
+          closed({ result: oneOf([...DMARC_RESULTS]), domain, policy: Type.Optional(oneOf([...DMARC_POLICIES])) }),
+        ),
+        arc: Type.Optional(closed({ result: oneOf([...ARC_RESULTS]) })),
+      },
+      {
+        description:
+          'What the event is to say of SPF, DKIM, DMARC and ARC; none of what is left out. Nothing is verified here.',
+      },
     ),
   ),
 });
@@ -132,7 +161,8 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
       ...{ id: newId('inb', nowMs), accountId, mode: 'sandbox' as const, routeId: route.routeId, receivedAtMs: nowMs },
       ...{ envelopeFrom: from.ok ? from.value.address : '', recipient: to.value.address },
     };
-    const mail = await readInbound(source, content.value, deps.links);
+    const authentication = playedResults(body.authentication);
+    const mail = await readInbound(source, { content: content.value, authentication }, deps.links);
     const isInline = content.value.length <= INLINE_BYTES;
     const stored = {
       ...{
@@ -169,6 +199,17 @@ export function playInboundRoute(deps: PlayInboundDeps): RouteDefinition<Caller>
     response: { status: 201, schema: played },
     handle: play,
   });
+}
+
+/** As if they had been found. */
+function playedResults(given: Play['authentication'] = {}): AuthenticationResults {
+  const { spf, dkim, dmarc, arc } = NOT_AUTHENTICATED;
+  return {
+    spf: { ...spf, ...given.spf },
+    dkim: (given.dkim ?? dkim).map((one) => ({ domain: null, selector: null, reason: null, ...one })),
+    dmarc: { ...dmarc, ...given.dmarc },
+    arc: { ...arc, ...given.arc },
+  };
 }
 
 function tooLarge(size: number, most: number) {

@@ -65,6 +65,13 @@ const unknown = {
 
 const reader = { machine: false, userAgent: 'Mozilla/5.0' };
 
+export const AUTHENTICATION_EXAMPLE = {
+  spf: { result: 'pass', domain: 'example.com', reason: null },
+  dkim: [{ result: 'pass', domain: 'example.com', selector: 'k1', reason: null }],
+  dmarc: { result: 'pass', policy: 'reject', domain: 'example.com', reason: null },
+  arc: { result: 'none', reason: null },
+};
+
 /** What an event says of mail that came in. */
 export const INBOUND_EXAMPLE = {
   inboundId: ids.inbound,
@@ -94,6 +101,7 @@ export const INBOUND_EXAMPLE = {
   sizeBytes: 67104,
   inReplyTo: ids.message,
   autoReply: false,
+  authentication: AUTHENTICATION_EXAMPLE,
   unreadable: [],
 };
 

@@ -1,5 +1,5 @@
 /** Mail that comes in, for /openapi.json. */
-import { ANN, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
+import { ANN, AUTHENTICATION_EXAMPLE, DAY_BEFORE, INBOUND_EXAMPLE, ids, SUBJECT, TIME } from './api-event-examples.ts';
 
 const inboundRecord = {
   ...{ type: 'MX', name: 'in.shop.example', value: 'mail.shop.example', priority: 10 },
@@ -40,6 +40,7 @@ export const INBOUND_EXAMPLES = {
   PlayInboundRequest: {
     ...{ to: 'support@in.shop.example', from: ANN, subject: `Re: ${SUBJECT}` },
     text: 'Thank you, it came today.',
+    authentication: { dmarc: { result: 'fail', domain: 'example.com', policy: 'reject' } },
   },
   PlayedInbound: {
     ...{
@@ -55,4 +56,5 @@ export const INBOUND_EXAMPLES = {
   InboundRouteWritten: { ...inboundRoute, secret: 'whsec_…' },
   InboundDnsRecord: inboundRecord,
   InboundContent: INBOUND_EXAMPLE,
+  AuthenticationResults: AUTHENTICATION_EXAMPLE,
 };

@@ -2,7 +2,7 @@
  * The inbound role: the port that bounces, reports and mail for routes come in by; and the work on what came in, which runs where
  * deliveries do.
  */
-import type { Running } from '../base/lifecycle.ts';
+import { type Running, stopAll } from '../base/lifecycle.ts';
 import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
 import { isReturnPathOperation } from '../domains/domains.ts';
 import {
@@ -16,6 +16,7 @@ import {
   createFindRoute,
   createHasRoutes,
   createInboundLinks,
+  createMailVerifier,
   createRouteHandler,
 } from '../inbound-routes/inbound-routes.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
@@ -97,13 +98,15 @@ interface InboundWorkOptions {
 
 /** Deals with what came in, whichever node it came in by. */
 export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundWorkOptions): InboundWorker {
-  const { database, blobs, clock, log, metrics, secretKey } = parts;
+  const { config, database, blobs, clock, log, metrics, secretKey, dns } = parts;
   const linkBase = { secretKey, baseUrl };
-  return startInboundWorker({
+  const verifier = createMailVerifier({ dns, log, hostname: config.smtpHostname });
+  const worker = startInboundWorker({
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
       ...createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics }),
-      route: createRouteHandler({ database, links: createInboundLinks(linkBase) }),
+      route: createRouteHandler({ database, verifier, links: createInboundLinks(linkBase) }),
     },
   });
+  return { nudge: worker.nudge, stop: () => stopAll([verifier, worker]) };
 }

@@ -4,6 +4,7 @@ import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation } from '../../src/domains/store.ts';
 import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
 import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
+import { NOT_AUTHENTICATED } from '../../src/inbound-routes/authentication-results.ts';
 import {
   findInboundMessageOperation,
   forgetInboundOperation,
@@ -58,7 +59,13 @@ const read = (stage: Stage, change: Partial<ReadInbound>): ReadInbound => ({
     headerFrom: 'Änn <ann@x.example>',
     subject: 'Grüße',
   },
-  ...{ sizeBytes: 5, content: { text: 'hello', html: null }, files: '[]', eventId: stage.id('evt'), dropped: null },
+  ...{
+    sizeBytes: 5,
+    content: { text: 'hello', html: null, authentication: NOT_AUTHENTICATED },
+    files: '[]',
+    eventId: stage.id('evt'),
+    dropped: null,
+  },
   ...{ headerMessageId: '<m@x.example>', references: [], namedMessageId: null },
   ...change,
 });
@@ -148,7 +155,13 @@ export const mails: Scenario = async (stage) => {
   const beforeMs = stage.nowMs + 1;
   await stage.act(forgetInboundOperation, { beforeMs: stage.nowMs, limit: 10 });
   assert.equal(await stage.act(forgetInboundOperation, { beforeMs, limit: 10 }), 5);
-  assert.doesNotMatch((await stage.act(readEventsOperation, log))[0]!.detail, /hello/);
+  const { detail: left } = (await stage.act(readEventsOperation, log))[0]!;
+  assert.doesNotMatch(left, /hello/);
+  assert.deepEqual(
+    (JSON.parse(left) as { inbound: { authentication: unknown } }).inbound.authentication,
+    NOT_AUTHENTICATED,
+    'what was proven is kept as long as the event',
+  );
   assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 5);
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
 };

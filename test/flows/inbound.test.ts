@@ -227,3 +227,28 @@ test('a mail that is addressed to a message answers it', async () => {
     null,
   );
 });
+
+test('a mail that is played in says of its authentication what was given, and none of the rest', async () => {
+  await route({ match: 'proof@in.shop.example' });
+  const none = { domain: null, reason: null, result: 'none' };
+  const shown = async (authentication?: JsonObject): Promise<JsonObject> => {
+    const mail = { to: 'proof@in.shop.example', from: 'ann@example.com', text: 'x' };
+    const { inboundId, eventId } = await play({ ...mail, ...(authentication && { authentication }) });
+    const { content } = (await service.sandboxApi.get(`/inbound/${inboundId}`)).body;
+    const events = (await service.sandboxApi.get('/events?eventType=Inbound')).body as unknown as JsonObject[];
+    const { inbound } = events.find((one) => one.eventId === eventId)!;
+    assert.deepEqual(inbound.authentication, content.authentication);
+    return inbound.authentication;
+  };
+  const nothing = { spf: none, dkim: [], dmarc: { ...none, policy: null }, arc: { result: 'none', reason: null } };
+  assert.deepEqual(await shown(), nothing);
+  const dmarc = { result: 'fail', domain: 'example.com', policy: 'reject' };
+  assert.deepEqual(await shown({ dmarc, dkim: [{ result: 'fail' }], arc: { result: 'pass' } }), {
+    spf: none,
+    dkim: [{ result: 'fail', domain: null, selector: null, reason: null }],
+    dmarc: { ...dmarc, reason: null },
+    arc: { result: 'pass', reason: null },
+  });
+  const wrong = { to: 'proof@in.shop.example', from: '', text: 'x', authentication: { spf: { result: 'maybe' } } };
+  assert.equal((await service.sandboxApi.post('/sandbox/inbound', wrong)).status, 400);
+});

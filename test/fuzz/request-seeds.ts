@@ -88,7 +88,13 @@ async function playedIn(api: Api): Promise<JsonObject> {
   const to = `${uniqueName()}@in.shop.example`;
   await made(api, '/inbound-routes', { match: to }, 'inboundRouteId');
   const file = { name: 'a.txt', contentType: 'text/plain', content: 'YQ==' };
-  const mail = { to, from: 'ann@example.com', text: 'hello', attachments: [file] };
+  const authentication = {
+    spf: { result: 'pass' },
+    dkim: [{ result: 'fail' }],
+    dmarc: { result: 'none' },
+    arc: { result: 'none' },
+  };
+  const mail = { to, from: 'ann@example.com', text: 'hello', attachments: [file], authentication };
   return (await api.post('/sandbox/inbound', mail)).body;
 }
 

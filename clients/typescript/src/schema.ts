@@ -1194,6 +1194,47 @@ export interface components {
         [key: string]: unknown;
       } | null;
     };
+    /** AuthenticationResults */
+    AuthenticationResults: {
+      spf: {
+        /** @enum {string} */
+        result: "none" | "neutral" | "pass" | "fail" | "softfail" | "temperror" | "permerror";
+        /** @description Of MAIL FROM; the HELO name where that is empty. */
+        domain: string | null;
+        /** @description Why it is no plain pass, for people. */
+        reason: string | null;
+      };
+      /** @description Of each signature; empty without one. */
+      dkim: ({
+          /** @enum {string} */
+          result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
+          /** @description d= of the signature. */
+          domain: string | null;
+          /** @description s= of the signature. */
+          selector: string | null;
+          /** @description Why it is no plain pass, for people. */
+          reason: string | null;
+        })[];
+      dmarc: {
+        /** @enum {string} */
+        result: "none" | "pass" | "fail" | "temperror" | "permerror";
+        /**
+         * @description What the domain asks for where mail fails; null without a record.
+         * @enum {unknown}
+         */
+        policy: "none" | "quarantine" | "reject" | "";
+        /** @description Of From. */
+        domain: string | null;
+        /** @description Why it is no plain pass, for people. */
+        reason: string | null;
+      };
+      arc: {
+        /** @enum {string} */
+        result: "none" | "pass" | "fail";
+        /** @description Why it is no plain pass, for people. */
+        reason: string | null;
+      };
+    };
     /** ClockAdvance */
     ClockAdvance: {
       /** @description The time of this sandbox. */
@@ -1646,6 +1687,7 @@ export interface components {
       inReplyTo: string | null;
       /** @description Written by a program, such as an out-of-office reply. */
       autoReply: boolean;
+      authentication?: components["schemas"]["AuthenticationResults"];
       /** @description What could not be read, in sentences; rawUrl has it all. */
       unreadable: string[];
     };
@@ -2143,6 +2185,31 @@ export interface components {
           content: string;
           contentId?: string;
         }[];
+      /** @description What the event is to say of SPF, DKIM, DMARC and ARC; none of what is left out. Nothing is verified here. */
+      authentication?: {
+        spf?: {
+          /** @enum {string} */
+          result: "none" | "neutral" | "pass" | "fail" | "softfail" | "temperror" | "permerror";
+          domain?: string;
+        };
+        dkim?: ({
+            /** @enum {string} */
+            result: "pass" | "fail" | "policy" | "neutral" | "temperror" | "permerror";
+            domain?: string;
+            selector?: string;
+          })[];
+        dmarc?: {
+          /** @enum {string} */
+          result: "none" | "pass" | "fail" | "temperror" | "permerror";
+          domain?: string;
+          /** @enum {string} */
+          policy?: "none" | "quarantine" | "reject";
+        };
+        arc?: {
+          /** @enum {string} */
+          result: "none" | "pass" | "fail";
+        };
+      };
     };
     /** PlayedInbound */
     PlayedInbound: {
@@ -4856,7 +4923,14 @@ export interface operations {
          *   "to": "support@in.shop.example",
          *   "from": "ann@example.com",
          *   "subject": "Re: Order 17",
-         *   "text": "Thank you, it came today."
+         *   "text": "Thank you, it came today.",
+         *   "authentication": {
+         *     "dmarc": {
+         *       "result": "fail",
+         *       "domain": "example.com",
+         *       "policy": "reject"
+         *     }
+         *   }
          * }
          */
         "application/json": components["schemas"]["PlayInboundRequest"];
@@ -6300,6 +6374,7 @@ export type AttachmentSubmission = components['schemas']['AttachmentSubmission']
 export type AttachmentSubmissionState = components['schemas']['AttachmentSubmissionState'];
 export type Attempt = components['schemas']['Attempt'];
 export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuthenticationResults = components['schemas']['AuthenticationResults'];
 export type ClockAdvance = components['schemas']['ClockAdvance'];
 export type ClockAdvanceRequest = components['schemas']['ClockAdvanceRequest'];
 export type Confirmation = components['schemas']['Confirmation'];

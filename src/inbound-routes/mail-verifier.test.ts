@@ -1,0 +1,228 @@
+/** What mail proves, over a scripted DNS; and that nothing in a mail or in the DNS makes verifying it endless or lets it hold up the service. */
+import assert from 'node:assert/strict';
+import { createPrivateKey } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { type FakeDns, fakeDns } from '../../test/kit/fake-dns.ts';
+import { createLog } from '../base/log.ts';
+import { generateDkimKeys, signDkim } from '../mail/compose/dkim-sign.ts';
+import { type Dns, openDns } from '../net/dns.ts';
+import type { AuthenticationResults } from './authentication-results.ts';
+import { createMailVerifier, type MailVerifier, type MailVerifierOptions } from './mail-verifier.ts';
+
+const MAIL =
+  'From: Ann <ann@shop.example>\r\nTo: b@in.example\r\nSubject: Hello\r\nDate: Fri, 20 Nov 2026 09:44:00 +0000\r\n\r\nHello  Bob\r\n';
+const HERE = '192.0.2.1';
+
+let zone: FakeDns;
+let dns: Dns;
+let verifier: MailVerifier;
+let keys: Awaited<ReturnType<typeof generateDkimKeys>>;
+const lines: string[] = [];
+
+const verifierWith = (options: Partial<MailVerifierOptions> = {}): MailVerifier =>
+  createMailVerifier({
+    dns,
+    hostname: 'mx.in.example',
+    log: createLog('info', (line) => lines.push(line)),
+    ...options,
+  });
+
+before(async () => {
+  zone = await fakeDns();
+  dns = openDns({ servers: [zone.server], timeoutMs: 300, tries: 1 });
+  keys = await generateDkimKeys();
+  verifier = verifierWith();
+  zone.zone = {
+    'shop.example': { TXT: [`v=spf1 ip4:${HERE} -all`] },
+    '_dmarc.shop.example': { TXT: ['v=DMARC1; p=reject'] },
+    's._domainkey.shop.example': { TXT: [keys.rsa.dnsValue] },
+    'e._domainkey.shop.example': { TXT: [keys.ed25519.dnsValue] },
+    's._domainkey.mail.shop.example': { TXT: [keys.rsa.dnsValue] },
+    'gone._domainkey.shop.example': { TXT: ['v=DKIM1; k=rsa; p='] },
+    's._domainkey.other.example': { TXT: [keys.rsa.dnsValue] },
+    'away._domainkey.shop.example': { fail: 'SERVFAIL' },
+    'strict.example': { A: [HERE] },
+    '_dmarc.strict.example': { TXT: ['v=DMARC1; p=quarantine; adkim=s; aspf=s'] },
+    'sub.strict.example': { TXT: ['v=spf1 +all'] },
+    's._domainkey.sub.strict.example': { TXT: [keys.rsa.dnsValue] },
+  };
+});
+after(async () => {
+  await verifier?.stop();
+  dns?.close();
+  await zone?.close();
+});
+
+const verify = (
+  content: string | Buffer,
+  change: Partial<Parameters<MailVerifier['verify']>[0]> = {},
+): Promise<AuthenticationResults> =>
+  verifier.verify({
+    ...{ content: Buffer.from(content), address: HERE, helo: 'mx.shop.example', envelopeFrom: 'ann@shop.example' },
+    ...change,
+  });
+
+async function signed(domain = 'shop.example', selector = 's', content = MAIL): Promise<string> {
+  const algorithm = selector === 'e' ? 'ed25519' : 'rsa';
+  const privateKey = createPrivateKey(keys[algorithm].privateKeyPem);
+  const field = await signDkim({
+    ...{ content: Buffer.from(content), domain, nowMs: Date.now() },
+    keys: [{ algorithm, selector, privateKey }],
+  });
+  return field + content;
+}
+
+test('a signed mail from a host of the domain passes', async () => {
+  assert.deepEqual(await verify(await signed()), {
+    spf: { result: 'pass', domain: 'shop.example', reason: null },
+    dkim: [{ result: 'pass', domain: 'shop.example', selector: 's', reason: null }],
+    dmarc: { result: 'pass', policy: 'reject', domain: 'shop.example', reason: null },
+    arc: { result: 'none', reason: null },
+  });
+});
+
+/** SPF, each signature, DMARC: `fail, fail, fail reject`. */
+const short = ({ spf, dkim, dmarc }: AuthenticationResults): string =>
+  [spf.result, ...dkim.map(({ result }) => result), `${dmarc.result} ${dmarc.policy}`].join(', ');
+const ELSEWHERE = { address: '198.51.100.7' };
+
+test('what a mail lacks is said', async () => {
+  const whole = await signed();
+  const strict = MAIL.replace('ann@shop.example', 'ann@strict.example');
+  const cases: [name: string, results: AuthenticationResults, expected: string][] = [
+    ['not signed, from elsewhere', await verify(MAIL, ELSEWHERE), 'fail, fail reject'],
+    ['signed, from elsewhere', await verify(whole, ELSEWHERE), 'fail, pass, pass reject'],
+    ['changed', await verify(whole.replace('Bob', 'Eve'), ELSEWHERE), 'fail, fail, fail reject'],
+    ['changed subject', await verify(whole.replace('Hello\r', 'Hi\r'), ELSEWHERE), 'fail, fail, fail reject'],
+    ['Ed25519', await verify(await signed('shop.example', 'e'), ELSEWHERE), 'fail, pass, pass reject'],
+    ['a key that is gone', await verify(await signed('shop.example', 'gone'), ELSEWHERE), 'fail, neutral, fail reject'],
+    ['no key', await verify(await signed('shop.example', 'none'), ELSEWHERE), 'fail, neutral, fail reject'],
+    [
+      'a key that is away',
+      await verify(await signed('shop.example', 'away'), ELSEWHERE),
+      'fail, temperror, fail reject',
+    ],
+    ['of a subdomain', await verify(await signed('mail.shop.example'), ELSEWHERE), 'fail, pass, pass reject'],
+    ['of another domain', await verify(await signed('other.example'), ELSEWHERE), 'fail, pass, fail reject'],
+    ['two', await verify(await signed('other.example', 's', whole), ELSEWHERE), 'fail, pass, pass, pass reject'],
+    [
+      'strict alignment',
+      await verify(await signed('sub.strict.example', 's', strict), { envelopeFrom: 'a@sub.strict.example' }),
+      'pass, pass, fail quarantine',
+    ],
+    ['no From', await verify('Subject: x\r\n\r\nx\r\n'), 'pass, permerror null'],
+    ['two of them', await verify(`From: eve@other.example\r\n${whole}`), 'pass, fail, permerror null'],
+    ['nothing', await verify(''), 'pass, permerror null'],
+  ];
+  for (const [name, results, expected] of cases) assert.equal(short(results), expected, name);
+});
+
+test('SPF in its words', async () => {
+  const of = async (record: string | string[], change: object = {}): Promise<string> => {
+    const name = `d${Object.keys(zone.zone).length}.example`;
+    zone.zone[name] = { TXT: [record].flat(), A: [HERE], MX: [[10, `mx.${name}`]] };
+    zone.zone[`mx.${name}`] = { A: [HERE] };
+    const { spf } = await verify(MAIL, { envelopeFrom: `a@${name}`, ...change });
+    assert.equal(spf.domain, name);
+    return spf.result;
+  };
+  assert.equal(await of('v=spf1 a -all'), 'pass');
+  assert.equal(await of('v=spf1 mx -all'), 'pass');
+  assert.equal(await of('v=spf1 mx -all', ELSEWHERE), 'fail');
+  assert.equal(await of('v=spf1 ip6:2001:db8::/32 ~all', { address: '2001:db8::1' }), 'pass');
+  assert.equal(await of('v=spf1 include:shop.example ~all'), 'pass');
+  assert.equal(await of('v=spf1 include:shop.example ~all', ELSEWHERE), 'softfail');
+  assert.equal(await of('v=spf1 redirect=shop.example', ELSEWHERE), 'fail');
+  assert.equal(await of('v=spf1 ?all'), 'neutral');
+  assert.equal(await of('other text'), 'none');
+  assert.equal(await of(['v=spf1 +all', 'v=spf1 -all']), 'permerror');
+  assert.equal(await of('v=spf1 ip4:300.1.1.1 -all'), 'permerror');
+  zone.zone['1.2.0.192.in-addr.arpa'] = { PTR: ['mx.named.example'] };
+  zone.zone['mx.named.example'] = { A: [HERE] };
+  assert.equal(await of('v=spf1 ptr:named.example -all'), 'pass');
+  const v6 = { address: '2001:db8::25' };
+  const reverse = `5.2${'.0'.repeat(22)}.8.b.d.0.1.0.0.2.ip6.arpa`;
+  zone.zone[reverse] = { PTR: ['six.named.example'] };
+  zone.zone['six.named.example'] = { AAAA: [v6.address] };
+  assert.equal(await of('v=spf1 ptr:named.example -all', v6), 'pass');
+  const bounce = await verify(MAIL, { envelopeFrom: '', helo: 'shop.example' });
+  assert.deepEqual([bounce.spf.result, bounce.spf.domain], ['pass', 'shop.example'], 'of the HELO name');
+});
+
+test('SPF that asks too much is permerror after ten look-ups', async () => {
+  for (let index = 0; index < 30; index += 1)
+    zone.zone[`i${index}.loop.example`] = { TXT: [`v=spf1 include:i${(index + 1) % 30}.loop.example -all`] };
+  const before = zone.questions.length;
+  const { spf } = await verify(MAIL, { envelopeFrom: 'a@i0.loop.example' });
+  assert.equal(spf.result, 'permerror');
+  const asked = zone.questions.slice(before).filter((one) => one.includes('loop.example'));
+  assert.equal(asked.length, 11);
+});
+
+test('a DNS that does not answer is temporary, within its time', async (t) => {
+  for (const name of ['_dmarc.silent.example', 's._domainkey.silent.example', 'silent.example'])
+    zone.zone[name] = { fail: 'timeout' };
+  const slow = openDns({ servers: [zone.server], timeoutMs: 60_000, tries: 1 });
+  const quick = verifierWith({ dns: slow, dnsMs: 200 });
+  t.after(async () => {
+    await quick.stop();
+    slow.close();
+  });
+  const began = performance.now();
+  const content = Buffer.from(await signed('silent.example', 's', MAIL.replace('ann@shop', 'ann@silent')));
+  const found = await quick.verify({ content, address: HERE, helo: 'x', envelopeFrom: 'a@silent.example' });
+  assert.equal(short(found), 'temperror, temperror, temperror null');
+  assert.match(found.dkim[0]!.reason!, /ETIMEOUT/);
+  assert.ok(performance.now() - began < 3_000);
+});
+
+test('a thread that has stopped answering is ended, and the next mail has another', async (t) => {
+  zone.zone['hanging.example'] = { fail: 'timeout' };
+  const never = { ...dns, resolveTxt: () => new Promise<never>(() => undefined) };
+  // Answers come after the work has to be done: as if the thread did not see them.
+  const stuck = verifierWith({ dns: never, dnsMs: 60_000, workMs: -59_500 });
+  t.after(() => stuck.stop());
+  const mail = { content: Buffer.from(MAIL), address: HERE, helo: 'x', envelopeFrom: 'a@hanging.example' };
+  const found = await Promise.all([stuck.verify(mail), stuck.verify(mail)]);
+  for (const one of found) assert.equal(short(one), 'temperror, temperror, temperror null');
+  assert.match(lines.at(-1)!, /a mail took too long/);
+  assert.equal((await stuck.verify(mail)).spf.result, 'temperror');
+});
+
+test('a mail beyond the limits is not verified, and says why', async () => {
+  const whole = await signed();
+  const signature = whole.slice(0, whole.indexOf('From:'));
+  const cases: [string, RegExp][] = [
+    [signature.repeat(10) + whole, /11 signatures/],
+    [`X-Large: ${'x'.repeat(300_000)}\r\n${whole}`, /300\d{3} bytes/],
+    [`X-Long: x\r\n${' y\r\n'.repeat(6_000)}${whole}`, /lines/],
+    [`ARC-Seal: ${'x'.repeat(20_000)}\r\n${whole}`, /arc-seal/],
+    [
+      `${[1, 2, 3].map((l) => signature.replace('; s=', `; l=${l}; s=`)).join('')}${whole}${'x'.repeat(1_000_000)}`,
+      /in 4 ways/,
+    ],
+  ];
+  for (const [content, reason] of cases) {
+    const found = await verify(content);
+    assert.equal(short(found), 'pass, neutral, permerror null');
+    for (const why of [found.dkim[0]!.reason, found.dmarc.reason, found.arc.reason]) assert.match(why!, reason);
+  }
+  assert.equal(short(await verify(signature.repeat(9) + whole)), `pass, ${'pass, '.repeat(10)}pass reject`, 'control');
+});
+
+test('the signed part of a body is said, where it is not all', async () => {
+  const body = 'Hello Bob\r\n';
+  const { dkimSign } = await import('mailauth/lib/dkim/sign.js');
+  const content = `From: ann@shop.example\r\nSubject: x\r\n\r\n${body}`;
+  const { signatures } = await dkimSign(content, {
+    ...{ canonicalization: 'relaxed/relaxed', signTime: new Date() },
+    signatureData: [
+      { signingDomain: 'shop.example', selector: 's', privateKey: keys.rsa.privateKeyPem, maxBodyLength: 5 },
+    ],
+  } as never);
+  const found = await verify(signatures + content);
+  assert.deepEqual(found.dkim[0], {
+    ...{ result: 'pass', domain: 'shop.example', selector: 's' },
+    reason: 'the last 6 bytes of the body are not signed (l=)',
+  });
+});
