@@ -81,6 +81,11 @@ async function read(stage: Stage): Promise<void> {
     text: 'It came, thank you.\n\nOn Mon, 23 Nov 2026 at 10:00, Shop <shop@shop.example> wrote:\n> It is on its way.\n',
     html: '<p>It <b>came</b>.</p><script>parent.document.title = "hacked"</script><img src="http://elsewhere.example/x.png">',
     attachments: [{ name: 'Bill 17.pdf', contentType: 'application/pdf', content: ATTACHED.toString('base64') }],
+    authentication: {
+      spf: { result: 'softfail', domain: 'bounces.example.com' },
+      dkim: [{ result: 'pass', domain: 'lists.example' }],
+      dmarc: { result: 'fail', domain: 'example.com', policy: 'reject' },
+    },
   });
   await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
   await waitUntil('the webhook of the route', async () => catcher.requests.length === 1);
@@ -94,6 +99,11 @@ async function read(stage: Stage): Promise<void> {
   await page.frameLocator('iframe').getByText('came', { exact: true }).waitFor();
   assert.equal(await page.title(), 'Re: Order 17 · Postrider', 'no script of the mail ran');
   await assertNoFaults(page);
+  const proof = page.getByRole('region', { name: 'Is it from whom it says' });
+  await proof.getByText('From is not proven, and example.com asks to reject such mail').waitFor();
+  await proof.getByText('bounces.example.com probably does not let this server send its mail').waitFor();
+  await proof.getByText('Signed by lists.example, and not changed since').waitFor();
+  assert.equal(await proof.getByText('ARC').count(), 0, 'nothing to say');
   await page.getByRole('tab', { name: 'Headers' }).click();
   await page.getByText('Subject: Re: Order 17').waitFor();
   await saved(stage, id);

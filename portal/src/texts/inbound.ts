@@ -64,6 +64,57 @@ export const inboundPage = {
   goneHint: 'What was written in a mail is kept as long as content is. The rest stays.',
 };
 
+const temporary = 'The DNS could not be asked; it is not known';
+const broken = 'What the domain publishes has an error';
+const named = (domain: string | null): string => domain ?? 'the domain';
+
+/** What is said of SPF, DKIM, DMARC and ARC (RFC 8601). */
+export const authentication = {
+  title: 'Is it from whom it says',
+  hint: 'Looked up when it came. A reply that passed through a mailing list or was forwarded may fail and be honest.',
+  names: { spf: 'SPF', dmarc: 'DMARC', arc: 'ARC' },
+  signature: (number: number, count: number): string => (count > 1 ? `DKIM ${number}` : 'DKIM'),
+  words: {
+    none: 'None',
+    neutral: 'Neutral',
+    pass: 'Pass',
+    fail: 'Fail',
+    softfail: 'Soft fail',
+    policy: 'Policy',
+    temperror: 'Not known',
+    permerror: 'Error',
+  },
+  unsigned: 'It is not signed',
+  spf: (result: string, domain: string | null): string => {
+    if (result === 'pass') return `${named(domain)} lets this server send its mail`;
+    if (result === 'fail') return `${named(domain)} does not let this server send its mail`;
+    if (result === 'softfail') return `${named(domain)} probably does not let this server send its mail`;
+    if (result === 'temperror') return temporary;
+    if (result === 'permerror') return broken;
+    return `${named(domain)} does not say which servers send its mail`;
+  },
+  dkim: (result: string, domain: string | null): string => {
+    if (result === 'pass') return `Signed by ${named(domain)}, and not changed since`;
+    if (result === 'fail') return `Names ${named(domain)}, which has not signed this, or it was changed since`;
+    if (result === 'temperror') return temporary;
+    return `The signature that names ${named(domain)} could not be used`;
+  },
+  dmarc: ({ result, policy, domain }: { result: string; policy: string | null; domain: string | null }): string => {
+    if (result === 'pass') return `From is genuine: it is mail of ${named(domain)}`;
+    if (result === 'temperror') return temporary;
+    if (result === 'permerror') return 'From cannot be checked';
+    if (result === 'none') return `${named(domain)} says nothing on mail that only pretends to be its own`;
+    if (policy === 'reject') return `From is not proven, and ${named(domain)} asks to reject such mail`;
+    if (policy === 'quarantine') return `From is not proven, and ${named(domain)} asks to take such mail for spam`;
+    return `From is not proven; ${named(domain)} asks for nothing to be done`;
+  },
+  arc: {
+    none: 'What servers on the way saw could not be checked',
+    pass: 'Servers on the way sealed what they saw, and the seals are whole',
+    fail: 'A seal of the servers on the way is broken',
+  },
+};
+
 export const inboundRoutes = {
   title: 'Inbound routes',
   lead: 'Addresses that mail comes in for, and where your application gets it.',

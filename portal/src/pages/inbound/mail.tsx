@@ -13,6 +13,7 @@ import { useScope } from '../../scope.ts';
 import { inboundMail, outcomes, inboundPage as texts } from '../../texts/inbound.ts';
 import { ContentPanel } from '../messages/content-panel.tsx';
 import classes from '../messages/messages.module.css';
+import { Authentication } from './authentication.tsx';
 import { OutcomeBadge } from './outcome.tsx';
 
 type Mail = Answer<'getInboundMail'>;
@@ -72,6 +73,7 @@ function Shown({ mail }: { mail: Mail }) {
         </div>
         <div className={`${classes.column} ${classes.side}`}>
           {contentKept && content.attachments.length > 0 && <Attachments mail={mail} />}
+          {content.authentication && <Authentication results={content.authentication} />}
           <MailFacts mail={mail} />
         </div>
       </div>
