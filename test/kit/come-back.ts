@@ -15,8 +15,8 @@ export const comesBack = {
 const tokens = createTokenAddresses(SECRET_KEY);
 
 /** The return path of a copy, or the address in its List-Unsubscribe. */
-export function tokenAddress(use: 'bounce' | 'unsubscribe', messageId: string): string {
-  return `${tokens.make(use, { messageId }, Date.now())}@${BOUNCE_DOMAIN}`;
+export function tokenAddress(use: 'bounce' | 'unsubscribe', messageId: string, madeAtMs = Date.now()): string {
+  return `${tokens.make(use, { messageId }, madeAtMs)}@${BOUNCE_DOMAIN}`;
 }
 
 /** Brings a mail as another server does, from the null sender; answers the reply that decided. */
