@@ -32,11 +32,11 @@ async function openContent(
     : blobs.read(found.blobKey);
 }
 
-/** The whole mail, byte for byte. */
+/** The whole mail, byte for byte; a browser stores it and shows nothing. */
 export async function rawAnswer(kept: Kept, mail: InboundMessage): Promise<RouteAnswer> {
   const content = await openContent(kept, mail);
   if (content === undefined) return GONE;
-  return { ok: true, contentType: 'message/rfc822', content, headers: NOT_RUN };
+  return { ok: true, contentType: 'message/rfc822', content, headers: savedAs(`${mail.id}.eml`) };
 }
 
 /** One attachment, decoded; a browser stores it and shows nothing. */
@@ -52,11 +52,11 @@ export async function fileAnswer(kept: Kept, mail: InboundMessage, number: numbe
     ok: true,
     contentType: file.contentType,
     content: decoded,
-    headers: fileHeaders(file),
+    headers: savedAs(file.name),
   } satisfies ContentAnswer;
 }
 
-function fileHeaders({ name }: MailFile): Record<string, string> {
+function savedAs(name: string): Record<string, string> {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_');
   const coded = encodeURIComponent(name).replace(
     /['()*]/g,

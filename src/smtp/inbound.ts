@@ -84,6 +84,8 @@ function take(dialogue: Dialogue, envelope: InboundEnvelope, address: Address, t
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
   if (sizeBytes > taken.maxBytes) return refuseRecipient(dialogue, TOO_LARGE(taken.maxBytes));
   const key = sameAddressKey(address);
+  // Each time costs as much as the first, and brings no mail nearer.
+  if (recipients.has(key)) dialogue.fruitless += 1;
   if (recipients.size >= maxRecipients && !recipients.has(key)) {
     return refuse(dialogue, `452 4.5.3 a mail may have ${maxRecipients} recipients`);
   }
