@@ -1,7 +1,7 @@
 /**
  * Inbound routes and the mail that came in, as people of the account meet them: an owner makes a route, whose secret is shown once, reads what came,
- * changes the route and deletes it; a viewer reads only. Counted at the receiver of the webhook, in the bytes of what is saved, and at a server
- * elsewhere that the html of a mail names.
+ * changes the route and deletes it; a viewer reads only. Counted at the receiver of the webhook, in the bytes of what is saved, and in what the
+ * browser asks for: nothing of another host, though the html of a mail names one.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -107,9 +107,21 @@ async function read(stage: Stage): Promise<void> {
   await page.getByRole('tab', { name: 'Headers' }).click();
   await page.getByText('Subject: Re: Order 17').waitFor();
   await saved(stage, id);
+  await foundById(stage, id);
   await page.getByRole('link', { name: 'The message that it answers' }).click();
   await title(page, 'Order 17').waitFor();
   assert.equal(new URL(page.url()).pathname, `/app/sandbox/messages/${data.messageId}`);
+}
+
+/** The palette opens it by the id of its event. */
+async function foundById({ page }: Stage, id: string): Promise<void> {
+  await page.goto('/app/sandbox');
+  await page.locator('h1').first().waitFor();
+  await page.keyboard.press('ControlOrMeta+k');
+  await page.getByPlaceholder('Address, subject, message id or page').fill(id);
+  await page.getByText(`Open ${id}`).click();
+  await title(page, 'Re: Order 17').waitFor();
+  assert.equal(new URL(page.url()).pathname, `/app/sandbox/inbound/${id}`);
 }
 
 /** What the links save is what came, byte for byte. */

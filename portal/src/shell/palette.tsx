@@ -1,17 +1,18 @@
-/** ⌘K: a page by its name, a message by its id, mail to an address or with a subject. */
+/** ⌘K: a page by its name, a message or a mail that came in by its id, mail to an address or with a subject. */
 import '@mantine/spotlight/styles.css';
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from '@mantine/spotlight';
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useCall } from '../api.ts';
 import { IconMail, IconSearch } from '../icons.ts';
+import { pathOfMail } from '../parts/mail-path.ts';
 import { useScope } from '../scope.ts';
 import { palette } from '../texts/palette.ts';
 import { ACCOUNT_PAGES, OPERATOR_PAGES } from './navigation.ts';
 
 /** Letters before mail is searched. */
 const SEARCH_FROM = 3;
-const MESSAGE_ID = /^msg_[0-9A-Za-z]{10,}$/;
+const MAIL_ID = /^(?:msg|inb)_[0-9A-Za-z]{10,}$/;
 
 export default function Palette({ wanted }: { wanted: number }) {
   const scope = useScope();
@@ -20,7 +21,7 @@ export default function Palette({ wanted }: { wanted: number }) {
   const [query, setQuery] = useState('');
   useEffect(() => spotlight.open(), [wanted]);
   const text = query.trim();
-  const isSearch = text.length >= SEARCH_FROM && !MESSAGE_ID.test(text) && scope.account !== undefined;
+  const isSearch = text.length >= SEARCH_FROM && !MAIL_ID.test(text) && scope.account !== undefined;
   const found = useCall('listMessages', { query: { q: text, limit: 5 } }, { enabled: isSearch, keepsLast: true });
   const base = `/app/${scope.mode}`;
   const go = (to: string) => () => void navigate({ to });
@@ -42,8 +43,8 @@ export default function Palette({ wanted }: { wanted: number }) {
       onClick: go(at + page.path),
     }));
   const messages: SpotlightActionData[] = [
-    ...(MESSAGE_ID.test(text)
-      ? [{ id: text, label: palette.message(text), onClick: go(`${base}/messages/${text}`) }]
+    ...(MAIL_ID.test(text)
+      ? [{ id: text, label: palette.message(text), onClick: go(pathOfMail(scope.mode, text)) }]
       : []),
     ...(isSearch ? (found.data ?? []) : []).map((message) => ({
       id: message.messageId,
