@@ -1,6 +1,6 @@
 /**
  * What strangers write: 150 payloads in subjects, senders' names, html, texts, file names, metadata, SMTP replies, answers of webhooks, DNS texts,
- * names of templates, keys and descriptions. A person looks at all of it. Counted at the other side: a server elsewhere is never asked, no script
+ * names of templates, keys and descriptions; and in mail that comes in, which nobody has checked before. A person looks at all of it. Counted at the other side: a server elsewhere is never asked, no script
  * runs, no dialog opens.
  */
 import assert from 'node:assert/strict';
@@ -35,6 +35,8 @@ interface World {
   texts: string[];
   /** Of sandbox mail, one for each payload. */
   messageIds: string[];
+  /** Of mail that came in, one for each payload. */
+  inboundIds: string[];
 }
 
 async function world(t: TestContext, texts: string[]): Promise<World> {
@@ -69,7 +71,7 @@ async function world(t: TestContext, texts: string[]): Promise<World> {
   }
   const messageIds = await sendAll(service, texts);
   await nameAll(service, texts);
-  return { service, texts, messageIds };
+  return { service, texts, messageIds, inboundIds: await comeIn(service, texts) };
 }
 
 const mailOf = (text: string, index: number): JsonObject => ({
@@ -104,6 +106,49 @@ async function sendAll({ api, sandboxApi }: Service, texts: string[]): Promise<s
   return ids;
 }
 
+/** A mail as nobody composes it: the payload wherever somebody reads it. */
+function rawOf(text: string): string {
+  const line = text.replace(/[\r\n]+/g, ' ');
+  const quoted = line.replace(/["\\]/g, '\\$&');
+  const coded = `=?utf-8?b?${Buffer.from(line.slice(0, 300)).toString('base64')}?=`;
+  return [
+    `From: "${quoted}" <ann@hostile.example>`,
+    `Subject: ${coded} ${line}`,
+    `Message-ID: <${line.replace(/[<>\s]/g, '')}@hostile.example>`,
+    ...[
+      `X-Payload: ${line}`,
+      `In-Reply-To: ${line}`,
+      'MIME-Version: 1.0',
+      'Content-Type: multipart/mixed; boundary=b',
+      '',
+    ],
+    ...['--b', 'Content-Type: text/plain; charset=utf-8', '', text, '', 'On 1 May 2026 Shop wrote:', `> ${line}`],
+    ...['--b', 'Content-Type: text/html; charset=utf-8', '', `<p>${text}</p>`],
+    ...[
+      '--b',
+      `Content-Type: text/html; name="${quoted.slice(0, 100)}"`,
+      `Content-Disposition: attachment; filename="${coded}"`,
+    ],
+    ...[`Content-Id: <${line.slice(0, 100)}>`, '', `<script>${text}</script>`, '--b'],
+    ...[`Content-Type: ${line.slice(0, 40)}`, `Content-Transfer-Encoding: ${line.slice(0, 40)}`, '', text, '--b--', ''],
+  ].join('\r\n');
+}
+
+async function comeIn({ sandboxApi }: Service, texts: string[]): Promise<string[]> {
+  const route = { match: '*@in.shop.example', url: `https://hooks.shop.example/${encodeURIComponent(texts[0]!)}` };
+  const made = await sandboxApi.post('/inbound-routes', route);
+  const plain = made.status === 201 ? made : await sandboxApi.post('/inbound-routes', { match: route.match });
+  assert.equal(plain.status, 201, plain.text);
+  const ids: string[] = [];
+  for (const [index, text] of texts.entries()) {
+    const mail = { to: `stranger-${index}@in.shop.example`, from: 'ann@hostile.example', raw: rawOf(text) };
+    const { status, body, text: said } = await sandboxApi.post('/sandbox/inbound', mail);
+    assert.equal(status, 201, said);
+    ids.push(body.inboundId);
+  }
+  return ids;
+}
+
 /** What colleagues name. What is refused there needs no showing. */
 async function nameAll({ api }: Service, texts: string[]): Promise<void> {
   for (const [index, text] of texts.entries()) {
@@ -123,6 +168,11 @@ async function unfold(page: Page): Promise<void> {
     // A menu or dialog that opened over the page.
     await page.keyboard.press('Escape');
   }
+}
+
+/** Opens the headers, the source and the files of a mail. */
+async function everyTab(page: Page): Promise<void> {
+  for (const tab of await page.getByRole('tab').all()) await tab.click({ timeout: 5_000 });
 }
 
 /** Asserts what no page may have done. */
@@ -145,6 +195,8 @@ const AREAS = [
   '/templates',
   '/webhooks',
   '/domains',
+  '/inbound',
+  '/inbound-routes',
 ];
 const MORE = ['/keys', '/usage', '/approvals', '/team', '/audit', '/settings', '/start'];
 const OPERATOR = ['', '/accounts', '/approvals', '/nodes', '/audit'].map((one) => `/app/operator${one}`);
@@ -169,7 +221,7 @@ test('what strangers write stays text, on every page', { skip: noBrowser(), time
   assert.equal(texts.length, 150);
   const visitors = await startBrowser();
   t.after(() => visitors.close());
-  const { service, messageIds } = await world(t, texts);
+  const { service, messageIds, inboundIds } = await world(t, texts);
   await setFirstPassword(service);
   const visit = await signedIn(t, visitors, service);
   visit.page.on('dialog', (dialog) => {
@@ -185,6 +237,13 @@ test('what strangers write stays text, on every page', { skip: noBrowser(), time
   }
   for (const at of mails) {
     await open(visit.page, at);
+    await assertHarmless(visit, at);
+  }
+  // The list has shown all of them; three are of one payload.
+  for (const id of inboundIds.filter((_, index) => index % 3 === 0)) {
+    const at = `/app/sandbox/inbound/${id}`;
+    await open(visit.page, at);
+    await everyTab(visit.page);
     await assertHarmless(visit, at);
   }
   assert.deepEqual(other.asked, [], 'nobody was asked');
