@@ -49,7 +49,7 @@ export const replyRules: readonly ReplyRule[] = [
 
   // The mailbox.
   {
-    text: /over ?quota|quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ )*quota|\w*quota exceeded|(mailbox|inbox|mailfolder|maildir|account|user) (is )?(almost )?full|full mailbox|out of storage|exceeded storage|storage (limit|allocation|space)|mailbox (size|limit|exceeds|has exceeded|exceeded|would exceed)|boite .*pleine|not enough (storage )?space|disk ?quota|postfach .*voll|too many messages on the server/i,
+    text: /over ?quota|quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ ){0,6}quota|(mailbox|inbox|mailfolder|maildir|account|user) (is )?(almost )?full|full mailbox|out of storage|exceeded storage|storage (limit|allocation|space)|mailbox (size|limit|exceeds|has exceeded|exceeded|would exceed)|boite .*pleine|not enough (storage )?space|disk ?quota|postfach .*voll|too many messages on the server/i,
     unless: /for sending|daily|hourly|(message|sending) quota|throttl|out of memory/i,
     category: 'mailbox-full',
   },
@@ -201,15 +201,23 @@ export const replyRules: readonly ReplyRule[] = [
   { category: 'remote-error' },
 ];
 
-const ADDRESS = /[^\s<>()[\]:;,"']+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*/gu;
+/** What may be an address is looked at once: a search from each of its letters would take quadratic time. */
+const WORD = /[^\s<>()[\]:;,"']+/gu;
+const ADDRESS = /^.+@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*/u;
 const LINK = /https?:\/\/\S+|\bwww\.\S+/gi;
 
 /** Words about the sender, our host, a list or a policy, and about today only: whatever the code says, it is not the address. */
 const NOT_THE_ADDRESS =
   /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b|client host|your (ip|host|server|domain|network|mail server)|sending (ip|host|server|domain)|reputation|(black|block|deny)[- ]?list|\b(is|are|been) (black|block)?listed\b|\bpolic(y|ies)\b|not authori[sz]ed|access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)|temporar|try (again )?later/i;
 
+function withoutAddresses(text: string): string {
+  return text.includes('@')
+    ? text.replace(WORD, (word) => (word.includes('@') ? word.replace(ADDRESS, '') : word))
+    : text;
+}
+
 export function matchReply(reply: SmtpReply, stage: SmtpStage): ReplyRule {
-  const whole = reply.text.replace(ADDRESS, '');
+  const whole = withoutAddresses(reply.text);
   const text = whole.replace(LINK, '');
   const detail = reply.enhanced?.slice(2) ?? '';
   const matches = (rule: ReplyRule): boolean =>
@@ -225,6 +233,6 @@ export function matchReply(reply: SmtpReply, stage: SmtpStage): ReplyRule {
 
 /** Whether the words of a reply allow that it speaks of the address; names and links in it do not count as words. */
 export function speaksOfAddress(reply: SmtpReply): boolean {
-  const text = reply.text.replace(ADDRESS, '').replace(LINK, '');
+  const text = withoutAddresses(reply.text).replace(LINK, '');
   return !NOT_THE_ADDRESS.test(text) && !(reply.enhanced?.startsWith('5.7.') ?? false);
 }

@@ -35,14 +35,14 @@ test('every file has its line, of at least 150 bounces and complaints', () => {
 
 for (const line of lines) {
   const file = line.split(' | ')[0]!;
-  test(`${file} says what a person reads in it`, () => {
-    assert.equal(lineOf(file, readReport(readFileSync(new URL(file, folder)))), line);
+  test(`${file} says what a person reads in it`, async () => {
+    assert.equal(lineOf(file, await readReport(readFileSync(new URL(file, folder)))), line);
   });
 }
 
-test('an outcome of a report is final where it failed, waits where it is delayed, and has advice', () => {
+test('an outcome of a report is final where it failed, waits where it is delayed, and has advice', async () => {
   for (const line of lines) {
-    const report = readReport(readFileSync(new URL(line.split(' | ')[0]!, folder)));
+    const report = await readReport(readFileSync(new URL(line.split(' | ')[0]!, folder)));
     for (const recipient of report.kind === 'bounce' ? report.recipients : []) {
       const { kind, advice, owner, category, smtpCode } = reportedOutcome(recipient);
       assert.equal(kind, recipient.action === 'failed' ? 'permanent' : 'temporary', line);

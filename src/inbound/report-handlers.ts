@@ -33,6 +33,9 @@ interface Finding {
   ignored: InboundResult[];
 }
 
+/** Of a name of a host (RFC 1035 §3.1); in EHLO anything may stand. */
+const MAX_REPORTER = 255;
+
 type ReportHandlers = Pick<Handlers, 'return-path' | 'abuse' | 'postmaster' | 'unsubscribe'>;
 
 export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
@@ -49,9 +52,9 @@ export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
 
 async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
   const content = await mail.content();
-  // Several mails are in hand at once, and one may take 50 ms: each has a time slice of its own.
+  // Several mails are in hand at once: each waits for its turn, and so do the steps of reading it.
   await timeSlice();
-  const report = readReport(content);
+  const report = await readReport(content);
   const found = await resultsOf(deps, mail, report);
   if (found.isTooEarly) throw new Unavailable('it is about a message that is being sent at this moment');
   return { ...found, unsubscribing: null };
@@ -72,7 +75,8 @@ async function resultsOf(
   const nowMs = clock.now();
   const claims = claim ? [claim] : report.tokens.flatMap((local) => tokens.open(local, nowMs) ?? []);
   const complained = await complainedCopies(database, claims, report.mail.messageId);
-  return resultsOfComplaint(report, { ...complained, reporter: mail.client.helo || null, nowMs });
+  const reporter = mail.client.helo.slice(0, MAX_REPORTER) || null;
+  return resultsOfComplaint(report, { ...complained, reporter, nowMs });
 }
 
 function copiesOf(database: Database, { messageId, isShared }: ReturnPathClaim): Promise<SentCopy[]> {

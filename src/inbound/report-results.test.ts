@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { feedbackId } from '../mail/compose/header.ts';
 import type { Report, ReportedRecipient } from '../mail/report/report.ts';
 import type { SentCopy } from '../messages/messages.ts';
-import { type ComplaintContext, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
+import { type ComplaintContext, type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
 
 const NOW = Date.UTC(2026, 10, 20);
 const OURS = '<mh1.x@shop.example>';
@@ -27,12 +27,12 @@ function recipient(change: Partial<ReportedRecipient>): ReportedRecipient {
 
 const bounce = (messageId: string | null, ...recipients: Partial<ReportedRecipient>[]) =>
   ({
-    ...{ kind: 'bounce', dialect: 'rfc3464', recipients: recipients.map(recipient) },
+    ...{ kind: 'bounce', recipients: recipients.map(recipient) },
     mail: { messageId, feedbackId: null, to: [] },
   }) satisfies Report;
 
 /** Which messages it changes, then what is counted of the rest. */
-function shown({ results, ignored, isTooEarly }: ReturnType<typeof resultsOfBounce>): string {
+function shown({ results, ignored, isTooEarly }: ReportResults): string {
   const what = results.map((one) => `${one.type} ${one.messageId}${one.suppress ? ' suppressed' : ''}`);
   return [...what, ...ignored, ...(isTooEarly ? ['too early'] : [])].join(', ');
 }
@@ -64,6 +64,17 @@ const BOUNCES: [name: string, report: ReturnType<typeof bounce>, copies: SentCop
     three,
     'Bounce msg_eve suppressed, DeliveryDelay msg_bob, no-failure',
   ],
+  [
+    'the same recipient twice, and one of whom it is also late',
+    bounce(
+      OURS,
+      { finalRecipient: 'ann@example.com' },
+      { finalRecipient: 'ANN@example.com', status: '5.2.1' },
+      { finalRecipient: 'ann@example.com', action: 'delayed', status: '4.4.1' },
+    ),
+    three,
+    'Bounce msg_ann suppressed, DeliveryDelay msg_ann, repeated',
+  ],
   ['no mail of ours', bounce(OURS, { finalRecipient: 'ann@example.com' }), [], 'unknown-mail'],
   [
     'one that is being sent',
@@ -73,8 +84,18 @@ const BOUNCES: [name: string, report: ReturnType<typeof bounce>, copies: SentCop
   ],
 ];
 
+test('a report of 500 recipients has one result for each copy, and what it says again is only counted', async () => {
+  const copies = Array.from({ length: 200 }, (_, i) => copy(`m${i}`));
+  const named = Array.from({ length: 500 }, (_, i) => ({ finalRecipient: `m${i % 250}@example.com` }));
+  const { results, ignored } = await resultsOfBounce(bounce(OURS, ...named), copies, NOW);
+  assert.deepEqual([results.length, new Set(results.map((one) => one.messageId)).size], [200, 200]);
+  const count = (what: string): number => ignored.filter((one) => one === what).length;
+  assert.deepEqual([count('repeated'), count('other-recipient')], [200, 100]);
+});
+
 for (const [name, report, copies, expected] of BOUNCES)
-  test(`a bounce that names ${name}`, () => assert.equal(shown(resultsOfBounce(report, copies, NOW)), expected));
+  test(`a bounce that names ${name}`, async () =>
+    assert.equal(shown(await resultsOfBounce(report, copies, NOW)), expected));
 
 interface Said {
   recipients?: string[];
@@ -83,7 +104,7 @@ interface Said {
 
 const complaint = ({ recipients = [], feedbackId: id }: Said) =>
   ({
-    ...{ kind: 'complaint', dialect: 'arf', feedbackType: 'abuse', recipients },
+    ...{ kind: 'complaint', feedbackType: 'abuse', recipients },
     mail: { messageId: OURS, feedbackId: id ?? null, to: [] },
     tokens: [],
   }) satisfies Report;

@@ -1,5 +1,5 @@
 /**
- * Which copies of our mail a report is about, and what it makes of them. Pure. A report is believed as far as it shows that its
+ * Which copies of our mail a report is about, and what it makes of them. Changes nothing. A report is believed as far as it shows that its
  * author has the mail:
  *
  * - A bounce comes to the return path of the copies that it may be about. Which of them, its recipients say: the original one
@@ -12,6 +12,7 @@
  * All else changes nothing, and is counted by what it was.
  */
 import type { InboundResult } from '../base/metrics.ts';
+import { timeSlice } from '../base/time-slice.ts';
 import { lateComplaint, lateFailure } from '../delivery/delivery.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -33,46 +34,61 @@ const NOTHING: ReportResults = { results: [], ignored: [], isTooEarly: false };
 const ignored = (...what: InboundResult[]): ReportResults => ({ ...NOTHING, ignored: what });
 
 /** `copies`: those that the token of the return path stands for. */
-export function resultsOfBounce(report: Bounce, copies: readonly SentCopy[], nowMs: number): ReportResults {
+export async function resultsOfBounce(
+  report: Bounce,
+  copies: readonly SentCopy[],
+  nowMs: number,
+): Promise<ReportResults> {
   if (copies.length === 0) return ignored('unknown-mail');
   const found: ReportResults = { results: [], ignored: [], isTooEarly: false };
   const isQuoted = report.mail.messageId !== null && copies.some((copy) => isMessageId(report, copy));
+  const only = copies.length === 1 ? copies[0] : undefined;
+  const byAddress = copiesByAddress(copies);
+  const done = new Set<string>();
   for (const recipient of report.recipients) {
+    await timeSlice();
     if (recipient.action !== 'failed' && recipient.action !== 'delayed') {
       found.ignored.push('no-failure');
       continue;
     }
-    const copy = copyOf(recipient, copies, isQuoted);
+    const copy = copyOf(recipient, byAddress, { only, isQuoted });
+    const once = `${recipient.action} ${copy?.messageId}`;
     if (!copy) found.ignored.push('other-recipient');
     else if (copy.isBeingSent) found.isTooEarly = true;
+    else if (done.has(once)) found.ignored.push('repeated');
     else found.results.push(lateFailure(copy, recipient, nowMs));
+    done.add(once);
   }
   return report.recipients.length === 0 ? ignored('other-recipient') : found;
 }
 
 const isMessageId = ({ mail }: Bounce | Complaint, copy: SentCopy): boolean => mail.messageId === copy.headerMessageId;
 
-/** The copy that a bounce means with a recipient. */
+/** By the key that addresses are compared by: the copy of the newest email, one that left before one that did not. */
+function copiesByAddress(copies: readonly SentCopy[]): Map<string, SentCopy> {
+  const byAddress = new Map<string, SentCopy>();
+  for (const copy of copies) {
+    const key = sameAddressKey(copy.recipient);
+    const known = byAddress.get(key);
+    if (known === undefined || (LEFT.has(copy.status) && !LEFT.has(known.status))) byAddress.set(key, copy);
+  }
+  return byAddress;
+}
+
+/** The copy that a bounce means with a recipient; `only`: where it can be no other. */
 function copyOf(
   { originalRecipient, finalRecipient }: ReportedRecipient,
-  copies: readonly SentCopy[],
-  isQuoted: boolean,
+  byAddress: ReadonlyMap<string, SentCopy>,
+  { only, isQuoted }: { only: SentCopy | undefined; isQuoted: boolean },
 ): SentCopy | undefined {
   const named = [originalRecipient, finalRecipient].filter((one) => one !== null);
   for (const address of named) {
-    const copy = copyTo(address, copies);
+    const copy = byAddress.get(sameAddressKey(address));
     if (copy) return copy;
   }
-  const isBelieved = named.length === 0 || isQuoted;
-  return copies.length === 1 && isBelieved ? copies[0] : undefined;
+  return named.length === 0 || isQuoted ? only : undefined;
 }
 
-/** That of the newest email, one that left before one that did not. */
-function copyTo(address: string, copies: readonly SentCopy[]): SentCopy | undefined {
-  const key = sameAddressKey(address);
-  const all = copies.filter((copy) => sameAddressKey(copy.recipient) === key);
-  return all.find((copy) => LEFT.has(copy.status)) ?? all[0];
-}
 const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', 'complained']);
 
 /** What shows which copies a complaint is about: a token of one, a token of all in a transaction, or no more than the Message-ID. */
@@ -92,9 +108,10 @@ export function resultsOfComplaint(report: Complaint, context: ComplaintContext)
   const copies = ofOneAccount(report, context.copies);
   if (copies.length === 0) return ignored(context.copies.length > 0 ? 'unproven' : 'unknown-mail');
   const said = { feedbackType: report.feedbackType, remoteHost: reporter };
-  const isBelieved = proof !== 'message-id' || new Set(copies.map((copy) => sameAddressKey(copy.recipient))).size === 1;
+  const byAddress = copiesByAddress(copies);
+  const isBelieved = proof !== 'message-id' || byAddress.size === 1;
   const recipients = isBelieved ? report.recipients : [];
-  const named = new Set(recipients.flatMap((address) => copyTo(address, copies) ?? []));
+  const named = new Set(recipients.flatMap((address) => byAddress.get(sameAddressKey(address)) ?? []));
   if (named.size === 0 && proof === 'copy') named.add(copies[0]!);
   const results = [...named].map(
     (copy) => [copy, lateComplaint(copy, { ...said, recipientIs: 'named' }, nowMs)] as const,

@@ -22,6 +22,10 @@ for (const [text, main, parameters] of FIELDS) {
   });
 }
 
+test('of a hundred thousand parameters the first hundred are read', () => {
+  assert.equal(parameterisedValue(`a/b${';x=y'.repeat(100_000)}`).parameters.length, 100);
+});
+
 test('a parameter is found whole, in pieces and with a charset', () => {
   const value = (text: string) => parameterValue(parameterisedValue(`a/b; ${text}`).parameters, 'name');
   assert.equal(value('other=x'), undefined);

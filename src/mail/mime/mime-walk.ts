@@ -29,6 +29,9 @@ interface ParameterisedValue {
   parameters: FieldParameter[];
 }
 
+/** Of a field; those behind are not read. The longest file name in RFC 2231 pieces needs a fraction of them. */
+const MAX_PARAMETERS = 100;
+
 const TOKEN_END = /[ \t\r\n;("]/g;
 
 function behindComment(text: string, at: number): number {
@@ -79,7 +82,7 @@ export function parameterisedValue(text: string): ParameterisedValue {
   }
   const parameters: FieldParameter[] = [];
   let equals = -1;
-  while (at < text.length) {
+  while (at < text.length && parameters.length < MAX_PARAMETERS) {
     at = skipSpace(text, at + 1);
     const semicolon = text.indexOf(';', at);
     const stop = semicolon < 0 ? text.length : semicolon;
@@ -137,6 +140,8 @@ export interface Entity {
   typed: boolean;
   /** Content-Transfer-Encoding in lower case; empty when there is none. */
   encoding: string;
+  /** As the header has it; empty when it has none. */
+  charset: string;
   boundary: string | undefined;
   parent: Entity | undefined;
   /** Offsets in the message: the header with its empty line ends where the body starts. */
@@ -296,7 +301,7 @@ export class MimeWalk {
     if (this.entities.length > this.#limits.parts) this.exceeded = 'parts';
     const type = parent?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
     const [bodyStart, bodyEnd] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    const fields = { kind: 'leaf', type, typed: false, encoding: '', boundary: undefined } as const;
+    const fields = { kind: 'leaf', type, typed: false, encoding: '', charset: '', boundary: undefined } as const;
     this.#current = { ...fields, parent, headerStart, bodyStart, bodyEnd };
     this.entities.push(this.#current);
     this.#header = new StructureFields();
@@ -311,6 +316,7 @@ export class MimeWalk {
       const { main, parameters } = parameterisedValue(fields.type);
       if (main !== '') entity.type = main;
       entity.typed = true;
+      entity.charset = parameterValue(parameters, 'charset') ?? '';
       if (main.startsWith('multipart/')) entity.boundary = parameterValue(parameters, 'boundary') || undefined;
     }
     const nests = this.#limits.nests ?? isMail;

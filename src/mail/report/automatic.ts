@@ -4,7 +4,7 @@
  * phrases that programs write in many languages.
  */
 import { AUTOMATIC_SUBJECT, AUTOMATIC_TEXT, CHALLENGE } from './automatic-words.ts';
-import type { ReceivedMail } from './received.ts';
+import { type ReceivedMail, subjectOf } from './received.ts';
 
 const AUTOMATIC_FIELDS = [
   ...['x-autoreply', 'x-autorespond', 'x-autoresponder', 'x-auto-reply', 'x-autoreply-from', 'x-autoreply-domain'],
@@ -24,9 +24,9 @@ const LIST_FIELDS = [
 export type Automatic = 'auto-reply' | 'challenge' | 'list';
 
 /** What the subject and the fields say for certain: asked before a text is read as a bounce. */
-export function saysAutomatic({ header }: ReceivedMail): Automatic | undefined {
-  if (CHALLENGE_FIELDS.some((name) => header.first(name) !== '')) return 'challenge';
-  const subject = header.first('subject');
+export function saysAutomatic(mail: ReceivedMail): Automatic | undefined {
+  if (CHALLENGE_FIELDS.some((name) => mail.header.first(name) !== '')) return 'challenge';
+  const subject = subjectOf(mail);
   if (CHALLENGE.test(subject)) return 'challenge';
   return AUTOMATIC_SUBJECT.test(subject) ? 'auto-reply' : undefined;
 }

@@ -1,6 +1,5 @@
 /**
- * The words by which bounces for people are known among other mail: who sends them, what their subjects and texts say, and which
- * program wrote them. The dialect is a name for counting; nothing depends on it.
+ * The words by which bounces for people are known among other mail: who sends them, and what their subjects and texts say.
  */
 
 /** Senders of bounces; people do not have such addresses, but some automatic replies do. */
@@ -32,82 +31,4 @@ const FINAL_TEXT =
 export function isDelayNotice(subject: string, text: string): boolean {
   if (FINAL_TEXT.test(text)) return false;
   return DELAY_TEXT.test(text) || (DELAY_SUBJECT.test(subject) && !/fail|undeliver|returned/i.test(subject));
-}
-
-interface Dialect {
-  name: string;
-  /** Of From, Subject, X-Mailer, Message-ID and what else the header says of the program. */
-  header?: RegExp;
-  /** Of the text for people, and of the reporting server's name. */
-  text?: RegExp;
-}
-
-const DIALECTS: readonly Dialect[] = [
-  { name: 'mimecast', header: /mimecast/i, text: /mimecast/i },
-  { name: 'amazon-ses', header: /amazonses\.com|amazonaws/i, text: /amazonses\.com|\.amazonaws\.com/i },
-  { name: 'sendgrid', text: /sendgrid/i },
-  { name: 'zoho', header: /\bzoho/i },
-  { name: 'yandex', header: /\byandex/i, text: /\byandex\.(?:ru|net)/i },
-  { name: 'mail.ru', header: /mail\.ru\b/i },
-  {
-    name: 'gmx',
-    header: /\b(?:gmx\.|mail\.gmx|web\.de|1and1|kundenserver|ui-dsn)/i,
-    text: /\b(?:gmx\.(?:net|de|com)|web\.de)\b|1and1|kundenserver/i,
-  },
-  { name: 't-online', header: /t-online\.de/i, text: /t-online\.de|t-ipconnect/i },
-  { name: 'orange', header: /@(?:orange|wanadoo)\.fr/i, text: /\b(?:orange|wanadoo)\.fr\b/i },
-  { name: 'docomo', header: /docomo\.ne\.jp/i },
-  { name: 'au', header: /ezweb\.ne\.jp|\bau\.com|dion\.ne\.jp|auone/i },
-  {
-    name: 'yahoo',
-    header: /@[\w.]*yahoo\.|\.yahoo\.com>|x-yahoofiltered|ymailisg/i,
-    text: /--- Below this line is a copy[\s\S]*X-YMail|yahoo! /i,
-  },
-  {
-    name: 'gmail',
-    header: /mailer-daemon@(?:googlemail|google|gmail)|mx\.google\.com/i,
-    text: /^google tried to deliver|googlemail/im,
-  },
-  {
-    name: 'office-365',
-    header: /outlook\.com|x-ms-exchange-organization|protection\.outlook/i,
-    text: /protection\.outlook\.com|prod\.outlook\.com/i,
-  },
-  {
-    name: 'exchange',
-    header: /internet mail service|microsoft ?exchange|microsoft smtpsvc/i,
-    text: /MSEXCH|microsoft exchange|generating server:|did not reach the following recipient/i,
-  },
-  { name: 'domino', header: /lotus|domino|delivery failure:/i, text: /lotus|domino|failure reasons\s+-/i },
-  { name: 'groupwise', header: /groupwise|novell|message status - undeliverable/i, text: /groupwise/i },
-  { name: 'qmail', text: /qmail-send|this is the qmail|i've given up|i'm afraid i wasn't able|\(#\d\.\d\.\d\)/i },
-  { name: 'courier', header: /<courier\./i, text: /running the courier|courier mail server/i },
-  {
-    name: 'exim',
-    header: /x-failed-recipients|exim/i,
-    text: /created automatically by mail delivery software|eximdsn/i,
-  },
-  { name: 'opensmtpd', text: /this is the MAILER-DAEMON, please DO NOT REPLY/i },
-  { name: 'dragonfly', text: /dragonfly mail agent/i },
-  {
-    name: 'postfix',
-    header: /\(postfix\)|undelivered mail returned to sender|delayed mail \(still/i,
-    text: /\bx-postfix|this is the (?:postfix|mail system at)|this is the \S+ (?:postfix|mail) program/i,
-  },
-  {
-    name: 'sendmail',
-    header: /mail delivery subsystem|returned mail: /i,
-    text: /transcript of session follows|addresses had (?:permanent|transient|delivery)/i,
-  },
-  { name: 'mdaemon', header: /mdaemon/i, text: /mdaemon/i },
-  { name: 'imail', header: /<smtp32|imail/i, text: /smtpd32/i },
-  { name: 'messaging-server', text: /messaging server|this report relates to a message you sent/i },
-  { name: 'x.400', header: /x\.?400/i, text: /\bx\.?400|\/pn=|\/c=[a-z]{2}\//i },
-];
-
-/** The name of the program or provider that seems to have written the report. */
-export function dialectOf(header: string, text: string, fallback: string): string {
-  const [inHeader, inText] = [header.slice(0, 8000), text.slice(0, 16_000)];
-  const found = DIALECTS.find((one) => one.header?.test(inHeader) === true || one.text?.test(inText) === true);
-  return found?.name ?? fallback;
 }

@@ -9,13 +9,11 @@ import type { ReportedRecipient } from './report-types.ts';
 import { addressIn, isVague, type SaidReply, saidReply, tidied } from './said-reply.ts';
 
 const MAX_RECIPIENTS = 500;
+/** With those that say nothing of a recipient. */
+const MAX_GROUPS = 1000;
+/** Of a name of a host (RFC 1035 §3.1). */
+const MAX_HOST = 255;
 const OF_RECIPIENT = ['final-recipient', 'original-recipient', 'x-actual-recipient', 'action', 'status'];
-
-export interface DeliveryStatus {
-  reportingMta: string;
-  envelopeId: string;
-  recipients: ReportedRecipient[];
-}
 
 /** Without the type in front: `rfc822; a@b.example`, `dns; mx.b.example`. */
 function typedValue(value: string): { type: string; value: string } {
@@ -76,7 +74,7 @@ function recipientOf(fields: Fields): ReportedRecipient {
     status,
     smtpCode: said.smtpCode,
     diagnostic: diagnostic === '' ? null : tidied(diagnostic),
-    remoteHost: /^[^\s([]+/.exec(remote)?.[0].replace(/\.$/, '') ?? null,
+    remoteHost: /^[^\s([]+/.exec(remote.slice(0, MAX_HOST))?.[0].replace(/\.$/, '') ?? null,
   };
 }
 
@@ -84,7 +82,7 @@ function recipientOf(fields: Fields): ReportedRecipient {
 function groupsOf(text: string): string[] {
   return text
     .replace(/^(?:[ \t]*\r\n)+/, '')
-    .split(/\r\n(?:[ \t]*\r\n)+/)
+    .split(/\r\n(?:[ \t]*\r\n)+/, MAX_GROUPS)
     .flatMap((block) => {
       const starts = [...block.matchAll(/^(?:final|original)-recipient[ \t]*:/gim)];
       const first = starts[0]?.[0].toLowerCase();
@@ -94,15 +92,13 @@ function groupsOf(text: string): string[] {
     });
 }
 
-/** Reads the fields from Latin-1 text with CRLF. */
-export function readDeliveryStatus(text: string): DeliveryStatus {
-  const status: DeliveryStatus = { reportingMta: '', envelopeId: '', recipients: [] };
+/** What Latin-1 text with CRLF says of each recipient. */
+export function readDeliveryStatus(text: string): ReportedRecipient[] {
+  const recipients: ReportedRecipient[] = [];
   for (const group of groupsOf(text)) {
-    if (status.recipients.length >= MAX_RECIPIENTS) break;
+    if (recipients.length >= MAX_RECIPIENTS) break;
     const fields = fieldsOf(group);
-    status.reportingMta ||= typedValue(fields.first('reporting-mta')).value;
-    status.envelopeId ||= fields.first('original-envelope-id');
-    if (OF_RECIPIENT.some((name) => fields.first(name) !== '')) status.recipients.push(recipientOf(fields));
+    if (OF_RECIPIENT.some((name) => fields.first(name) !== '')) recipients.push(recipientOf(fields));
   }
-  return status;
+  return recipients;
 }

@@ -9,7 +9,6 @@ import { addressIn } from './said-reply.ts';
 export interface Complaint {
   feedbackType: string;
   recipients: string[];
-  dialect: string;
 }
 
 /** RFC 5965 §3.1, RFC 6430 and older drafts; `other` is a complaint that fits nowhere else. */
@@ -20,13 +19,6 @@ const HIDDEN =
 const BY_RECIPIENT = ['original-rcpt-to', 'removal-recipient', 'original-recipient'];
 const JMRP_RECIPIENT = 'x-hmxmroriginalrecipient';
 
-const DIALECTS: readonly [name: string, pattern: RegExp][] = [
-  ['yahoo', /yahoo|@[\w.]*aol\.|aol\.com/i],
-  ['amazon-ses', /amazonses/i],
-  ['return-path', /returnpath|senderscore|validity/i],
-  ['jmrp', /hotmail|outlook|microsoft|live\.com/i],
-];
-
 function shownAddress(value: string): string | null {
   const text = value.replace(/^\s*rfc822\s*;/i, '');
   const address = addressIn(text);
@@ -35,16 +27,11 @@ function shownAddress(value: string): string | null {
 
 function unique(values: readonly string[]): string[] {
   const found = new Map<string, string>();
-  for (const one of values) {
+  for (const one of values.slice(0, MAX_RECIPIENTS)) {
     const address = shownAddress(one);
     if (address !== null && !found.has(address.toLowerCase())) found.set(address.toLowerCase(), address);
   }
-  return [...found.values()].slice(0, MAX_RECIPIENTS);
-}
-
-function dialectOf(mail: ReceivedMail, userAgent: string): string {
-  const said = `${userAgent} ${mail.header.first('from')}`;
-  return DIALECTS.find(([, pattern]) => pattern.test(said))?.[0] ?? 'arf';
+  return [...found.values()];
 }
 
 /** A complaint, `none` where a feedback report is about something else, undefined where the mail is no feedback report. */
@@ -53,11 +40,11 @@ export function readComplaint(mail: ReceivedMail, original: Fields | undefined):
   const part = mail.parts.find((one) => one.type === 'message/feedback-report');
   if (part === undefined) {
     const isJmrp = jmrp.some((one) => one !== '') && original !== undefined;
-    return isJmrp ? { feedbackType: 'abuse', recipients: unique(jmrp), dialect: 'jmrp' } : undefined;
+    return isJmrp ? { feedbackType: 'abuse', recipients: unique(jmrp) } : undefined;
   }
   const fields = fieldsOf(part.latin1().replace(/^(?:[ \t]*\r\n)+/, ''));
   const feedbackType = /^[\w-]+/.exec(fields.first('feedback-type'))?.[0].toLowerCase() ?? '';
   if (!COMPLAINTS.has(feedbackType)) return 'none';
   const said = BY_RECIPIENT.flatMap((name) => fields.all(name));
-  return { feedbackType, recipients: unique([...said, ...jmrp]), dialect: dialectOf(mail, fields.first('user-agent')) };
+  return { feedbackType, recipients: unique([...said, ...jmrp]) };
 }

@@ -1,30 +1,27 @@
 /**
  * A received mail as the readers of reports see it: header fields, and the parts with their content decoded. Takes whatever
  * comes: any line ends, structures that do not close, charsets that do not exist. Mail in a mail stays one part: what a report
- * quotes is never taken for the report itself. Everything is cut at a limit, so that time and memory are bounded.
+ * quotes is never taken for the report itself. Everything is cut at a limit, and decoded when it is asked for, so that time and
+ * memory are bounded and what nobody asks for costs nothing.
  */
-import { decodeWords, fieldValue, headerFields, headerText } from '../mime/header-fields.ts';
+import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
 import { type Entity, parameterisedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
 import { UNPRINTABLE } from './said-reply.ts';
 
-export interface ReportLimits {
-  /** What stands behind is not read. */
-  bytes: number;
-  /** Multiparts inside each other. */
-  depth: number;
-  parts: number;
-}
-
-export const REPORT_LIMITS: ReportLimits = { bytes: 1_000_000, depth: 10, parts: 200 };
-
+/** What stands behind is not read: a report says what it says in front of the mail that it quotes. */
+const MAX_BYTES = 256_000;
+/** Multiparts inside each other. */
+const MAX_DEPTH = 10;
+const MAX_PARTS = 200;
 const MAX_FIELDS = 1000;
+/** Fields of one name. */
+const MAX_VALUES = 100;
 const MAX_HEADER = 128_000;
 const MAX_VALUE = 4000;
 const MAX_PART = 128_000;
-/** Characters of all texts of a mail that are decoded; a part read beyond is empty. */
-const MAX_DECODED = 1_000_000;
 const MAX_LINE = 2000;
+const MAX_SUBJECT = 1000;
 
 export interface Fields {
   first(name: string): string;
@@ -35,8 +32,6 @@ export interface Fields {
 export interface ReceivedPart {
   /** In lower case. */
   type: string;
-  parameter(name: string): string;
-  isAttachment: boolean;
   /** Decoded, in Unicode, with `\n` behind each line; lines beyond 2,000 characters are cut. */
   text(): string;
   /** The decoded bytes read as Latin-1, with CRLF. */
@@ -45,11 +40,13 @@ export interface ReceivedPart {
 
 export interface ReceivedMail {
   header: Fields;
-  /** Type of the whole, in lower case. */
-  type: string;
   reportType: string;
   /** Everything that is no multipart, in its order. */
   parts: readonly ReceivedPart[];
+}
+
+export function subjectOf({ header }: ReceivedMail): string {
+  return header.first('subject').slice(0, MAX_SUBJECT);
 }
 
 /** Some programs write it into header fields as it is. */
@@ -57,23 +54,28 @@ function japanese(latin1: string): string {
   return new TextDecoder('iso-2022-jp').decode(Buffer.from(latin1, 'latin1'));
 }
 
+function readValue(text: string, field: HeaderField): string {
+  const written = fieldValue(text, field).slice(0, MAX_VALUE);
+  const decoded = written.includes('\x1b$') ? japanese(written) : decodeWords(headerText(written));
+  return decoded.replace(UNPRINTABLE, ' ').toWellFormed();
+}
+
 /** Fields of a header block given as Latin-1 with CRLF; reads up to the empty line. */
 export function fieldsOf(block: string): Fields {
   const end = block.startsWith('\r\n') ? 0 : block.indexOf('\r\n\r\n');
   const text = block.slice(0, Math.min(end < 0 ? block.length : end + 2, MAX_HEADER));
-  const byName = new Map<string, string[]>();
+  const byName = new Map<string, HeaderField[]>();
   let size = 0;
   for (const field of headerFields(text, MAX_FIELDS)) {
     if (field.name === '') continue;
     size += 1;
-    const written = fieldValue(text, field).slice(0, MAX_VALUE);
-    const decoded = written.includes('\x1b$') ? japanese(written) : decodeWords(headerText(written));
-    const value = decoded.replace(UNPRINTABLE, ' ').toWellFormed();
     const known = byName.get(field.name);
-    if (known) known.push(value);
-    else byName.set(field.name, [value]);
+    if (known === undefined) byName.set(field.name, [field]);
+    else if (known.length < MAX_VALUES) known.push(field);
   }
-  return { size, first: (name) => byName.get(name)?.[0] ?? '', all: (name) => byName.get(name) ?? [] };
+  const values = (name: string, atMost: number): string[] =>
+    (byName.get(name) ?? []).slice(0, atMost).map((field) => readValue(text, field));
+  return { size, first: (name) => values(name, 1)[0] ?? '', all: (name) => values(name, MAX_VALUES) };
 }
 
 function decodeCharset(bytes: Buffer, charset: string): string {
@@ -87,23 +89,23 @@ function decodeCharset(bytes: Buffer, charset: string): string {
   return headerText(bytes.toString('latin1'));
 }
 
-const withCrlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n');
+const STRAY_LINE_END = /\r(?!\n)|(?<!\r)\n/;
+
+const withCrlf = (text: string): string => (STRAY_LINE_END.test(text) ? text.replace(/\r\n?|\n/g, '\r\n') : text);
 
 /** The mail, or undefined where there is no header to speak of. */
-export function readReceived(raw: Uint8Array, limits: ReportLimits): ReceivedMail | undefined {
-  const bytes = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, limits.bytes));
+export function readReceived(raw: Uint8Array): ReceivedMail | undefined {
+  const bytes = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MAX_BYTES));
   const text = withCrlf(bytes.toString('latin1').replace(/^(?:[ \t]*\r?\n)+/, ''));
   const header = fieldsOf(text);
   if (header.size === 0) return undefined;
-  const { entities } = walkThrough(text, { depth: limits.depth, parts: limits.parts, nests: () => false });
-  const budget = { left: MAX_DECODED };
-  const leaves = entities.filter((one) => one.kind === 'leaf').slice(0, limits.parts);
-  const { main, parameters } = parameterisedValue(header.first('content-type'));
+  const { entities } = walkThrough(text, { depth: MAX_DEPTH, parts: MAX_PARTS, nests: () => false });
+  const leaves = entities.filter((one) => one.kind === 'leaf').slice(0, MAX_PARTS);
+  const { parameters } = parameterisedValue(header.first('content-type'));
   return {
     header,
-    type: main,
     reportType: (parameterValue(parameters, 'report-type') ?? '').toLowerCase(),
-    parts: (leaves.length > 0 ? leaves : [asText(entities[0]!)]).map((entity) => partOf(text, entity, budget)),
+    parts: (leaves.length > 0 ? leaves : [asText(entities[0]!)]).map((entity) => partOf(text, entity)),
   };
 }
 
@@ -112,22 +114,16 @@ function asText(entity: Entity): Entity {
   return { ...entity, type: 'text/plain' };
 }
 
-function partOf(mail: string, entity: Entity, budget: { left: number }): ReceivedPart {
-  const fields = fieldsOf(mail.slice(entity.headerStart, Math.min(entity.bodyStart, entity.headerStart + MAX_HEADER)));
-  const { parameters } = parameterisedValue(fields.first('content-type'));
+function partOf(mail: string, { type, encoding, charset, bodyStart, bodyEnd }: Entity): ReceivedPart {
   const decoded = (): Buffer => {
-    const length = Math.min(MAX_PART, budget.left);
-    budget.left -= Math.min(length, Math.max(0, entity.bodyEnd - entity.bodyStart));
-    const body = mail.slice(entity.bodyStart, Math.min(entity.bodyEnd, entity.bodyStart + length));
-    if (entity.encoding === 'base64') return Buffer.from(body, 'base64');
+    const body = mail.slice(bodyStart, Math.min(bodyEnd, bodyStart + MAX_PART));
+    if (encoding === 'base64') return Buffer.from(body, 'base64');
     const bytes = Buffer.from(body, 'latin1');
-    return entity.encoding === 'quoted-printable' ? decodeQuotedPrintable(bytes).bytes : bytes;
+    return encoding === 'quoted-printable' ? decodeQuotedPrintable(bytes).bytes : bytes;
   };
   return {
-    type: entity.type,
-    parameter: (name) => parameterValue(parameters, name) ?? '',
-    isAttachment: parameterisedValue(fields.first('content-disposition')).main === 'attachment',
-    text: () => shortLines(decodeCharset(decoded(), parameterValue(parameters, 'charset') ?? '')),
+    type,
+    text: () => shortLines(decodeCharset(decoded(), charset)),
     latin1: () => withCrlf(decoded().toString('latin1')),
   };
 }

@@ -24,13 +24,12 @@ export interface ReportedMail {
 }
 
 export type Report =
-  | { kind: 'bounce'; recipients: ReportedRecipient[]; mail: ReportedMail; dialect: string }
+  | { kind: 'bounce'; recipients: ReportedRecipient[]; mail: ReportedMail }
   | {
       kind: 'complaint';
       feedbackType: string;
       recipients: string[];
       mail: ReportedMail;
-      dialect: string;
       /** Local parts of addresses of ours that it quotes, none of them checked. */
       tokens: string[];
     }

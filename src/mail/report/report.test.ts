@@ -8,114 +8,63 @@ import { type Report, readReport } from './report.ts';
 
 const folder = new URL('../../../test/corpus/reports/', import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, folder), 'latin1');
-const reportOf = (text: string): Report => readReport(Buffer.from(text, 'latin1'));
+const reportOf = (text: string): Promise<Report> => readReport(Buffer.from(text, 'latin1'));
 
 const DSN = read('postfix-delayed.eml');
 const AWAY = readdirSync(folder).filter((name) => name.startsWith('away-'));
 const NONE = { kind: 'none', why: 'auto-reply' };
 
-test('an automatic reply is known in at least 20 languages by its subject alone', () => {
+test('an automatic reply is known in at least 20 languages by its subject alone', async () => {
   assert.ok(AWAY.length >= 20);
   for (const name of AWAY) {
     const bare = read(name).replace(/^(?:auto-submitted|x-auto[\w-]*|precedence):.*\r\n/gim, '');
-    assert.deepEqual(reportOf(bare), NONE, name);
+    assert.deepEqual(await reportOf(bare), NONE, name);
     const control = bare
       .replace(/^Subject:.*\r\n/m, 'Subject: Your receipt\r\n')
       .replace(/\r\n\r\n[\s\S]*$/, '\r\n\r\nhello');
-    assert.deepEqual(reportOf(control), { kind: 'none', why: 'not-a-report' }, name);
+    assert.deepEqual(await reportOf(control), { kind: 'none', why: 'not-a-report' }, name);
   }
 });
 
-test('the words of a bounce from somebody who is no mailer say nothing', () => {
+test('the words of a bounce from somebody who is no mailer say nothing', async () => {
   const bounce = read('qmail-16.eml');
-  assert.equal(reportOf(bounce).kind, 'bounce');
+  assert.equal((await reportOf(bounce)).kind, 'bounce');
   const person = bounce.replace(/^From: .*$/m, 'From: Ann <ann@example.com>');
-  assert.deepEqual(reportOf(person), { kind: 'none', why: 'not-a-report' });
+  assert.deepEqual(await reportOf(person), { kind: 'none', why: 'not-a-report' });
 });
 
-test('a report inside a mail inside a report is not taken for the report', () => {
+test('a report inside a mail inside a report is not taken for the report', async () => {
   const outer = read('bounce-in-a-mail.eml');
-  assert.deepEqual(reportOf(outer), { kind: 'none', why: 'not-a-report' });
+  assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
   const inner = outer.slice(outer.indexOf('From: MAILER-DAEMON'), outer.indexOf('--o--'));
-  assert.equal(reportOf(inner).kind, 'bounce', 'by itself it is one');
+  assert.equal((await reportOf(inner)).kind, 'bounce', 'by itself it is one');
 });
 
-test('line ends of every kind are read alike, and a mail may begin with empty lines', () => {
+test('line ends of every kind are read alike, and a mail may begin with empty lines', async () => {
   for (const name of ['exim-01.eml', 'postfix-13.eml', 'gmail-01.eml', 'arf-16.eml']) {
-    const report = reportOf(read(name));
-    assert.deepEqual(reportOf(read(name).replaceAll('\r\n', '\n')), report, name);
-    assert.deepEqual(reportOf(`\n\r\n${read(name)}`), report, name);
+    const report = await reportOf(read(name));
+    assert.deepEqual(await reportOf(read(name).replaceAll('\r\n', '\n')), report, name);
+    assert.deepEqual(await reportOf(`\n\r\n${read(name)}`), report, name);
   }
 });
 
-test('reports name the program that wrote them', () => {
-  const rows: [file: string, dialect: string][] = [
-    ...([
-      ['exim-01', 'exim'],
-      ['qmail-01', 'qmail'],
-      ['gmail-01', 'gmail'],
-      ['yahoo-01', 'yahoo'],
-    ] as const),
-    ...([
-      ['t-online', 't-online'],
-      ['webde-dsn', 'gmx'],
-      ['exchange-german', 'exchange'],
-    ] as const),
-    ...([
-      ['office365-01', 'office-365'],
-      ['domino-01', 'domino'],
-      ['groupwise-user', 'groupwise'],
-    ] as const),
-    ...([
-      ['mdaemon', 'mdaemon'],
-      ['x400', 'x.400'],
-      ['zoho-01', 'zoho'],
-      ['yandex-01', 'yandex'],
-    ] as const),
-    ...([
-      ['mailru-01', 'mail.ru'],
-      ['kddi-01', 'au'],
-      ['franceptt-01', 'orange'],
-    ] as const),
-    ...([
-      ['courier-01', 'courier'],
-      ['imailserver-01', 'imail'],
-      ['mimecast-01', 'mimecast'],
-    ] as const),
-    ...([
-      ['postfix-13', 'postfix'],
-      ['sendmail-01', 'sendmail'],
-      ['amazonses-05', 'amazon-ses'],
-    ] as const),
-    ...([
-      ['jmrp-arf', 'jmrp'],
-      ['yahoo-cfl', 'yahoo'],
-      ['cfbl', 'arf'],
-    ] as const),
-  ].map(([file, dialect]) => [file, dialect]);
-  for (const [file, dialect] of rows) {
-    const report = reportOf(read(`${file}.eml`));
-    assert.equal(report.kind === 'none' ? report.why : report.dialect, dialect, file);
-  }
-});
-
-test('what a mail says of itself and of its sender comes along', () => {
-  const bounce = reportOf(DSN);
+test('what a mail says of itself and of its sender comes along', async () => {
+  const bounce = await reportOf(DSN);
   assert.ok(bounce.kind === 'bounce');
   assert.deepEqual(bounce.mail, {
     ...{ messageId: '<01JD0000000000000000000001@shop.example>', feedbackId: 'receipt:4f2a:mail:POSTRIDER' },
     to: ['ann@example.com'],
   });
-  const cfbl = reportOf(read('cfbl.eml'));
+  const cfbl = await reportOf(read('cfbl.eml'));
   assert.ok(cfbl.kind === 'complaint');
   assert.equal(cfbl.mail.feedbackId, '111:222:333:4444');
 });
 
-test('no control and no half of a character is in what is shown', () => {
+test('no control and no half of a character is in what is shown', async () => {
   const odd = DSN.replaceAll('Connection timed out', 'a\x00b\x1b[31m\x07 c \xff\xfe');
-  const bounce = reportOf(odd);
+  const bounce = await reportOf(odd);
   assert.ok(bounce.kind === 'bounce');
-  const remote = reportOf(read('postfix-13.eml').replaceAll('dns; mx', 'dns; m\0x\x07'));
+  const remote = await reportOf(read('postfix-13.eml').replaceAll('dns; mx', 'dns; m\0x\x07'));
   assert.ok(remote.kind === 'bounce' && remote.recipients.every((one) => !/\p{Cc}/u.test(one.remoteHost!)));
   for (const { diagnostic } of bounce.recipients) {
     assert.doesNotMatch(diagnostic!, /\p{Cc}/u);
@@ -131,15 +80,25 @@ function nested(depth: number): string {
   return `From: MAILER-DAEMON@a.example\r\nSubject: Undelivered Mail\r\n${open.join('')}Content-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n`;
 }
 
-test('nested deeper than ten, or with more than 200 parts, a mail is read up to there', () => {
-  assert.equal(reportOf(nested(9)).kind, 'bounce');
-  assert.equal(reportOf(nested(5000)).kind, 'none');
+test('the name of a host is cut', async () => {
+  const long = read('postfix-13.eml').replaceAll(/^Remote-MTA: .*$/gm, `Remote-MTA: dns; ${'a.'.repeat(1_500)}`);
+  const bounce = await reportOf(long);
+  assert.ok(bounce.kind === 'bounce');
+  assert.deepEqual(
+    bounce.recipients.map((one) => one.remoteHost?.length),
+    bounce.recipients.map(() => 255),
+  );
+});
+
+test('nested deeper than ten, or with more than 200 parts, a mail is read up to there', async () => {
+  assert.equal((await reportOf(nested(9))).kind, 'bounce');
+  assert.equal((await reportOf(nested(5000))).kind, 'none');
   const part = '--b\r\nContent-Type: text/plain\r\n\r\nx\r\n';
   const head = 'From: MAILER-DAEMON@a.example\r\nSubject: x\r\nContent-Type: multipart/report; boundary=b\r\n\r\n';
   const status =
     '--b\r\nContent-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\n';
-  assert.equal(reportOf(head + part.repeat(100) + status).kind, 'bounce');
-  assert.equal(reportOf(head + part.repeat(5000) + status).kind, 'none');
+  assert.equal((await reportOf(head + part.repeat(100) + status)).kind, 'bounce');
+  assert.equal((await reportOf(head + part.repeat(5000) + status)).kind, 'none');
 });
 
 /** Mail that is made to cost much, by what it is made of. */
@@ -217,21 +176,45 @@ BOMBS.push(
   ],
 );
 
+const MAILER = 'From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n';
+const parts = (header: string): string =>
+  `${MAILER}Content-Type: multipart/report; boundary=b\r\n\r\n${`--b\r\n${header}\r\n\r\nx\r\n`.repeat(200)}`;
+const failed = Array.from({ length: 200 }, (_, i) => `a${i}@b.example`).join(', ');
+BOMBS.push(
+  ['parts with 1,200 parameters each', () => parts(`Content-Type: text/plain${';a=b'.repeat(1_200)}`)],
+  ['parts with 1,000 fields each', () => parts('A: b\r\n'.repeat(1_000).trimEnd())],
+  ['100,000 parameters', () => `${MAILER}Content-Type: multipart/report${';a=b'.repeat(100_000)}\r\n\r\nx`],
+  [
+    'recipients on one line of a long block',
+    () => {
+      const block = `${'450bytes '.repeat(200)}\r\n`.repeat(30);
+      return `${MAILER}X-Failed-Recipients: ${failed}\r\n\r\n${failed}\r\n${block}`;
+    },
+  ],
+  ['labels in front of an address', () => `${MAILER}\r\n${`${'to'.repeat(900)} to:a@b.example\r\n`.repeat(60)}`],
+  ['parts of codes in front of an address', () => `${MAILER}\r\n${`${':1:<'.repeat(50)}\r\n`.repeat(4_000)}`],
+  [
+    'groups that say nothing',
+    () => `${MAILER}Content-Type: message/delivery-status\r\n\r\n${'a:b\r\n\r\n'.repeat(100_000)}`,
+  ],
+);
+
 for (const [name, mail] of BOMBS) {
-  test(`${name}: read within a second, and bounded`, () => {
+  test(`${name}: read within a fifth of a second, and bounded`, async () => {
     const content = mail();
     const bytes = typeof content === 'string' ? Buffer.from(content, 'latin1') : content;
     const began = runningMs();
-    const report = readReport(bytes);
+    const report = await readReport(bytes);
     const ms = runningMs() - began;
-    assert.ok(ms < 1000, `${ms} ms`);
+    assert.ok(ms < 200, `${ms} ms`);
     assert.ok(JSON.stringify(report).length < 1_000_000);
     if (report.kind === 'bounce') assert.ok(report.recipients.length <= 500);
   });
 }
 
-test('what is beyond the limit of bytes is not read', () => {
-  const far = `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n\r\n${'x\r\n'.repeat(10)}<a@b.example>:\r\n550 5.1.1 no such user\r\n`;
-  assert.equal(reportOf(far).kind, 'bounce');
-  assert.equal(readReport(Buffer.from(far), { bytes: 70 }).kind, 'none');
+test('what is beyond the limit of bytes is not read', async () => {
+  const far = (bytes: number): string =>
+    `From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\nX-Long: ${'x'.repeat(bytes)}\r\nX-Failed-Recipients: a@b.example\r\n\r\n550 5.1.1 no such user\r\n`;
+  assert.equal((await reportOf(far(100_000))).kind, 'bounce');
+  assert.equal((await reportOf(far(256_000))).kind, 'none');
 });

@@ -3,14 +3,15 @@
  * or nothing of the kind. Reading only: whether a report is true, and which message it is about, is for who asks.
  */
 
+import { timeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
 import { saysAutomatic, seemsAutomatic } from './automatic.ts';
-import { dialectOf, isFromDaemon, speaksOfFailure } from './bounce-words.ts';
-import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
+import { isFromDaemon, speaksOfFailure } from './bounce-words.ts';
+import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
 import { attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
 import { quotedTokens } from './quoted-tokens.ts';
-import { type Fields, REPORT_LIMITS, type ReceivedMail, type ReportLimits, readReceived } from './received.ts';
+import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedRecipient } from './report-types.ts';
 import { addressesIn, isVague } from './said-reply.ts';
 import { type HumanText, readTextBounce } from './text-bounce.ts';
@@ -18,14 +19,15 @@ import { type HumanText, readTextBounce } from './text-bounce.ts';
 export type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 
 const MAX_TEXT = 64_000;
+const MAX_LINES = 5000;
 
 /** What a mail has for people: its plain texts, else its html. */
 function textsForPeople(mail: ReceivedMail): string[] {
   const texts: string[] = [];
   let length = 0;
   for (const part of mail.parts) {
-    if (!part.type.startsWith('text/plain') || length > MAX_TEXT) continue;
-    const text = part.text().slice(0, MAX_TEXT);
+    if (!part.type.startsWith('text/plain') || length >= MAX_TEXT) continue;
+    const text = part.text().slice(0, MAX_TEXT - length);
     length += text.length;
     if (text.trim() !== '') texts.push(text);
   }
@@ -38,43 +40,42 @@ function textsForPeople(mail: ReceivedMail): string[] {
 
 const none = (why: Extract<Report, { kind: 'none' }>['why']): Report => ({ kind: 'none', why });
 
-function headerWords({ header }: ReceivedMail): string {
-  const names = ['from', 'subject', 'x-mailer', 'message-id'];
-  const flags = [
-    'x-failed-recipients',
-    'x-ms-exchange-organization-scl',
-    'x-yahoofilteredbulk',
-    'x-ymailisg',
-    'x-mdaemon-deliver-to',
-  ];
-  return [...names.map((name) => header.first(name)), ...flags.filter((name) => header.first(name) !== '')].join('\n');
+/** The fields of a delivery report, in their part. */
+function statedRecipients(mail: ReceivedMail): ReportedRecipient[] {
+  const part = mail.parts.find((one) => /^message\/(?:global-)?delivery-status$/.test(one.type));
+  return part === undefined ? [] : readDeliveryStatus(part.latin1());
 }
 
-/** The fields of a delivery report, from their part or, where programs put them there, from the text. */
-function deliveryStatusOf(mail: ReceivedMail, text: string): DeliveryStatus | undefined {
-  const part = mail.parts.find((one) => /^message\/(?:global-)?delivery-status$/.test(one.type));
-  const status = part && readDeliveryStatus(part.latin1());
-  if (status !== undefined && status.recipients.length > 0) return status;
+/** The same where programs put them into the text. */
+function recipientsInText(text: string): ReportedRecipient[] {
   const at = text.search(/^final-recipient[ \t]*:/im);
-  return at < 0 ? status : readDeliveryStatus(Buffer.from(text.slice(at).replaceAll('\n', '\r\n')).toString('latin1'));
+  return at < 0 ? [] : readDeliveryStatus(Buffer.from(text.slice(at).replaceAll('\n', '\r\n')).toString('latin1'));
 }
+
+const isComplete = (one: ReportedRecipient): boolean => one.finalRecipient !== null && one.diagnostic !== null;
 
 /** What the text says of a recipient that the fields leave out. */
-function completed(recipient: ReportedRecipient, said: readonly ReportedRecipient[]): ReportedRecipient {
-  const { finalRecipient } = recipient;
-  const same = said.find((one) => one.finalRecipient?.toLowerCase() === finalRecipient?.toLowerCase());
-  const more = same ?? (said.length === 1 ? said[0] : undefined);
+function completed(recipient: ReportedRecipient, more: ReportedRecipient | undefined): ReportedRecipient {
   if (more === undefined) return recipient;
   const isVagueNow = recipient.status === null || isVague(recipient.status);
   const isFitting =
     more.status !== null && !isVague(more.status) && more.status[0] === (recipient.status ?? more.status)[0];
   return {
     ...recipient,
-    finalRecipient: finalRecipient ?? more.finalRecipient,
+    finalRecipient: recipient.finalRecipient ?? more.finalRecipient,
     status: isVagueNow && recipient.diagnostic === null && isFitting ? more.status : (recipient.status ?? more.status),
     smtpCode: recipient.smtpCode ?? (recipient.diagnostic === null ? more.smtpCode : null),
     diagnostic: recipient.diagnostic ?? more.diagnostic,
   };
+}
+
+/** Each with what the text says of it, or of the only one. */
+function completedAll(stated: readonly ReportedRecipient[], human: HumanText): ReportedRecipient[] {
+  if (stated.every(isComplete)) return [...stated];
+  const said = readTextBounce(human);
+  const byAddress = new Map(said.toReversed().map((one) => [one.finalRecipient?.toLowerCase(), one]));
+  const only = said.length === 1 ? said[0] : undefined;
+  return stated.map((one) => completed(one, byAddress.get(one.finalRecipient?.toLowerCase()) ?? only));
 }
 
 interface Returned {
@@ -99,19 +100,19 @@ function linesForPeople(lines: readonly string[], quoted: QuotedHeader | undefin
 function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returned {
   const texts = textsForPeople(mail);
   const text = texts.join('\n');
-  const lines = text.split('\n');
-  const quoted = quotedHeader(lines);
+  const lines = text.split('\n', MAX_LINES);
+  const headerIn = (of: string[]): QuotedHeader | undefined => (attached === undefined ? quotedHeader(of) : undefined);
+  const quoted = headerIn(lines);
   const original = attached ?? quoted?.fields;
   const own = ['to', 'from', 'delivered-to', 'x-original-to', 'envelope-to'].flatMap((name) => mail.header.all(name));
-  const first = (texts[0] ?? '').split('\n');
-  const shown = texts.length > 1 && texts[0]!.includes('@') ? first : lines;
+  const shown = texts.length > 1 && texts[0]!.includes('@') ? texts[0]!.split('\n', MAX_LINES) : lines;
   return {
     mail,
     text,
     original,
     human: {
-      lines: linesForPeople(shown, attached === undefined ? quotedHeader(shown) : undefined),
-      subject: mail.header.first('subject'),
+      lines: linesForPeople(shown, shown === lines ? quoted : headerIn(shown)),
+      subject: subjectOf(mail),
       failed: addressesIn(mail.header.all('x-failed-recipients').join(', '), 100),
       own: new Set(addressesIn(own.join(', ').toLowerCase(), 20)),
       to: addressesIn(original?.all('to').join(', ') ?? '', 100),
@@ -119,48 +120,46 @@ function returnedMail(mail: ReceivedMail, attached: Fields | undefined): Returne
   };
 }
 
-function readByFields({ mail, text, original, human }: Returned): Report | undefined {
-  const status = deliveryStatusOf(mail, text);
-  if (status === undefined || status.recipients.length === 0) return undefined;
-  const isComplete = status.recipients.every((one) => one.finalRecipient !== null && one.diagnostic !== null);
-  const said = isComplete ? [] : readTextBounce(human);
-  const recipients = status.recipients.map((one) => completed(one, said));
-  const dialect = dialectOf(`${headerWords(mail)}\n${status.reportingMta}`, human.lines.join('\n'), 'rfc3464');
-  return { kind: 'bounce', recipients, mail: reportedMail(mail, original, text), dialect };
-}
-
-function readByText({ mail, text, original, human }: Returned): Report | undefined {
-  const words = human.lines.join('\n');
-  const failure = speaksOfFailure(human.subject, words);
+/** What a bounce for people says. */
+function readByText({ mail, text, original, human }: Returned): ReportedRecipient[] {
+  const failure = speaksOfFailure(human.subject, human.lines.join('\n'));
   const isBounce =
     human.failed.length > 0 || (isFromDaemon(mail.header.first('from')) && (failure.subject || failure.text));
-  if (!isBounce) return undefined;
+  if (!isBounce) return [];
   let recipients = readTextBounce(human);
-  if (recipients.length === 0) recipients = readTextBounce({ ...human, lines: text.split('\n') });
-  if (recipients.length === 0 && original === undefined) return undefined;
+  if (recipients.length === 0) recipients = readTextBounce({ ...human, lines: text.split('\n', MAX_LINES) });
+  if (recipients.length > 0 || original === undefined) return recipients;
   const others = human.to.filter((one) => !human.own.has(one.toLowerCase()));
-  if (recipients.length === 0) recipients = readTextBounce({ ...human, failed: others.slice(0, 1) });
-  if (recipients.length === 0) return undefined;
-  const dialect = dialectOf(headerWords(mail), words, 'text');
-  return { kind: 'bounce', recipients, mail: reportedMail(mail, original, text), dialect };
+  return readTextBounce({ ...human, failed: others.slice(0, 1) });
 }
 
-/** Reads a mail that came back. Never throws; what is beyond the limits is not read. */
-export function readReport(raw: Uint8Array, limits: Partial<ReportLimits> = {}): Report {
-  const mail = readReceived(raw, { ...REPORT_LIMITS, ...limits });
+/**
+ * Reads a mail that came back; what is beyond the limits is not read. Others have their turn between the steps, each of which is
+ * bounded. Never throws.
+ */
+export async function readReport(raw: Uint8Array): Promise<Report> {
+  const mail = readReceived(raw);
   if (mail === undefined) return none('unreadable');
+  await timeSlice();
   const attached = attachedOriginal(mail);
   const complaint = readComplaint(mail, attached);
   if (complaint === 'none') return none('not-a-report');
-  const returned = returnedMail(mail, attached);
-  const { text } = returned;
-  if (complaint) {
-    const tokens = quotedTokens(mail, returned.original);
-    return { kind: 'complaint', ...complaint, tokens, mail: reportedMail(mail, returned.original, text) };
-  }
-  const byFields = readByFields(returned);
-  if (byFields) return byFields;
+  const stated = statedRecipients(mail);
+  // All is said in fields: what stands there for people says it again.
+  const isAllSaid = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
+  await timeSlice();
+  const returned = isAllSaid && attached?.first('message-id') ? undefined : returnedMail(mail, attached);
+  const original = returned?.original ?? attached;
+  const about = reportedMail(mail, original, returned?.text ?? '');
+  if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
+  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about };
+  await timeSlice();
+  const inFields = stated.length > 0 ? stated : recipientsInText(returned.text);
+  if (inFields.length > 0) return { kind: 'bounce', recipients: completedAll(inFields, returned.human), mail: about };
   const automatic = saysAutomatic(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
-  return readByText(returned) ?? none(automatic ?? seemsAutomatic(mail, text) ?? 'not-a-report');
+  await timeSlice();
+  const recipients = readByText(returned);
+  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about };
+  return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
 }

@@ -12,7 +12,10 @@ const MAX_LINES = 1500;
 const MAX_RECIPIENTS = 100;
 /** Lines below an address that may speak of it. */
 const MAX_BLOCK = 25;
+const MAX_BLOCK_TEXT = 3000;
 const MAX_REASON = 400;
+/** Of a name of a host (RFC 1035 §3.1). */
+const MAX_HOST = 255;
 
 /** An address alone on its line, or in front of what is said of it. */
 const ADDRESS_FIRST =
@@ -21,7 +24,7 @@ const ADDRESS_FIRST =
 const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
 /** A label in front of an address. */
 const LABELLED =
-  /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[a-z]+|empf[^ :]{1,3}nger|an|errors)\s{0,3}(?:address(?:es)?)?\s{0,3}[:<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
+  /(?:recipients?|address(?:es)?|addressed to|user|mailbox|account|deliver(?:ed|y|ing)?(?: \w+){0,4}|rcpt to|failed|unknown|to|destinat[a-z]{1,12}|empf[^ :]{1,3}nger|an|errors)\s{0,3}(?:address(?:es)?)?\s{0,3}[:<=]{1,2}[\s<"'[]{0,5}(?:smtp:|mailto:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})/iu;
 const NOT_A_RECIPIENT =
   /^\s*(?:>+\s*)?(?:from|sender|reply-?to|mail from|return-path|cc|contact|by|id|for help)\b|mail from:|\bfrom\s?[:<]/i;
 const NOBODY = /^(?:mailer-daemon|postmaster|abuse|support|helpdesk|noreply|no-reply|admin(?:istrator)?)@/i;
@@ -63,7 +66,7 @@ function recipientsIn({ lines, failed, own, to }: HumanText): Found[] {
   const foreign = (one: Found): boolean => !own.has(one.address.toLowerCase()) && !NOBODY.test(one.address);
   const once = (all: readonly Found[]): Found[] =>
     all.filter((one, i) => all.findIndex((other) => sameAddress(other.address, one.address)) === i);
-  if (failed.length > 0) return failed.map((address) => firstMention(lines, address));
+  if (failed.length > 0) return firstMentions(lines, failed);
   for (const pattern of [ADDRESS_FIRST, REPLY_FIRST, LABELLED]) {
     const all = addressLines(lines, pattern);
     const others = once(all.filter(foreign));
@@ -71,19 +74,20 @@ function recipientsIn({ lines, failed, own, to }: HumanText): Found[] {
     const toThem = once(all.filter((one) => to.some((other) => sameAddress(other, one.address))));
     if (toThem.length > 0) return toThem;
   }
-  const anywhere = addressesIn(lines.filter((line) => !NOT_A_RECIPIENT.test(line)).join('\n'), MAX_RECIPIENTS)
-    .map((address) => firstMention(lines, address))
-    .filter(foreign);
+  const named = addressesIn(lines.filter((line) => !NOT_A_RECIPIENT.test(line)).join('\n'), MAX_RECIPIENTS);
+  const anywhere = firstMentions(lines, named).filter(foreign);
   const known = anywhere.filter((one) => to.some((other) => sameAddress(other, one.address)));
   if (anywhere.length > 0) return known.length > 0 ? known : anywhere.slice(0, 1);
   return once(addressLines(lines, ADDRESS_FIRST)).slice(0, 1);
 }
 
-function firstMention(lines: readonly string[], address: string): Found {
-  const wanted = address.toLowerCase();
-  const line = lines.findIndex((one) => one.toLowerCase().includes(wanted) && !NOT_A_RECIPIENT.test(one));
-  if (line < 0) return { address, line: -1, behind: 0 };
-  return { address, line, behind: lines[line]!.toLowerCase().indexOf(wanted) + wanted.length };
+function firstMentions(lines: readonly string[], addresses: readonly string[]): Found[] {
+  const lower = lines.map((line) => (line.includes('@') && !NOT_A_RECIPIENT.test(line) ? line.toLowerCase() : ''));
+  return addresses.map((address) => {
+    const wanted = address.toLowerCase();
+    const line = lower.findIndex((one) => one.includes(wanted));
+    return { address, line, behind: line < 0 ? 0 : lower[line]!.indexOf(wanted) + wanted.length };
+  });
 }
 
 const MAIL_FOLLOWS = /^\W*(?:bounced|original|returned|unsent) (?:message|mail|e-mail)/i;
@@ -92,15 +96,29 @@ const MAIL_FOLLOWS = /^\W*(?:bounced|original|returned|unsent) (?:message|mail|e
 function blockOf(lines: readonly string[], found: Found, all: readonly Found[]): string[] {
   if (found.line < 0) return [];
   const next = Math.min(...all.filter((one) => one.line > found.line).map((one) => one.line), found.line + MAX_BLOCK);
-  const below = lines.slice(found.line + 1, next);
-  const end = below.findIndex((line) => MAIL_FOLLOWS.test(line));
-  return [lines[found.line]!.slice(found.behind), ...(end < 0 ? below : below.slice(0, end))];
+  const block = [lines[found.line]!.slice(found.behind)];
+  let length = block[0]!.length;
+  for (const line of lines.slice(found.line + 1, next)) {
+    length += line.length;
+    if (length > MAX_BLOCK_TEXT || MAIL_FOLLOWS.test(line)) break;
+    block.push(line);
+  }
+  return block;
 }
+
+const MAY_BE_REPLY = /[245]\d\d|[245]\.\d/;
 
 /** From the line with a reply on: that line and those that go on with it. */
 function paragraphOfReply(lines: readonly string[]): string {
-  const start = lines.findIndex((line) => saidReply(line).smtpCode !== null);
-  if (start < 0) return lines.find((line) => saidReply(line).status !== null && !/^\s*status:/i.test(line)) ?? '';
+  let start = -1;
+  let vague = '';
+  for (const [index, line] of lines.entries()) {
+    if (start >= 0 || !MAY_BE_REPLY.test(line)) continue;
+    const { smtpCode, status } = saidReply(line);
+    if (smtpCode !== null) start = index;
+    else if (vague === '' && status !== null && !/^\s*status:/i.test(line)) vague = line;
+  }
+  if (start < 0) return vague;
   const rest = lines.slice(start);
   const end = rest.findIndex(
     (line, i) => i > 0 && (line.trim() === '' || /^\s*(?:-{3,}|={3,}|<<<|>>>|Final-|\*{3,})/i.test(line)),
@@ -114,9 +132,28 @@ const FILLER =
 
 const NAMED_REASON = /^\W{0,8}(?:\w+ )?(?:reason|error|cause|grund|motivo|raison)\s*:\s*\S/i;
 
-function reasonWithoutReply(block: readonly string[], lines: readonly string[], found: Found): string {
-  const telling = (of: readonly string[]): string =>
-    tidied(of.filter((line) => /[\p{L}\p{N}]/u.test(line) && !FILLER.test(line.trim())).join(' ')).slice(0, MAX_REASON);
+function telling(lines: readonly string[]): string {
+  const kept = lines.filter((line) => /[\p{L}\p{N}]/u.test(line) && !FILLER.test(line.trim()));
+  return tidied(kept.join(' ')).slice(0, MAX_REASON);
+}
+
+interface Reason {
+  isNamed: boolean;
+  text: string;
+}
+
+/** What a text says of all its recipients. */
+function commonReason(lines: readonly string[]): Reason {
+  const named = lines.find((line) => NAMED_REASON.test(line));
+  if (named === undefined) return { isNamed: false, text: telling(lines) };
+  return { isNamed: true, text: tidied(named).slice(0, MAX_REASON) };
+}
+
+/** Labels end in front of the address; of what stands there it is the last words that say it. */
+const LABEL = /(?:address|recipient|to)\s{0,3}[:<]{0,2}\s*\S+$/i;
+const LABEL_LENGTH = 200;
+
+function reasonWithoutReply(block: readonly string[], inFront: string, common: () => Reason): string {
   // Paragraph by paragraph: what stands further down is about something else.
   for (let from = 0; from < block.length; ) {
     const blank = block.findIndex((line, i) => i > from && line.trim() === '');
@@ -125,27 +162,32 @@ function reasonWithoutReply(block: readonly string[], lines: readonly string[], 
     if (said.length > 3 && !said.endsWith(':')) return said;
     from = end;
   }
-  const inFront = found.line < 0 ? '' : tidied(lines[found.line]!.slice(0, found.behind));
-  const isLabel = /(?:address|recipient|to)\s{0,3}[:<]{0,2}\s*\S+$/i.test(inFront);
-  const named = lines.find((line) => NAMED_REASON.test(line));
-  if (named !== undefined) return tidied(named).slice(0, MAX_REASON);
-  return !isLabel && /\p{L}{3,} \p{L}{3,}.*[: ]/u.test(inFront) ? inFront : telling(lines);
+  const { isNamed, text } = common();
+  const isLabel = LABEL.test(inFront.slice(-LABEL_LENGTH));
+  return !isNamed && !isLabel && /\p{L}{3} \p{L}{3}.*[: ]/u.test(inFront) ? inFront : text;
 }
 
 const REMOTE = /\bhost:? ([\p{L}\p{N}][\p{L}\p{N}.-]{0,250}\.[\p{L}\p{N}-]{2,63})|remote host ([\d.:a-f]{7,45})\b/iu;
 
+function remoteHostIn(text: string): string | null {
+  const host = REMOTE.exec(text);
+  return (host?.[1] ?? host?.[2] ?? null)?.slice(0, MAX_HOST) ?? null;
+}
+
 /** Reads what is known of each recipient; none when nobody is named. */
 export function readTextBounce(text: HumanText): ReportedRecipient[] {
   const lines = text.lines.slice(0, MAX_LINES);
-  const input = { ...text, lines };
-  const found = recipientsIn(input).slice(0, MAX_RECIPIENTS);
+  const found = recipientsIn({ ...text, lines }).slice(0, MAX_RECIPIENTS);
+  if (found.length === 0) return [];
   const isDelay = isDelayNotice(text.subject, lines.join('\n'));
+  const remoteHost = remoteHostIn(lines.join(' ').slice(0, 4000));
+  let known: Reason | undefined;
+  const common = (): Reason => (known ??= commonReason(lines));
   return found.map((one) => {
     const block = blockOf(lines, one, found);
     const reply = paragraphOfReply(block) || (found.length === 1 ? paragraphOfReply(lines) : '');
-    const reason = reply === '' ? reasonWithoutReply(block, lines, one) : reply;
-    const said = saidReply(reason);
-    const host = REMOTE.exec(block.join(' ').slice(0, 2000)) ?? REMOTE.exec(lines.join(' ').slice(0, 4000));
+    const inFront = one.line < 0 ? '' : tidied(lines[one.line]!.slice(0, one.behind));
+    const said = saidReply(reply === '' ? reasonWithoutReply(block, inFront, common) : reply);
     return {
       finalRecipient: one.address,
       originalRecipient: null,
@@ -153,7 +195,7 @@ export function readTextBounce(text: HumanText): ReportedRecipient[] {
       status: said.status,
       smtpCode: said.smtpCode,
       diagnostic: said.text === '' ? null : said.text,
-      remoteHost: host?.[1] ?? host?.[2] ?? null,
+      remoteHost: remoteHostIn(block.join(' ').slice(0, 2000)) ?? remoteHost,
     };
   });
 }
