@@ -3,8 +3,8 @@
  * postmaster of the domains that bounces come back to, postmaster without a domain or at our host (RFC 5321 §4.5.1), and what routes of
  * users take. Anybody else is nobody here; nothing is passed on to other servers.
  *
- * Every address costs the same work, whether it is somebody's or not: a token is opened (or what is none is treated like
- * one), the domain is asked for, and the routes are. So the time of a refusal tells nothing.
+ * Every refusal costs the same work: a token is opened (or what is none is treated like one), the domain is asked for, and the
+ * routes are. So its time tells nothing. A token of ours at the bounce domain is somebody's without a question.
  */
 import type { Clock } from '../base/clock.ts';
 import { domainToAscii } from '../mail/address.ts';
@@ -35,24 +35,27 @@ export function createRecipients(options: RecipientsOptions): Recipients {
   const { tokens, clock, bounceDomain, hostname, isReturnPath, findRoute } = options;
   const bounceHost = bounceDomain === undefined ? undefined : domainToAscii(bounceDomain);
 
-  const useOf = (local: string, domain: string, isOfReturnPath: boolean): Use | undefined => {
+  const ofToken = (local: string): Use | undefined => {
     const claim = tokens.open(local, clock.now());
-    const name = local.toLowerCase();
-    const isBounceDomain = domain === bounceHost || isOfReturnPath;
-    if (name === 'postmaster' && (isBounceDomain || domain === '' || domain === hostname.toLowerCase()))
-      return { kind: 'postmaster' };
-    if (!isBounceDomain) return undefined;
-    if (name === 'abuse') return { kind: 'abuse' };
     if (!claim) return undefined;
     const { use, ...copy } = claim;
     return { kind: use === 'bounce' ? 'return-path' : 'unsubscribe', copy };
+  };
+  const ofName = (local: string, domain: string, isBounceDomain: boolean): Use | undefined => {
+    const name = local.toLowerCase();
+    if (name === 'postmaster' && (isBounceDomain || domain === '' || domain === hostname.toLowerCase()))
+      return { kind: 'postmaster' };
+    return name === 'abuse' && isBounceDomain ? { kind: 'abuse' } : undefined;
   };
 
   return {
     find: async ({ local, domain: given }) => {
       const domain = domainToAscii(given) ?? '';
+      const token = ofToken(local);
+      if (token && domain === bounceHost) return { use: token, maxBytes: REPORT_BYTES };
       const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
-      const use = useOf(local, domain, isOfReturnPath);
+      const use =
+        ofName(local, domain, isOfReturnPath || domain === bounceHost) ?? (isOfReturnPath ? token : undefined);
       return use ? { use, maxBytes: REPORT_BYTES } : route;
     },
   };

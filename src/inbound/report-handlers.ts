@@ -15,9 +15,9 @@ import { type Report, readReport } from '../mail/report/report.ts';
 import type { ReturnPathClaim, TokenAddresses } from '../mail/token-address.ts';
 import { findSentOperation, type LateAnswer, type LateResult, type SentCopy } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
-import type { Found, Handler, Handlers, InboundMail } from './inbound-mail.ts';
+import type { Found, Handler, Handlers, InboundMail, RecordedFindings } from './inbound-mail.ts';
 import { type ComplaintContext, type ReportResults, resultsOfBounce, resultsOfComplaint } from './report-results.ts';
-import { type RecordedMeanings, recordReportsOperation } from './report-store.ts';
+import { recordReportsOperation } from './report-store.ts';
 
 export interface ReportHandlerDeps {
   database: Database;
@@ -109,15 +109,39 @@ async function readUnsubscribe({ database, clock }: ReportHandlerDeps, mail: Inb
   return { results: [], unsubscribing, ignored: [] };
 }
 
-async function record(deps: ReportHandlerDeps, found: readonly Found<Finding>[]): Promise<RecordedMeanings> {
-  const meanings = found.map(({ lease, finding: { results, unsubscribing } }) => ({ lease, results, unsubscribing }));
-  const recorded = await deps.database.execute(recordReportsOperation, meanings);
-  const byId = new Map(recorded.answers.map((answer) => [answer.inboundId, answer]));
+/** Of the mails that are recorded in one transaction; a mail with more goes alone. Others have theirs in between. */
+const MOST_RESULTS = 250;
+
+function* groupsOf(found: readonly Found<Finding>[]): Generator<Found<Finding>[]> {
+  let group: Found<Finding>[] = [];
+  let results = 0;
   for (const one of found) {
-    const answer = byId.get(one.lease.inboundId);
-    if (answer) note(deps, one, answer);
+    results += one.finding.results.length;
+    if (results > MOST_RESULTS && group.length > 0) {
+      yield group;
+      group = [];
+      results = one.finding.results.length;
+    }
+    group.push(one);
   }
-  return recorded;
+  yield group;
+}
+
+async function record(deps: ReportHandlerDeps, found: readonly Found<Finding>[]): Promise<RecordedFindings> {
+  const lost: number[] = [];
+  const blobKeys: string[] = [];
+  for (const group of groupsOf(found)) {
+    const meanings = group.map(({ lease, finding: { results, unsubscribing } }) => ({ lease, results, unsubscribing }));
+    const recorded = await deps.database.execute(recordReportsOperation, meanings);
+    lost.push(...recorded.lost);
+    blobKeys.push(...recorded.blobKeys);
+    const byId = new Map(recorded.answers.map((answer) => [answer.inboundId, answer]));
+    for (const one of group) {
+      const answer = byId.get(one.lease.inboundId);
+      if (answer) note(deps, one, answer);
+    }
+  }
+  return { lost, blobKeys };
 }
 
 const RESULT = { Bounce: 'bounce', DeliveryDelay: 'delay', Complaint: 'complaint' } as const;

@@ -13,9 +13,9 @@
 import type { Mode } from '../base/mode.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
-import { suppress } from '../suppressions/suppressions.ts';
+import { type SuppressionEntry, suppress } from '../suppressions/suppressions.ts';
 import { isUnfinished, type MessageStatus } from './message.ts';
-import { appendToTimeline, transition } from './state-machine.ts';
+import { appendToTimeline, transitionMany } from './state-machine.ts';
 
 /** A copy that was sent live, as a report is compared with it. */
 export interface SentCopy {
@@ -101,12 +101,37 @@ export type LateAnswer = 'recorded' | 'repeated' | 'unfit';
 
 const LIVE: Mode = 'live';
 
-/** Records them one after the other, within the transaction of the caller. */
+/**
+ * Records them within the transaction of the caller, as if one after the other: what is said of a copy in front of its change of
+ * state, all changes of state at once, and what is said behind.
+ */
 export async function settleLate(tx: Transaction, results: readonly LateResult[]): Promise<LateAnswer[]> {
   const states = await lockMessages(tx, results);
-  const answers: LateAnswer[] = [];
-  for (const result of results) answers.push(await settleOne(tx, result, states.get(keyOf(result))));
-  return answers;
+  const steps = results.map((result) => {
+    const known = states.get(keyOf(result));
+    return { result, step: known === undefined ? ('unfit' as const) : take(result, known) };
+  });
+  const of = (wanted: Step): LateResult[] => steps.filter(({ step }) => step === wanted).map(({ result }) => result);
+  for (const result of of('event')) await appendToTimeline(tx, changeOf(result));
+  await transitionMany(
+    tx,
+    (['bounced', 'complained'] as const).flatMap((to) => of(to).map((result) => ({ ...changeOf(result), to }))),
+  );
+  for (const result of of('later-event')) await appendToTimeline(tx, changeOf(result));
+  const recorded = steps.filter(({ step }) => step !== 'repeated' && step !== 'unfit').map(({ result }) => result);
+  await suppress(tx, recorded.flatMap(suppressionOf));
+  return steps.map(({ step }) => (step === 'repeated' || step === 'unfit' ? step : 'recorded'));
+}
+
+const changeOf = ({ accountId, messageId, atMs, eventId, type, detail }: LateResult) => ({
+  ...{ accountId, mode: LIVE, messageId, atMs },
+  event: { id: eventId, type, detail },
+});
+
+function suppressionOf({ accountId, messageId, atMs, suppress: entry }: LateResult): SuppressionEntry[] {
+  if (entry === null) return [];
+  const { email, reason, untilMs: expiresAt } = entry;
+  return [{ accountId, mode: LIVE, email, reason, expiresAt, sourceMessageId: messageId, createdAt: atMs }];
 }
 
 const keyOf = ({ accountId, messageId }: Pick<LateResult, 'accountId' | 'messageId'>): string =>
@@ -114,7 +139,9 @@ const keyOf = ({ accountId, messageId }: Pick<LateResult, 'accountId' | 'message
 
 interface Known {
   status: MessageStatus;
+  /** Types of events that it has already, of those that may come once. */
   has: Set<string>;
+  isChanged: boolean;
 }
 
 /** In one order, and held until the end: the same report at two nodes at once is one. */
@@ -126,12 +153,17 @@ async function lockMessages(tx: Transaction, results: readonly LateResult[]): Pr
      ORDER BY m.id ${locked(tx)}`,
     ...asked.params,
   );
-  const states = new Map(rows.map((row) => [keyOf(row), { status: row.status, has: new Set<string>() }]));
+  const states = new Map(
+    rows.map((row) => [keyOf(row), { status: row.status, has: new Set<string>(), isChanged: false }]),
+  );
+  const once = results.filter(({ type }) => type !== 'Bounce');
+  if (once.length === 0) return states;
+  const askedEvents = rowset(tx, 'asked', { messageId: 'text' }, once);
   const events = await tx.all<{ accountId: string; messageId: string; type: string; detail: string }>(
     `SELECT event.account_id AS "accountId", event.message_id AS "messageId", event.type, event.detail FROM event
-     WHERE event.message_id IN (SELECT asked.message_id FROM ${asked.sql}) AND event.mode = '${LIVE}'
+     WHERE event.message_id IN (SELECT asked.message_id FROM ${askedEvents.sql}) AND event.mode = '${LIVE}'
        AND event.type IN ('DeliveryDelay', 'Complaint')`,
-    ...asked.params,
+    ...askedEvents.params,
   );
   for (const event of events) {
     const isEarlier = event.type === 'DeliveryDelay' && !isLateDelay(event.detail);
@@ -159,31 +191,27 @@ const PROVEN_COMPLAINT = 'Complaint, suppressed';
 const isProvenComplaint = ({ type, suppress: suppressed }: LateResult): boolean =>
   type === 'Complaint' && suppressed !== null;
 
-async function settleOne(tx: Transaction, result: LateResult, known: Known | undefined): Promise<LateAnswer> {
-  const step = known && stepOf(result, known);
-  if (step === undefined || step === 'repeated') return step ?? 'unfit';
-  const { accountId, messageId, atMs, type, detail } = result;
-  const event = { id: result.eventId, type, detail };
-  if (step === 'event') await appendToTimeline(tx, { accountId, mode: LIVE, messageId, atMs, event });
-  else if (!(await transition(tx, { accountId, mode: LIVE, messageId, to: step, atMs, event }))) return 'unfit';
-  if (step !== 'event') known!.status = step;
-  known!.has.add(type);
-  if (isProvenComplaint(result)) known!.has.add(PROVEN_COMPLAINT);
-  if (result.suppress) {
-    const { email, reason, untilMs: expiresAt } = result.suppress;
-    const entry = { email, reason, expiresAt, sourceMessageId: messageId, createdAt: atMs };
-    await suppress(tx, [{ accountId, mode: LIVE, ...entry }]);
-  }
-  return 'recorded';
+/** What becomes of the message; `later-event` where its state was changed before. */
+type Step = 'bounced' | 'complained' | 'event' | 'later-event' | 'repeated' | 'unfit';
+
+/** The step of a result, which is known of its message from here on. */
+function take(result: LateResult, known: Known): Step {
+  const step = stepOf(result, known);
+  if (step === 'repeated' || step === 'unfit') return step;
+  known.has.add(result.type);
+  if (isProvenComplaint(result)) known.has.add(PROVEN_COMPLAINT);
+  if (step === 'event') return known.isChanged ? 'later-event' : 'event';
+  known.status = step;
+  known.isChanged = true;
+  return step;
 }
 
-/** The state it leads to, `event` where it stays as it is; undefined where there is no place for it. */
-function stepOf(result: LateResult, { status, has }: Known) {
+function stepOf(result: LateResult, { status, has }: Known): Exclude<Step, 'later-event'> {
   const { type, eventOnly = false } = result;
   const isProven = isProvenComplaint(result);
-  if (type === 'Bounce') return status === 'delivered' ? 'bounced' : status === 'bounced' ? 'repeated' : undefined;
+  if (type === 'Bounce') return status === 'delivered' ? 'bounced' : status === 'bounced' ? 'repeated' : 'unfit';
   if (has.has(isProven ? PROVEN_COMPLAINT : type)) return 'repeated';
-  if (type === 'DeliveryDelay') return status === 'delivered' ? 'event' : undefined;
+  if (type === 'DeliveryDelay') return status === 'delivered' ? 'event' : 'unfit';
   if (status === 'delivered') return eventOnly ? 'event' : 'complained';
-  return status === 'bounced' || (isProven && status === 'complained') ? 'event' : undefined;
+  return status === 'bounced' || (isProven && status === 'complained') ? 'event' : 'unfit';
 }

@@ -114,7 +114,7 @@ test('more than 30 Received fields are a loop, wherever the pieces of the header
   }
 });
 
-test('nobody and somebody cost the same work, and one text refuses whatever is not somebody', async () => {
+test('every refusal costs the same work and has the same text; only a token of ours costs less', async () => {
   const counts = { returnPath: 0, route: 0, token: 0 };
   const { port } = await rig.listen({
     limits: { maxRefusedRecipients: 1_000 },
@@ -145,10 +145,12 @@ test('nobody and somebody cost the same work, and one text refuses whatever is n
     ...[`${bounce.slice(0, 20)}z${bounce.slice(21)}`, 'ann@bounces.example', 'ann@in.example', 'abuse@other.example'],
   ];
   let asked = 0;
+  let opened = 0;
   for (const address of [...somebody, ...nobody]) {
     const reply = await talker.say(`RCPT TO:<${address}>`);
-    asked += 1;
-    assert.deepEqual(counts, { returnPath: asked, route: asked, token: asked }, address);
+    opened += 1;
+    if (address !== bounce) asked += 1;
+    assert.deepEqual(counts, { returnPath: asked, route: asked, token: opened }, address);
     assert.equal(/^250 /.test(reply), somebody.includes(address), `${address}: ${reply}`);
     if (!/^250 /.test(reply)) refusals.add(reply);
   }

@@ -33,9 +33,13 @@ async function leases(stage: Stage, count: number): Promise<Meaning['lease'][]> 
 
 export const late: Scenario = async (stage) => {
   const accountId = stage.id('acc');
-  const mail = acceptance(stage, { accountId, to: ['ada@example.com', 'bob@example.com', 'eve@example.com'] });
+  const mail = acceptance(stage, {
+    accountId,
+    to: ['ada@example.com', 'bob@example.com', 'eve@example.com', 'kim@example.com'],
+  });
   await stage.act(acceptOperation, mail);
-  const [ada, bob, eve] = mail.emails[0]!.recipients.map((one) => one.messageId) as [string, string, string];
+  const ids = mail.emails[0]!.recipients.map((one) => one.messageId);
+  const [ada, bob, eve, kim] = ids as [string, string, string, string];
   await stage.act(createEndpointOperation, {
     ...{ id: stage.id('whk'), accountId, mode: 'live', url: 'https://a.example', description: null, enabled: true },
     ...{ events: '["Bounce","Complaint"]', secretSealed: Buffer.from([1]), nowMs: stage.nowMs },
@@ -44,13 +48,13 @@ export const late: Scenario = async (stage) => {
   const copies = await stage.act(findSentOperation, { headerMessageId });
   assert.deepEqual(
     copies.map((one) => one.status),
-    ['queued', 'queued', 'queued'],
+    ['queued', 'queued', 'queued', 'queued'],
   );
   const { jobs } = await stage.act(claimOperation, claimRequest(stage));
   const sending = await stage.act(findSentOperation, { messageId: ada, isShared: true });
   assert.deepEqual(
     sending.map((one) => one.isBeingSent),
-    [true, true, true],
+    [true, true, true, true],
   );
   const delivered = jobs.filter((job) => job.messageId !== eve);
   await stage.act(
@@ -87,11 +91,22 @@ export const late: Scenario = async (stage) => {
   assert.deepEqual(await record([[result(ada), result(ada, delay)]]), ['repeated,repeated'], 'and by another mail');
   assert.deepEqual(await record([[result(eve), result(eve, complaint), result('msg_none')]]), ['unfit,unfit,unfit']);
   assert.deepEqual(await record([[result(bob, { ...complaint, suppress: null, eventOnly: true })]]), ['recorded']);
-  assert.deepEqual(await record([[result(bob, { ...complaint, suppress: bobs })]]), ['repeated']);
+  const proven = { type: 'Complaint', detail: { complaint: { suppressed: true } }, suppress: bobs } as const;
+  assert.deepEqual(
+    await record([[result(bob, proven)]]),
+    ['recorded'],
+    'the first that shows that it is about this copy',
+  );
+  assert.deepEqual(await record([[result(bob, proven)]]), ['repeated']);
   assert.deepEqual(
     await record([[result(ada, { ...complaint, suppress: null })]]),
     ['recorded'],
     'of one that bounced',
+  );
+  assert.deepEqual(
+    await record([[result(kim, delay), result(kim)]], [[result(kim, { ...complaint, suppress: null }), result(eve)]]),
+    ['recorded,recorded', 'recorded,unfit'],
+    'in front of, with and behind a change of its state',
   );
   const lostLease = { seq: 999_999, fence: 1, inboundId: stage.id('inb') };
   const lost = await stage.database.execute(recordReportsOperation, [
@@ -103,13 +118,12 @@ export const late: Scenario = async (stage) => {
     ...{ eventId: stage.id('evt'), nowMs: atMs },
   };
   assert.deepEqual(await record([[], wish], [[], { ...wish, eventId: stage.id('evt') }]), ['unsubscribed', '']);
-  for (const messageId of [ada, bob, eve])
-    await stage.act(findMessageOperation, { accountId, mode: 'live', messageId });
+  for (const messageId of ids) await stage.act(findMessageOperation, { accountId, mode: 'live', messageId });
   const list = { accountId, mode: 'live' as const, nowMs: atMs, after: null, limit: 10 };
   const suppressed = await stage.act(suppressionsOperation, list);
   assert.deepEqual(suppressed.map((one) => [one.email, one.reason]).sort(), [
     ['ada@example.com', 'bounce'],
-    ['bob@example.com', 'unsubscribe'],
+    ['bob@example.com', 'complaint'],
   ]);
   await readEvents(stage, accountId);
 };
