@@ -2,12 +2,14 @@
  * When our node dies, and how: by a kill, with the power of its machine, or by a planned stop. Some deaths come at a step that was
  * drawn, so that any two steps may have one between them; others follow a final dot, where most is at stake.
  */
+import type { Choices } from './choices.ts';
 import type { Disk } from './disk.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import type { Timeline } from './timeline.ts';
 
 interface Mortal {
+  choices: Choices;
   timeline: Timeline;
   random: Random;
   node: SimulatedNode;
@@ -19,12 +21,12 @@ interface Mortal {
 }
 
 export function planDeaths(world: Mortal): void {
-  const { timeline, random: draw, node, disk, deathsMs, dots, count } = world;
+  const { timeline, random: draw, node, disk, deathsMs, dots, count, choices } = world;
   const startAgain = (): void => {
     const afterMs = draw.chance(0.8) ? draw.between(200, 20_000) : draw.between(60_000, 3_600_000);
     timeline.after(afterMs, 'start', () => node.start(), timeline.world);
   };
-  const end = (): void => {
+  const end = choices.each('death', () => {
     if (!node.isUp) return;
     const kind = draw.next();
     if (kind < 0.35) {
@@ -42,7 +44,7 @@ export function planDeaths(world: Mortal): void {
       node.kill();
     }
     startAgain();
-  };
+  });
 
   const deaths = draw.chance(0.35) ? 0 : 1 + draw.below(4);
   const drawn = Array.from({ length: deaths }, () => 50 + draw.below(draw.chance(0.7) ? 800 : 4_000));

@@ -6,6 +6,7 @@ import type { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { type Entry, lengthOf } from './customers.ts';
 import type { Copy, Peer } from './peers.ts';
 import type { Receiver } from './receivers.ts';
+import { TRANSITIONS } from './states.ts';
 
 export interface Evidence {
   ledger: readonly Entry[];
@@ -43,14 +44,6 @@ interface EventRow {
 }
 
 const FINAL = new Set(['delivered', 'bounced', 'suppressed', 'cancelled', 'complained']);
-/** What the machine of states allows; the first is that of a message that is new. */
-const ALLOWED = new Set([
-  ...['>queued', '>scheduled', '>suppressed', 'scheduled>queued', 'queued>delayed', 'delayed>queued'],
-  ...['scheduled>delayed', 'scheduled>delivered', 'queued>delivered', 'delayed>delivered'],
-  ...['scheduled>bounced', 'queued>bounced', 'delayed>bounced', 'delivered>bounced', 'delivered>complained'],
-  ...['scheduled>suppressed', 'queued>suppressed', 'delayed>suppressed'],
-  ...['scheduled>cancelled', 'queued>cancelled', 'delayed>cancelled'],
-]);
 /** From the answer to a dot to its record: a node that dies in between cannot know. */
 const RECORD_MS = 35_000;
 const MOST_CONNECTIONS = 20;
@@ -151,7 +144,7 @@ function ofStates({ database }: Evidence, messages: readonly MessageRow[]): stri
     'SELECT id, before, after FROM simulated_change ORDER BY seq',
   );
   for (const { id, before, after } of changes) {
-    if (!ALLOWED.has(`${before ?? ''}>${after}`)) faults.push(`${id} went from ${before} to ${after}`);
+    if (!TRANSITIONS.has(`${before ?? ''}>${after}`)) faults.push(`${id} went from ${before} to ${after}`);
   }
   const { held } = database.get<{ held: number }>('SELECT count(*) AS held FROM work')!;
   if (held > 0) faults.push(`${held} rows of work are left for ever`);

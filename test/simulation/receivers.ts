@@ -35,6 +35,8 @@ export function drawReceiver(random: Random): ReceiverManners {
   };
 }
 
+export const NO_RECEIVER: ReceiverManners = { fails: 0, hangs: 0, breaks: 0, downUntilMs: 0 };
+
 export const RECEIVER_ADDRESS = '5.20.0.1';
 const PORT = 80;
 

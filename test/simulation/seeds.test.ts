@@ -1,20 +1,21 @@
 /** Worlds of the simulation that are all well, in processes of their own, since they give up their time and their sockets for them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Sums } from './seeds.ts';
+import { kindOf, shrink } from './shrink.ts';
 import { simulateWell } from './simulate-process.ts';
+import { addTo, noSums } from './sums.ts';
 
-/** About a third of a second of a core each; more of them run in CI. */
-const SEEDS = 10;
-const seen: Pick<Sums, 'counts' | 'transitions'> = { counts: {}, transitions: {} };
+/** About a tenth of a second of a core each; more of them run in CI. */
+const SEEDS = 25;
+const seen = noSums();
 
-for (const first of [1, 11]) {
-  test(`simulated worlds ${first} to ${first + SEEDS - 1} keep the promises`, async () => {
-    const { counts, transitions } = await simulateWell(first, SEEDS);
-    Object.assign(seen.counts, counts);
-    Object.assign(seen.transitions, transitions);
-  });
-}
+test(`simulated worlds 1 to ${SEEDS}, and those that once had a fault, keep the promises`, async () => {
+  addTo(seen, await simulateWell(1, SEEDS, '--kept'));
+});
+
+test(`simulated worlds ${SEEDS + 1} to ${2 * SEEDS} keep the promises`, async () => {
+  addTo(seen, await simulateWell(SEEDS + 1, SEEDS));
+});
 
 test('each kind of fault befell some world, and every change of state was seen', () => {
   const faults = [
@@ -41,4 +42,35 @@ test('each kind of fault befell some world, and every change of state was seen',
     changes.filter((one) => !seen.transitions[one]),
     [],
   );
+});
+
+const PARTS = Array.from({ length: 40 }, (_, at) => `mail-${at}`);
+
+test('a world shrinks to what its fault needs, in few tries', async () => {
+  let tries = 0;
+  const left = await shrink(PARTS, async (only) => {
+    tries += 1;
+    return only.includes('mail-3') && only.includes('mail-31') ? only : undefined;
+  });
+  assert.deepEqual(left, ['mail-3', 'mail-31']);
+  assert.ok(tries < 40, `${tries} tries`);
+});
+
+test('a fault that needs nothing, or all of the world, shrinks to that', async () => {
+  assert.deepEqual(await shrink(PARTS, async (only) => only), []);
+  assert.deepEqual(await shrink(PARTS, async () => undefined), PARTS);
+});
+
+test('what a smaller world does without by itself is gone as well', async () => {
+  const left = await shrink(['death-1', 'death-2', 'mail-0'], async (only) => {
+    if (!only.includes('mail-0')) return undefined;
+    return only.includes('death-1') ? only : ['mail-0'];
+  });
+  assert.deepEqual(left, ['mail-0']);
+});
+
+test('faults of one kind differ in ids, addresses and numbers alone', () => {
+  const first = kindOf('key mail-0: 2 messages to r0.0@d0.example');
+  assert.equal(kindOf('key mail-11: 3 messages to r7.1@d2.example'), first);
+  assert.notEqual(kindOf('msg_0VbmjoLxMlca2usK4VPcl was cancelled, and is delivered'), first);
 });

@@ -1,38 +1,36 @@
-/** Runs worlds one after the other in this process, each fiftieth twice, and adds up what was seen. */
+/** Runs worlds one after the other in this process, each fiftieth twice, makes those with a fault smaller, and adds up what was seen. */
 import os from 'node:os';
 import { Disk } from './disk.ts';
 import { createDns } from './dns.ts';
 import { enterWorld } from './globals.ts';
 import { Network } from './network.ts';
 import { seededRandom } from './random.ts';
+import { kindOf, shrink } from './shrink.ts';
+import { addTo, type Failed, noSums, type Sums } from './sums.ts';
 import { makeTemplate, type Template } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { settled, Timeline } from './timeline.ts';
-import { type Report, runSeed } from './world.ts';
+import { type Report, type RunOptions, runSeed } from './world.ts';
 
 const TWICE_EVERY = 50;
 /** A folder in memory, where Linux has it: nothing of a world is to outlive it. */
 const SCRATCH = process.platform === 'linux' ? '/dev/shm' : os.tmpdir();
 
+export interface World {
+  seed: number;
+  /** Names of the parts that are not left out; all of them unless given. */
+  only?: readonly string[];
+}
+
 export interface SeedsOptions {
-  first: number;
-  seeds: number;
+  worlds: Iterable<World>;
+  /** Whether worlds with a fault are made smaller. */
+  shrinks: boolean;
   onStep?: (line: string) => void;
-  /** Called with each world; answers whether to go on. */
-  onReport(report: Report): boolean;
-}
-
-export interface Sums {
-  seeds: number;
-  twice: number;
-  steps: number;
-  simulatedMs: number;
-  counts: Record<string, number>;
-  transitions: Record<string, number>;
-}
-
-function add(into: Record<string, number>, from: Record<string, number>): void {
-  for (const [name, count] of Object.entries(from)) into[name] = (into[name] ?? 0) + count;
+  /** Called with each world that has a fault; answers whether to go on. */
+  onFailed(failed: Failed): boolean;
+  /** Called after each world. */
+  onProgress(sums: Sums): void;
 }
 
 /** In a world of its own, without faults. */
@@ -53,25 +51,48 @@ async function templateOf(): Promise<Template> {
   return making;
 }
 
-export async function runSeeds({ first, seeds, onStep, onReport }: SeedsOptions): Promise<Sums> {
+const NOT_TWICE = 'not the same twice';
+
+async function runTwice(seed: number, options: RunOptions): Promise<Report> {
+  const report = await runSeed(String(seed), options);
+  const again = await runSeed(String(seed), options);
+  if (again.trace !== report.trace) report.faults.push(`${NOT_TWICE}: ${report.trace} and ${again.trace}`);
+  return report;
+}
+
+/** The same fault in a smaller world. */
+async function shrunk(report: Report, options: RunOptions): Promise<Failed> {
+  const { seed } = report;
+  const kind = kindOf(report.faults[0]!);
+  let smallest = report;
+  await shrink(report.parts, async (only) => {
+    const next = await runSeed(seed, { ...options, only });
+    if (!next.faults.some((one) => kindOf(one) === kind)) return undefined;
+    smallest = next;
+    return next.parts;
+  });
+  return smallest;
+}
+
+export async function runSeeds({ worlds, shrinks, onStep, onFailed, onProgress }: SeedsOptions): Promise<Sums> {
   // What is thrown here by the thousand, and caught, needs no long story.
   Error.stackTraceLimit = 8;
   const template = await templateOf();
-  const sums: Sums = { seeds: 0, twice: 0, steps: 0, simulatedMs: 0, counts: {}, transitions: {} };
-  const options = { template, folder: template.folder, ...(onStep && { onStep }) };
-  for (let seed = first; seed < first + seeds; seed += 1) {
-    const report = await runSeed(String(seed), options);
-    if (seed % TWICE_EVERY === 0) {
-      sums.twice += 1;
-      const again = await runSeed(String(seed), options);
-      if (again.trace !== report.trace) report.faults.push(`not the same twice: ${report.trace} and ${again.trace}`);
-    }
-    sums.seeds += 1;
-    sums.steps += report.steps;
-    sums.simulatedMs += report.simulatedMs;
-    add(sums.counts, report.counts);
-    add(sums.transitions, report.transitions);
-    if (!onReport(report)) break;
+  const sums = noSums();
+  for (const { seed, only } of worlds) {
+    const options = { template, folder: template.folder, ...(only && { only }), ...(onStep && { onStep }) };
+    const isTwice = seed % TWICE_EVERY === 0;
+    const cpu = process.cpuUsage();
+    const report = isTwice ? await runTwice(seed, options) : await runSeed(String(seed), options);
+    const { user, system } = process.cpuUsage(cpu);
+    const { steps, simulatedMs, counts, transitions, faults } = report;
+    const failed = faults.length > 0 ? 1 : 0;
+    const cpuMs = (user + system) / 1000;
+    addTo(sums, { seeds: 1, failed, twice: isTwice ? 1 : 0, steps, simulatedMs, cpuMs, counts, transitions });
+    onProgress(sums);
+    if (failed === 0) continue;
+    const canShrink = shrinks && !faults[0]!.startsWith(NOT_TWICE);
+    if (!onFailed(canShrink ? await shrunk(report, options) : report)) break;
   }
   return sums;
 }

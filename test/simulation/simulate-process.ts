@@ -1,33 +1,67 @@
-/** Runs the command of the simulation in a process of its own, and reads what it says. */
+/** Starts a process that simulates (simulate.ts), and reads what it says. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
-import type { Sums } from './seeds.ts';
+import { createInterface } from 'node:readline';
+import { readKept } from './kept.ts';
+import type { Line } from './simulate.ts';
+import type { Failed, Sums } from './sums.ts';
 
-const COMMAND = path.join(import.meta.dirname, 'simulate.ts');
+const PROCESS = path.join(import.meta.dirname, 'simulate.ts');
 
-interface Ran {
+export interface Listening {
+  /** Called with each world that has a fault. */
+  onFailed?(failed: Failed): void;
+  onProgress?(sums: Sums): void;
+  /** Steps of a world that is traced, and what it says that nobody expects. */
+  onText?(line: string): void;
+}
+
+export interface Ran {
   /** Undefined where it broke off. */
-  sums: (Sums & { failed: number; cpuMs: number }) | undefined;
+  sums: Sums | undefined;
+  isKilled: boolean;
+  failed: Failed[];
+  /** What it said beside that. */
   output: string;
 }
 
-export function simulate(args: readonly string[]): Promise<Ran> {
-  return new Promise((resolve) => {
-    const options = { maxBuffer: 64 * 1024 * 1024, env: { ...process.env, NODE_TEST_CONTEXT: undefined } };
-    execFile(process.execPath, [COMMAND, '--json', ...args], options, (_error, stdout, stderr) => {
-      const last = stdout.trimEnd().split('\n').at(-1) ?? '';
-      const sums = last.startsWith('{') ? (JSON.parse(last) as Ran['sums']) : undefined;
-      resolve({ sums, output: `${stdout}${stderr}` });
-    });
-  });
+export function startSimulation(args: readonly string[], listening: Listening = {}) {
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+  const child: ChildProcess = spawn(process.execPath, [PROCESS, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ran: Ran = { sums: undefined, isKilled: false, failed: [], output: '' };
+  const heard = (text: string): void => {
+    ran.output += `${text}\n`;
+    listening.onText?.(text);
+  };
+  const said = (line: Line): void => {
+    if ('failed' in line) {
+      ran.failed.push(line.failed);
+      listening.onFailed?.(line.failed);
+    } else if ('progress' in line) listening.onProgress?.(line.progress);
+    else ran.sums = line.sums;
+  };
+  createInterface(child.stdout!).on('line', (text) =>
+    text.startsWith('{') ? said(JSON.parse(text) as Line) : heard(text),
+  );
+  createInterface(child.stderr!).on('line', heard);
+  const ended = new Promise<Ran>((resolve) => child.once('close', () => resolve(ran)));
+  const kill = (): void => {
+    ran.isKilled = true;
+    child.kill();
+  };
+  return { ended, kill };
 }
 
+export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;
+
 /** Simulates so many worlds from this seed on, which all have to be well; each fiftieth seed runs twice. */
-export async function simulateWell(first: number, seeds: number): Promise<Sums> {
-  const { sums, output } = await simulate(['--seed', String(first), '--seeds', String(seeds)]);
-  const last = first + seeds - 1;
-  const twice = Math.floor(last / 50) - Math.floor((first - 1) / 50);
-  assert.deepEqual([sums?.seeds, sums?.failed, sums?.twice], [seeds, 0, twice], output);
-  return sums!;
+export async function simulateWell(first: number, seeds: number, ...more: '--kept'[]): Promise<Sums> {
+  const { sums, failed, output } = await simulate(['--seed', String(first), '--seeds', String(seeds), ...more]);
+  assert.deepEqual(failed, [], output);
+  const kept = more.length === 0 ? [] : readKept();
+  const worlds = [...kept.map(({ seed }) => Number(seed)), ...Array.from({ length: seeds }, (_, at) => first + at)];
+  assert.equal(sums?.seeds, worlds.length, output);
+  assert.equal(sums.twice, worlds.filter((seed) => seed % 50 === 0).length);
+  return sums;
 }

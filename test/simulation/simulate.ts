@@ -1,26 +1,39 @@
 /**
- * The simulation as a command: `npm run simulate -- --seeds 1000`. Prints the faults of each world that has any, with the command that
- * repeats it, and the sums in the end. Exits with 1 where there was a fault.
+ * A process that simulates some worlds, one after the other; command.ts starts several of them. What it has to say are lines of JSON:
+ * `{ failed }` for a world with a fault, `{ progress }` now and then, and `{ sums }` in the end.
  *
  *   --seeds N     so many worlds, one unless given        --seed S      the first of them, 1 unless given
- *   --trace       every step, for one world               --planted B   with a bug of planted.ts; stops at the first fault
- *   --json        the sums as JSON
+ *   --only X      nothing but these parts, by commas     --share A/N   every Nth seed, of which this is A, from 0 on
+ *   --trace       every step as a line of text            --planted B   with a bug of planted.ts
+ *   --shrink      makes a world with a fault smaller      --all         goes on after one
+ *   --kept        those that are kept as well, before the others
  */
 import './globals.ts';
 import './doors.ts';
 import './disk.ts';
 import 'undici';
+import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { readKept } from './kept.ts';
 import { plant } from './planted.ts';
-import type { Sums } from './seeds.ts';
+import type { World } from './seeds.ts';
+import type { Failed, Sums } from './sums.ts';
+
+export type Line = { failed: Failed } | { progress: Sums } | { sums: Sums };
+
+const PROGRESS_EVERY = 10;
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+    share: { type: 'string', default: '0/1' },
     planted: { type: 'string' },
     trace: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
+    all: { type: 'boolean', default: false },
+    kept: { type: 'boolean', default: false },
   },
 });
 if (values.planted !== undefined) plant(values.planted);
@@ -28,36 +41,29 @@ if (values.planted !== undefined) plant(values.planted);
 // Loaded when time, sockets and threads are those of the world, and a bug is in its place.
 const { runSeeds } = await import('./seeds.ts');
 
-const cpu = process.cpuUsage();
-let failed = 0;
+// At once: the event loop of this process belongs to its worlds.
+const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
+const only = values.only?.split(',');
+
+function* worlds(): Iterable<World> {
+  if (values.kept) for (const one of readKept()) yield { seed: Number(one.seed), only: one.only };
+  const first = Number(values.seed);
+  const [at, of] = values.share.split('/').map(Number) as [number, number];
+  for (let seed = first; seed < first + Number(values.seeds); seed += 1) {
+    if (seed % of === at) yield { seed, ...(only && { only }) };
+  }
+}
+
 const sums = await runSeeds({
-  first: Number(values.seed),
-  seeds: Number(values.seeds),
-  ...(values.trace && { onStep: (line) => console.log(line) }),
-  onReport: ({ seed, faults, trace }) => {
-    if (faults.length === 0) return true;
-    failed += 1;
-    console.log(`seed ${seed} (trace ${trace}):\n  ${faults.slice(0, 10).join('\n  ')}`);
-    console.log(`  repeat it with: npm run simulate -- --seed ${seed}`);
-    return values.planted === undefined;
+  ...{ worlds: worlds(), shrinks: values.shrink },
+  ...(values.trace && { onStep: (line) => void writeSync(1, `${line}\n`) }),
+  onFailed: ({ seed, parts, faults, trace }) => {
+    say({ failed: { seed, parts, faults: faults.slice(0, 10), trace } });
+    return values.all;
+  },
+  onProgress: (progress) => {
+    if (progress.seeds % PROGRESS_EVERY === 0) say({ progress });
   },
 });
-const { user, system } = process.cpuUsage(cpu);
-const figures = { ...sums, failed, cpuMs: Math.round((user + system) / 1000) };
-console.log(values.json ? JSON.stringify(figures) : words(figures));
-process.exitCode = failed > 0 ? 1 : 0;
-
-function words({ seeds, twice, steps, simulatedMs, counts, transitions, cpuMs }: Sums & { cpuMs: number }): string {
-  const list = (of: Record<string, number>): string =>
-    Object.entries(of)
-      .sort(([, a], [, b]) => b - a)
-      .map(([name, count]) => `  ${String(count).padStart(8)}  ${name}`)
-      .join('\n');
-  const hours = (simulatedMs / 3_600_000).toFixed(1);
-  const each = seeds === 0 ? 0 : Math.round(cpuMs / (seeds + twice));
-  return [
-    `${seeds} seeds, ${failed} with faults, ${twice} run twice; ${hours} simulated hours in ${steps} steps, ${each} ms each`,
-    `what befell them:\n${list(counts)}`,
-    `changes of state (before>after):\n${list(transitions)}`,
-  ].join('\n');
-}
+say({ sums });
+process.exitCode = sums.failed > 0 ? 1 : 0;

@@ -5,6 +5,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { randomText } from '../../src/base/ids.ts';
+import { Choices } from './choices.ts';
 import {
   apiCall,
   batchUntilAcknowledged,
@@ -21,9 +22,9 @@ import { enterWorld, forgetTimers, here, timesFilled } from './globals.ts';
 import { Network } from './network.ts';
 import { createNode, type SimulatedNode } from './node.ts';
 import { faultsOf } from './oracle.ts';
-import { drawManners, type Manners, type Peer, startPeer } from './peers.ts';
+import { drawManners, type Manners, PERFECT, type Peer, startPeer } from './peers.ts';
 import { type Random, seededRandom } from './random.ts';
-import { drawReceiver, type Receiver, startReceiver } from './receivers.ts';
+import { drawReceiver, NO_RECEIVER, type Receiver, startReceiver } from './receivers.ts';
 import type { Template, Tenant } from './template.ts';
 import { SimulatedThreads } from './threads.ts';
 import { Timeline } from './timeline.ts';
@@ -38,6 +39,7 @@ const LEAP_MS = 30;
 const IDLE_LEAP_MS = 2_000;
 /** A machine that holds leases sleeps no longer than they last. */
 const LEASE_MARGIN_MS = 12_000;
+const NO_STORAGE_FAULTS = { refused: 0, lost: 0 };
 
 export interface Report {
   seed: string;
@@ -49,9 +51,13 @@ export interface Report {
   counts: Record<string, number>;
   /** Changes of state that were seen. */
   transitions: Record<string, number>;
+  /** Names of what could be left out of it. */
+  parts: string[];
 }
 
 export interface RunOptions {
+  /** Names of what is not left out; all of it unless given. */
+  only?: readonly string[];
   template: Template;
   /** Where files cost no disk. */
   folder: string;
@@ -60,6 +66,7 @@ export interface RunOptions {
 }
 
 interface World {
+  choices: Choices;
   random: Random;
   timeline: Timeline;
   network: Network;
@@ -117,7 +124,16 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
     }
     const { steps, nowMs } = timeline;
     const trace = timeline.trace.toString(16).padStart(8, '0');
-    return { seed, faults, trace, steps, simulatedMs: nowMs, counts: world.counts, transitions };
+    return {
+      seed,
+      faults,
+      trace,
+      steps,
+      simulatedMs: nowMs,
+      counts: world.counts,
+      transitions,
+      parts: [...world.choices.parts],
+    };
   } finally {
     world.threads.closeAll();
     forgetTimers();
@@ -125,7 +141,8 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
   }
 }
 
-function makeWorld(seed: string, { template, folder }: RunOptions): World {
+function makeWorld(seed: string, { template, folder, only }: RunOptions): World {
+  const choices = new Choices(only);
   const random = seededRandom(seed);
   const timeline = new Timeline(random.stream('timeline'));
   const disk = new Disk(timeline, random.stream('disk'));
@@ -136,23 +153,34 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
   const share = (most: number): number => (isCalm || draw.chance(0.4) ? 0 : draw.between(0, most));
   const network = new Network(timeline, {
     random: random.stream('network'),
-    faults: { resets: share(0.1), silences: share(0.04), blackHoles: share(0.05) },
+    faults: choices.faults(
+      'network',
+      { resets: share(0.1), silences: share(0.04), blackHoles: share(0.05) },
+      { resets: 0, silences: 0, blackHoles: 0 },
+    ),
   });
   const { counts } = network;
   const count = (what: string): void => network.count(what);
   const failing = draw.chance(0.15) && flood === undefined;
   const threads = new SimulatedThreads(timeline, {
     ...{ random: random.stream('threads'), count },
-    faults: failing ? { refused: draw.between(0, 0.02), lost: draw.between(0, 0.003) } : { refused: 0, lost: 0 },
+    faults: choices.faults(
+      'storage',
+      failing ? { refused: draw.between(0, 0.02), lost: draw.between(0, 0.003) } : NO_STORAGE_FAULTS,
+      NO_STORAGE_FAULTS,
+    ),
   });
-  const dns = createDns(timeline, { random: random.stream('dns'), faults: { lost: share(0.1), failed: share(0.1) } });
+  const lookups = choices.faults('dns', { lost: share(0.1), failed: share(0.1) }, { lost: 0, failed: 0 });
+  const dns = createDns(timeline, { random: random.stream('dns'), faults: lookups });
   enterWorld({ timeline, startMs: START_MS, setMs: 0, random: random.stream('product'), network, dns, disk, threads });
   // What is left of the random bytes of the world before is thrown away.
   for (const before = timesFilled(); timesFilled() === before; ) randomText(1);
   const dots = { came: (): void => undefined };
-  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count, flood });
+  const peers = startPeers({ dots, network, random: random.stream('peers'), dns, count, flood, choices });
   const hooks = random.stream('receiver');
-  const receiver = startReceiver(network, { manners: drawReceiver(hooks), random: hooks, count });
+  const receiver = startReceiver(network, {
+    ...{ manners: choices.faults('endpoint', drawReceiver(hooks), NO_RECEIVER), random: hooks, count },
+  });
   const faults: string[] = [];
   const deathsMs: number[] = [];
   const node: SimulatedNode = createNode({
@@ -169,7 +197,7 @@ function makeWorld(seed: string, { template, folder }: RunOptions): World {
     },
   });
   return {
-    ...{ random, timeline, network, threads, disk, node, peers, receiver, faults, count, counts },
+    ...{ choices, random, timeline, network, threads, disk, node, peers, receiver, faults, count, counts },
     ...{ ledger: [], flood, deathsMs, busy: 0, dots, clockSetAtMs: [] },
   };
 }
@@ -184,9 +212,10 @@ function startPeers(world: {
   dns: ReturnType<typeof createDns>;
   dots: World['dots'];
   flood: Flood | undefined;
+  choices: Choices;
   count(what: string): void;
 }): Peer[] {
-  const { network, random, dns, dots, flood, count } = world;
+  const { network, random, dns, dots, flood, count, choices } = world;
   const onDot = (): void => dots.came();
   const peers: Peer[] = [];
   const open = (name: string, address: string, manners: Manners): void => {
@@ -208,7 +237,8 @@ function startPeers(world: {
       })),
     );
     for (const [host, name] of names.entries()) {
-      open(name, `5.10.${at}.${host + 1}`, drawManners(random, { isOnly: hosts === 1 }));
+      const manners = choices.faults(name, drawManners(random, { isOnly: hosts === 1 }), PERFECT);
+      open(name, `5.10.${at}.${host + 1}`, manners);
     }
   }
   return peers;
@@ -233,7 +263,7 @@ function drawMail(random: Random, at: number): WantedMail {
 
 /** What the seed has happen: customers, deaths and starts of the node. */
 function live(world: World, template: Template): void {
-  const { timeline, node, random, ledger } = world;
+  const { timeline, node, random, ledger, choices } = world;
   const draw = random.stream('customers');
   node.start();
   const mails = 1 + draw.below(draw.chance(0.8) ? 5 : 14);
@@ -242,9 +272,10 @@ function live(world: World, template: Template): void {
   void (async () => {
     await subscribe(template.tenants.shop, world.receiver.url);
     for (let at = 0; at < mails; at += 1) {
-      const entry = newEntry(drawMail(draw, at));
+      const entry = newEntry(drawMail(draw.stream(`mail ${at}`), at));
+      if (!choices.has(entry.mail.key)) continue;
       ledger.push(entry);
-      const afterMs = draw.between(0, spanMs);
+      const afterMs = draw.stream(`time ${at}`).between(0, spanMs);
       for (let copy = 0; copy < (entry.mail.isDoubled ? 2 : 1); copy += 1) {
         const own = draw.stream(`mail ${at} ${copy}`);
         world.busy += 1;
@@ -265,7 +296,7 @@ function live(world: World, template: Template): void {
 
 /** One tenant floods a server, the other has mail for it too. */
 function pour(world: World, template: Template, { flood, victims }: Flood): void {
-  const { timeline, ledger } = world;
+  const { timeline, ledger, choices } = world;
   const random = world.random.stream('pour');
   const begin = (afterMs: number, run: () => Promise<unknown>): void => {
     world.busy += 1;
@@ -275,9 +306,9 @@ function pour(world: World, template: Template, { flood, victims }: Flood): void
       });
     });
   };
-  const entries = flood.map(newEntry);
+  const entries = flood.filter(({ key }) => choices.has(key)).map(newEntry);
   ledger.push(...entries);
-  begin(0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
+  if (entries.length > 0) begin(0, () => batchUntilAcknowledged(template, entries, { key: 'flood', random }));
   for (const { mail, afterMs } of victims) {
     const entry = newEntry(mail);
     ledger.push(entry);
@@ -288,7 +319,7 @@ function pour(world: World, template: Template, { flood, victims }: Flood): void
 /** The wall clock is set, forward or back. */
 function planClock(world: World): void {
   const draw = world.random.stream('clock');
-  if (!draw.chance(0.15)) return;
+  if (!draw.chance(0.15) || !world.choices.has('clock')) return;
   const longestMs = draw.pick([20_000, 3_600_000, DAY_MS]);
   world.timeline.after(draw.between(0, draw.chance(0.5) ? 20_000 : 3_600_000), 'clock', () => {
     world.count('the clock set');

@@ -1,0 +1,40 @@
+/** A seed that finds a bug is made smaller, kept in a file, and its command finds the same again; without the bug its world is well. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { readKept } from './kept.ts';
+import { kindOf } from './shrink.ts';
+import { simulate } from './simulate-process.ts';
+
+const COMMAND = path.join(import.meta.dirname, 'command.ts');
+
+function command(args: readonly string[]): Promise<string> {
+  const options = { env: { ...process.env, NODE_TEST_CONTEXT: undefined } };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [COMMAND, ...args], options, (_error, stdout, stderr) => resolve(`${stdout}${stderr}`));
+  });
+}
+
+for (const planted of ['a sync of content left out', 'answers leave before the commit']) {
+  test(`shrunk, kept and repeated: ${planted}`, async (t) => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const said = await command(['--seeds', '300', '--planted', planted, '--keep', folder]);
+    const shown = /repeat it with: npm run simulate -- (--seed (\d+) .*)/.exec(said);
+    const kept = readKept(folder).find(({ seed }) => seed === shown?.[2])!;
+    assert.ok(kept, said);
+    const whole = await simulate(['--seed', kept.seed, '--planted', planted]);
+    assert.ok(kept.only.length < whole.failed[0]!.parts.length, `${kept.only} of ${whole.failed[0]!.parts}`);
+
+    assert.equal(shown![1], `--seed ${kept.seed} --only ${kept.only} --planted '${planted}'`);
+    const again = await command(['--seed', kept.seed, '--only', kept.only.join(), '--planted', planted]);
+    assert.ok(again.includes(`seed ${kept.seed} (trace ${kept.trace}):\n  ${kept.fault}`), again);
+    assert.equal(kindOf(kept.fault), kindOf(whole.failed[0]!.faults[0]!));
+
+    const well = await simulate(['--seed', kept.seed, '--only', kept.only.join()]);
+    assert.deepEqual([well.sums?.seeds, well.failed], [1, []], well.output);
+  });
+}
