@@ -2,8 +2,9 @@
  * Whose mail is read next: lanes take turns, one mail each. A lane holds a bounded number of mails in memory; what is beyond waits in
  * the database, parked, and does not stand in the way of other lanes.
  *
- * Mail of routes waits for the DNS of strangers, up to 20 s, where its sender wants it to: so few of one account, and not all that are
- * read at once, may be such mail. A lane that may not start yet keeps its turn, and the next one has its own.
+ * Mail of routes waits for the DNS of strangers, up to 20 s, where its sender wants it to, and may be large: so few mails and half of the bytes may
+ * be of one lane, and not all that are read at once may be such mail. Reports are small, and are never kept waiting by the bytes of others. A
+ * lane that may not start yet keeps its turn, and the next one has its own.
  */
 import type { FairQueue, Item, LaneGrant } from '../work/work.ts';
 import { type InboundJob, ROUTE_LANE } from './store.ts';
@@ -11,34 +12,68 @@ import { type InboundJob, ROUTE_LANE } from './store.ts';
 const CLAIM_BATCH = 64;
 const OF_A_LANE = 256;
 const MOST = 1_000;
-/** Of those that are read at once (16): of one account, and of all. */
-const RUNNING_OF_A_ROUTE_LANE = 4;
-const RUNNING_OF_ROUTES = 12;
+/** Read at once: of all, of all routes, of one lane. */
+const RUNNING = 64;
+const RUNNING_OF_ROUTES = 48;
+const RUNNING_OF_A_LANE = 4;
+/** Of mail of routes that is read at once: of all, of one lane. A mail alone may have more. */
+const BYTES = 64_000_000;
+const BYTES_OF_A_LANE = 32_000_000;
 
 export type InboundItem = Item<InboundJob>;
 
 export interface InboundQueue extends FairQueue<InboundItem> {
-  /** Takes the next mail that may start; undefined when the one whose turn it is may not. Lanes with enough running are passed over. */
-  next(mayStart: (item: InboundItem) => boolean): InboundItem | undefined;
+  /** Takes the next mail that may start: of the first lane, in the order of turns, that has not enough running. */
+  next(): InboundItem | undefined;
+}
+
+interface Load {
+  count: number;
+  bytes: number;
+}
+const NONE: Load = { count: 0, bytes: 0 };
+
+/** What is being read now. */
+function createRunning() {
+  const lanes = new Map<string, Load>();
+  const routes = { ...NONE };
+  let all = 0;
+  const isRoute = (lane: string): boolean => lane.startsWith(ROUTE_LANE);
+  const add = (load: Load, { count, bytes }: Load): void => {
+    load.count += count;
+    load.bytes += bytes;
+  };
+  const count = ({ job }: InboundItem, by: 1 | -1): void => {
+    const change = { count: by, bytes: by * job.mail.sizeBytes };
+    const load = lanes.get(job.lane) ?? { ...NONE };
+    add(load, change);
+    if (load.count > 0) lanes.set(job.lane, load);
+    else lanes.delete(job.lane);
+    if (isRoute(job.lane)) add(routes, change);
+    all += by;
+  };
+  const fits = (load: Load, sizeBytes: number, most: number): boolean =>
+    load.count === 0 || load.bytes + sizeBytes <= most;
+
+  return {
+    count,
+    hasRoom: ({ job: { lane, mail } }: InboundItem): boolean => {
+      const own = lanes.get(lane) ?? NONE;
+      if (all >= RUNNING || own.count >= RUNNING_OF_A_LANE) return false;
+      if (!isRoute(lane)) return true;
+      const { sizeBytes } = mail;
+      return (
+        routes.count < RUNNING_OF_ROUTES && fits(routes, sizeBytes, BYTES) && fits(own, sizeBytes, BYTES_OF_A_LANE)
+      );
+    },
+  };
 }
 
 export function createInboundQueue(): InboundQueue {
   /** In the order of their turns; no list is empty. */
   const lanes = new Map<string, InboundItem[]>();
   const room = (lane: string): number => OF_A_LANE - (lanes.get(lane)?.length ?? 0);
-  /** Mails of routes that are being read, by lane. */
-  const running = new Map<string, number>();
-  let runningOfRoutes = 0;
-  const isRoute = (lane: string): boolean => lane.startsWith(ROUTE_LANE);
-  const mayRun = (lane: string): boolean =>
-    !isRoute(lane) || (runningOfRoutes < RUNNING_OF_ROUTES && (running.get(lane) ?? 0) < RUNNING_OF_A_ROUTE_LANE);
-  const countRunning = (lane: string, change: 1 | -1): void => {
-    if (!isRoute(lane)) return;
-    runningOfRoutes += change;
-    const count = (running.get(lane) ?? 0) + change;
-    if (count > 0) running.set(lane, count);
-    else running.delete(lane);
-  };
+  const running = createRunning();
   const drop = (item: InboundItem): void => {
     const waiting = lanes.get(item.job.lane);
     const at = waiting?.indexOf(item) ?? -1;
@@ -59,18 +94,17 @@ export function createInboundQueue(): InboundQueue {
     },
     changed: (item, from) => {
       if (from === 'waiting') drop(item);
-      if (item.state === 'running') countRunning(item.job.lane, 1);
-      if (from === 'running') countRunning(item.job.lane, -1);
+      if (item.state === 'running') running.count(item, 1);
+      if (from === 'running') running.count(item, -1);
     },
     capacity: (size) => (size < MOST ? CLAIM_BATCH : 0),
     isFed: (size) => size >= MOST / 2,
     resumable: (names) =>
       names.map((lane): LaneGrant => ({ lane, limit: room(lane) })).filter(({ limit }) => limit > 0),
-    next: (mayStart) => {
-      const turn = lanes.entries().find(([lane]) => mayRun(lane));
+    next: () => {
+      const turn = lanes.entries().find(([, waiting]) => running.hasRoom(waiting[0]!));
       if (!turn) return undefined;
       const [lane, waiting] = turn;
-      if (!mayStart(waiting[0]!)) return undefined;
       const item = waiting.shift();
       lanes.delete(lane);
       if (waiting.length > 0) lanes.set(lane, waiting);

@@ -36,8 +36,6 @@ import {
   type Unread,
 } from './store.ts';
 
-const MOST_RUNNING = 16;
-const MOST_BYTES = 64_000_000;
 const STOP_WITHIN_MS = 21_000;
 /** Reports of a tenth of a second are claimed, looked up and recorded together: one at a time they cost the storage thread twice as much. */
 const CLAIM_GAP_MS = 100;
@@ -71,8 +69,6 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   readonly queue = createInboundQueue();
   readonly engine: Engine<InboundItem, Result>;
   readonly #deps: InboundWorkerDeps;
-  #running = 0;
-  #bytes = 0;
 
   constructor(deps: InboundWorkerDeps) {
     this.#deps = deps;
@@ -94,25 +90,16 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   }
 
   start(): void {
-    while (this.engine.isOpen && this.#running < MOST_RUNNING) {
-      const item = this.queue.next((next) => this.#fits(next));
+    while (this.engine.isOpen) {
+      const item = this.queue.next();
       if (!item) return;
       if (this.engine.holds(item)) void this.#run(item);
       else this.engine.release(item);
     }
   }
 
-  #fits({ job }: InboundItem): boolean {
-    return this.#bytes === 0 || this.#bytes + job.mail.sizeBytes <= MOST_BYTES;
-  }
-
   async #run(item: InboundItem): Promise<void> {
-    const { sizeBytes } = item.job.mail;
-    this.#running += 1;
-    this.#bytes += sizeBytes;
     await this.engine.run([item], async () => this.engine.settle(item, await this.#read(item.job)));
-    this.#running -= 1;
-    this.#bytes -= sizeBytes;
     this.start();
   }
 

@@ -327,3 +327,26 @@ test('a flood for one account does not hold up the mail of another', { timeout: 
   assert.ok(used < 1, `${used} s of work came before it`);
   await waitUntil('the flood to end', () => postedTo('flood').length === FLOOD, 200_000);
 });
+
+test('large mail whose sender has a silent DNS holds up neither reports nor mail of others', {
+  timeout: 300_000,
+}, async () => {
+  dns.zone['silent.example'] = { fail: 'timeout' };
+  await makeRoute(service.api, 'silent@in.shop.example', 'silent');
+  await makeRoute(other, 'quick@in.other.example', 'quick');
+  const large = `${'x'.repeat(998)}\r\n`.repeat(20_000);
+  const bring = async (): Promise<void> => {
+    const talker = await openInbound(service.inboundPort);
+    await talker.say('EHLO silent.example');
+    assert.match(await bringMail(talker, 'silent@in.shop.example', `\r\n${large}`), /^250 /);
+    talker.destroy();
+  };
+  await Promise.all(Array.from({ length: 4 }, bring));
+  const readReports = async (): Promise<boolean> =>
+    /^postrider_inbound_reports_total\{result="not-a-report"\} 1$/m.test((await service.api.get('/metrics')).text);
+  await Promise.all([mailTo('quick@in.other.example'), mailTo(`abuse@${BOUNCE_DOMAIN}`)]);
+  await waitUntil('the mail of the other account', () => postedTo('quick').length === 1, 100_000);
+  await waitUntil('the mail to abuse', readReports, 100_000);
+  assert.ok(postedTo('silent').length < 3, `${postedTo('silent').length} of 4 came first`);
+  await waitUntil('all of the large ones', () => postedTo('silent').length === 4, 200_000);
+});
