@@ -3,58 +3,16 @@
  * is room; and where the mark is switched off, a commit that finds no room is a refusal, never a loss.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statfsSync, writeSync } from 'node:fs';
-import os from 'node:os';
+import { closeSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import type { JsonObject } from '../kit/api.ts';
-import { notAllowed } from '../kit/peers.ts';
+import { fill, freeBytes, mountSmallDisk, noSmallDisk as skip } from '../kit/small-disk.ts';
 import { runCommand, type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { allMessages } from './ledger.ts';
 
 const MEGABYTE = 1_000_000;
-
-function mountSmallDisk(options = 'size=64m'): { folder: string; unmount: () => void } {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-small-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `${options},mode=0700`, 'tmpfs', folder], { stdio: 'pipe' });
-  } catch (error) {
-    rmdirSync(folder);
-    throw error;
-  }
-  const unmount = (): void => {
-    execFileSync('umount', ['-l', folder]);
-    rmdirSync(folder);
-  };
-  return { folder, unmount };
-}
-
-const skip = notAllowed('mount a small file system', () => mountSmallDisk().unmount());
-
-const freeBytes = (folder: string): number => {
-  const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize;
-};
-
-/** Writes a file until so many bytes are left, or none. */
-function fill(folder: string, leaveBytes: number): string {
-  const name = path.join(folder, 'ballast');
-  const file = openSync(name, 'w');
-  const block = Buffer.alloc(256 * 1024, 1);
-  try {
-    while (freeBytes(folder) > leaveBytes) {
-      const room = freeBytes(folder) - leaveBytes;
-      writeSync(file, block, 0, Math.min(block.length, Math.max(room, 4096)));
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-  } finally {
-    closeSync(file);
-  }
-  return name;
-}
 
 const send = (service: Service, text = 'x') =>
   service.sandboxApi.post('/send', { from: 'a@x.example', to: 'b@x.example', subject: 'Full', text });
