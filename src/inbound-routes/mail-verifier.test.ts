@@ -17,13 +17,11 @@ let zone: FakeDns;
 let dns: Dns;
 let verifier: MailVerifier;
 let keys: Awaited<ReturnType<typeof generateDkimKeys>>;
-const lines: string[] = [];
-
 const verifierWith = (options: Partial<MailVerifierOptions> = {}): MailVerifier =>
   createMailVerifier({
     dns,
     hostname: 'mx.in.example',
-    log: createLog('info', (line) => lines.push(line)),
+    log: createLog('info', () => undefined),
     ...options,
   });
 
@@ -112,6 +110,7 @@ test('what a mail lacks is said', async () => {
     ],
     ['no From', await verify('Subject: x\r\n\r\nx\r\n'), 'pass, permerror null'],
     ['two of them', await verify(`From: eve@other.example\r\n${whole}`), 'pass, fail, permerror null'],
+    ['two of one domain', await verify(`From: eve@shop.example\r\n${whole}`), 'pass, fail, permerror null'],
     ['nothing', await verify(''), 'pass, permerror null'],
   ];
   for (const [name, results, expected] of cases) assert.equal(short(results), expected, name);
@@ -174,19 +173,6 @@ test('a DNS that does not answer is temporary, within its time', async (t) => {
   assert.equal(short(found), 'temperror, temperror, temperror null');
   assert.match(found.dkim[0]!.reason!, /ETIMEOUT/);
   assert.ok(performance.now() - began < 3_000);
-});
-
-test('a thread that has stopped answering is ended, and the next mail has another', async (t) => {
-  zone.zone['hanging.example'] = { fail: 'timeout' };
-  const never = { ...dns, resolveTxt: () => new Promise<never>(() => undefined) };
-  // Answers come after the work has to be done: as if the thread did not see them.
-  const stuck = verifierWith({ dns: never, dnsMs: 60_000, workMs: -59_500 });
-  t.after(() => stuck.stop());
-  const mail = { content: Buffer.from(MAIL), address: HERE, helo: 'x', envelopeFrom: 'a@hanging.example' };
-  const found = await Promise.all([stuck.verify(mail), stuck.verify(mail)]);
-  for (const one of found) assert.equal(short(one), 'temperror, temperror, temperror null');
-  assert.match(lines.at(-1)!, /a mail took too long/);
-  assert.equal((await stuck.verify(mail)).spf.result, 'temperror');
 });
 
 test('a mail beyond the limits is not verified, and says why', async () => {

@@ -1,8 +1,8 @@
 /**
  * Verifies mail that came in: SPF, DKIM, DMARC and ARC (RFC 8601). Always answers, and within bounds: a mail has 150 questions to the DNS and 20 s
- * for all of them, after which every further one fails as temporary. The work itself is done in a thread (verifier-thread.ts) that is
- * started by the first mail, ended after a minute without one, and ended too when a mail is not done 10 s after its last question
- * can have been answered; what was in it then is not verified, and its results say so.
+ * for all of them from the first, after which every further one fails as temporary. The work itself is done in a thread (verifier-thread.ts) that
+ * is started by the first mail, ended after a minute without one, and ended too when a mail is not done within 30 s. That mail is not
+ * verified, and its results say so; those beside it are verified in the next thread, each once more.
  *
  * The thread loads 35 MB of code (tldts, joi), which is why it does not stay.
  */
@@ -14,9 +14,11 @@ import { type AuthenticationResults, notVerified } from './authentication-result
 import type { DnsReply, FromThread, ToThread } from './verifier-thread.ts';
 import type { MailToVerify } from './verify-mail.ts';
 
+type Mail = Omit<MailToVerify, 'hostname'>;
+
 export interface MailVerifier extends Running {
   /** Never rejects. */
-  verify(mail: Omit<MailToVerify, 'hostname'>): Promise<AuthenticationResults>;
+  verify(mail: Mail): Promise<AuthenticationResults>;
 }
 
 export interface MailVerifierOptions {
@@ -37,13 +39,18 @@ const MOST_QUESTIONS = 150;
 /** Of what mail is made into there, the bytes of the mails not counted. */
 const HEAP_MEGABYTES = 192;
 const INTERRUPTED = 'Verifying took too long, or failed.';
+const LATE: DnsReply = { code: 'ETIMEOUT' };
+const TOO_MANY: DnsReply = { code: 'ETOOMANY' };
 
 interface InHand {
+  mail: Mail;
   settle(results: AuthenticationResults): void;
   questions: number;
-  /** By performance.now(). */
-  dnsUntil: number;
+  /** By performance.now(); from the first question. */
+  dnsUntil: number | undefined;
   timer: NodeJS.Timeout;
+  /** A thread has ended under it. */
+  isRetry: boolean;
 }
 
 /** One thread and the mails in it, until it ends. */
@@ -51,6 +58,7 @@ interface Thread {
   worker: Worker;
   mails: Map<number, InHand>;
   idle: NodeJS.Timeout | undefined;
+  isOver: boolean;
 }
 
 class Verifier implements MailVerifier {
@@ -62,35 +70,45 @@ class Verifier implements MailVerifier {
     this.#options = { dnsMs: 20_000, workMs: 10_000, idleMs: 60_000, ...options };
   }
 
-  verify(mail: Omit<MailToVerify, 'hostname'>): Promise<AuthenticationResults> {
+  verify(mail: Mail): Promise<AuthenticationResults> {
+    return new Promise((settle) => this.#begin({ mail, settle, isRetry: false }));
+  }
+
+  #begin({ mail, settle, isRetry }: Pick<InHand, 'mail' | 'settle' | 'isRetry'>): void {
     const { dnsMs, workMs, hostname } = this.#options;
     this.#thread ??= this.#start();
     const thread = this.#thread;
     clearTimeout(thread.idle);
     this.#count += 1;
     const id = this.#count;
-    return new Promise((settle) => {
-      const timer = setTimeout(() => this.#end(thread, 'a mail took too long'), dnsMs + workMs);
-      thread.mails.set(id, { settle, questions: 0, dnsUntil: performance.now() + dnsMs, timer });
-      // A copy, which moves to the thread: the mail is being read here at the same time.
-      const content = new Uint8Array(mail.content);
-      const message: ToThread = { kind: 'mail', id, mail: { ...mail, content, hostname } };
-      thread.worker.postMessage(message, [content.buffer]);
-    });
+    const timer = setTimeout(() => this.#tookTooLong(thread, id), dnsMs + workMs);
+    thread.mails.set(id, { mail, settle, isRetry, questions: 0, dnsUntil: undefined, timer });
+    // A copy, which moves to the thread: the mail is being read here at the same time.
+    const content = new Uint8Array(mail.content);
+    const message: ToThread = { kind: 'mail', id, mail: { ...mail, content, hostname } };
+    thread.worker.postMessage(message, [content.buffer]);
+  }
+
+  #tookTooLong(thread: Thread, id: number): void {
+    this.#settle(thread, id, notVerified(INTERRUPTED));
+    void this.#end(thread, 'a mail took too long');
   }
 
   async stop(): Promise<void> {
-    if (this.#thread) await this.#end(this.#thread);
+    const thread = this.#thread;
+    if (!thread) return;
+    for (const id of [...thread.mails.keys()]) this.#settle(thread, id, notVerified(INTERRUPTED));
+    await this.#end(thread);
   }
 
   #start(): Thread {
     const worker = new Worker(new URL('./verifier-thread.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES },
     });
-    const thread: Thread = { worker, mails: new Map(), idle: undefined };
+    const thread: Thread = { worker, mails: new Map(), idle: undefined, isOver: false };
     worker.on('message', (message: FromThread) => this.#onMessage(thread, message));
     worker.on('error', (error) => void this.#end(thread, String(error)));
-    worker.on('exit', () => void this.#end(thread, 'the thread has ended'));
+    worker.on('exit', () => void this.#end(thread, 'it has ended'));
     return thread;
   }
 
@@ -114,14 +132,21 @@ class Verifier implements MailVerifier {
     mail?.settle(results);
   }
 
-  /** Ends the thread; `cause` is logged where it had mails. */
+  /** Ends the thread; mails that are still in it go to the next one. */
   async #end(thread: Thread, cause?: string): Promise<void> {
     if (this.#thread === thread) this.#thread = undefined;
     clearTimeout(thread.idle);
-    const { size } = thread.mails;
-    if (size > 0 && cause !== undefined)
-      this.#options.log.error({ cause, mails: size }, 'mail that came in could not be verified');
-    for (const id of [...thread.mails.keys()]) this.#settle(thread, id, notVerified(INTERRUPTED));
+    if (cause !== undefined && !thread.isOver)
+      this.#options.log.error({ cause, beside: thread.mails.size }, 'the thread that verifies mail was ended');
+    thread.isOver = true;
+    for (const [id, inHand] of [...thread.mails]) {
+      if (inHand.isRetry) this.#settle(thread, id, notVerified(INTERRUPTED));
+      else {
+        clearTimeout(inHand.timer);
+        thread.mails.delete(id);
+        this.#begin({ ...inHand, isRetry: true });
+      }
+    }
     await thread.worker.terminate();
   }
 
@@ -129,17 +154,17 @@ class Verifier implements MailVerifier {
     const mail = thread.mails.get(id);
     if (!mail) return;
     mail.questions += 1;
-    const reply = await this.#reply(mail, name, type);
+    mail.dnsUntil ??= performance.now() + this.#options.dnsMs;
+    const leftMs = mail.dnsUntil - performance.now();
+    const reply = mail.questions > MOST_QUESTIONS ? TOO_MANY : await this.#reply(name, type, leftMs);
     thread.worker.postMessage({ kind: 'reply', question, reply } satisfies ToThread);
   }
 
-  async #reply({ questions, dnsUntil }: InHand, name: string, type: string): Promise<DnsReply> {
-    const leftMs = dnsUntil - performance.now();
-    if (leftMs <= 0) return { code: 'ETIMEOUT' };
-    if (questions > MOST_QUESTIONS) return { code: 'ETOOMANY' };
+  async #reply(name: string, type: string, leftMs: number): Promise<DnsReply> {
+    if (leftMs <= 0) return LATE;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<DnsReply>((resolve) => {
-      timer = setTimeout(() => resolve({ code: 'ETIMEOUT' }), leftMs);
+      timer = setTimeout(() => resolve(LATE), leftMs);
     });
     const reply = await Promise.race([lookUp(this.#options.dns, name, type), late]);
     clearTimeout(timer);

@@ -48,6 +48,7 @@ const TAKEN_APART = /^(dkim-signature|arc-.*|from|content-type|return-path)$/;
  */
 const LARGE_BODY_BYTES = 1_000_000;
 const MOST_HASHES_OF_LARGE = 2;
+const PIECE_BYTES = 64 * 1024;
 const MOST_REASON = 300;
 const MOST_DOMAIN = 255;
 
@@ -116,11 +117,21 @@ type Signatures = Awaited<ReturnType<typeof dkimVerify>>;
 
 async function verifySignatures({ content, envelopeFrom, hostname: _, ...mail }: MailToVerify, resolver: Resolve) {
   const options = { resolver: resolver as never, strict: true };
-  // In one piece: in several, a body of one long line would be read again for each of them.
-  const whole = Readable.from([Buffer.from(content.buffer, content.byteOffset, content.byteLength)]);
-  const dkim = await dkimVerify(whole, { ...options, sender: envelopeFrom });
+  const pieces = Readable.from(piecesOf(Buffer.from(content.buffer, content.byteOffset, content.byteLength)));
+  const dkim = await dkimVerify(pieces, { ...options, sender: envelopeFrom });
   const arcResult = await arc(dkim.arc as never, { ...options, ip: mail.address } as never);
   return { dkim, arcResult };
+}
+
+/** Between them others are verified. They end with a line: what is behind its end would be read again with each further piece. */
+async function* piecesOf(content: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < content.length; ) {
+    const lineEnd = content.indexOf('\r\n', at + PIECE_BYTES);
+    const end = lineEnd === -1 ? content.length : lineEnd + 2;
+    yield content.subarray(at, end);
+    at = end;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 function shownSignature({ status, signingDomain, selector }: Signatures['results'][number]): DkimResult {
