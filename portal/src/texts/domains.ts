@@ -117,7 +117,7 @@ export const providers = {
   other: {
     name: 'Another provider',
     steps: [
-      'Open the DNS records of your domain and add a record of type TXT for each one below.',
+      'Open the DNS records of your domain and add a record for each one below, of the type that it says.',
       'If the form adds your domain to the name by itself, enter only the part before it.',
       'Paste the value without quotes. If a value is refused as too long, cut it into quoted strings of 255 characters.',
     ],
@@ -125,7 +125,7 @@ export const providers = {
   cloudflare: {
     name: 'Cloudflare',
     steps: [
-      'In the dashboard choose the domain, then DNS, Records, Add record, and the type TXT.',
+      'In the dashboard choose the domain, then DNS, Records, Add record, and the type that the record below says.',
       `@ stands for the domain itself. ${whole} Cloudflare adds the quotes.`,
       'TXT records are never proxied. If you add an address record for mail as well, turn its proxy off (DNS only).',
     ],
@@ -133,7 +133,7 @@ export const providers = {
   route53: {
     name: 'Amazon Route 53',
     steps: [
-      'Open Hosted zones, choose the zone, then Create record, and the type TXT.',
+      'Open Hosted zones, choose the zone, then Create record, and the type that the record below says.',
       `Leave the name empty for the domain itself. ${apart}`,
       'One record holds all TXT values of a name: if one is there, edit it and put this value on a line of its own.',
     ],
@@ -148,47 +148,50 @@ export const providers = {
   godaddy: {
     name: 'GoDaddy',
     steps: [
-      'Open My products, then DNS beside the domain, Add new record, and the type TXT.',
+      'Open My products, then DNS beside the domain, Add new record, and the type that the record below says.',
       `GoDaddy adds the domain to the name; @ stands for the domain itself. ${whole}`,
     ],
   },
   namecheap: {
     name: 'Namecheap',
     steps: [
-      'Open Domain list, Manage, Advanced DNS, then Add new record, TXT record.',
+      'Open Domain list, Manage, Advanced DNS, then Add new record, and the type that the record below says.',
       `Namecheap adds the domain to the host; @ stands for the domain itself. ${whole}`,
     ],
   },
   hetzner: {
     name: 'Hetzner',
     steps: [
-      'Open DNS, choose the zone, then Add record, and the type TXT.',
+      'Open DNS, choose the zone, then Add record, and the type that the record below says.',
       `@ stands for the domain itself. ${apart}`,
     ],
   },
   ovh: {
     name: 'OVHcloud',
     steps: [
-      'Open Web Cloud, Domain names, choose the domain, then DNS zone, Add an entry, and TXT (not the assistants for SPF, DKIM or DMARC).',
+      'Open Web Cloud, Domain names, choose the domain, then DNS zone, Add an entry, and the type that the record below says (not the assistants for SPF, DKIM or DMARC).',
       `Leave the subdomain empty for the domain itself. ${whole}`,
     ],
   },
   ionos: {
     name: 'IONOS',
     steps: [
-      'Open Domains & SSL, choose the domain, then DNS, Add record, and the type TXT.',
+      'Open Domains & SSL, choose the domain, then DNS, Add record, and the type that the record below says.',
       `@ stands for the domain itself. ${whole}`,
     ],
   },
   gandi: {
     name: 'Gandi',
     steps: [
-      'Open Domain, choose the domain, then DNS records, Add record, and the type TXT.',
+      'Open Domain, choose the domain, then DNS records, Add record, and the type that the record below says.',
       `@ stands for the domain itself. ${apart}`,
     ],
   },
   digitalocean: {
     name: 'DigitalOcean',
-    steps: ['Open Networking, Domains, choose the domain, then TXT.', `@ stands for the domain itself. ${whole}`],
+    steps: [
+      'Open Networking, Domains, choose the domain, then the type that the record below says.',
+      `@ stands for the domain itself. ${whole}`,
+    ],
   },
 };

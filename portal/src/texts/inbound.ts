@@ -67,6 +67,8 @@ export const inboundPage = {
 const temporary = 'The DNS could not be asked; it is not known';
 const broken = 'What the domain publishes has an error';
 const named = (domain: string | null): string => domain ?? 'the domain';
+/** In front of a sentence. */
+const first = (domain: string | null): string => domain ?? 'The domain';
 
 /** What is said of SPF, DKIM, DMARC and ARC (RFC 8601). */
 export const authentication = {
@@ -86,12 +88,12 @@ export const authentication = {
   },
   unsigned: 'It is not signed',
   spf: (result: string, domain: string | null): string => {
-    if (result === 'pass') return `${named(domain)} lets this server send its mail`;
-    if (result === 'fail') return `${named(domain)} does not let this server send its mail`;
-    if (result === 'softfail') return `${named(domain)} probably does not let this server send its mail`;
+    if (result === 'pass') return `${first(domain)} lets this server send its mail`;
+    if (result === 'fail') return `${first(domain)} does not let this server send its mail`;
+    if (result === 'softfail') return `${first(domain)} probably does not let this server send its mail`;
     if (result === 'temperror') return temporary;
     if (result === 'permerror') return broken;
-    return `${named(domain)} does not say which servers send its mail`;
+    return `${first(domain)} does not say which servers send its mail`;
   },
   dkim: (result: string, domain: string | null): string => {
     if (result === 'pass') return `Signed by ${named(domain)}, and not changed since`;
@@ -103,7 +105,7 @@ export const authentication = {
     if (result === 'pass') return `From is genuine: it is mail of ${named(domain)}`;
     if (result === 'temperror') return temporary;
     if (result === 'permerror') return 'From cannot be checked';
-    if (result === 'none') return `${named(domain)} says nothing on mail that only pretends to be its own`;
+    if (result === 'none') return `${first(domain)} says nothing on mail that only pretends to be its own`;
     if (policy === 'reject') return `From is not proven, and ${named(domain)} asks to reject such mail`;
     if (policy === 'quarantine') return `From is not proven, and ${named(domain)} asks to take such mail for spam`;
     return `From is not proven; ${named(domain)} asks for nothing to be done`;
