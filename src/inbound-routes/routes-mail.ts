@@ -2,13 +2,14 @@
  * `/inbound`: the mail that an account's routes took, with all that its event says, and its bytes: by API key, or by the signed links that
  * events carry. What is another's answers as if it did not exist.
  */
+import { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { inboundContentSchema } from '../events/event-schema.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -28,6 +29,8 @@ type Request<Q = unknown> = RouteRequest<Caller, undefined, Q>;
 const OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops'];
 /** Of strangers with links, at once. */
 const READERS_AT_ONCE = 50;
+/** Of the mail of one account: who reads slowly keeps nobody else from his. */
+const READERS_OF_AN_ACCOUNT = 10;
 
 const summary = {
   inboundId: Type.String(),
@@ -59,6 +62,12 @@ const query = closed({
 });
 
 const noSuchMail = refuse(failure('NOT_FOUND', { message: 'There is no inbound mail with this id.' }));
+const tooManyReaders = refuse(
+  failure('RATE_LIMITED', {
+    message: `${READERS_OF_AN_ACCOUNT} files of mail of this account are being read; end one first.`,
+    retryAfterSeconds: 1,
+  }),
+);
 const noSuchLink = refuse(failure('NOT_FOUND', { message: 'This link is not valid, or not any more.' }));
 
 function body(mail: InboundMessage): Record<string, unknown> {
@@ -166,19 +175,43 @@ function byteRoutes(deps: InboundMailDeps): RouteDefinition<Caller>[] {
   ];
 }
 
+/** Counts what strangers read of an account's mail in this process, until it is read or given up. */
+function createReaders() {
+  const open = new Map<string, number>();
+  return async (accountId: string, read: () => Promise<RouteAnswer>): Promise<RouteAnswer> => {
+    const others = open.get(accountId) ?? 0;
+    if (others >= READERS_OF_AN_ACCOUNT) return tooManyReaders;
+    open.set(accountId, others + 1);
+    const release = (): void => {
+      const left = (open.get(accountId) ?? 1) - 1;
+      if (left > 0) open.set(accountId, left);
+      else open.delete(accountId);
+    };
+    const answered = await read().catch((error: unknown) => {
+      release();
+      throw error;
+    });
+    if ('content' in answered && answered.content instanceof Readable) answered.content.once('close', release);
+    else release();
+    return answered;
+  };
+}
+
 function linkRoute(deps: InboundMailDeps): RouteDefinition<Caller> {
+  const counted = createReaders();
   return defineRoute<Caller>({
     ...{ method: 'GET', path: `${FILES_PATH}:token`, tag: 'inbound', auth: 'none', atOnce: READERS_AT_ONCE },
     operationId: 'getInboundFile',
     summary: 'What a link of an event leads to',
-    description: 'A mail or one of its attachments, without a key, until linksExpireAt.',
-    refusals: ['NOT_FOUND'],
+    description: `A mail or one of its attachments, without a key, until linksExpireAt; ${READERS_OF_AN_ACCOUNT} at once of an account.`,
+    refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     response: { status: 200, contentType: '*/*' },
     async handle({ params }) {
       const grant = deps.links.open(params.token ?? '', deps.clock.now());
       const found = grant && (await deps.database.execute(findInboundMessageOperation, grant.inboundId));
       if (!grant || !found) return noSuchLink;
-      return grant.file === 'raw' ? rawAnswer(deps, found) : fileAnswer(deps, found, grant.file);
+      const { file } = grant;
+      return counted(found.accountId, () => (file === 'raw' ? rawAnswer(deps, found) : fileAnswer(deps, found, file)));
     },
   });
 }

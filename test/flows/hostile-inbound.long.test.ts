@@ -212,6 +212,39 @@ test('a mail writes no header of ours, and what it brings runs in no browser', a
   assert.equal((await service.api.get(`/inbound/${id}`)).status, 200, 'control of the next test');
 });
 
+test('who reads the links of an account without end keeps no other account from its own', async () => {
+  await makeRoute(service.api, 'slow@in.shop.example', 'slow');
+  await makeRoute(other, 'fast@in.other.example', 'fast');
+  const content = `Subject: x\r\n\r\n${`${'x'.repeat(998)}\r\n`.repeat(8_000)}`;
+  await mailTo('slow@in.shop.example', content);
+  await mailTo('fast@in.other.example', content);
+  const linkOf = async (path: string): Promise<string> => {
+    const [posted] = await waitUntil('the event', () => postedTo(path).length > 0 && postedTo(path));
+    return service.url + new URL(JSON.parse(posted!.body).inbound.rawUrl).pathname;
+  };
+  const [slow, fast] = [await linkOf('slow'), await linkOf('fast')];
+  const answers = await Promise.all(
+    Array.from(
+      { length: 60 },
+      () =>
+        new Promise<IncomingMessage>((resolve, reject) => {
+          const asked = httpGet(slow, { agent: false }, (response) => resolve(response.pause()));
+          asked.once('error', reject);
+        }),
+    ),
+  );
+  const statuses = answers.map(({ statusCode = 0 }) => statusCode);
+  assert.equal(statuses.filter((one) => one === 200).length, 10);
+  assert.ok(
+    statuses.every((one) => [200, 429, 503].includes(one)),
+    String(statuses),
+  );
+  const read = await fetchRaw(fast);
+  assert.deepEqual([read.status, read.body.length], [200, content.length]);
+  for (const response of answers) response.destroy();
+  await waitUntil('room again', async () => (await fetchRaw(slow)).status === 200);
+});
+
 test('routes and mail of another account answer as what does not exist', async () => {
   const route = await makeRoute(service.api, 'mine@in.shop.example', 'mine');
   const id = await mailTo('mine@in.shop.example');
@@ -243,8 +276,11 @@ test('routes and mail of another account answer as what does not exist', async (
     '/inbound-routes',
     `/inbound?inboundRouteId=${route.inboundRouteId}`,
     '/events?eventType=Inbound',
-  ])
-    assert.deepEqual((await other.get(path)).body, [], path);
+  ]) {
+    const { status, text } = await other.get(path);
+    assert.equal(status, 200);
+    assert.ok(!text.includes(id) && !text.includes(route.inboundRouteId), path);
+  }
   assert.equal((await other.post('/inbound-routes', wanted)).body.error.code, 'SENDER_NOT_VERIFIED');
   for (const match of [
     '*@in.shop.example',

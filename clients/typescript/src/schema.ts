@@ -176,7 +176,7 @@ export interface paths {
   "/inbound-files/{token}": {
     /**
      * What a link of an event leads to
-     * @description A mail or one of its attachments, without a key, until linksExpireAt.
+     * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
      */
     get: operations["getInboundFile"];
   };
@@ -3766,7 +3766,7 @@ export interface operations {
   };
   /**
    * What a link of an event leads to
-   * @description A mail or one of its attachments, without a key, until linksExpireAt.
+   * @description A mail or one of its attachments, without a key, until linksExpireAt; 10 at once of an account.
    */
   getInboundFile: {
     parameters: {
