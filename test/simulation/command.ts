@@ -53,7 +53,11 @@ function onFailed(failed: Failed): void {
   if (isKept) console.log(`  kept in ${keep(failed, planted, values.keep)}`);
   const bug = planted === undefined ? '' : ` --planted '${planted}'`;
   console.log(`  repeat it with: npm run simulate -- --seed ${seed} --only ${onlyOf(parts)}${bug}`);
-  if (!values.all) for (const one of simulations) one.kill();
+  if (!values.all) stop();
+}
+
+function stop(): void {
+  for (const one of simulations) one.kill();
 }
 
 const simulations = soFar.map((_, at) =>
@@ -65,6 +69,8 @@ const simulations = soFar.map((_, at) =>
     onText: (line) => console.log(line),
   }),
 );
+// What was seen so far is printed then.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
 const showing = setInterval(() => console.error(inWords(add(soFar))), PROGRESS_MS);
 const all = await Promise.all(simulations.map(({ ended }) => ended));
 clearInterval(showing);
