@@ -32,6 +32,9 @@ export const INBOUND_RESULTS = [
 ] as const;
 export type InboundResult = (typeof INBOUND_RESULTS)[number];
 
+/** What became of mail for inbound routes; all but `event` would go round in a loop and end here. */
+const ROUTE_OUTCOMES = ['event', 'auto-reply', 'own-mail', 'too-many-hops'] as const;
+
 export interface Metrics {
   accepted: Record<Mode, Counter>;
   delivered: Record<Mode, Counter>;
@@ -48,6 +51,8 @@ export interface Metrics {
   smtpAuthFailures: Counter;
   /** Mail to return paths, abuse@, postmaster@ and the addresses in List-Unsubscribe, by what it was. */
   inbound: Record<InboundResult, Counter>;
+  /** Mail for inbound routes, by what became of it; mail with too many hops for anybody. */
+  inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** What was refused and found no room to be recorded. */
   refusedRequestsDropped: Counter;
   /** From the request's arrival to its answer after the commit. */
@@ -217,6 +222,11 @@ export function createMetrics(): Metrics {
     { name: 'postrider_inbound_reports_total', help: 'Reports and unsubscribe mails that came in.', label: 'result' },
     INBOUND_RESULTS,
   );
+  const inboundRoutes = counters(
+    registry,
+    { name: 'postrider_inbound_mail_total', help: 'Mail for inbound routes, by what became of it.', label: 'outcome' },
+    ROUTE_OUTCOMES,
+  );
   const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
@@ -229,7 +239,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
-    ...{ acceptedBySource, inbound, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
+    ...{ acceptedBySource, inbound, inboundRoutes, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
       const byStatus = http.get(route) ?? new Map<number, number>();

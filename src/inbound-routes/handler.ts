@@ -1,4 +1,5 @@
 /** Mail that came in for a route: verified and read, and recorded with its event. */
+import type { Metrics } from '../base/metrics.ts';
 import type { Handler } from '../inbound/inbound.ts';
 import type { Database } from '../storage/database.ts';
 import type { InboundLinks } from './links.ts';
@@ -10,10 +11,12 @@ export function createRouteHandler({
   database,
   links,
   verifier,
+  metrics,
 }: {
   database: Database;
   links: InboundLinks;
   verifier: Pick<MailVerifier, 'verify'>;
+  metrics: Pick<Metrics, 'inboundRoutes'>;
 }): Handler<ReadInbound> {
   return {
     read: async (mail) => {
@@ -26,10 +29,13 @@ export function createRouteHandler({
       const authentication = verifier.verify({ content, address, helo, envelopeFrom });
       return readInbound(source, { content, authentication }, links);
     },
-    record: (found) =>
-      database.execute(
+    record: async (found) => {
+      const recorded = await database.execute(
         recordInboundOperation,
         found.map(({ lease, finding }) => ({ lease, mail: finding })),
-      ),
+      );
+      for (const outcome of recorded.outcomes) metrics.inboundRoutes[outcome].inc();
+      return recorded;
+    },
   };
 }

@@ -105,7 +105,7 @@ export function startInboundWork(parts: Parts, { baseUrl, onRecorded }: InboundW
     ...{ database, blobs, clock, log, onRecorded, random: Math.random },
     handlers: {
       ...createReportHandlers({ database, clock, tokens: createTokenAddresses(secretKey), log, metrics }),
-      route: createRouteHandler({ database, verifier, links: createInboundLinks(linkBase) }),
+      route: createRouteHandler({ database, verifier, metrics, links: createInboundLinks(linkBase) }),
     },
   });
   return { nudge: worker.nudge, stop: () => stopAll([verifier, worker]) };

@@ -105,6 +105,7 @@ export function beginInboundTransfer({ services, maxBytes, store }: InboundTrans
   const dots = createDotReader((content) => reader.write(content));
   const keep = async (): Promise<{ line: string; accepted: boolean }> => {
     const refusal = reader.refusal() ?? (services.closedToContent() === undefined ? undefined : BUSY);
+    if (refusal === LOOP) services.metrics.inboundRoutes['too-many-hops'].inc();
     if (refusal !== undefined) {
       sink.discard();
       return { line: refusal, accepted: false };

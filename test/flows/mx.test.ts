@@ -221,6 +221,17 @@ test('mail that comes back to an inbound route ends there, also what a program s
   assert.match(await talker.reply(), /^250/);
   talker.destroy();
   assert.deepEqual(await outcomesOf(to, 2), ['own-mail', 'event']);
+  const farTravelled = await openInbound(service.inboundPort);
+  assert.match(await bringMail(farTravelled, to, `${'Received: by a\r\n'.repeat(31)}\r\nx\r\n`), /^554 5\.4\.6 /);
+  farTravelled.destroy();
+  await waitUntil('loops to be counted', async () => {
+    const { text } = await service.api.get('/metrics');
+    const counts = ['own-mail', 'too-many-hops', 'auto-reply'].map((what) => {
+      const [, count] = new RegExp(`^postrider_inbound_mail_total\\{outcome="${what}"\\} (\\d+)$`, 'm').exec(text)!;
+      return Number(count);
+    });
+    return counts.join() === '2,1,0';
+  });
 });
 
 test('a domain that does not exist bounces at once', async () => {
