@@ -34,6 +34,16 @@ export function timeSlice(): Promise<void> | undefined {
 }
 
 /**
+ * Does a piece of work in a slice. Where several ask at the same moment, `await timeSlice()` lets all of them go on before the first
+ * has begun; here nothing comes between the question and the work.
+ */
+export async function inTimeSlice<T>(work: () => T): Promise<T> {
+  const wait = timeSlice();
+  if (wait !== undefined) await wait;
+  return work();
+}
+
+/**
  * Yields the loop in the middle of a job: to whatever else came in, and then goes on before jobs that have not begun, so that
  * few are half done at a time.
  */

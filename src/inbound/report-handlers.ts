@@ -8,7 +8,6 @@ import { Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { InboundResult, Metrics } from '../base/metrics.ts';
-import { timeSlice } from '../base/time-slice.ts';
 import type { Unsubscribing } from '../engagement/engagement.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { type Report, readReport } from '../mail/report/report.ts';
@@ -52,8 +51,6 @@ export function createReportHandlers(deps: ReportHandlerDeps): ReportHandlers {
 
 async function readFinding(deps: ReportHandlerDeps, mail: InboundMail): Promise<Finding> {
   const content = await mail.content();
-  // Several mails are in hand at once: each waits for its turn, and so do the steps of reading it.
-  await timeSlice();
   const report = await readReport(content);
   const found = await resultsOf(deps, mail, report);
   if (found.isTooEarly) throw new Unavailable('it is about a message that is being sent at this moment');

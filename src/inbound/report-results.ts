@@ -12,7 +12,7 @@
  * All else changes nothing, and is counted by what it was.
  */
 import type { InboundResult } from '../base/metrics.ts';
-import { timeSlice } from '../base/time-slice.ts';
+import { inTimeSlice } from '../base/time-slice.ts';
 import { lateComplaint, lateFailure } from '../delivery/delivery.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import { feedbackId } from '../mail/compose/header.ts';
@@ -46,7 +46,6 @@ export async function resultsOfBounce(
   const byAddress = copiesByAddress(copies);
   const done = new Set<string>();
   for (const recipient of report.recipients) {
-    await timeSlice();
     if (recipient.action !== 'failed' && recipient.action !== 'delayed') {
       found.ignored.push('no-failure');
       continue;
@@ -56,7 +55,7 @@ export async function resultsOfBounce(
     if (!copy) found.ignored.push('other-recipient');
     else if (copy.isBeingSent) found.isTooEarly = true;
     else if (done.has(once)) found.ignored.push('repeated');
-    else found.results.push(lateFailure(copy, recipient, nowMs));
+    else found.results.push(await inTimeSlice(() => lateFailure(copy, recipient, nowMs)));
     done.add(once);
   }
   return report.recipients.length === 0 ? ignored('other-recipient') : found;

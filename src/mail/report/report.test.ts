@@ -218,3 +218,26 @@ test('what is beyond the limit of bytes is not read', async () => {
   assert.equal((await reportOf(far(100_000))).kind, 'bounce');
   assert.equal((await reportOf(far(256_000))).kind, 'none');
 });
+
+test('the costliest mails, all read at once, leave others their turn after every few milliseconds', async () => {
+  const cpuMs = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  };
+  const bombs = BOMBS.map(([, mail]) => mail()).filter((mail) => typeof mail === 'string');
+  const once = bombs.map((mail) => Buffer.from(mail.slice(0, 1_000_000), 'latin1'));
+  const contents = [...once, ...once, ...once, ...once];
+  let isOver = false;
+  let last = cpuMs();
+  let longestMs = 0;
+  const turn = (): void => {
+    const now = cpuMs();
+    longestMs = Math.max(longestMs, now - last);
+    last = now;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await Promise.all(contents.map(readReport));
+  isOver = true;
+  assert.ok(longestMs < 150, `${longestMs} ms`);
+});

@@ -3,7 +3,7 @@
  * or nothing of the kind. Reading only: whether a report is true, and which message it is about, is for who asks.
  */
 
-import { timeSlice } from '../../base/time-slice.ts';
+import { inTimeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
 import { saysAutomatic, seemsAutomatic } from './automatic.ts';
 import { isFromDaemon, speaksOfFailure } from './bounce-words.ts';
@@ -12,7 +12,7 @@ import { readComplaint } from './feedback-report.ts';
 import { attachedOriginal, type QuotedHeader, quotedHeader, reportedMail } from './original-mail.ts';
 import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
-import type { Report, ReportedRecipient } from './report-types.ts';
+import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
 import { addressesIn, isVague } from './said-reply.ts';
 import { type HumanText, readTextBounce } from './text-bounce.ts';
 
@@ -133,33 +133,46 @@ function readByText({ mail, text, original, human }: Returned): ReportedRecipien
   return readTextBounce({ ...human, failed: others.slice(0, 1) });
 }
 
+interface Stated {
+  attached: Fields | undefined;
+  complaint: ReturnType<typeof readComplaint>;
+  recipients: ReportedRecipient[];
+}
+
+/** What its parts for machines say. */
+function readStated(mail: ReceivedMail): Stated {
+  const attached = attachedOriginal(mail);
+  return { attached, complaint: readComplaint(mail, attached), recipients: statedRecipients(mail) };
+}
+
+/** What its text says, and who wrote it. */
+function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): Report {
+  const automatic = saysAutomatic(mail);
+  if (automatic && returned.human.failed.length === 0) return none(automatic);
+  const recipients = readByText(returned);
+  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about };
+  return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
+}
+
 /**
  * Reads a mail that came back; what is beyond the limits is not read. Others have their turn between the steps, each of which is
  * bounded. Never throws.
  */
 export async function readReport(raw: Uint8Array): Promise<Report> {
-  const mail = readReceived(raw);
+  const mail = await inTimeSlice(() => readReceived(raw));
   if (mail === undefined) return none('unreadable');
-  await timeSlice();
-  const attached = attachedOriginal(mail);
-  const complaint = readComplaint(mail, attached);
+  const { attached, complaint, recipients: stated } = await inTimeSlice(() => readStated(mail));
   if (complaint === 'none') return none('not-a-report');
-  const stated = statedRecipients(mail);
   // All is said in fields: what stands there for people says it again.
   const isAllSaid = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
-  await timeSlice();
-  const returned = isAllSaid && attached?.first('message-id') ? undefined : returnedMail(mail, attached);
+  const isText = !isAllSaid || !attached?.first('message-id');
+  const returned = isText ? await inTimeSlice(() => returnedMail(mail, attached)) : undefined;
   const original = returned?.original ?? attached;
   const about = reportedMail(mail, original, returned?.text ?? '');
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
   if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about };
-  await timeSlice();
   const inFields = stated.length > 0 ? stated : recipientsInText(returned.text);
-  if (inFields.length > 0) return { kind: 'bounce', recipients: completedAll(inFields, returned.human), mail: about };
-  const automatic = saysAutomatic(mail);
-  if (automatic && returned.human.failed.length === 0) return none(automatic);
-  await timeSlice();
-  const recipients = readByText(returned);
-  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about };
-  return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
+  if (inFields.length === 0) return inTimeSlice(() => readText(mail, returned, about));
+  const recipients = await inTimeSlice(() => completedAll(inFields, returned.human));
+  return { kind: 'bounce', recipients, mail: about };
 }
