@@ -183,6 +183,20 @@ function queueGauges(registry: Registry): (read: () => QueueState | Promise<Queu
 
 const MODES = ['live', 'sandbox'] as const satisfies readonly Mode[];
 
+function inboundCounters(registry: Registry): Pick<Metrics, 'inbound' | 'inboundRoutes'> {
+  const inbound = counters(
+    registry,
+    { name: 'postrider_inbound_reports_total', help: 'Reports and unsubscribe mails that came in.', label: 'result' },
+    INBOUND_RESULTS,
+  );
+  const inboundRoutes = counters(
+    registry,
+    { name: 'postrider_inbound_mail_total', help: 'Mail for inbound routes, by what became of it.', label: 'outcome' },
+    ROUTE_OUTCOMES,
+  );
+  return { inbound, inboundRoutes };
+}
+
 /** A fresh set of metrics with a registry of its own. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -217,16 +231,6 @@ export function createMetrics(): Metrics {
     { name: 'postrider_messages_accepted_by_source_total', help: 'Messages accepted, by protocol.', label: 'source' },
     ['http', 'smtp'] as const,
   );
-  const inbound = counters(
-    registry,
-    { name: 'postrider_inbound_reports_total', help: 'Reports and unsubscribe mails that came in.', label: 'result' },
-    INBOUND_RESULTS,
-  );
-  const inboundRoutes = counters(
-    registry,
-    { name: 'postrider_inbound_mail_total', help: 'Mail for inbound routes, by what became of it.', label: 'outcome' },
-    ROUTE_OUTCOMES,
-  );
   const { smtpSessions, smtpAuthFailures, refusedRequestsDropped } = plainCounters(registry);
   const seconds = (what: string, help: string, buckets: number[]): Histogram =>
     new PromHistogram({ name: `postrider_${what}_seconds`, help, buckets, registers: [registry] });
@@ -239,7 +243,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     ...{ accepted, delivered, bounced, delayed, suppressed, attemptsByReply, webhookAttempts },
-    ...{ acceptedBySource, inbound, inboundRoutes, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
+    ...{ ...inboundCounters(registry), acceptedBySource, smtpSessions, smtpAuthFailures, refusedRequestsDropped },
     ...{ acceptSeconds, deliverySeconds, attemptSeconds, webhookLagSeconds, readQueueFrom },
     countHttp: (route, status) => {
       const byStatus = http.get(route) ?? new Map<number, number>();
